@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use base::Counter;
 use codec::Coding;
-use hand_on::PageCoder;
+use hand_on::{PageCoder, PageWriter};
 use message::HeaderId;
 
 use crate::state::assemble::{Clip, Composed, PAGE_BYTES, ReadPage, Stitch, places};
@@ -86,7 +86,7 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
             let ops = begin::resolve(core, &page, &read.document);
             let slots = match ops.iter().any(feed::is_awaited) {
                 true => Err(Supply::Nodes(read, text)),
-                false => at_hand(begin::all(core, &page, ops), &page, (&read, &text))
+                false => at_hand(begin::all(core, &page, ops), &page, &read, &text)
                     .map_err(|slots| Supply::Slots(slots, text)),
             };
             match slots {
@@ -130,7 +130,8 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
 fn at_hand(
     slots: Slots,
     page: &Composed,
-    (read, text): (&ReadPage, &Text),
+    read: &ReadPage,
+    text: &Text,
 ) -> Result<VecDeque<Part>, Slots> {
     let mut summed = 0;
     let is_there = |slot: &Slot| match slot {
@@ -203,8 +204,9 @@ impl WaitingPage for Assembly {
             Rc::clone(core),
             page,
             source,
-            (writer, coder),
-            (passage, front.ends),
+            PageWriter { writer, coder },
+            passage,
+            front.ends,
         ));
         reply.body = ReplyBody::Stream { reader, length: None };
         reply

@@ -5,15 +5,14 @@ use std::future::pending;
 use std::time::Duration;
 
 use base::{Counter, Limit};
-use cache::{Abandoned, BodyWriter, NewObject, NotKept, Push, Variant, Watch};
-use message::store::Permit;
+use cache::{Abandoned, BodyWriter, NotKept, Push, Variant, Watch};
 use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
 
 use crate::recode::{Coder, Strides, limit_of};
 use crate::state::core::Core;
-use crate::state::tier::{Filling, Lead};
+use crate::state::tier::Filling;
 use crate::state::trace::{Trace, Trouble};
 use crate::trailers::{Gate, of_any_form};
 use crate::why::Why;
@@ -229,7 +228,8 @@ pub(crate) async fn carry(
                 let trailers = gate.zip(exchange.take_trailers());
                 let trailers = trailers.and_then(|(gate, it)| gate.pass(it));
                 let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
-                return finish((exchange, coder), sink, bytes, (trace, trailers));
+                let end = BodyEnd::of(&exchange, coder.as_ref(), bytes, trailers);
+                return end.finish(trace, sink);
             }
             Some(Err(error)) => break End::Cut(Some(error)),
         }
@@ -238,27 +238,43 @@ pub(crate) async fn carry(
     Carried { end, bytes, stored: false, plain: None, limit }
 }
 
-/// Ends a body that has come to its end, all of it through `coder` where there is one.
-fn finish(
-    (exchange, coder): (Exchange, Option<Coder>),
-    sink: impl Sink,
+/// A body that has come to its end.
+struct BodyEnd {
     bytes: u64,
-    (trace, trailers): (Option<&Trace>, Option<Trailers>),
-) -> Carried {
-    note_refused(trace, sink.refused());
-    let coder = coder.as_ref();
-    let is_fit = !exchange.has_failed() && !coder.is_some_and(Coder::is_untested);
-    let stored = sink.stored() && is_fit;
-    let whole = match is_fit {
-        false => {
-            note_refused(trace, Some(NotKept::Unwanted));
-            sink.finish_unkept()
-        }
-        true => sink.finish_with(trailers),
-    };
-    let (end, stored) = if whole { (End::Whole, stored) } else { (End::Cut(None), false) };
-    let plain = coder.and_then(Coder::plain_length);
-    Carried { end, bytes, stored, plain, limit: None }
+    /// It did not fail, and was tested if it had to be.
+    is_fit: bool,
+    /// Its length without its coding, where that is known.
+    plain: Option<u64>,
+    trailers: Option<Trailers>,
+}
+
+impl BodyEnd {
+    /// The end of the body of `exchange`, all through `coder` if there is one.
+    fn of(
+        exchange: &Exchange,
+        coder: Option<&Coder>,
+        bytes: u64,
+        trailers: Option<Trailers>,
+    ) -> Self {
+        let is_fit = !exchange.has_failed() && !coder.is_some_and(Coder::is_untested);
+        Self { bytes, is_fit, plain: coder.and_then(Coder::plain_length), trailers }
+    }
+
+    /// Ends the body in `sink`, which has taken all of it.
+    fn finish(self, trace: Option<&Trace>, sink: impl Sink) -> Carried {
+        let Self { bytes, is_fit, plain, trailers } = self;
+        note_refused(trace, sink.refused());
+        let stored = sink.stored() && is_fit;
+        let whole = match is_fit {
+            false => {
+                note_refused(trace, Some(NotKept::Unwanted));
+                sink.finish_unkept()
+            }
+            true => sink.finish_with(trailers),
+        };
+        let (end, stored) = if whole { (End::Whole, stored) } else { (End::Cut(None), false) };
+        Carried { end, bytes, stored, plain, limit: None }
+    }
 }
 
 /// Why recoding does not go on.
@@ -293,19 +309,6 @@ async fn recode(
         }
         turns.pass(made).await;
     }
-}
-
-/// Begins to store a response; counts whether that can be, and notes why not.
-pub(crate) fn begin(
-    core: &Core,
-    trace: Option<&Trace>,
-    (permit, lead): (Permit, Lead),
-    new: NewObject,
-    variant: Option<Variant<'_>>,
-) -> Filling {
-    let filling = lead.store(permit, new, variant);
-    note_begun(core, trace, filling.refused());
-    filling
 }
 
 /// Counts whether a response began to be stored, and notes why not; true if it did.

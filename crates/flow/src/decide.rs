@@ -116,6 +116,7 @@ pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
 }
 
 /// The step that follows a lookup.
+#[derive(Clone)]
 pub(crate) enum Next {
     /// This answers.
     Deliver(Arc<Object>, Served),

@@ -159,16 +159,37 @@ impl From<DictionaryUse> for Sought {
     }
 }
 
-/// Looks for the form of `object` with the dictionary that a client names. With a core, it has the
-/// form made if there is such a dictionary and nobody has begun; a forecast has none.
+/// The one for whom a form is looked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Seeker<'a> {
+    /// A request, which may have the form made.
+    Request(&'a Rc<Core>),
+    /// A forecast, which changes nothing.
+    Forecast(&'a Shared),
+}
+
+impl<'a> Seeker<'a> {
+    fn core(self) -> Option<&'a Rc<Core>> {
+        match self {
+            Self::Request(core) => Some(core),
+            Self::Forecast(_) => None,
+        }
+    }
+
+    fn shared(self) -> &'a Shared {
+        match self {
+            Self::Request(core) => &core.shared,
+            Self::Forecast(shared) => shared,
+        }
+    }
+}
+
+/// Looks for the form of `object` with the dictionary that a client names. A request has the form
+/// made if there is such a dictionary and nobody has begun.
 #[inline]
-pub(crate) fn seek(
-    (core, shared): (Option<&Rc<Core>>, &Shared),
-    occasion: Occasion<'_>,
-    object: &Arc<Object>,
-) -> Sought {
+pub(crate) fn seek(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) -> Sought {
     match occasion.request.headers.contains(HeaderId::AvailableDictionary) {
-        true => seek_named((core, shared), occasion, object),
+        true => seek_named(seeker, occasion, object),
         false => Sought::default(),
     }
 }
@@ -189,11 +210,7 @@ pub(crate) fn goes_by(request: &Request, object: &Object) -> bool {
 }
 
 #[cold]
-fn seek_named(
-    (core, shared): (Option<&Rc<Core>>, &Shared),
-    occasion: Occasion<'_>,
-    object: &Arc<Object>,
-) -> Sought {
+fn seek_named(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) -> Sought {
     let Occasion { live, request, .. } = occasion;
     let named = match named(request) {
         Ok(named) => named,
@@ -216,10 +233,10 @@ fn seek_named(
     if object.length().is_some_and(|length| length > live.limits.form_bytes) {
         return DictionaryUse::TooLong.into();
     }
-    let used = match shared.dictionaries.find(&named.hash) {
+    let used = match seeker.shared().dictionaries.find(&named.hash) {
         None => {
-            if let Some(core) = core
-                && let Some((object, birth)) = shared.dictionaries.expected()
+            if let Some(core) = seeker.core()
+                && let Some((object, birth)) = core.shared.dictionaries.expected()
             {
                 let dictionary = attach(&object, || birth);
                 dictionary.into_iter().for_each(|one| make::settle(core, live, one));
@@ -229,8 +246,8 @@ fn seek_named(
         Some(dictionary) if !dictionary.is_for(occasion, object) => DictionaryUse::Foreign,
         Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
         Some(dictionary) => {
-            if let Some(core) = core {
-                make::form(core, live, object, (dictionary, named));
+            if let Some(core) = seeker.core() {
+                make::form(core, live, object, dictionary, named);
             }
             DictionaryUse::Making
         }

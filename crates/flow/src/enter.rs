@@ -1,34 +1,39 @@
 //! The part of a declared request's way that never waits: receive, key, lookup, and the judgement
 //! of what was found. A request of a site with a program turns off to `vcl` at the site.
 
+use std::cell::RefMut;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Counter, KeyBuf, Now};
+use base::{Counter, HashSeed, KeyBuf, Now};
 use cache::{Found, Object};
 use files::WouldBlock;
+use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
-use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
+use policy::{Notes, Peer, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
 
 use crate::assemble::assemble;
-use crate::decide::{self, Course, Entry, Next, freshness};
-use crate::gate::{Entering, Looked};
+use crate::course::{self, Mode};
+use crate::decide::{self, Entry, Next, freshness};
+use crate::gate::Entering;
 use crate::invalidate::{Sites, Target};
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
 use crate::purge::{Answers, Asked, Refusal};
+use crate::row::{self, Station};
+use crate::stage::Entrant;
 use crate::state::ask::Ask;
 use crate::state::assemble::Within;
 use crate::state::client::Client;
 use crate::state::core::Core;
-use crate::state::gate::visitor::Visitor;
-use crate::state::gate::{Gates, Guest};
+use crate::state::downstream::Downstream;
 use crate::state::live::{LiveRef, Site};
+use crate::state::place::Place;
 use crate::state::reply::{Forward, Served};
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
-use crate::way::{Slow, Start, Way};
-use crate::{declared, files as from_files, gate, pages};
+use crate::way::{Marks, Slow, Start, Way};
+use crate::{declared, files as from_files, pages};
 
 impl Core {
     /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.
@@ -43,7 +48,7 @@ impl Core {
             && let Some(begun) = peers::begin(self, request, client)
         {
             return match begun {
-                Ok(client) => self.start_for_peer(live, request, &client, now),
+                Ok(client) => self.start_for_node(live, request, &client, now),
                 Err(reply) => (Start::Reply(reply), client.peer),
             };
         }
@@ -67,15 +72,14 @@ impl Core {
                 return self.start_purge(live, site, request, client, now, read);
             }
         };
-        match &site.throttles {
-            None => self.enter_site((live, site), request, client, (now, false)),
-            Some(limits) => self.start_limited(limits, (live, site), request, client, now),
-        }
+        let entrant =
+            Entrant { place: Place { live, site }, client, now, downstream: &Downstream::Client };
+        row::enter(self, &entrant, request, Station::First)
     }
 
-    /// The same for another node's request, which is answered with what is stored or not at all.
+    /// Takes another node's request as far, which is answered with what is stored or not at all.
     #[cold]
-    fn start_for_peer(
+    fn start_for_node(
         self: &Rc<Self>,
         live: &LiveRef,
         request: &mut Request,
@@ -85,7 +89,9 @@ impl Core {
         let silent = || Start::Reply(peers::silent(Silence::Nothing));
         let start = match decide::enter(&self.shared, live, request, client) {
             Entry::Site(site) if site.client_auth.is_none() => {
-                self.enter_site((live, site), request, client, (now, true)).0
+                let place = Place { live, site };
+                let entrant = Entrant { place, client, now, downstream: &Downstream::Node };
+                row::enter(self, &entrant, request, Station::First).0
             }
             _ => silent(),
         };
@@ -97,202 +103,85 @@ impl Core {
         (start, client.peer)
     }
 
-    /// Goes on with a request for `site`.
-    #[inline(always)]
-    pub(crate) fn enter_site(
-        self: &Rc<Self>,
-        (live, site): (&LiveRef, &Arc<Site>),
-        request: &mut Request,
-        client: &Client<'_>,
-        (now, for_peer): (Now, bool),
-    ) -> (Start, Peer) {
-        match &site.gates {
-            Some(gates) if !for_peer => self.enter_by(gates, (live, site), request, client, now),
-            Some(_) => self.enter_from_peer((live, site), request, client, now),
-            None => self.enter_open((live, site), request, client, (now, for_peer), None),
-        }
-    }
-
-    /// The same with another node's request, which has passed the gates there.
-    #[cold]
-    fn enter_from_peer(
-        self: &Rc<Self>,
-        (live, site): (&LiveRef, &Arc<Site>),
-        request: &mut Request,
-        client: &Client<'_>,
-        now: Now,
-    ) -> (Start, Peer) {
-        let entering = gate::inherit(site, request);
-        if let Some(entering) = &entering {
-            entering.take_off(request);
-        }
-        self.enter_open((live, site), request, client, (now, true), entering.as_ref())
-    }
-
-    /// The same where not everybody may enter.
-    #[inline(never)]
-    fn enter_by(
-        self: &Rc<Self>,
-        gates: &Gates,
-        (live, site): (&LiveRef, &Arc<Site>),
-        request: &mut Request,
-        client: &Client<'_>,
-        now: Now,
-    ) -> (Start, Peer) {
-        let guest = Guest::of(&*site.policy, request, client.peer);
-        if site.policy.wants_https(request, guest.scheme) {
-            // A password would travel in the clear.
-            return (self.answer_outside((live, site), request, client, now), guest.who);
-        }
-        match self.look((gates, site), request, guest, (&[], now)) {
-            Looked::In(entering) => self.enter_as((live, site), request, client, now, entering),
-            Looked::Refused(refusal) => (Start::Reply(*refusal), guest.who),
-            Looked::Waits(check) => {
-                let way = Way::Gate(Visitor::new(Some((check, guest)), request, client));
-                let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
-                (Start::Slow(Box::new(slow)), guest.who)
-            }
-        }
-    }
-
-    /// Answers a request that goes no further than its site's gates, with what policy itself says
-    /// to it: nothing else is in reach here.
-    #[cold]
-    fn answer_outside(
-        self: &Rc<Self>,
-        (live, site): (&LiveRef, &Arc<Site>),
-        request: &mut Request,
-        client: &Client<'_>,
-        now: Now,
-    ) -> Start {
-        let mut notes = Notes::default();
-        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
-        let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
-            return Start::Reply(pages::problem(request, Problem::Internal));
-        };
-        let ask = Ask::new(live, site, (request, notes), now, client.account);
-        let mut reply = pages::synthetic(request, &synthetic);
-        ask.sign(&mut reply);
-        Start::Reply(reply)
-    }
-
-    /// Goes on with a request that may enter.
-    pub(crate) fn enter_as(
-        self: &Rc<Self>,
-        (live, site): (&LiveRef, &Arc<Site>),
-        request: &mut Request,
-        client: &Client<'_>,
-        now: Now,
-        entering: Entering,
-    ) -> (Start, Peer) {
-        entering.take_off(request);
-        let place = (live, site);
-        let (mut start, who) =
-            self.enter_open(place, request, client, (now, false), Some(&entering));
-        if let Some(user) = entering.user {
-            match &mut start {
-                Start::Reply(reply) => reply.about.guarded.note_user(user),
-                Start::Slow(slow) => slow.user = Some(user),
-            }
-        }
-        (start, who)
-    }
-
-    /// Goes on with a request, which has passed the gates if there are any.
-    #[inline(always)]
-    fn enter_open(
-        self: &Rc<Self>,
-        (live, site): (&LiveRef, &Arc<Site>),
-        request: &mut Request,
-        client: &Client<'_>,
-        (now, for_peer): (Now, bool),
-        entering: Option<&Entering>,
-    ) -> (Start, Peer) {
-        if let Some(instance) = &site.vcl {
-            let place = (live, site, instance);
-            let when = (now, for_peer);
-            return (program::start(self, place, request, client, when), client.peer);
-        }
-        let mut notes = Notes::default();
-        self.keep_cookies(site, request);
-        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
-        let verdict = site.policy.receive(&mut ctx);
-        // Only now is nothing left in its place that the client has sent itself.
-        if site.client_auth.is_some() {
-            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
-        }
-        if let Some(entering) = entering {
-            notes.personal |= entering.tell(request);
-        }
-        let ask = Ask::new(live, site, (request, notes), now, client.account);
-        let ask = Ask { for_peer, ..ask };
-        let who = notes.client.unwrap_or(client.peer);
-        (self.judged(&ask, verdict), who)
-    }
-
     /// Takes a fragment of a page as far as it goes without waiting.
     pub(crate) fn start_fragment(
         self: &Rc<Self>,
-        (live, site): (&LiveRef, &Arc<Site>),
+        place: Place<'_>,
         request: &mut Request,
-        (within, now): (&Rc<Within>, Now),
+        within: &Rc<Within>,
+        now: Now,
     ) -> Start {
-        let client = within.top.peer;
-        if let Some(instance) = &site.vcl {
-            return program::start_fragment(self, (live, site, instance), request, within, now);
-        }
-        let mut notes = Notes { client: Some(client), ..Notes::default() };
-        self.keep_cookies(site, request);
-        let entering = gate::inherit(site, request);
-        if let Some(entering) = &entering {
-            entering.take_off(request);
-        }
-        let mut ctx = ReceiveCtx { request, client, now, notes: &mut notes };
-        let verdict = site.policy.receive(&mut ctx);
-        notes.personal |= within.top.personal;
-        if let Some(entering) = &entering {
-            notes.personal |= entering.tell(request);
-        }
-        let ask = Ask::new(live, site, (request, notes), now, &within.top.account);
-        let ask = Ask { within: Some(within), ..ask };
-        self.judged(&ask, verdict)
+        let (peer, line, account) =
+            (within.top.peer, within.top.line.as_ref(), &within.top.account);
+        let client = &Client { peer, near: false, secured: None, line, account };
+        let downstream = &Downstream::Page(Rc::clone(within));
+        row::enter(self, &Entrant { place, client, now, downstream }, request, Station::First).0
     }
 
-    /// Keeps the cookies of a request whose answer may have fragments: policy may take out for the
-    /// page what a fragment needs.
+    /// Has the site's policy or program receive a request that has passed all stages before, and
+    /// takes it on as far as it goes without waiting.
     #[inline(always)]
-    fn keep_cookies(&self, site: &Site, request: &Request) {
-        if site.includes.any() {
-            let mut kept = self.cookies.borrow_mut();
-            kept.clear();
-            kept.extend_from_slice(request.headers.value(HeaderId::Cookie).unwrap_or_default());
+    pub(crate) fn receive(
+        self: &Rc<Self>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        entering: Option<&Entering>,
+    ) -> (Start, Peer) {
+        let Entrant { place, client, now, downstream } = *entrant;
+        if let Some(instance) = &place.site.vcl {
+            return (program::start(self, instance, entrant, request), client.peer);
+        }
+        let cookies = self.keep_cookies(place.site, request);
+        let mut notes = Notes::default();
+        let verdict =
+            received(entrant, request, entering, &mut notes, |policy, ctx| policy.receive(ctx));
+        let ask = Ask::new(place, request, notes, now, client.account);
+        let ask = Ask { downstream, cookies: cookies.as_deref(), ..ask };
+        let who = notes.client.unwrap_or(client.peer);
+        let start = self.judged(&ask, verdict);
+        self.give_room_back(cookies);
+        (start, who)
+    }
+
+    /// Keeps the cookies of a request whose answer may have fragments, in room that requests lend
+    /// each other.
+    #[inline(always)]
+    fn keep_cookies(&self, site: &Site, request: &Request) -> Option<Vec<u8>> {
+        let cookies = request.headers.value(HeaderId::Cookie).filter(|_| site.includes.any())?;
+        let mut kept = self.spare_cookies.take();
+        kept.clear();
+        kept.extend_from_slice(cookies);
+        Some(kept)
+    }
+
+    #[inline(always)]
+    fn give_room_back(&self, cookies: Option<Vec<u8>>) {
+        if let Some(cookies) = cookies {
+            self.spare_cookies.set(cookies);
         }
     }
 
     /// Does what policy says, as far as it goes without waiting.
     #[inline(always)]
     fn judged(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
-        let mut start = self.follow(ask, verdict);
-        let mut is_page = false;
-        if let Start::Reply(reply) = &mut start {
-            ask.sign(reply);
-            is_page = reply.page.is_some();
+        let mut start = course::follow(&mut Serving(self), ask, verdict);
+        match &mut start {
+            Start::Reply(reply) => {
+                ask.sign(reply);
+                match reply.page {
+                    None => start,
+                    Some(_) => self.assembled(ask, start),
+                }
+            }
+            Start::Slow(_) => start,
         }
-        if is_page {
-            start = self.assembled(start);
-        }
-        start
     }
 
     /// The page that a reply is put together of.
     #[inline(never)]
-    fn assembled(self: &Rc<Self>, start: Start) -> Start {
+    fn assembled(self: &Rc<Self>, ask: &Ask<'_>, start: Start) -> Start {
         let Start::Reply(reply) = start else { return start };
-        let cookies = self.cookies.take();
-        let start = assemble(self, reply, Some(&cookies));
-        // The room is kept for the next request.
-        self.cookies.replace(cookies);
-        start
+        assemble(self, reply, ask.cookies)
     }
 
     /// Goes the way of a purge, and says who asked.
@@ -307,24 +196,28 @@ impl Core {
     ) -> (Start, Peer) {
         let (peer, account) = (client.peer, client.account);
         let asker = site.policy.asker(request, peer);
-        self.keep_cookies(site, request);
+        let place = Place { live, site };
         let mut notes = Notes::default();
         let start = match read {
             Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
             Ok(Asked::Refresh) => {
                 self.counters.inc(Counter::Purges);
+                let cookies = self.keep_cookies(site, request);
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
-                let ask = Ask::new(live, site, (request, notes), now, account);
-                match verdict {
+                let ask = Ask::new(place, request, notes, now, account);
+                let ask = Ask { cookies: cookies.as_deref(), ..ask };
+                let start = match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
-                    verdict => self.follow(&ask, verdict),
-                }
+                    verdict => self.judged(&ask, verdict),
+                };
+                self.give_room_back(cookies);
+                start
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
-                let ask = Ask::new(live, site, (request, notes), now, account);
+                let ask = Ask::new(place, request, notes, now, account);
                 self.slow(&ask, Way::Purge(Box::new(order), answers))
             }
         };
@@ -347,140 +240,16 @@ impl Core {
         self.slow(ask, Way::Fetch { key, old })
     }
 
-    /// Does what policy says; files that lie beside the scripts come before both, as nginx's
-    /// `try_files` comes before its cache.
-    fn follow(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
-        match &verdict {
-            ReceiveVerdict::Files(root) => return self.file(ask, *root),
-            ReceiveVerdict::Lookup | ReceiveVerdict::Pass => match from_files::likely(self, ask) {
-                Ok(None) => {}
-                Ok(Some(reply)) => return Start::Reply(reply),
-                Err(WouldBlock) => return self.slow(ask, Way::Beside(verdict)),
-            },
-            ReceiveVerdict::Upgrade | ReceiveVerdict::Synth(_) | ReceiveVerdict::Purge => {}
-        }
-        self.go_on(ask, verdict)
-    }
-
-    fn file(self: &Rc<Self>, ask: &Ask<'_>, root: u32) -> Start {
-        let Some(root) = ask.site.files.get(root as usize) else {
-            return Start::Reply(pages::problem(ask.request, Problem::NoFile));
-        };
-        match from_files::look(self, ask, root) {
-            Ok(look) => Start::Reply(from_files::answer(Some(self), ask, &look)),
-            Err(WouldBlock) => self.slow(ask, Way::File(Arc::clone(root))),
-        }
-    }
-
-    /// Takes the step that follows `verdict`, once it is known that no file answers.
-    pub(crate) fn go_on(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
-        let request = ask.request;
-        match decide::course(ask, verdict) {
-            Course::Files(root) => self.file(ask, root),
-            Course::Lookup => self.lookup(ask),
-            Course::LastHop => Start::Reply(pages::options(request)),
-            Course::Pass(reason) => self.slow(ask, Way::Pass(reason)),
-            Course::Upgrade => self.slow(ask, Way::Upgrade),
-            Course::Answer(synthetic) => Start::Reply(pages::synthetic(request, &synthetic)),
-            Course::Purge => {
-                let stored = self.removal(ask.site, request, &ask.notes, ask.now);
-                match self.invalidate(ask, [stored]) {
-                    Ok(outcome) => {
-                        let reply = self.purged(request, outcome, Answers::Always);
-                        match outcome.recorded {
-                            true => self.slow(ask, Way::Recorded(Box::new(reply))),
-                            false => Start::Reply(reply),
-                        }
-                    }
-                    Err(why) => Start::Reply(self.purge_not_done(request, &why)),
-                }
-            }
-        }
-    }
-
     fn slow(&self, ask: &Ask<'_>, way: Way) -> Start {
         Start::Slow(Box::new(Slow {
             live: Rc::clone(ask.live),
             site: Arc::clone(ask.site),
             notes: ask.notes,
             way,
-            within: ask.within.cloned(),
-            cookies: ask.site.includes.any().then(|| self.cookies.borrow().as_slice().into()),
-            for_peer: ask.for_peer,
-            pass: None,
-            user: None,
+            downstream: ask.downstream.clone(),
+            cookies: ask.cookies.map(Box::from),
+            marks: Marks::default(),
         }))
-    }
-
-    fn lookup(self: &Rc<Self>, ask: &Ask<'_>) -> Start {
-        let mut key = self.key.borrow_mut();
-        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
-        let found = self.find(&key, ask.request, ask.now);
-        // Of what has no suffix it shows only here that it is a file.
-        if !matches!(found, Found::Object(_))
-            && let Some(reply) = from_files::known(self, ask)
-        {
-            return Start::Reply(reply);
-        }
-        let way =
-            match decide::next(ask, found, |object| freshness(ask.live, object, ask.now.mono_ms)) {
-                Next::Deliver(object, served) => {
-                    let mut cause = None;
-                    if served == Served::Stale {
-                        cause = self.refresh(ask, &key, &object);
-                    }
-                    let mut reply = declared::stored(Some(self), ask, &object, served);
-                    reply.about.key = key.hash();
-                    reply.about.trace = cause;
-                    if !reply.is_to_be_fetched(ask.request) {
-                        return Start::Reply(reply);
-                    }
-                    match object.is_live() {
-                        true => Way::Alone { key: key.clone(), reason: Forward::UriMiss },
-                        // The disk has it no more, and nobody finds it.
-                        false => Way::Fetch { key: key.clone(), old: None },
-                    }
-                }
-                Next::Fetch(Some(object)) => match self.stands_in(ask, &key, &object) {
-                    Some(cause) => {
-                        let mut reply =
-                            declared::stored(Some(self), ask, &object, Served::StaleOnError);
-                        reply.about.key = key.hash();
-                        reply.about.trace = cause;
-                        return Start::Reply(reply);
-                    }
-                    None => Way::Fetch { key: key.clone(), old: Some(object) },
-                },
-                Next::Fetch(None) => Way::Fetch { key: key.clone(), old: None },
-                Next::Pass => Way::Pass(Forward::Bypass),
-                Next::Alone(reason) => Way::Alone { key: key.clone(), reason },
-            };
-        drop(key);
-        if matches!(way, Way::Pass(_)) {
-            return self.slow(ask, way);
-        }
-        match from_files::page(self, ask) {
-            Ok(None) => self.slow(ask, way),
-            Ok(Some(reply)) => Start::Reply(reply),
-            Err(WouldBlock) => self.slow(ask, Way::Page(Box::new(way))),
-        }
-    }
-
-    /// Returns `Some` if a stale object answers at once because the origin has just failed. The
-    /// object is fetched again behind the answer, once a second; the inner value is the request's
-    /// trace then.
-    fn stands_in(
-        self: &Rc<Self>,
-        ask: &Ask<'_>,
-        key: &KeyBuf,
-        object: &Arc<Object>,
-    ) -> Option<Option<Rc<Trace>>> {
-        let due = self.shared.failing.stands_in(
-            key.hash(),
-            &freshness(ask.live, object, ask.now.mono_ms),
-            ask.now.mono_ms,
-        )?;
-        Some(if due { self.refresh(ask, key, object) } else { None })
     }
 
     /// Starts the one background fetch of a stale object, unless it runs already; the result is
@@ -493,9 +262,185 @@ impl Core {
     ) -> Option<Rc<Trace>> {
         let lead = self.shared.cache.begin_refresh(key, object)?;
         let cause = self.log.number();
-        declared::refresh(self, ask, key, (lead, object), cause);
+        declared::refresh(self, ask, key, lead, object, cause);
         Some(Trace::numbered(cause))
     }
+}
+
+/// A core that does what is on a request's course.
+pub(crate) struct Serving<'a>(pub(crate) &'a Rc<Core>);
+
+impl<'a> Mode for Serving<'a> {
+    type End = Start;
+    type Key = RefMut<'a, KeyBuf>;
+
+    #[inline(always)]
+    fn seed(&self) -> &HashSeed {
+        &self.0.shared.seed
+    }
+
+    #[inline(always)]
+    fn key(&self) -> Self::Key {
+        self.0.key.borrow_mut()
+    }
+
+    fn file(&mut self, ask: &Ask<'_>, root: u32) -> Start {
+        let Some(root) = ask.site.files.get(root as usize) else {
+            return Start::Reply(pages::problem(ask.request, Problem::NoFile));
+        };
+        match from_files::look(self.0, ask, root) {
+            Ok(look) => Start::Reply(from_files::answer(Some(self.0), ask, &look)),
+            Err(WouldBlock) => self.0.slow(ask, Way::File(Arc::clone(root))),
+        }
+    }
+
+    #[inline(always)]
+    fn file_beside(&mut self, ask: &Ask<'_>, verdict: &ReceiveVerdict) -> Option<Start> {
+        match from_files::likely(self.0, ask) {
+            Ok(reply) => reply.map(Start::Reply),
+            Err(WouldBlock) => Some(self.0.slow(ask, Way::Beside(verdict.clone()))),
+        }
+    }
+
+    #[inline(always)]
+    fn other_file_beside(&mut self, ask: &Ask<'_>) -> Option<Start> {
+        // One that is not open yet is found by the origin's rules, behind a fetch.
+        from_files::known(self.0, ask).map(Start::Reply)
+    }
+
+    #[inline(always)]
+    fn find(&mut self, ask: &Ask<'_>, key: &KeyBuf) -> Found {
+        self.0.find(key, ask.request, ask.now)
+    }
+
+    #[inline(always)]
+    fn times(&self, ask: &Ask<'_>, object: &Object) -> Freshness {
+        freshness(ask.live, object, ask.now.mono_ms)
+    }
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        ask: &Ask<'_>,
+        key: &KeyBuf,
+        object: Arc<Object>,
+        served: Served,
+    ) -> Result<Start, Next> {
+        let mut cause = None;
+        if served == Served::Stale {
+            cause = self.0.refresh(ask, key, &object);
+        }
+        let mut reply = declared::stored(Some(self.0), ask, &object, served);
+        reply.about.key = key.hash();
+        reply.about.trace = cause;
+        if !reply.is_to_be_fetched(ask.request) {
+            return Ok(Start::Reply(reply));
+        }
+        Err(match object.is_live() {
+            true => Next::Alone(Forward::UriMiss),
+            // The disk has it no more, and no lookup finds it.
+            false => Next::Fetch(None),
+        })
+    }
+
+    /// The object is fetched again behind the answer, once a second.
+    fn stand_in(&mut self, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> Option<Start> {
+        let (core, now_ms) = (self.0, ask.now.mono_ms);
+        let times = freshness(ask.live, object, now_ms);
+        let due = core.shared.failing.stands_in(key.hash(), &times, now_ms)?;
+        let cause = if due { core.refresh(ask, key, object) } else { None };
+        let mut reply = declared::stored(Some(core), ask, object, Served::StaleOnError);
+        reply.about.key = key.hash();
+        reply.about.trace = cause;
+        Some(Start::Reply(reply))
+    }
+
+    #[inline(always)]
+    fn page(&mut self, ask: &Ask<'_>, key: &KeyBuf, next: &Next) -> Option<Start> {
+        match from_files::page(self.0, ask) {
+            Ok(reply) => reply.map(Start::Reply),
+            Err(WouldBlock) => {
+                let way = Box::new(Way::after(next.clone(), key));
+                Some(self.0.slow(ask, Way::Page(way)))
+            }
+        }
+    }
+
+    fn fetch(&mut self, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> Start {
+        self.0.slow(ask, Way::after(next, key))
+    }
+
+    fn pass(&mut self, ask: &Ask<'_>, reason: Forward) -> Start {
+        self.0.slow(ask, Way::Pass(reason))
+    }
+
+    fn upgrade(&mut self, ask: &Ask<'_>) -> Start {
+        self.0.slow(ask, Way::Upgrade)
+    }
+
+    fn answer(&mut self, ask: &Ask<'_>, synthetic: &Synthetic) -> Start {
+        Start::Reply(pages::synthetic(ask.request, synthetic))
+    }
+
+    fn last_hop(&mut self, ask: &Ask<'_>) -> Start {
+        Start::Reply(pages::options(ask.request))
+    }
+
+    fn purge(&mut self, ask: &Ask<'_>) -> Start {
+        let (core, request) = (self.0, ask.request);
+        let stored = core.removal(ask.site, request, &ask.notes, ask.now);
+        match core.invalidate(ask, [stored]) {
+            Ok(outcome) => {
+                let reply = core.purged(request, outcome, Answers::Always);
+                match outcome.recorded {
+                    true => core.slow(ask, Way::Recorded(Box::new(reply))),
+                    false => Start::Reply(reply),
+                }
+            }
+            Err(why) => Start::Reply(core.purge_not_done(request, &why)),
+        }
+    }
+}
+
+impl Way {
+    /// The way to what follows a lookup by `key`.
+    fn after(next: Next, key: &KeyBuf) -> Self {
+        match next {
+            Next::Fetch(old) => Self::Fetch { key: key.clone(), old },
+            Next::Alone(reason) => Self::Alone { key: key.clone(), reason },
+            // What is delivered needs none.
+            Next::Pass | Next::Deliver(..) => Self::Pass(Forward::Bypass),
+        }
+    }
+}
+
+/// Has the site's policy receive a request by `receive`, or tell how it would, and adds what the
+/// stages before have found out.
+#[inline(always)]
+pub(crate) fn received<R>(
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+    entering: Option<&Entering>,
+    notes: &mut Notes,
+    receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
+) -> R {
+    let Entrant { place: Place { site, .. }, client, now, downstream } = *entrant;
+    let page = downstream.page();
+    notes.client = page.map(|within| within.top.peer);
+    let mut ctx = ReceiveCtx { request, client: client.peer, now, notes };
+    let received = receive(&*site.policy, &mut ctx);
+    // Only now is nothing left in its place that the client has sent itself.
+    match page {
+        Some(within) => notes.personal |= within.top.personal,
+        None if site.client_auth.is_some() => {
+            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        }
+        None => {}
+    }
+    if let Some(entering) = entering {
+        notes.personal |= entering.tell(request);
+    }
+    received
 }
 
 /// Makes a request by which a page is to be made anew that of a reader who asks for the page.

@@ -9,34 +9,42 @@ mod advice;
 mod failing;
 mod fetch;
 mod form;
+mod looking;
 mod pieces;
 mod stored;
+mod teller;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Now};
-use files::{Depth, Look, Root};
+use files::Root;
 use message::{Request, Scheme};
 use policy::told::shown;
-use policy::{Notes, Peer, Place, ReceiveCtx, ReceiveVerdict, Step};
+use policy::{Notes, Peer, Policy, ReceiveCtx, Step};
 
-use crate::decide::{self, Course, Entry};
+use crate::course;
+use crate::decide::{self, Entry};
+use crate::enter::received;
 use crate::problem::Problem;
 use crate::purge::{Asked, Refusal};
+use crate::stage::{Clearance, Entrant};
 use crate::state::ask::Ask;
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
+use crate::state::downstream::Downstream;
 use crate::state::live::{Live, LiveRef, Shared, Site};
-use crate::state::reply::{Reply, Served};
-use crate::throttle::Visit;
+use crate::state::place::Place;
+use crate::state::reply::Reply;
 use crate::vcl::foretell::foretell;
-use crate::{files as from_files, gate, pages};
+use crate::{files as from_files, pages, row};
 
 pub use crate::forecast::foreseen::Foreseen;
 pub use advice::{Application, OF_MARK, not_stored_advice};
+use teller::{Teller, Whole, error_of, look};
 
 use crate::forecast::foreseen::Ending;
+use crate::forecast::telling::{Telling, answered};
 pub use crate::forecast::words::not_stored;
 
 /// The forecast of a request.
@@ -60,7 +68,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Where a rule or a setting that counts for the request is written.
-    pub fn place(&self, rule: &str) -> Option<&Place> {
+    pub fn place(&self, rule: &str) -> Option<&policy::Place> {
         let (site, notes) = self.decided.as_ref()?;
         site.policy.place(notes, rule)
     }
@@ -81,7 +89,7 @@ pub fn explain(
     let came = request.clone();
     let (mut explanation, page) = forecast(shared, &live, request, peer, now);
     if let Some(page) = page {
-        explanation.steps.extend(pieces::of_page(shared, &live, (page, came), peer, now));
+        explanation.steps.extend(pieces::of_page(shared, &live, page, came, peer, now));
     }
     explanation
 }
@@ -93,25 +101,16 @@ fn forecast(
     mut request: Request,
     peer: Peer,
     now: Now,
-) -> (Explanation, Option<pieces::Whole>) {
+) -> (Explanation, Option<Whole>) {
     // Nothing is held for a forecast.
     let account = &Account::open(shared.cache.memory(), 0);
     let client = Client { peer, near: false, secured: None, line: None, account };
-    let steps = vec![asked(&request)];
-    let mut teller = Teller { shared, steps, key: 0, site: None, decided: None, page: None };
+    let telling = Telling { shared, steps: vec![asked(&request)] };
+    let mut teller =
+        Teller { telling, key: 0, site: None, decided: None, page: None, looked: None };
     let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
-    let Teller { steps, key, site, decided, page, .. } = teller;
+    let Teller { telling: Telling { steps, .. }, key, site, decided, page, .. } = teller;
     (Explanation { foreseen, summary, steps, request, key, site, decided }, page)
-}
-
-struct Teller<'s> {
-    shared: &'s Arc<Shared>,
-    steps: Vec<Step>,
-    key: u64,
-    site: Option<String>,
-    decided: Option<(Arc<Site>, Notes)>,
-    /// The page that would be put together.
-    page: Option<pieces::Whole>,
 }
 
 impl Teller<'_> {
@@ -122,15 +121,17 @@ impl Teller<'_> {
         client: &Client<'_>,
         now: Now,
     ) -> Ending {
-        let site = match decide::enter(self.shared, live, request, client) {
+        let site = match decide::enter(self.telling.shared, live, request, client) {
             Entry::Site(site) => Arc::clone(site),
             Entry::Challenge(_) => {
                 let why = "a certificate authority's question, which is answered here";
-                self.steps.push(Step::new("ACME", why).decisive());
+                self.telling.steps.push(Step::new("ACME", why).decisive());
                 return answered(&pages::challenge(request, bytes::Bytes::new()), "by ACME");
             }
             Entry::Health => {
-                self.steps.push(Step::new("health_check", "no site's, but this path").decisive());
+                self.telling
+                    .steps
+                    .push(Step::new("health_check", "no site's, but this path").decisive());
                 return answered(
                     &pages::health(request, live.trust.readiness(now.mono_ms)),
                     "by health_check",
@@ -139,21 +140,22 @@ impl Teller<'_> {
             Entry::Refused(problem) => return self.turned_away(request, problem),
             Entry::Purge(site, read) => {
                 let site = Arc::clone(site);
-                self.steps.push(about_site(live, &site, request));
-                return self.purge(&site, read);
+                self.telling.steps.push(about_site(live, &site, request));
+                return self.purge_request(&site, read);
             }
         };
         self.site = Some(site.name.to_string());
-        self.steps.push(about_site(live, &site, request));
-        if let Some(refused) = self.limits(&site, request, client.peer, now) {
-            return refused;
+        self.telling.steps.push(about_site(live, &site, request));
+        let (place, mut clearance) = (Place { live, site: &site }, Clearance::default());
+        let entrant = Entrant { place, client, now, downstream: &Downstream::Client };
+        if let Some(ending) = row::look(&mut self.telling, &entrant, request, &mut clearance) {
+            return ending;
         }
-        self.gates(&site, request, client.peer);
         if let Some(instance) = &site.vcl {
-            let told = foretell(self.shared, live, (&site, instance), request, client.peer, now);
-            self.steps.extend(told.steps);
+            let told = foretell(self.telling.shared, instance, &entrant, request);
+            self.telling.steps.extend(told.steps);
             self.key = told.key;
-            self.page = told.page.map(|object| pieces::Whole {
+            self.page = told.page.map(|object| Whole {
                 object,
                 site: Arc::clone(&site),
                 dialect: Dialect::Varnish,
@@ -162,23 +164,13 @@ impl Teller<'_> {
             return (told.foreseen, told.summary);
         }
         let mut notes = Notes::default();
-        // What follows is for one who has passed the gates.
-        let entering = gate::inherit(&site, request);
-        if let Some(entering) = &entering {
-            entering.take_off(request);
-        }
-        let mut ctx = ReceiveCtx { request, client: client.peer, now, notes: &mut notes };
-        let (verdict, told) = site.policy.explain(&mut ctx);
-        self.steps.extend(told);
-        if site.client_auth.is_some() {
-            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
-        }
-        if let Some(entering) = &entering {
-            notes.personal |= entering.tell(request);
-        }
+        let entering = clearance.entering.as_ref();
+        let receive = |policy: &dyn Policy, ctx: &mut ReceiveCtx<'_>| policy.explain(ctx);
+        let (verdict, told) = received(&entrant, request, entering, &mut notes, receive);
+        self.telling.steps.extend(told);
         self.decided = Some((Arc::clone(&site), notes));
-        let ask = Ask::new(live, &site, (request, notes), now, client.account);
-        self.follow(&ask, verdict)
+        let ask = Ask::new(place, request, notes, now, client.account);
+        course::follow(self, &ask, verdict)
     }
 
     /// Foretells the error page of a request that enters no site.
@@ -190,81 +182,8 @@ impl Teller<'_> {
             let host = shown(&request.host);
             step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
         }
-        self.steps.push(step);
+        self.telling.steps.push(step);
         answered(&reply, "with an error page")
-    }
-
-    /// Foretells what the site's gates are, for a request that comes as far as them.
-    fn gates(&mut self, site: &Site, request: &Request, peer: Peer) {
-        let Some(gates) = &site.gates else { return };
-        if !site.policy.wants_https(request, site.policy.scheme(request, peer)) {
-            self.steps.extend(gates.foretell(&*site.policy, request));
-        }
-    }
-
-    /// Foretells what the site's limits would say; the outcome if they refuse.
-    fn limits(&mut self, site: &Site, request: &Request, peer: Peer, now: Now) -> Option<Ending> {
-        let throttles = site.throttles.as_deref()?;
-        let (client, routes) = (site.policy.client(request, peer), site.policy.routes(request));
-        let (seed, now_ms) = (&self.shared.seed, now.mono_ms);
-        let visit = Visit { seed, request, client, routes, now_ms };
-        let (steps, refusal) = throttles.foretell(&visit);
-        self.steps.extend(steps);
-        let reply = pages::problem(request, refusal?);
-        Some(answered(&reply, "with a refusal"))
-    }
-
-    fn follow(&mut self, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Ending {
-        let beside = from_files::likely_root(ask);
-        if let ReceiveVerdict::Lookup | ReceiveVerdict::Pass = verdict
-            && let Some(reply) = beside.and_then(|root| self.found(ask, root))
-        {
-            return answered(&reply, "from a file beside the scripts");
-        }
-        let rule = ask.site.policy.rule_name(ask.notes.rule).to_owned();
-        match decide::course(ask, verdict) {
-            Course::Lookup => self.lookup(ask),
-            Course::Files(root) => self.file(ask, root),
-            Course::LastHop => {
-                let why = "Max-Forwards is 0: it goes no further (RFC 9110 7.6.2)";
-                self.steps.push(Step::new("rule", why).decisive());
-                answered(&pages::options(ask.request), "here")
-            }
-            Course::Pass(reason) => {
-                let why = format!("would be passed to the origin: rule `{rule}`");
-                self.pass(ask, reason, why)
-            }
-            Course::Upgrade => match self.refused(ask) {
-                Some(told) => told,
-                None => {
-                    self.upgrade(ask);
-                    let why = format!("would be passed to the origin as a tunnel: rule `{rule}`");
-                    (Foreseen::Tunnel, why)
-                }
-            },
-            Course::Answer(synthetic) => {
-                let reply = pages::synthetic(ask.request, &synthetic);
-                let (foreseen, _) = answered(&reply, "");
-                let status = reply.status;
-                (foreseen, format!("would be answered with status {status}: rule `{rule}`"))
-            }
-            Course::Purge => (Foreseen::Purge, format!("would purge its URL: rule `{rule}`")),
-        }
-    }
-
-    /// Foretells the outcome of a request for files.
-    fn file(&mut self, ask: &Ask<'_>, root: u32) -> Ending {
-        let root = ask.site.files.get(root as usize).cloned();
-        let reply = match root {
-            Some(root) => from_files::answer(None, ask, &look(ask, &root)),
-            None => pages::problem(ask.request, Problem::NoFile),
-        };
-        let what = match reply.served {
-            Served::File => "the file is there".to_owned(),
-            _ => error_of(&reply),
-        };
-        self.steps.push(Step::new("file", what));
-        answered(&reply, "from a file")
     }
 
     /// The reply from the file below `root` that the request's path means, if there is one.
@@ -272,11 +191,11 @@ impl Teller<'_> {
         let reply = from_files::found(None, ask, &look(ask, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
         let advice = "Nothing: files need no cache in front of them.";
-        self.steps.push(Step::new("file", why).decisive().advise(advice));
+        self.telling.steps.push(Step::new("file", why).decisive().advise(advice));
         Some(reply)
     }
 
-    fn purge(&mut self, site: &Site, read: Result<Asked, Refusal>) -> Ending {
+    fn purge_request(&mut self, site: &Site, read: Result<Asked, Refusal>) -> Ending {
         let place = site.policy.place(&Notes::default(), "purge").cloned();
         let (why, summary) = match read {
             Ok(Asked::Refresh) => (
@@ -301,7 +220,9 @@ impl Teller<'_> {
             ),
         };
         let advice = "`[site.purge]` says who may purge, and in which dialects.";
-        self.steps.push(Step::new("purge", why).at(place.as_ref()).decisive().advise(advice));
+        self.telling
+            .steps
+            .push(Step::new("purge", why).at(place.as_ref()).decisive().advise(advice));
         (Foreseen::Purge, summary.to_owned())
     }
 
@@ -309,28 +230,9 @@ impl Teller<'_> {
     fn refused(&mut self, ask: &Ask<'_>) -> Option<Ending> {
         let problem = decide::refusal(ask.request, ask.live)?;
         let reply = pages::problem(ask.request, problem);
-        self.steps.push(Step::new("refused", error_of(&reply)).decisive());
+        self.telling.steps.push(Step::new("refused", error_of(&reply)).decisive());
         Some(answered(&reply, "with an error page"))
     }
-}
-
-fn look(ask: &Ask<'_>, root: &Arc<Root>) -> Look {
-    let mut room = Vec::new();
-    let path = from_files::normal(ask.request, &mut room);
-    path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(Look::Missing)
-}
-
-/// Returns the outcome that is the answer `reply`; `from` says where the answer is from.
-fn answered(reply: &Reply, from: &str) -> Ending {
-    let (served, status) = (reply.served, reply.status);
-    let foreseen = Foreseen::Answer { served, status: Some(status) };
-    (foreseen, format!("would be answered {from}, with status {status}"))
-}
-
-fn error_of(reply: &Reply) -> String {
-    let trouble = reply.about.trouble.as_ref().map(|trouble| trouble.error.to_string());
-    let text = trouble.unwrap_or_else(|| format!("status {}", reply.status));
-    text.trim_end_matches('.').to_owned()
 }
 
 fn asked(request: &Request) -> Step {

@@ -64,16 +64,18 @@ fn look_at(core: &Core, ask: &Ask<'_>, root: &Arc<Root>, path: &[u8]) -> Result<
         return Ok(look.clone());
     }
     let look = root.look(path, Depth::Cached)?;
-    Ok(put(core, &mut table, (root, path), look, (now_ms, limits.open_files)))
+    Ok(put(core, &mut table, root, path, look, now_ms, limits.open_files))
 }
 
 /// Keeps what was found out of a path.
 fn put(
     core: &Core,
     table: &mut Table,
-    (root, path): (&Arc<Root>, &[u8]),
+    root: &Arc<Root>,
+    path: &[u8],
     look: Look,
-    (now_ms, most): (u64, u64),
+    now_ms: u64,
+    most: u64,
 ) -> Look {
     let before = table.evicted();
     let look = table.put(root, path, look, now_ms, most as usize);
@@ -111,8 +113,8 @@ pub(crate) async fn look_on_at(
         Ok(look) => look,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    let room = (core.now().mono_ms, ask.live.limits.open_files);
-    put(core, &mut core.files.borrow_mut(), (root, path), look, room)
+    let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files);
+    put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }
 
 /// The root beside the scripts of the origin that the request would go to.
@@ -316,7 +318,7 @@ fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> b
     }
     let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
     let rules = Rules::Rfc(ask.live.limits.ranges);
-    select::ranges(ask.request, &ask.request.method, (&validators, rules), kind, reply);
+    select::ranges(ask.request, &ask.request.method, &validators, rules, kind, reply);
     true
 }
 

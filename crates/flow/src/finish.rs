@@ -3,6 +3,6 @@
 
 mod background;
 
-pub use crate::state::finish::{CoreLog, Records, Started, Taker, Told};
+pub use crate::state::finish::{CoreLog, Records, Started, Taker, Told, Unread};
 
-pub(crate) use self::background::Background;
+pub(crate) use self::background::{Background, BackgroundCause};

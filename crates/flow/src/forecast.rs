@@ -2,5 +2,6 @@
 
 pub(crate) mod below;
 pub(crate) mod foreseen;
+pub(crate) mod telling;
 pub(crate) mod variants;
 pub(crate) mod words;

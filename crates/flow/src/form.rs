@@ -192,7 +192,8 @@ pub(crate) struct Kept {
 /// says so. Nothing is coded before a client has asked for that: see [`crate::refine`].
 pub(crate) fn keep(
     response: &mut Response,
-    (length, has_body): (Option<u64>, bool),
+    length: Option<u64>,
+    has_body: bool,
     compress: Compress,
     settings: &Compression,
 ) -> Kept {
@@ -222,7 +223,8 @@ pub(crate) fn keep(
 /// coding if `settings` have it coded, which its head says from the beginning.
 pub(crate) fn keep_page(
     response: &mut Response,
-    (length, has_body): (Option<u64>, bool),
+    length: Option<u64>,
+    has_body: bool,
     compress: Compress,
     settings: &Compression,
 ) -> Kept {

@@ -12,7 +12,9 @@ mod check;
 mod entering;
 mod look;
 mod passed;
+mod stages;
 
+pub(crate) use self::admit::admit;
 pub(crate) use self::entering::Entering;
-pub(crate) use self::look::Looked;
-pub(crate) use self::passed::{inherit, leave_behind, may_include};
+pub(crate) use self::passed::{Doorstep, inherit, leave_behind, may_include};
+pub(crate) use self::stages::{Access, Redirect};

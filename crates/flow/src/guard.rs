@@ -1,70 +1,82 @@
-//! Limits that a request must pass before it is answered, under both policies: those of its site.
+//! The stage of the limits that a request must pass before it is answered: those of its site.
 //!
 //! They are asked before the policy or the program is, so that a refusal costs little. A request
-//! that is to wait for its turn enters its site when that has come: what it held before others
-//! might wait for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages,
-//! health checks, challenges, and requests of other nodes.
+//! that is to wait for its turn goes on when that has come: what it held before others might wait
+//! for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages, health
+//! checks, challenges, and requests of other nodes.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use base::Now;
 use message::Request;
-use policy::Peer;
 
+use crate::forecast::foreseen::Ending;
+use crate::forecast::telling::{Telling, answered};
+use crate::pages;
 use crate::pass::{Pass, limited};
-use crate::state::client::Client;
+use crate::stage::{Clearance, Entrant, RowStage, StageResult};
 use crate::state::core::Core;
-use crate::state::gate::visitor::Visitor;
-use crate::state::live::{LiveRef, Site};
-use crate::throttle::{Throttles, Word};
-use crate::way::{Slow, Start, Way};
+use crate::state::downstream::Downstream;
+use crate::state::gate::parked::Wait;
+use crate::throttle::{Visit, Visitor, Word};
+use crate::way::Start;
 
-impl Core {
-    /// Takes a request for a site with limits as far as it goes without waiting.
+/// The limits of a site, on how often and how much at once its clients may ask.
+pub(crate) struct Limits;
+
+impl RowStage for Limits {
+    #[inline(always)]
+    fn is_for(entrant: &Entrant<'_>) -> bool {
+        entrant.place.site.throttles.is_some() && matches!(entrant.downstream, Downstream::Client)
+    }
+
     #[inline(never)]
-    pub(crate) fn start_limited(
-        self: &Rc<Self>,
-        throttles: &Throttles,
-        (live, site): (&LiveRef, &Arc<Site>),
+    fn act(
+        core: &Rc<Core>,
+        entrant: &Entrant<'_>,
         request: &mut Request,
-        client: &Client<'_>,
-        now: Now,
-    ) -> (Start, Peer) {
-        let who = site.policy.client(request, client.peer);
-        let visitor = (who, site.policy.routes(request));
-        let visit = self.visit(visitor, request, now);
-        let mut pass = match throttles.come(&visit, &self.counters) {
-            Word::On(turn) => Pass { visitor, turn, stay: None, spared: None },
-            Word::Spared(turn, problem) => {
-                Pass { visitor, turn, stay: None, spared: Some(problem) }
-            }
-            Word::Refused(problem) => {
-                return (Start::Reply(limited(site, request, problem)), who);
-            }
+        clearance: &mut Clearance,
+    ) -> StageResult {
+        let site = entrant.place.site;
+        let Some(throttles) = &site.throttles else { return StageResult::On };
+        let visitor = Visitor::of(&*site.policy, request, entrant.client.peer);
+        let refused = |problem| {
+            StageResult::End(Start::Reply(limited(site, request, problem)), visitor.client)
         };
-        if pass.turn.is_some() {
-            let way = Way::Gate(Visitor::new(None, request, client));
-            let slow = Slow::of_page(Rc::clone(live), Arc::clone(site), way);
-            let slow = Slow { pass: Some(Box::new(pass)), ..slow };
-            return (Start::Slow(Box::new(slow)), who);
-        }
-        if let Err(problem) = pass.enter(throttles, &visit, &self.counters) {
-            return (Start::Reply(limited(site, request, problem)), who);
-        }
-        let (start, client) = self.enter_site((live, site), request, client, (now, false));
-        let start = match start {
-            Start::Reply(mut reply) => {
-                pass.mark(&mut reply);
-                Start::Reply(reply)
-            }
-            Start::Slow(mut slow) => {
-                if pass.stay.is_some() || pass.spared.is_some() {
-                    slow.pass = Some(Box::new(pass));
-                }
-                Start::Slow(slow)
-            }
+        let visit = core.visit(visitor, request, entrant.now);
+        let (turn, spared) = match throttles.come(&visit, &core.counters) {
+            Word::On(turn) => (turn, None),
+            Word::Spared(turn, problem) => (turn, Some(problem)),
+            Word::Refused(problem) => return refused(problem),
         };
-        (start, client)
+        let mut pass = Pass { visitor, stay: None, spared };
+        if let Some(turn) = turn {
+            clearance.marks.pass = Some(Box::new(pass));
+            return StageResult::End(
+                entrant.wait(request, Wait::Turn(turn), clearance),
+                visitor.client,
+            );
+        }
+        if let Err(problem) = pass.enter(throttles, &visit, &core.counters) {
+            return refused(problem);
+        }
+        if pass.stay.is_some() || pass.spared.is_some() {
+            clearance.marks.pass = Some(Box::new(pass));
+        }
+        StageResult::On
+    }
+
+    fn look(
+        telling: &mut Telling<'_>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        _: &mut Clearance,
+    ) -> Option<Ending> {
+        let site = entrant.place.site;
+        let visitor = Visitor::of(&*site.policy, request, entrant.client.peer);
+        let (seed, now_ms) = (&telling.shared.seed, entrant.now.mono_ms);
+        let visit = Visit { seed, request, visitor, now_ms };
+        let (steps, refusal) = site.throttles.as_ref()?.foretell(&visit);
+        telling.steps.extend(steps);
+        Some(answered(&pages::problem(request, refusal?), "with a refusal"))
     }
 }

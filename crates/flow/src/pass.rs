@@ -1,4 +1,4 @@
-//! The word of a site's limits about a request that goes on.
+//! The verdict of a site's limits on a request that goes on.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -6,56 +6,52 @@ use std::time::Duration;
 use base::rate::Stay;
 use base::{Counters, Now};
 use message::Request;
-use policy::{Declared, Peer};
+use policy::Declared;
 
 use crate::pages::refusal;
 use crate::problem::Problem;
 use crate::state::core::Core;
 use crate::state::live::Site;
 use crate::state::reply::Reply;
-use crate::throttle::{Throttles, Visit, Word};
+use crate::throttle::{Throttles, Visit, Visitor, Word};
 
-/// The word of the limits about a request that goes on.
+/// The verdict of the limits on a request that goes on.
 pub(crate) struct Pass {
-    /// The client as limits count it, and its routes.
-    pub(crate) visitor: (Peer, (u32, Option<u32>)),
-    /// The wait until its turn, after which it is asked how much is under way.
-    pub(crate) turn: Option<Duration>,
+    pub(crate) visitor: Visitor,
     pub(crate) stay: Option<Stay>,
     /// The refusal that a dry run has spared it.
     pub(crate) spared: Option<Problem>,
 }
 
 impl Core {
-    /// A look at the limits by this client, which has taken one of these routes.
+    /// A look at the limits by this client.
     pub(crate) fn visit<'a>(
         &'a self,
-        (client, routes): (Peer, (u32, Option<u32>)),
+        visitor: Visitor,
         request: &'a Request,
         now: Now,
     ) -> Visit<'a> {
-        Visit { seed: &self.shared.seed, request, client, routes, now_ms: now.mono_ms }
+        Visit { seed: &self.shared.seed, request, visitor, now_ms: now.mono_ms }
     }
 }
 
 impl Pass {
-    /// Waits for the request's turn.
+    /// Waits for the request's `turn`, and then asks how much is under way.
     ///
     /// # Errors
     /// Too many are under way then.
     pub(crate) async fn wait(
-        mut self: Box<Self>,
+        &mut self,
+        turn: Duration,
         core: &Rc<Core>,
         site: &Site,
         request: &Request,
-    ) -> Result<Box<Self>, Reply> {
-        if let (Some(turn), Some(throttles)) = (self.turn, &site.throttles) {
-            rt::time::sleep(turn).await;
-            let visit = core.visit(self.visitor, request, core.now());
-            self.enter(throttles, &visit, &core.counters)
-                .map_err(|problem| limited(site, request, problem))?;
-        }
-        Ok(self)
+    ) -> Result<(), Reply> {
+        rt::time::sleep(turn).await;
+        let Some(throttles) = &site.throttles else { return Ok(()) };
+        let visit = core.visit(self.visitor, request, core.now());
+        self.enter(throttles, &visit, &core.counters)
+            .map_err(|problem| limited(site, request, problem))
     }
 
     /// Has the request be under way.

@@ -136,7 +136,8 @@ impl Coder {
     pub(crate) fn new(
         recode: Recode,
         length: Option<u64>,
-        (limits, account): (DecodeLimits, &Arc<Account>),
+        limits: DecodeLimits,
+        account: &Arc<Account>,
     ) -> Result<Option<Self>, Error> {
         let buffers = account.hold(STEP_BYTES as u64);
         let (work, buffers) = match recode {

@@ -15,8 +15,8 @@ use message::cache_control::CacheControl;
 use crate::allowance::NoTime;
 use crate::form;
 use crate::recode::{decode_limits, limit_of};
+use crate::state::ask::Ask;
 use crate::state::core::Core;
-use crate::state::live::Live;
 use crate::state::tier::Lead;
 use crate::stored::stored_head;
 use codec::Compression;
@@ -98,19 +98,39 @@ impl Drop for Right {
     }
 }
 
+/// A form, and the work that is put into it.
+#[derive(Clone, Copy, Debug)]
+struct Refinement {
+    coding: Coding,
+    effort: Effort,
+}
+
+impl Refinement {
+    /// The number of its form.
+    fn number(self) -> usize {
+        form::number(self.coding)
+    }
+
+    /// Returns true if `object` lacks the form, made with as much effort.
+    fn is_wanted(self, object: &Object) -> bool {
+        object.wants_form(self.number(), self.effort as u8)
+    }
+}
+
 /// Puts a form that was made beside the others.
 fn put(
     core: &Core,
     object: &Arc<Object>,
-    place: (usize, u8),
+    refinement: Refinement,
     made: Result<Option<Vec<u8>>, Option<Limit>>,
 ) {
     match made {
         Ok(Some(data)) => {
             let hash = core.shared.seed.hash(object.key());
-            let is_put = match folding(core, object, place.0) {
+            let place = (refinement.number(), refinement.effort as u8);
+            let is_put = match folding(core, object, refinement.number()) {
                 Some(folding) => folding.put(core, object, data),
-                None => core.shared.cache.put_form((object, hash), place, data),
+                None => core.shared.cache.put_form(object, hash, place.0, place.1, data),
             };
             core.counters.add(Counter::FormsMade, u64::from(is_put));
         }
@@ -146,7 +166,7 @@ impl Folding {
     /// Puts `data` there; false if that can no longer be.
     fn put(self, core: &Core, object: &Arc<Object>, data: Vec<u8>) -> bool {
         let saved = self.plain.saturating_sub(data.len() as u64);
-        let is_put = self.lead.refit(object, &self.new, (data, self.plain));
+        let is_put = self.lead.refit(object, &self.new, data, self.plain);
         if is_put {
             core.counters.inc(Counter::BodiesFolded);
             core.counters.add(Counter::FoldedSaved, saved);
@@ -161,16 +181,15 @@ impl Folding {
 #[inline]
 pub(crate) fn demand(
     core: &Rc<Core>,
-    (live, now_ms): (&Live, u64),
+    ask: &Ask<'_>,
     object: &Arc<Object>,
-    (coding, lacks_gzip): (Coding, bool),
+    coding: Coding,
+    lacks_gzip: bool,
 ) {
-    let (hits, settings) = (object.hits(), &live.compression);
-    let wants =
-        |(coding, effort): (Coding, Effort)| object.wants_form(form::number(coding), effort as u8);
-    let gzip = (Coding::Gzip, Effort::Warm);
-    if lacks_gzip && hits >= settings.gzip_hits && wants(gzip) {
-        return begin(core, (live, now_ms), object, gzip);
+    let (hits, settings) = (object.hits(), &ask.live.compression);
+    let gzip = Refinement { coding: Coding::Gzip, effort: Effort::Warm };
+    if lacks_gzip && hits >= settings.gzip_hits && gzip.is_wanted(object) {
+        return begin(core, ask, object, gzip);
     }
     if lacks_gzip && coding == Coding::Gzip {
         return;
@@ -179,28 +198,23 @@ pub(crate) fn demand(
     let is_back = coding == Coding::Identity && object.flags().coded_here;
     let back = (is_back && hits >= settings.gzip_hits).then_some(Effort::Warm);
     let Some(effort) = Effort::of(hits, settings).or(back) else { return };
-    let form = (coding, effort.at_most(coding));
-    if wants(form) {
-        begin(core, (live, now_ms), object, form);
+    let form = Refinement { coding, effort: effort.at_most(coding) };
+    if form.is_wanted(object) {
+        begin(core, ask, object, form);
     }
 }
 
 #[cold]
-fn begin(
-    core: &Rc<Core>,
-    (live, now_ms): (&Live, u64),
-    object: &Arc<Object>,
-    (coding, effort): (Coding, Effort),
-) {
+fn begin(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, refinement: Refinement) {
+    let (live, Refinement { coding, effort }) = (ask.live, refinement);
     // gzip is as fast as what comes in: whatever is one piece of memory is not too long for it.
     let is_any_length = coding == Coding::Gzip && object.flags().coding == Coding::Identity;
     let is_too_long = |length| length > live.limits.form_bytes && !is_any_length;
     if object.length().is_none_or(is_too_long) {
         return;
     }
-    let Some(mut right) = Right::take(core, &live.limits, now_ms) else { return };
-    let number = form::number(coding);
-    if !core.shared.cache.begin_form(object, number, effort as u8) {
+    let Some(mut right) = Right::take(core, &live.limits, ask.now.mono_ms) else { return };
+    if !core.shared.cache.begin_form(object, refinement.number(), effort as u8) {
         return;
     }
     let object = Arc::clone(object);
@@ -211,7 +225,7 @@ fn begin(
         let source = Arc::clone(&object);
         let made = right.work(move || make(&source, settings, bounds, &account));
         if let Some(made) = made.await {
-            put(&right.core, &object, (number, effort as u8), made);
+            put(&right.core, &object, refinement, made);
         }
     });
 }

@@ -82,7 +82,8 @@ pub(crate) fn condition(request: &Request, validators: &Validators<'_>, reply: &
 pub(crate) fn ranges(
     request: &Request,
     method: &Method,
-    (validators, rules): (&Validators<'_>, Rules),
+    validators: &Validators<'_>,
+    rules: Rules,
     kind: impl FnOnce() -> Option<Vec<u8>>,
     reply: &mut Reply,
 ) {

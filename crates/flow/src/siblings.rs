@@ -29,8 +29,8 @@ pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings
 use self::usable::is_usable;
 use crate::carry::leave;
 use crate::fetch::Fetch;
-use crate::state::live::{Shared, Site};
-use crate::state::siblings::asking::may_have;
+use crate::state::live::Shared;
+use crate::state::siblings::asking::SiblingMiss;
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
 const UNSELECTING: [HeaderId; 21] = [
@@ -57,20 +57,14 @@ const UNSELECTING: [HeaderId; 21] = [
     HeaderId::XVarnish,
 ];
 
-/// The siblings that would be asked for a page, in words, if there are any; the arguments are those
-/// of [`AskingSiblings::of`].
-pub(crate) fn foretell(
-    shared: &Shared,
-    site: &Site,
-    (asked, keyed): (&Request, &Request),
-    key: &[u8],
-) -> Option<Step> {
+/// The siblings that would be asked for what `miss` wants, in words, if there are any.
+pub(crate) fn foretell(shared: &Shared, miss: SiblingMiss<'_>) -> Option<Step> {
     let siblings = shared.siblings.load_full()?;
-    if !may_have(site, asked, keyed, key) || !is_for_all(keyed) {
+    if !miss.may_be_there() || !is_for_all(miss.keyed) {
         return None;
     }
     let (mut open, mut left) = (Vec::new(), Vec::new());
-    for sibling in siblings.of(&site.name, asked.scheme) {
+    for sibling in siblings.of(&miss.site.name, miss.asked.scheme) {
         let list = if sibling.trusted_since().is_some() { &mut open } else { &mut left };
         list.push(sibling.way.name().to_string());
     }
@@ -115,7 +109,7 @@ impl AskingSiblings {
             }
         };
         counters.inc(Counter::SiblingsFound);
-        note(fetch, (&sibling.way, &asked), &exchange, started_us);
+        note(fetch, &sibling.way, &asked, &exchange, started_us);
         Some(exchange)
     }
 }
@@ -223,8 +217,7 @@ async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box
 }
 
 /// Notes for the record that a sibling has answered, and no origin.
-fn note(fetch: &mut Fetch, sent: (&Origin, &Request), exchange: &Exchange, started_us: u64) {
-    let (way, request) = sent;
+fn note(fetch: &mut Fetch, way: &Origin, request: &Request, exchange: &Exchange, started_us: u64) {
     let core = &fetch.core;
     let answered_us = core.micros();
     core.log.note_bereq(fetch.trace.as_deref(), request, way);

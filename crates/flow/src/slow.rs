@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
-use cache::{BeginOptions, Object, Reader, Select, Ticket, Waited};
+use cache::{BeginOptions, Object, Reader, Ticket, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
 use crate::assemble::assemble;
+use crate::course;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
+use crate::enter::Serving;
 use crate::fetch::{self, Fetched, Job, Upload};
 use crate::invalidate::Level;
 use crate::key::select_by;
@@ -21,12 +23,14 @@ use crate::problem::Problem;
 use crate::purge::{Answers, Order, Share};
 use crate::state::ask::{Ask, Front};
 use crate::state::core::Core;
+use crate::state::place::Place;
 use crate::state::reply::{Forward, Reply, Served};
 use crate::state::trace::Trace;
+use crate::vcl::start as program;
 use crate::verdict::Again;
 use crate::wait::{self, FetchPart, Role, Verdict};
 use crate::way::{Slow, Start, Way};
-use crate::{files as from_files, pages};
+use crate::{files as from_files, pages, row};
 
 /// The number of fetches of others that a request waits for before it fetches for itself, if none
 /// of them gave a response that it can use.
@@ -44,25 +48,17 @@ impl Slow {
         body: Option<Reader>,
         front: Front<'_>,
     ) -> Reply {
-        let pass = match self.pass.take() {
-            None => None,
-            Some(pass) => match Box::pin(pass.wait(core, &self.site, request)).await {
-                Ok(pass) => Some(pass),
-                Err(refusal) => return refusal,
-            },
-        };
-        let user = self.user.take();
+        let marks = std::mem::take(&mut self.marks);
+        if let Way::Row(parked) = self.way {
+            let place = Place { live: &self.live, site: &self.site };
+            return row::go_on(parked, marks, core, place, request, body, front).await;
+        }
         let mut reply = self.run_on(core, request, body, front).await;
-        if let Some(user) = user {
-            reply.about.guarded.note_user(user);
-        }
-        if let Some(pass) = pass {
-            pass.mark(&mut reply);
-        }
+        marks.put_on(&mut reply);
         reply
     }
 
-    /// Waits for the reply once the request's turn has come.
+    /// Waits for the reply of a request that its site's policy has received.
     async fn run_on(
         mut self,
         core: &Rc<Core>,
@@ -70,15 +66,11 @@ impl Slow {
         body: Option<Reader>,
         front: Front<'_>,
     ) -> Reply {
-        if self.for_peer {
-            return self.run_for_peer(core, request, front).await;
+        if self.downstream.is_node() {
+            return self.run_for_node(core, request, front).await;
         }
         let cookies = self.cookies.take();
         let reply = match self.way {
-            Way::Gate(visitor) => {
-                let place = (&self.live, &self.site);
-                return visitor.run(core, place, request, (body, front)).await;
-            }
             Way::Assemble(assembly) => return assembly.run(core, front),
             _ => self.reply(core, request, body, front).await,
         };
@@ -95,7 +87,7 @@ impl Slow {
     }
 
     /// Waits for the reply to another node, which hears at once that it is worth while to wait.
-    async fn run_for_peer(self, core: &Rc<Core>, request: &Request, front: Front<'_>) -> Reply {
+    async fn run_for_node(self, core: &Rc<Core>, request: &Request, front: Front<'_>) -> Reply {
         if let (Some(interims), Some(status)) = (front.interims, Status::new(PROCESSING)) {
             interims.put(Response::new(status));
         }
@@ -111,12 +103,9 @@ impl Slow {
         front: Front<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
-        let own_within = self.within.clone();
-        let within = own_within.as_ref();
         let now = core.now();
         let trace = Rc::new(Trace::default());
         let way = Some(&trace);
-        let for_peer = self.for_peer;
         let ask = Ask {
             live: &live,
             site: &site,
@@ -125,16 +114,14 @@ impl Slow {
             now,
             front,
             trace: way,
-            within,
-            for_peer,
+            downstream: &self.downstream.clone(),
+            cookies: None,
         };
         if let Way::Vcl(waiting) = self.way {
-            let place = (&live, &site);
-            let parts = (body, &trace);
+            let place = Place { live: &live, site: &site };
             // Boxed: other requests that wait need not be as large.
-            let run =
-                Box::pin(crate::vcl::start::run(*waiting, core, place, request, front, parts));
-            let mut reply = run.await;
+            let run = program::run(*waiting, core, place, request, front, body, &trace);
+            let mut reply = Box::pin(run).await;
             reply.about.trace = Some(trace);
             return reply;
         }
@@ -167,7 +154,7 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) | Way::Assemble(_) | Way::Gate(_) => {
+            Way::Vcl(_) | Way::Assemble(_) | Way::Row(_) => {
                 pages::problem(request, Problem::Internal)
             }
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
@@ -180,11 +167,11 @@ impl Slow {
             Way::Alone { .. } | Way::Fetch { .. } if ask.is_of_a_connection() => {
                 fetch_own(core, ask, ByPolicy::pass(core, ask), Forward::Bypass, body).await
             }
-            Way::Alone { key, reason } => take_part(core, *ask, &key, None, (reason, false)).await,
+            Way::Alone { key, reason } => take_part(core, *ask, &key, None, reason, false).await,
             Way::Fetch { key, old } => {
                 let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
                 let coalesce = !goes_alone(request, ask.live);
-                take_part(core, *ask, &key, old, (reason, coalesce)).await
+                take_part(core, *ask, &key, old, reason, coalesce).await
             }
         }
     }
@@ -226,7 +213,7 @@ async fn look_beside(core: &Rc<Core>, ask: &Ask<'_>, verdict: ReceiveVerdict) ->
             return Start::Reply(reply);
         }
     }
-    core.go_on(ask, verdict)
+    course::go_on(&mut Serving(core), ask, verdict)
 }
 
 /// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may
@@ -236,7 +223,8 @@ async fn take_part(
     mut ask: Ask<'_>,
     key: &KeyBuf,
     mut old: Option<Arc<Object>>,
-    (reason, coalesce): (Forward, bool),
+    reason: Forward,
+    coalesce: bool,
 ) -> Reply {
     ask.note(|trace| trace.key.set(key.hash()));
     // Alone it looks at everything that is stored.
@@ -258,8 +246,8 @@ async fn take_part(
                 (_, false) => Verdict::End(Met::Beside),
             });
         if let Role::Below(below) = role {
-            let seek = (&mut select_by(&ask.request.headers) as &mut Select<'_>, Again::of(&ask));
-            match below.raise(core, seek).await {
+            let variant = &mut select_by(&ask.request.headers);
+            match below.raise(core, variant, Again::of(&ask)).await {
                 Ok(lent) => {
                     part.take_lent(lent);
                     ask.now = core.now();
@@ -279,7 +267,7 @@ async fn take_part(
                 return pages::problem(ask.request, Problem::TooManyWaiters);
             }
             Role::Wait(ticket) => {
-                match waited(core, &mut ask, key, ticket, (old.as_ref(), reason)).await {
+                match waited(core, &mut ask, key, ticket, old.as_ref(), reason).await {
                     Verdict::End(reply) => return reply,
                     Verdict::Alone => part.go_alone(),
                     Verdict::Replace => {}
@@ -324,8 +312,8 @@ fn met(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> 
 /// Goes on in `role`, unless another node asks and what would come would not be for it.
 fn shared(ask: &Ask<'_>, role: Role<Met>) -> ControlFlow<Reply, Role<Met>> {
     match role {
-        Role::Alone(lead) if ask.for_peer => lead.refuse(None),
-        Role::End(Met::Pass | Met::Beside) if ask.for_peer => {}
+        Role::Alone(lead) if ask.downstream.is_node() => lead.refuse(None),
+        Role::End(Met::Pass | Met::Beside) if ask.downstream.is_node() => {}
         role => return ControlFlow::Continue(role),
     }
     ControlFlow::Break(peers::silent(Silence::Nothing))
@@ -338,7 +326,8 @@ async fn waited(
     ask: &mut Ask<'_>,
     key: &KeyBuf,
     ticket: Ticket,
-    (old, reason): (Option<&Arc<Object>>, Forward),
+    old: Option<&Arc<Object>>,
+    reason: Forward,
 ) -> Verdict<Reply> {
     let live = ask.live;
     let stands_in = |old: &&Arc<Object>| {
@@ -406,7 +395,9 @@ async fn fetch_own(
             return declared::stored(Some(core), ask, &object, Served::Revalidated);
         }
         // What is for this client only is for no other node.
-        Fetched::ConfirmedOnce(_) if ask.for_peer => return peers::silent(Silence::Nothing),
+        Fetched::ConfirmedOnce(_) if ask.downstream.is_node() => {
+            return peers::silent(Silence::Nothing);
+        }
         Fetched::ConfirmedOnce(object) => {
             return declared::stored(Some(core), ask, &object, Served::Revalidated);
         }

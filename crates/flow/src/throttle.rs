@@ -11,7 +11,7 @@ use base::{Account, Counter, Counters, HashSeed, Held, Limit, Limits, Memory};
 use message::{Request, Status};
 use policy::acl::CidrSet;
 use policy::rules::Settings;
-use policy::{CrowdRule, Peer, Per, RateRule, SiteRules, Step, Terms};
+use policy::{CrowdRule, Peer, Per, Policy, RateRule, Routes, SiteRules, Step, Terms};
 
 use crate::problem::Problem;
 
@@ -51,16 +51,28 @@ struct Table<T> {
     _held: Option<Held>,
 }
 
-/// One who asks.
+/// A request that limits are asked about.
 #[derive(Clone, Copy)]
 pub(crate) struct Visit<'a> {
     pub(crate) seed: &'a HashSeed,
     pub(crate) request: &'a Request,
+    pub(crate) visitor: Visitor,
+    pub(crate) now_ms: u64,
+}
+
+/// A client as limits count it, and its routes.
+#[derive(Clone, Copy)]
+pub(crate) struct Visitor {
     /// On whose behalf the request is made.
     pub(crate) client: Peer,
-    /// The route that it belongs to, and another that an origin may take it for.
-    pub(crate) routes: (u32, Option<u32>),
-    pub(crate) now_ms: u64,
+    routes: Routes,
+}
+
+impl Visitor {
+    /// The client that `peer` makes a request for, by its site's policy.
+    pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: Peer) -> Self {
+        Self { client: policy.client(request, peer), routes: policy.routes(request) }
+    }
 }
 
 /// The word of limits on rates, or on what is under way.
@@ -113,19 +125,16 @@ impl Throttles {
         }
     }
 
-    fn rates(&self, (route, also): (u32, Option<u32>)) -> impl Iterator<Item = &RateLimit> + Clone {
-        let own = self.of(route);
-        let also = also.map(|also| self.of(also));
+    fn rates(&self, routes: Routes) -> impl Iterator<Item = &RateLimit> + Clone {
+        let own = self.of(routes.own);
+        let also = routes.also.map(|also| self.of(also));
         let also = also.filter(|also| !Arc::ptr_eq(&also.rates, &own.rates));
         own.rates.iter().chain(also.into_iter().flat_map(|also| also.rates.iter()))
     }
 
-    fn crowds(
-        &self,
-        (route, also): (u32, Option<u32>),
-    ) -> impl Iterator<Item = &CrowdLimit> + Clone {
-        let own = self.of(route);
-        let also = also.map(|also| self.of(also));
+    fn crowds(&self, routes: Routes) -> impl Iterator<Item = &CrowdLimit> + Clone {
+        let own = self.of(routes.own);
+        let also = routes.also.map(|also| self.of(also));
         let also = also.filter(|also| !Arc::ptr_eq(&also.crowds, &own.crowds));
         own.crowds.iter().chain(also.into_iter().flat_map(|also| also.crowds.iter()))
     }
@@ -138,7 +147,7 @@ impl Throttles {
     /// Counts a visit by all rates that are for it, or by none of them if one refuses it; the wait
     /// until its turn.
     pub(crate) fn come(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Duration>> {
-        let rates = || self.rates(visit.routes).filter(|limit| limit.is_for(visit));
+        let rates = || self.rates(visit.visitor.routes).filter(|limit| limit.is_for(visit));
         // Of several one may refuse what others would have counted.
         if rates().nth(1).is_some() {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
@@ -174,7 +183,7 @@ impl Throttles {
     /// Lets a visit be under way, as long as it keeps what it is given.
     pub(crate) fn enter(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Stay>> {
         let (mut stay, mut spared) = (None, None);
-        for limit in self.crowds(visit.routes).filter(|limit| limit.is_for(visit)) {
+        for limit in self.crowds(visit.visitor.routes).filter(|limit| limit.is_for(visit)) {
             match limit.table().enter(limit.mark(visit), limit.rule.requests) {
                 Some(own) => stay = Some(own.with(stay)),
                 None => {
@@ -197,8 +206,8 @@ impl Throttles {
     /// Tells what each limit would say to a visit, without counting it; and the refusal that it
     /// would meet.
     pub(crate) fn foretell(&self, visit: &Visit<'_>) -> (Vec<Step>, Option<Problem>) {
-        let rates = self.rates(visit.routes).map(|limit| limit.foretell(visit));
-        let crowds = self.crowds(visit.routes).map(|limit| limit.foretell(visit));
+        let rates = self.rates(visit.visitor.routes).map(|limit| limit.foretell(visit));
+        let crowds = self.crowds(visit.visitor.routes).map(|limit| limit.foretell(visit));
         let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(crowds).unzip();
         (steps, refusals.into_iter().flatten().next())
     }
@@ -279,11 +288,11 @@ impl<R: Ruled + PartialEq, T> Limited<R, T> {
         if !self.rule.terms().are_for(visit.request.path()) {
             return Some("not for this path");
         }
-        self.exempt.has(visit.client).then_some("this client is exempt")
+        self.exempt.has(visit.visitor.client).then_some("this client is exempt")
     }
 
     fn mark(&self, visit: &Visit<'_>) -> u64 {
-        self.rule.terms().per.mark(visit.seed, visit.request, visit.client)
+        self.rule.terms().per.mark(visit.seed, visit.request, visit.visitor.client)
     }
 
     /// Takes the table of the `same` limit, or a new one, unless it has one already.

@@ -39,7 +39,7 @@ impl<'a> Again<'a> {
         let head = head.unwrap_or_else(|| Response::new(record.status()));
         match self {
             Self::Declared(site, request, notes) if is_response => {
-                judge_by(site, (request, notes), head, now)
+                judge_by(site, request, notes, head, now)
             }
             _ => {
                 let ruling = Ruling { passed: false, uncacheable: false, findable: true };
@@ -51,7 +51,8 @@ impl<'a> Again<'a> {
 
 fn judge_by(
     site: &Site,
-    (request, notes): (&Request, &Notes),
+    request: &Request,
+    notes: &Notes,
     mut head: Response,
     now: Now,
 ) -> Result<Permit, NotStored> {

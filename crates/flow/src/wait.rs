@@ -59,11 +59,12 @@ impl Below {
     pub(crate) async fn raise(
         self,
         core: &Rc<Core>,
-        seek: (&mut Select<'_>, Again<'_>),
+        variant: &mut Select<'_>,
+        again: Again<'_>,
     ) -> Result<Option<Arc<Object>>, Self> {
         match self {
-            Self::Lead(lead) => raise(core, lead, seek).await.map_err(Self::Lead),
-            Self::Alone(lead) => raise(core, lead, seek).await.map_err(Self::Alone),
+            Self::Lead(lead) => raise(core, lead, variant, again).await.map_err(Self::Lead),
+            Self::Alone(lead) => raise(core, lead, variant, again).await.map_err(Self::Alone),
         }
     }
 }

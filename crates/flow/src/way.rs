@@ -11,10 +11,10 @@ use policy::{Notes, ReceiveVerdict};
 use crate::pass::Pass;
 use crate::purge::{Answers, Order};
 use crate::state::ask::Front;
-use crate::state::assemble::Within;
 use crate::state::core::Core;
+use crate::state::downstream::Downstream;
 use crate::state::gate::User;
-use crate::state::gate::visitor::Visitor;
+use crate::state::gate::parked::Parked;
 use crate::state::live::{LiveRef, Site};
 use crate::state::reply::{Forward, Reply};
 use crate::state::vcl::waiting::Waiting;
@@ -34,17 +34,49 @@ pub struct Slow {
     pub(crate) site: Arc<Site>,
     pub(crate) notes: Notes,
     pub(crate) way: Way,
-    /// The page that the answer becomes a part of.
-    pub(crate) within: Option<Rc<Within>>,
+    pub(crate) downstream: Downstream,
     /// The cookies that the request came with, if its answer may have fragments: policy has perhaps
     /// taken some out.
     pub(crate) cookies: Option<Box<[u8]>>,
-    /// Another node wants the stored response itself.
-    pub(crate) for_peer: bool,
-    /// The word of its site's limits.
+    /// The marks that its reply gets.
+    pub(crate) marks: Marks,
+}
+
+/// The marks that a reply gets by the stages that its request has passed.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// The verdict of its site's limits, where that has consequences.
     pub(crate) pass: Option<Box<Pass>>,
-    /// The user who asks, as a gate knows it.
+    /// The user, as a gate knows it.
     pub(crate) user: Option<Arc<User>>,
+}
+
+impl Marks {
+    /// Marks what has come of the request.
+    #[inline(always)]
+    pub(crate) fn put(self, start: &mut Start) {
+        if self.user.is_some() || self.pass.is_some() {
+            self.put_any(start);
+        }
+    }
+
+    #[cold]
+    fn put_any(self, start: &mut Start) {
+        match start {
+            Start::Reply(reply) => self.put_on(reply),
+            Start::Slow(slow) => slow.marks = self,
+        }
+    }
+
+    /// Marks a reply.
+    pub(crate) fn put_on(self, reply: &mut Reply) {
+        if let Some(user) = self.user {
+            reply.about.guarded.note_user(user);
+        }
+        if let Some(pass) = self.pass {
+            pass.mark(reply);
+        }
+    }
 }
 
 /// The way that a request goes.
@@ -68,8 +100,8 @@ pub(crate) enum Way {
     },
     /// To the store, to make something in it untrue.
     Purge(Box<Order>, Answers),
-    /// To its site, once its turn has come, or the gates know who asks.
-    Gate(Box<Visitor>),
+    /// On along the row of stages, once what it waits for there has come.
+    Row(Box<Parked>),
     /// With this reply, once the invalidation that it tells of has been recorded.
     Recorded(Box<Reply>),
     /// A page that must wait for some of its pieces.
@@ -96,11 +128,9 @@ impl Slow {
             site,
             notes: Notes::default(),
             way,
-            within: None,
+            downstream: Downstream::Client,
             cookies: None,
-            for_peer: false,
-            pass: None,
-            user: None,
+            marks: Marks::default(),
         }
     }
 
@@ -114,7 +144,7 @@ impl Slow {
     pub fn is_upgrade(&self) -> bool {
         match &self.way {
             Way::Upgrade => true,
-            Way::Gate(visitor) => visitor.wants_tunnel(),
+            Way::Row(parked) => parked.wants_tunnel(),
             Way::Vcl(waiting) => waiting.is_upgrade(),
             _ => false,
         }

@@ -16,6 +16,7 @@ use super::fragment::{self, Absent, Came, Gap};
 use crate::state::assemble::{Composed, GzipSegment, OwnPlace, ReadPage};
 use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
+use crate::state::place::Place;
 use crate::way::{Slow, Start};
 
 /// The pieces of a page, in its order.
@@ -212,10 +213,11 @@ impl<'a> Beginning<'a> {
                 self.looked_us.set(asked.ended_us.get().max(asked.began_us));
                 self.page.spare.set(Some(asked.request));
                 match judged {
-                    Ok(body) => {
+                    Ok(came) => {
+                        let body = FragmentBody { came, place: OwnPlace::of_turn() };
                         let goes_on = self.page.goes_on(fragment.onerror);
                         let from = slots.len();
-                        add_body(body, (&fragment, goes_on), OwnPlace::of_turn(), slots);
+                        add_body(body, &fragment, goes_on, slots);
                         for slot in &mut slots[from..] {
                             if let Slot::Body(coming) = slot {
                                 coming.reader.park();
@@ -263,21 +265,23 @@ impl<'a> Beginning<'a> {
         let Self { core, page, at, .. } = self;
         page.count(&core.counters).map_err(Absent::Limit)?;
         let (mut request, site) = fragment::request(page, fragment)?;
-        let start = core.start_fragment((&page.live, &site), &mut request, (&page.within, *at));
+        let place = Place { live: &page.live, site: &site };
+        let start = core.start_fragment(place, &mut request, &page.within, *at);
         let began_us = self.looked_us.get();
         Ok((fragment::Asked { request, at: *at, began_us, ended_us: Cell::default() }, start))
     }
 }
 
-/// Adds the pieces of a fragment's body, which has its `place` as long as it comes. The page may go
-/// on when it breaks off.
-pub(super) fn add_body(
-    body: Came,
-    (fragment, goes_on): (&Fragment, bool),
-    place: OwnPlace,
-    slots: &mut Slots,
-) {
-    match body {
+/// The body of a fragment, and the place that it has as long as it comes.
+pub(super) struct FragmentBody {
+    pub(super) came: Came,
+    pub(super) place: OwnPlace,
+}
+
+/// Adds the pieces of a fragment's body. The page may go on when it breaks off, if `goes_on`.
+pub(super) fn add_body(body: FragmentBody, fragment: &Fragment, goes_on: bool, slots: &mut Slots) {
+    let FragmentBody { came, place } = body;
+    match came {
         Came::Gzip(cut) => slots.push(Slot::Gzip(cut)),
         Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
             slots.push(Slot::Part(part));

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use base::memory::Full;
 use base::{Account, Held, Limit};
-use cache::{BodyWriter, Passage, Reader};
+use cache::{Passage, Reader};
 use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use super::begin::{self, Beginning, Begun, ComingBody, Slot, Slots, Text};
+use super::begin::{self, Beginning, Begun, ComingBody, FragmentBody, Slot, Slots, Text};
 use super::document;
 use super::environment::Question;
-use super::fragment::{self, Absent, Asked, Came, Gap};
-use super::hand_on::{HandOn, PageCoder};
+use super::fragment::{self, Absent, Asked, Gap};
+use super::hand_on::{HandOn, PageWriter};
 use super::supply::Supply;
 use crate::state::ask::Front;
 use crate::state::assemble::{Composed, GzipSegment, OwnPlace, places};
@@ -176,16 +176,17 @@ pub(super) struct Feed {
     has_first: Cell<bool>,
 }
 
-/// Has the pieces of `page` come and hands them to `writer`.
+/// Has the pieces of `page` come and hands them to `out`.
 pub(super) async fn run(
     core: Rc<Core>,
     page: Rc<Composed>,
     source: Supply,
-    (writer, coder): (BodyWriter, Option<PageCoder>),
-    (passage, ends): (Passage, Ends),
+    out: PageWriter,
+    passage: Passage,
+    ends: Ends,
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
-    let mut watch = writer.watch();
+    let mut watch = out.writer.watch();
     let ahead = Rc::new(Ahead::new(&passage.account));
     let text = match &source {
         Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
@@ -194,7 +195,7 @@ pub(super) async fn run(
     let has_first = Cell::new(false);
     let feed = Feed { core, page, passage, ahead: Rc::clone(&ahead), ends, text, has_first };
     let feed = Rc::new(feed);
-    let hand_on = HandOn::new(Rc::clone(&feed), (writer, coder), Rc::clone(&ahead));
+    let hand_on = HandOn::new(Rc::clone(&feed), out, Rc::clone(&ahead));
     let most = Duration::from_millis(feed.page.live.limits.esi_still_time);
     let begins = async {
         match source {
@@ -367,23 +368,19 @@ impl Feed {
         &self,
         fragment: &Fragment,
         coming: Coming,
-    ) -> Result<(Came, OwnPlace), Absent> {
+    ) -> Result<FragmentBody, Absent> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         coming.is_turn.set(true);
         let (asked, reply, place) = coming.wait(most).await?;
         let came = fragment::judge(&self.core, &self.page, fragment, &asked, reply)?;
-        Ok((came, place))
+        Ok(FragmentBody { came, place })
     }
 
     /// The pieces of a fragment's body.
-    pub(super) fn pieces_of(
-        &self,
-        (body, place): (Came, OwnPlace),
-        fragment: &Fragment,
-    ) -> Vec<Arrival> {
+    pub(super) fn pieces_of(&self, body: FragmentBody, fragment: &Fragment) -> Vec<Arrival> {
         let mut slots = Slots::new();
         let goes_on = self.page.goes_on(fragment.onerror);
-        begin::add_body(body, (fragment, goes_on), place, &mut slots);
+        begin::add_body(body, fragment, goes_on, &mut slots);
         self.pieces(slots)
     }
 

@@ -13,7 +13,7 @@ use observe::CipherSuite;
 use vcl::params::Param;
 
 use crate::forward::CONDITIONS;
-use crate::gate;
+use crate::gate::{self, Doorstep};
 use crate::recode::{Unfolding, decode_limits};
 use crate::state::assemble::{Composed, Dialect, GzipSegment};
 use crate::state::body::ReplyBody;
@@ -130,8 +130,8 @@ pub(super) fn request(
     if site.vcl.is_none() {
         target::canonical(&mut request);
     }
-    let from = (&*page.site, &page.request);
-    if !gate::may_include(from, (&site, &request)) {
+    let from = Doorstep { site: &page.site, request: &page.request };
+    if !gate::may_include(from, Doorstep { site: &site, request: &request }) {
         return Err(Absent::Target("it stands behind a gate that its page does not stand behind"));
     }
     gate::leave_behind(from, &site, &mut request);

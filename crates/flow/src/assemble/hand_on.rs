@@ -41,6 +41,12 @@ impl PageCoder {
     }
 }
 
+/// The writer of a page's bytes, and their compression, if there is one.
+pub(super) struct PageWriter {
+    pub(super) writer: BodyWriter,
+    pub(super) coder: Option<PageCoder>,
+}
+
 pub(super) struct HandOn {
     feed: Rc<Feed>,
     writer: BodyWriter,
@@ -51,7 +57,7 @@ pub(super) struct HandOn {
 impl HandOn {
     pub(super) fn new(
         feed: Rc<Feed>,
-        (writer, coder): (BodyWriter, Option<PageCoder>),
+        PageWriter { writer, coder }: PageWriter,
         ahead: Rc<Ahead>,
     ) -> Self {
         Self { feed, writer, coder, ahead }

@@ -17,7 +17,7 @@ use super::includes;
 use super::instead::Switched;
 use crate::assemble::plain;
 use crate::decide::freshness;
-use crate::dictionary::{self, Occasion};
+use crate::dictionary::{self, Occasion, Seeker};
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
@@ -73,8 +73,8 @@ fn deliver(
     served: Served,
     reader: Option<Reader>,
 ) -> Reply {
-    if ask.for_peer {
-        return peers::stored(ask.request, object, reader, (served, ask.now));
+    if ask.downstream.is_node() {
+        return peers::stored(ask.request, object, reader, served, ask.now);
     }
     let freshness = freshness(ask.live, object, ask.now.mono_ms);
     let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
@@ -100,7 +100,7 @@ fn deliver(
         select::condition(ask.request, &validators, &mut reply);
         cut(ask, object, &validators, &mut reply);
     }
-    if reply.status == object.status() && ask.within.is_none() {
+    if reply.status == object.status() && ask.downstream.page().is_none() {
         trailers::follow(ask.request, object, &mut reply);
     }
     if is_shaped(ask, reply.status) {
@@ -127,7 +127,7 @@ pub(crate) fn occasion<'a>(ask: &'a Ask<'_>) -> Occasion<'a> {
 fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let mut delta = None;
     if let Some(core) = core {
-        let sought = dictionary::seek((Some(core), &core.shared), occasion(ask), object);
+        let sought = dictionary::seek(Seeker::Request(core), occasion(ask), object);
         (reply.dictionary, delta) = (sought.used, sought.form);
     }
     let is_delta = delta.is_some();
@@ -179,7 +179,7 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     reply.by_dictionary = dictionary::goes_by(ask.request, object);
     let made = wanted.unwrap_or(coding);
     if let Some(core) = core.filter(|_| !is_delta && made != object.flags().coding) {
-        refine::demand(core, (ask.live, ask.now.mono_ms), object, (made, lacks_gzip));
+        refine::demand(core, ask, object, made, lacks_gzip);
     }
 }
 
@@ -221,7 +221,7 @@ fn of_form<'a>(object: &'a Object, sent: Option<&'a SentForm>) -> Validators<'a>
 fn cut(ask: &Ask<'_>, object: &Arc<Object>, validators: &Validators<'_>, reply: &mut Reply) {
     let rules = Rules::Rfc(ask.live.limits.ranges);
     let method = &ask.request.method;
-    select::ranges(ask.request, method, (validators, rules), || kind(object), reply);
+    select::ranges(ask.request, method, validators, rules, || kind(object), reply);
 }
 
 /// The Content-Type of a stored response.

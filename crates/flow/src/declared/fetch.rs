@@ -26,7 +26,7 @@ use crate::fetch::{
     Upload,
 };
 use crate::files::NamedFile;
-use crate::finish::Background;
+use crate::finish::{Background, BackgroundCause};
 use crate::form::{self, Chooser, PassingForm};
 use crate::forward::{self, Errand};
 use crate::problem::Problem;
@@ -38,7 +38,8 @@ use crate::state::core::Core;
 use crate::state::invalidate::Haste;
 use crate::state::live::Site;
 use crate::state::peers::Asking;
-use crate::state::siblings::asking::AskingSiblings;
+use crate::state::place::Place;
+use crate::state::siblings::asking::{AskingSiblings, SiblingMiss};
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
@@ -97,9 +98,10 @@ impl ByPolicy {
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
             own.fetch.asking = Asking::of(&core.shared, ask.request, None, key.bytes());
-            let (new, both) = (own.fetch.old.is_none(), (ask.request, ask.request));
-            let siblings =
-                new.then(|| AskingSiblings::of(&core.shared, ask.site, both, key.bytes()));
+            let (asked, key) = (ask.request, key.bytes());
+            let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
+            let is_new = own.fetch.old.is_none();
+            let siblings = is_new.then(|| AskingSiblings::of(&core.shared, miss));
             own.fetch.siblings = siblings.flatten();
         }
         own
@@ -188,20 +190,21 @@ impl ByPolicy {
     }
 }
 
-/// Starts the background fetch of a stale object, caused by transaction number `cause`.
+/// Starts the background fetch of a stale object, caused by `transaction`.
 pub(crate) fn refresh(
     core: &Rc<Core>,
     ask: &Ask<'_>,
     key: &KeyBuf,
-    (lead, old): (Lead, &Arc<Object>),
-    cause: u64,
+    lead: Lead,
+    old: &Arc<Object>,
+    transaction: u64,
 ) {
     let trace = Rc::new(Trace::default());
     let front = Front::of(&core.background);
     let ask = &Ask { trace: Some(&trace), front, ..*ask };
     let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
-    let numbers = (ask.notes.rule, key.hash(), cause);
-    let background = Background::begin(core, ask.site, ask.request, numbers, &trace);
+    let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
+    let background = Background::begin(core, ask.site, ask.request, cause, &trace);
     own.fetch.background = Some(Box::new(background));
     drop(fetch::start(own));
 }
@@ -262,7 +265,7 @@ impl Judge for ByPolicy {
             return self.confirm(fetch, exchange, &said);
         }
         if let Some(probe) = self.probe.take()
-            && let Some(fate) = self.probed(fetch, &mut exchange, (&probe, said.file.is_some()))
+            && let Some(fate) = self.probed(fetch, &mut exchange, &probe, said.file.is_some())
         {
             return fate;
         }
@@ -340,9 +343,9 @@ pub(super) enum Judged {
 
 impl ByPolicy {
     fn origin_request(&self, fetch: &Fetch) -> Request {
-        let asked = (&self.request, self.notes);
+        let place = Place { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
-        let ask = Ask::new(&fetch.live, &self.site, asked, fetch.now(), account);
+        let ask = Ask::new(place, &self.request, self.notes, fetch.now(), account);
         let errand = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
             (true, None) => Errand::Own,
@@ -371,7 +374,8 @@ impl ByPolicy {
         &mut self,
         fetch: &mut Fetch,
         exchange: &mut Exchange,
-        (probe, is_file): (&Probe, bool),
+        probe: &Probe,
+        is_file: bool,
     ) -> Option<Fate<Self>> {
         let response = &mut exchange.response;
         let extent = match response.status {
@@ -390,11 +394,11 @@ impl ByPolicy {
             Some(extent) => !is_large && extent.length >= from,
         };
         if let Some(origin) = asked.as_ref().filter(|_| is_contradictory) {
-            slices.unsliced.note(origin.name(), fetch.core.rangeless_ms());
+            slices.unsliced.note(origin.name(), fetch.core.rangeless_term());
         }
         let Some(extent) = extent else {
             if let Some(origin) = asked {
-                slices.unprobed.note(origin.name(), fetch.core.rangeless_ms());
+                slices.unprobed.note(origin.name(), fetch.core.rangeless_term());
             }
             // The whole has come all the same, or a part that nobody has asked for.
             return (response.status != Status::OK).then(|| self.ask_for_whole());
@@ -495,7 +499,7 @@ impl ByPolicy {
         let is_framed = exchange.framing != Framing::UntilClose || self.keeps_until_close();
         match plan.permit() {
             Ok(permit) if fetch.lead.is_some() && is_framed => {
-                self.keep(fetch, exchange, (permit, &plan), tags)
+                self.keep(fetch, exchange, permit, &plan, tags)
             }
             // What is not stored in slices is not this client's answer: it has asked for less.
             _ if is_part => self.ask_for_whole(),
@@ -507,7 +511,8 @@ impl ByPolicy {
         &self,
         fetch: &Fetch,
         mut exchange: Box<Exchange>,
-        (permit, plan): (Permit, &StorePlan),
+        permit: Permit,
+        plan: &StorePlan,
         tags: Tags,
     ) -> Fate<Self> {
         fetch.core.note_fetch(fetch.key_hash, None);
@@ -515,12 +520,13 @@ impl ByPolicy {
         let framing = exchange.framing;
         let has_body = !matches!(framing, Framing::None | Framing::Length(0));
         let (compress, settings) = (self.site.compress, &fetch.live.compression);
-        let body = (framing.length(), has_body);
+        let length = framing.length();
         let dialect = includes::dialect(&self.site, &exchange.response);
         let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
+        let own = &mut exchange.response;
         let form = match dialect {
-            Some(_) => form::keep_page(&mut exchange.response, body, compress, settings),
-            None => form::keep(&mut exchange.response, body, compress, settings),
+            Some(_) => form::keep_page(own, length, has_body, compress, settings),
+            None => form::keep(own, length, has_body, compress, settings),
         };
         let selected = selected(&exchange.response, &self.request, form.is_one);
         forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
@@ -553,9 +559,9 @@ impl ByPolicy {
         let framing = exchange.framing;
         let (recode, coding) = match dialect {
             Some(_) => {
-                let body = (framing.length(), framing != Framing::None);
+                let (length, has_body) = (framing.length(), framing != Framing::None);
                 let (own, settings) = (&mut exchange.response, &fetch.live.compression);
-                let kept = form::keep_page(own, body, Compress::Off, settings);
+                let kept = form::keep_page(own, length, has_body, Compress::Off, settings);
                 (kept.recode, kept.coding)
             }
             None => self.recode_passing(fetch, &mut exchange.response, framing),

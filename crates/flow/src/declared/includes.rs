@@ -15,6 +15,7 @@ use crate::shape::shape;
 use crate::state::ask::Ask;
 use crate::state::assemble::{Composed, Dialect, Top};
 use crate::state::live::Site;
+use crate::state::place::Place;
 use crate::state::reply::{Head, Reply};
 use crate::stored::stored_head;
 use codec::Compress;
@@ -81,7 +82,7 @@ pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, repl
     put_together(ask, dialect, response, reply);
     if let (true, Some(page)) = (is_gzip, &mut reply.page) {
         let taken = form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
-        page.gzip = ask.within.is_none() && taken == Some(Coding::Gzip);
+        page.gzip = ask.downstream.page().is_none() && taken == Some(Coding::Gzip);
     }
 }
 
@@ -98,9 +99,10 @@ pub(super) fn put_together(
         .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = Head::Owned(Box::new(response));
     let request = ask.request.clone();
-    reply.page = Some(Composed::new(dialect, (ask.live, ask.site), request, ask.within, || {
+    let place = Place { live: ask.live, site: ask.site };
+    reply.page = Some(Composed::new(dialect, place, request, ask.downstream.page(), || {
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
-        let mut top = Top::new(ask.live, ask.request.clone(), (peer, None), ask.front.account);
+        let mut top = Top::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.
         top.personal = ask.site.client_auth.is_some() && ask.notes.personal;
         top

@@ -87,7 +87,8 @@ pub(super) fn form(
     core: &Rc<Core>,
     live: &Live,
     object: &Arc<Object>,
-    (dictionary, named): (Arc<Dictionary>, Named),
+    dictionary: Arc<Dictionary>,
+    named: Named,
 ) {
     let Some(mut right) = Right::take(core, &live.limits, core.now().mono_ms) else { return };
     let is_over = |key| core.shared.dictionaries.is_over(key);
@@ -98,13 +99,13 @@ pub(super) fn form(
     let account = Account::open_large(core.shared.cache.memory());
     rt::spawn_local(async move {
         let source = Arc::clone(&object);
-        let made = right.work(move || make(&source, &dictionary, &named, (bounds, &account)));
+        let made = right.work(move || make(&source, &dictionary, &named, bounds, &account));
         let Some(made) = made.await else { return };
         let core = &right.core;
         match made {
             Ok(Some(data)) => {
-                let place = (&object, core.shared.seed.hash(object.key()));
-                if core.shared.cache.put_keyed_form(place, named.key(), data) {
+                let hash = core.shared.seed.hash(object.key());
+                if core.shared.cache.put_keyed_form(&object, hash, named.key(), data) {
                     core.counters.inc(Counter::DeltasMade);
                 }
             }
@@ -119,7 +120,8 @@ fn make(
     object: &Object,
     dictionary: &Dictionary,
     Named { hash, coding }: &Named,
-    (bounds, account): (Bounds, &Arc<Account>),
+    bounds: Bounds,
+    account: &Arc<Account>,
 ) -> Result<Option<Vec<u8>>, Option<Limit>> {
     let Some(head) = stored_head(object) else { return Ok(None) };
     if CacheControl::parse(head.headers.values(HeaderId::CacheControl)).no_transform {
@@ -135,5 +137,5 @@ fn make(
     // A stream that grows has up to thrice its length for a moment.
     let memory = delta::most_memory(*coding, old.len(), plain.len()) + 3 * most;
     held.grow(memory as u64).map_err(no_memory)?;
-    delta::encode(*coding, &plain, (&old, hash), most).map_err(|_| None)
+    delta::encode(*coding, &plain, &old, hash, most).map_err(|_| None)
 }

@@ -56,9 +56,9 @@ fn config() -> Config {
     }
 }
 
-/// Stores a response under the key of `fields`, for the variant `vary`, with this field in its
-/// head.
-fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) -> Arc<Object> {
+/// Stores a response under the key of `fields`, for the variant `vary`, with the field `name` in
+/// its head.
+fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]) -> Arc<Object> {
     let cache = Cache::new(config());
     let mut key = KeyBuf::new();
     fields.iter().for_each(|field| key.field(field));
@@ -66,7 +66,7 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, field: (&[u8], &[u8])) ->
     let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), 0);
     let Begin::Lead(lead) = begun else { panic!("nothing is stored yet") };
     let (mut headers, mut head) = (HeaderBlock::new(), Vec::new());
-    headers.push_named(field.0, field.1);
+    headers.push_named(name, value);
     h1::encode::stored_head(&mut head, Status::OK, b"", &headers);
     let filling = lead.store(
         permit(),
@@ -117,7 +117,7 @@ fn a_page_that_could_not_read_the_answer_gets_none() {
         ("navigate", "cross-site", none, true),
         ("websocket", "cross-site", none, false),
     ] {
-        let object = stored(&[b"s", b"a"], None, allowed);
+        let object = stored(&[b"s", b"a"], None, allowed.0, allowed.1);
         let asked = request(&[
             ("Sec-Fetch-Mode", mode.as_bytes()),
             ("Sec-Fetch-Site", site.as_bytes()),
@@ -125,7 +125,7 @@ fn a_page_that_could_not_read_the_answer_gets_none() {
         ]);
         assert_eq!(is_readable(&asked, &object), expected, "{mode} {site}");
     }
-    let object = stored(&[b"s", b"a"], None, none);
+    let object = stored(&[b"s", b"a"], None, none.0, none.1);
     assert!(is_readable(&request(&[]), &object), "who says nothing is no browser");
 }
 
@@ -136,11 +136,11 @@ fn a_dictionary_is_for_those_who_may_have_it() {
     let at = |target: &str| Request { target: target.as_bytes().to_vec(), ..request(&[]) };
     let (old, new) = (at("/a?1"), at("/a?2"));
     let born = |fields: &[&[u8]], vary| {
-        let object = stored(fields, vary, FIELD);
+        let object = stored(fields, vary, FIELD.0, FIELD.1);
         Dictionary::of(&object, Birth::of(occasion(&live, &old), &object))
     };
     let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary| {
-        let object = stored(fields, vary, FIELD);
+        let object = stored(fields, vary, FIELD.0, FIELD.1);
         dictionary.is_for(occasion(&live, &new), &object)
     };
     let all = born(&[b"s", b"host", b"/a?1"], None);

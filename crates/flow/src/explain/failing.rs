@@ -7,8 +7,8 @@ use cache::Object;
 use origin::ServerStatus;
 use policy::Step;
 
-use super::Teller;
 use super::stored::deliver_stored;
+use super::teller::Teller;
 use crate::decide::freshness;
 use crate::forecast::foreseen::Ending;
 use crate::forecast::words::duration;
@@ -19,7 +19,7 @@ impl Teller<'_> {
     /// Foretells the answer of a stale response whose origin fails: its last fetch has just failed,
     /// or none of the origin's servers is in service. `None` if the origin would be asked and
     /// waited for, or the response may not answer for it.
-    pub(super) fn stand_in(
+    pub(super) fn failing(
         &mut self,
         ask: &Ask<'_>,
         key: &KeyBuf,
@@ -27,7 +27,7 @@ impl Teller<'_> {
     ) -> Option<Ending> {
         let now_ms = ask.now.mono_ms;
         let times = freshness(ask.live, object, now_ms);
-        let failed_ms = self.shared.failing.foresee(key.hash(), &times, now_ms);
+        let failed_ms = self.telling.shared.failing.foresee(key.hash(), &times, now_ms);
         let failed_for = failed_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
         let origin = ask.site.origins.get(ask.notes.origin as usize)?;
         let servers = origin.servers();
@@ -47,8 +47,8 @@ impl Teller<'_> {
              answers, and the first that succeeds is stored."
         );
         let in_service = servers.iter().filter(|server| server.down_since_ms.is_none()).count();
-        self.steps.retain(|step| !(step.what == "verdict" && step.decided));
-        self.steps.push(
+        self.telling.steps.retain(|step| !(step.what == "verdict" && step.decided));
+        self.telling.steps.push(
             Step::new("verdict", why)
                 .decisive()
                 .advise(advice)

@@ -7,42 +7,48 @@ use message::HeaderId;
 use message::store::{StatusMatch, StoreRules};
 use policy::{FetchCtx, FetchVerdict, Step, told::shown};
 
-use super::Teller;
 use super::stored::body_limit;
+use super::teller::Teller;
 use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::forecast::words::duration;
 use crate::forward::{self, Errand};
 use crate::state::ask::Ask;
 use crate::state::reply::Forward;
+use crate::state::siblings::asking::SiblingMiss;
 use crate::{peers, siblings};
 use codec::Compress;
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that goes past the store; `summary` says why.
-    pub(super) fn pass(&mut self, ask: &Ask<'_>, reason: Forward, summary: String) -> Ending {
+    pub(super) fn past_the_store(
+        &mut self,
+        ask: &Ask<'_>,
+        reason: Forward,
+        summary: String,
+    ) -> Ending {
         if let Some(told) = self.refused(ask) {
             return told;
         }
-        self.ask_origin(ask, &Errand::Own, self.shared.seed.hash(&ask.request.target));
+        self.ask_origin(ask, &Errand::Own, self.telling.shared.seed.hash(&ask.request.target));
         let why = "never: what goes past the cache is for this client alone";
-        self.steps.push(Step::new("storing", why));
+        self.telling.steps.push(Step::new("storing", why));
         (Foreseen::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
     }
 
     /// Tells of a request that may change the protocol.
-    pub(super) fn upgrade(&mut self, ask: &Ask<'_>) {
-        self.ask_origin(ask, &Errand::Upgrade, self.shared.seed.hash(&ask.request.target));
+    pub(super) fn ask_for_upgrade(&mut self, ask: &Ask<'_>) {
+        self.ask_origin(ask, &Errand::Upgrade, self.telling.shared.seed.hash(&ask.request.target));
     }
 
     /// Tells of a fetch of a request that what is stored under its key is not for.
     pub(super) fn fetch_beside(&mut self, ask: &Ask<'_>) {
-        self.ask_origin(ask, &Errand::Own, self.shared.seed.hash(&ask.request.target));
+        self.ask_origin(ask, &Errand::Own, self.telling.shared.seed.hash(&ask.request.target));
         let why = "never: what is stored under its key is for others, and stays";
-        self.steps.push(Step::new("storing", why));
+        self.telling.steps.push(Step::new("storing", why));
     }
 
     /// Tells of a fetch whose answer may be stored.
-    pub(super) fn fetch(
+    pub(super) fn fetch_by(
         &mut self,
         ask: &Ask<'_>,
         key: &KeyBuf,
@@ -53,16 +59,19 @@ impl Teller<'_> {
         let errand = if alone { Errand::Alone } else { Errand::Store(old) };
         if !waits {
             if !alone && peers::may_have(ask) {
-                let peers = self.shared.peers.load();
-                self.steps.extend(peers.as_ref().and_then(|peers| peers.foretell(key.bytes())));
+                let peers = self.telling.shared.peers.load();
+                self.telling
+                    .steps
+                    .extend(peers.as_ref().and_then(|peers| peers.foretell(key.bytes())));
                 if old.is_none() {
-                    let both = (ask.request, ask.request);
-                    self.steps.extend(siblings::foretell(self.shared, ask.site, both, key.bytes()));
+                    let (asked, key) = (ask.request, key.bytes());
+                    let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
+                    self.telling.steps.extend(siblings::foretell(self.telling.shared, miss));
                 }
             }
             self.ask_origin(ask, &errand, key.hash());
         }
-        self.steps.push(about_storing(ask));
+        self.telling.steps.push(about_storing(ask));
     }
 
     fn ask_origin(&mut self, ask: &Ask<'_>, errand: &Errand<'_>, hash: u64) {
@@ -72,11 +81,11 @@ impl Teller<'_> {
         let mut ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
         if let FetchVerdict::Synth(synthetic) = ask.site.policy.fetch(&mut ctx) {
             let why = format!("policy answers in the origin's stead: status {}", synthetic.status);
-            self.steps.push(Step::new("fetch", why));
+            self.telling.steps.push(Step::new("fetch", why));
             return;
         }
         let Some(origin) = ask.site.origins.get(notes.origin as usize) else {
-            self.steps.push(Step::new("fetch", "this site has no origin to ask"));
+            self.telling.steps.push(Step::new("fetch", "this site has no origin to ask"));
             return;
         };
         let config = origin.config();
@@ -107,7 +116,7 @@ impl Teller<'_> {
         let (between, total) = (duration(times.between_bytes_ms), duration(times.total_ms));
         let timeouts =
             format!("connect {connect}, first byte {first}, between bytes {between}, all {total}");
-        self.steps.push(
+        self.telling.steps.push(
             Step::new("fetch", why)
                 .at(ask.site.policy.place(&ask.notes, "origin"))
                 .fact("request", format!("{} {}", request.method, shown(&request.target)))

@@ -9,7 +9,7 @@ use message::HeaderId;
 use policy::{Step, told::shown};
 
 use crate::declared;
-use crate::dictionary::{self, Sought};
+use crate::dictionary::{self, Seeker, Sought};
 use crate::form::{self, Choice, Given};
 use crate::sent::SentForm;
 use crate::state::ask::Ask;
@@ -22,10 +22,13 @@ pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -
     let is_one = !declared::is_negotiated(ask, object);
     let Sought { used, form } = match is_one {
         true => dictionary::of_one_form(ask.request).into(),
-        false => dictionary::seek((None, shared), declared::occasion(ask), object),
+        false => dictionary::seek(Seeker::Forecast(shared), declared::occasion(ask), object),
     };
     let step = match form {
-        Some(form) => with_dictionary(*form),
+        Some(form) => {
+            let (bytes, sent) = *form;
+            with_dictionary(&bytes, &sent)
+        }
         None if is_one => Step::new("form", why_one(ask, object)),
         None => chosen(ask, object),
     };
@@ -33,7 +36,7 @@ pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -
 }
 
 /// Tells of a form with the dictionary that the client has.
-fn with_dictionary((bytes, sent): (Bytes, SentForm)) -> Step {
+fn with_dictionary(bytes: &Bytes, sent: &SentForm) -> Step {
     let coding = sent.coding.token().unwrap_or_default();
     Step::new("form", format!("in {coding}, {} bytes, which lies beside it", bytes.len()))
         .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default())

@@ -3,36 +3,31 @@
 use std::sync::Arc;
 
 use base::{Account, Now};
-use cache::Object;
 use message::Request;
 use policy::{Peer, Step, told::shown};
 
 use super::forecast;
+use super::teller::Whole;
 use crate::state::assemble::{Composed, Dialect, Top};
-use crate::state::live::{LiveRef, Shared, Site};
+use crate::state::live::{LiveRef, Shared};
+use crate::state::place::Place;
 
 /// Fragments that are told of.
 const MOST: usize = 32;
-
-/// A stored page that would be put together.
-pub(super) struct Whole {
-    pub(super) object: Arc<Object>,
-    pub(super) site: Arc<Site>,
-    pub(super) dialect: Dialect,
-}
 
 /// Tells where each fragment of a page would come from that answers `request`.
 pub(super) fn of_page(
     shared: &Arc<Shared>,
     live: &LiveRef,
-    (whole, request): (Whole, Request),
+    whole: Whole,
+    request: Request,
     peer: Peer,
     now: Now,
 ) -> Vec<Step> {
     let Whole { object, site, dialect } = whole;
     let account = Account::open(shared.cache.memory(), 0);
-    let top = || Top::new(live, Request::new(), (peer, None), &account);
-    let page = Composed::new(dialect, (live, &site), request, None, top);
+    let top = || Top::new(live, Request::new(), peer, None, &account);
+    let page = Composed::new(dialect, Place { live, site: &site }, request, None, top);
     let (fragments, faults) = page.fragments(&object, now);
     let language = match dialect {
         Dialect::Esi | Dialect::Varnish => "ESI",

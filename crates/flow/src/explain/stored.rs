@@ -4,27 +4,22 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Limits};
-use cache::{Found, Object, Peek, Seen};
-use files::Root;
+use cache::{Object, Peek, Seen};
 use message::cache_control::CacheControl;
 use message::freshness::Freshness;
 use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words};
 use message::{HeaderId, Response, targeted};
 use policy::{Place, Step, told::shown};
 
-use super::form::about_form;
-use super::pieces::Whole;
-use super::{Teller, answered};
+use super::teller::Teller;
 use crate::decide::{self, Ground, Next, freshness_until};
 use crate::forecast::below;
 use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::forecast::variants;
-use crate::forecast::variants::variants;
 use crate::forecast::words::duration;
-use crate::key::select_by;
 use crate::state::ask::Ask;
 use crate::state::reply::{Forward, Served};
-use crate::{declared, files as from_files, surrogate};
+use crate::{declared, surrogate};
 
 /// The way of a request to its fetch.
 #[derive(Clone, Copy)]
@@ -38,62 +33,21 @@ struct Turning {
 }
 
 impl Teller<'_> {
-    /// Foretells the outcome of a request that the store is asked for.
-    pub(super) fn lookup(&mut self, ask: &Ask<'_>) -> Ending {
-        let mut key = KeyBuf::new();
-        crate::key::make_key(
-            &self.shared.seed,
-            &*ask.site.policy,
-            ask.request,
-            &ask.notes,
-            &mut key,
-        );
-        self.key = key.hash();
-        self.steps.push(about_key(ask, &key));
-        let peek = self.shared.cache.peek(&key, &mut select_by(&ask.request.headers));
-        self.steps.extend(variants(ask, &peek));
-        let seen = peek.found.map(|at| &peek.variants[at]);
-        if let Some(seen) = seen {
-            self.steps.push(about_freshness(ask, seen));
-        } else if let Some(root) = from_files::beside_scripts(ask).cloned()
-            && let Some(reply) = self.found(ask, &root)
-        {
-            return answered(&reply, "from a file beside the scripts");
-        }
-        let marked = peek.marked_until_ms.is_some_and(|until_ms| ask.now.mono_ms < until_ms);
-        let found = match seen {
-            Some(seen) => Found::Object(Arc::clone(&seen.object)),
-            None if marked => Found::HitForMiss,
-            None => Found::Nothing,
+    /// Foretells the outcome of a request that the store cannot answer.
+    pub(super) fn fetch_after(&mut self, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> Ending {
+        let (is_fetched, marked, reads_disk) = match &self.looked {
+            Some(looked) => (looked.peek.is_fetched, looked.marked, looked.reads_disk),
+            None => (false, false, false),
         };
-        let until_ms = seen.map_or(0, |seen| seen.fresh_until_ms);
-        let times = |object: &Object| freshness_until(ask.live, object, until_ms, ask.now.mono_ms);
-        let reads_disk = peek.below > 0 && decide::refusal(ask.request, ask.live).is_none();
-        let mut verdict = about_verdict(ask, seen, &peek, reads_disk);
-        verdict.advice = self.advice(ask, seen, &peek);
-        self.steps.push(verdict);
-        match decide::next(ask, found, times) {
-            Next::Deliver(object, served) => {
-                self.steps.push(about_form(ask, &object, self.shared));
-                if object.whole().is_some()
-                    && let Some(dialect) = declared::dialect_of(object.flags())
-                {
-                    let (object, site) = (Arc::clone(&object), Arc::clone(ask.site));
-                    self.page = Some(Whole { object, site, dialect });
-                }
-                deliver_stored(ask, &object, served)
-            }
-            Next::Pass => {
+        match next {
+            // What is delivered needs none.
+            Next::Pass | Next::Deliver(..) => {
                 let why = "would be passed to the origin: its conditions are the origin's business";
-                self.pass(ask, Forward::Bypass, why.to_owned())
+                self.past_the_store(ask, Forward::Bypass, why.to_owned())
             }
             Next::Fetch(old) => {
-                let stands_in = old.as_ref().and_then(|old| self.stand_in(ask, &key, old));
-                if let Some(ending) = stands_in {
-                    return ending;
-                }
                 let alone = decide::goes_alone(ask.request, ask.live);
-                let waits = peek.is_fetched && !marked && !alone;
+                let waits = is_fetched && !marked && !alone;
                 let reason = match old {
                     // A mark counts beside what is stored, too.
                     Some(_) if marked && !alone => Forward::HitForMiss,
@@ -101,16 +55,15 @@ impl Teller<'_> {
                     None => Forward::UriMiss,
                 };
                 let turning = Turning { waits, alone: alone || marked, reads_disk };
-                self.miss(ask, &key, reason, old, turning)
+                self.miss(ask, key, reason, old, turning)
             }
             Next::Alone(reason) => {
                 let turning = Turning { waits: false, alone: true, reads_disk };
-                self.miss(ask, &key, reason, None, turning)
+                self.miss(ask, key, reason, None, turning)
             }
         }
     }
 
-    /// Foretells the outcome of a request that the store cannot answer.
     fn miss(
         &mut self,
         ask: &Ask<'_>,
@@ -119,18 +72,13 @@ impl Teller<'_> {
         old: Option<Arc<Object>>,
         Turning { waits, alone, reads_disk }: Turning,
     ) -> Ending {
-        if let Some((root, path)) = from_files::page_of(ask)
-            && let Some(reply) = self.page(ask, root, &path)
-        {
-            return answered(&reply, "from a page that a plugin has written to the disk");
-        }
         if let Some(told) = self.refused(ask) {
             return told;
         }
         let stale = old.is_some();
         match reason {
             Forward::Bypass => self.fetch_beside(ask),
-            _ => self.fetch(ask, key, old.as_deref(), alone, waits),
+            _ => self.fetch_by(ask, key, old.as_deref(), alone, waits),
         }
         let summary = match reason {
             _ if waits => "would wait for another request's fetch of the same",
@@ -151,7 +99,7 @@ impl Teller<'_> {
     }
 
     /// Advice to those who wonder about the verdict; `None` where it hangs on an earlier answer.
-    fn advice(&self, ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Option<String> {
+    pub(super) fn advice(&self, ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek) -> Option<String> {
         let ground = seen.map(|seen| {
             let times =
                 freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
@@ -188,22 +136,7 @@ impl Teller<'_> {
 
     /// The policy's advice on what tells visitors apart.
     fn advice_on_visitor(&self) -> Option<String> {
-        self.steps.iter().find(|step| step.what == "personal")?.advice.clone()
-    }
-
-    fn page(
-        &mut self,
-        ask: &Ask<'_>,
-        root: &Arc<Root>,
-        path: &[u8],
-    ) -> Option<crate::state::reply::Reply> {
-        let look = root.look(path, files::Depth::Full).ok()?;
-        let reply = from_files::found(None, ask, &look)?;
-        let place = ask.site.policy.place(&ask.notes, "page_cache");
-        let why = format!("a plugin has written this page to the disk: {}", shown(path));
-        let advice = "Nothing: the plugin's page spares the application.";
-        self.steps.push(Step::new("page cache", why).at(place).decisive().advise(advice));
-        Some(reply)
+        self.telling.steps.iter().find(|step| step.what == "personal")?.advice.clone()
     }
 }
 
@@ -224,7 +157,7 @@ pub(super) fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served
     (Foreseen::Answer { served, status }, summary)
 }
 
-fn about_key(ask: &Ask<'_>, key: &KeyBuf) -> Step {
+pub(super) fn about_key(ask: &Ask<'_>, key: &KeyBuf) -> Step {
     let why = super::url_of(ask.request);
     let parts = ask.site.policy.key_parts(ask.request, &ask.notes);
     let with: Vec<String> =
@@ -242,7 +175,7 @@ fn about_key(ask: &Ask<'_>, key: &KeyBuf) -> Step {
 }
 
 /// The sums of freshness, and which fields they are from.
-fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
+pub(super) fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
     let object = &seen.object;
     let freshness = freshness_until(ask.live, object, seen.fresh_until_ms, ask.now.mono_ms);
     let now_ms = ask.now.mono_ms;
@@ -258,7 +191,7 @@ fn about_freshness(ask: &Ask<'_>, seen: &Seen) -> Step {
     let why = format!("ttl {}: {source}; age {}; {left}", duration(lifetime_ms), duration(age_ms));
     let control = control_of(&head, rules);
     let window = |ms: u64, named: bool, directive: &str, key: &str| {
-        window_words(ask, object, ms, named, (directive, key))
+        window_words(ask, object, ms, named, directive, key)
     };
     let grace = window(
         freshness.grace_ms,
@@ -311,7 +244,8 @@ fn window_words(
     object: &Object,
     ms: u64,
     named: bool,
-    (directive, key): (&str, &str),
+    directive: &str,
+    key: &str,
 ) -> String {
     let from = if object.flags().never_stale {
         "forbidden by the response (must-revalidate and the like, RFC 9111 4.2.4)".to_owned()
@@ -341,7 +275,7 @@ fn lifetime(
     let plan = planned_anew(ask, object, head, rules);
     let (lifetime_ms, planned_ms) = (object.lifetime_ms(), plan.lifetime_ms);
     let same = match plan.source {
-        // It ran from the arrival of this copy, whose age then is not kept.
+        // It ran from the entrant of this copy, whose age then is not kept.
         LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
         // Long ones are kept to the second.
         _ => lifetime_ms.abs_diff(planned_ms) < 1000,
@@ -397,7 +331,12 @@ fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
 }
 
 /// Says which verdict follows from the lookup.
-fn about_verdict(ask: &Ask<'_>, seen: Option<&Seen>, peek: &Peek, reads_disk: bool) -> Step {
+pub(super) fn about_verdict(
+    ask: &Ask<'_>,
+    seen: Option<&Seen>,
+    peek: &Peek,
+    reads_disk: bool,
+) -> Step {
     let why = match seen {
         Some(seen) => judged(ask, seen, reads_disk && !peek.is_fetched),
         None if ask.notes.personal && reads_disk => {

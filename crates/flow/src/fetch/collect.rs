@@ -31,8 +31,8 @@ pub(crate) async fn whole(
     };
     let expected = length.filter(|_| !recode.changes());
     let limits = decode_limits(&fetch.live.limits);
-    let with = (limits, &fetch.passage.account);
-    let mut coder = Coder::new(recode, length, with).map_err(|error| error.to_string())?;
+    let coder = Coder::new(recode, length, limits, &fetch.passage.account);
+    let mut coder = coder.map_err(|error| error.to_string())?;
     let account = Account::open_large(cache.memory());
     let mut body = Gathered::new(&account, expected).map_err(no_memory)?;
     let mut turns = Strides::default();
@@ -79,8 +79,8 @@ pub(crate) async fn coded(
     };
     let length = plain.len() as u64;
     let limits = decode_limits(&fetch.live.limits);
-    let with = (limits, &fetch.passage.account);
-    let coder = Coder::new(recode, Some(length), with).map_err(|error| error.to_string())?;
+    let coder = Coder::new(recode, Some(length), limits, &fetch.passage.account);
+    let coder = coder.map_err(|error| error.to_string())?;
     let Some(mut coder) = coder else {
         return Ok(Collected { bytes: Bytes::copy_from_slice(plain), plain: None });
     };

@@ -86,7 +86,7 @@ impl<J: Judge> Job<J> {
     /// Stores what the key's owner has. Of what is in slices more will be asked for: the owner, or
     /// the origin.
     fn found_there(&mut self, asking: Box<Asking>, found: PeerRecord, permit: Permit) -> Fate<J> {
-        let plan = found.plan(permit, (self.fetch.old.clone(), self.judge.sinks()));
+        let plan = found.plan(permit, self.fetch.old.clone(), self.judge.sinks());
         if found.edition.is_some() {
             match self.judge.ask(&mut self.fetch) {
                 Attempt::Send(target) => self.fetch.asked = Some(target.origin),

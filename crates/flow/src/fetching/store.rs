@@ -9,7 +9,7 @@ use cache::{Body as Window, Elsewhere, NewObject, Sinks};
 use message::Framing;
 use origin::Exchange;
 
-use crate::carry::{self, Carried, End, Selected, carry, drain};
+use crate::carry::{Carried, End, Selected, carry, drain, note_begun};
 use crate::fetch::{Body, Fetch, Fetched, Job, Judge, Left, Mark, Once, Passing, Plan, Unstored};
 use crate::recode::{Coder, Recode, decode_limits};
 use crate::slices::{self, Cut, shape_of};
@@ -30,8 +30,8 @@ impl Large {
         exchange: Box<Exchange>,
         plan: &Plan,
     ) -> Result<Option<Self>, Box<Exchange>> {
-        if let Some(shape) = shape_of(fetch, &exchange, plan) {
-            return Ok(Cut::new(fetch, exchange, shape, plan).map(Self::Slices));
+        if let Some((shape, extent)) = shape_of(fetch, &exchange, plan) {
+            return Ok(Cut::new(fetch, exchange, shape, extent, plan).map(Self::Slices));
         }
         // A part must never pass for the whole.
         if fetch.part.is_some() {
@@ -71,10 +71,11 @@ impl<J: Judge> Job<J> {
         let trace = trace.as_deref();
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
-        let with = (limits, &self.fetch.passage.account);
-        let Ok(coder) = Coder::new(recode, given, with) else { return lead.fail() };
+        let account = &self.fetch.passage.account;
+        let Ok(coder) = Coder::new(recode, given, limits, account) else { return lead.fail() };
         let variant = selected.as_ref().map(Selected::variant);
-        let mut filling = carry::begin(&self.fetch.core, trace, (permit, lead), new, variant);
+        let mut filling = lead.store(permit, new, variant);
+        note_begun(&self.fetch.core, trace, filling.refused());
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let (object, stored) = (filling.object().clone(), filling.stored());
         object.set_sinks(sinks);
@@ -124,7 +125,7 @@ impl<J: Judge> Job<J> {
         object.set_sinks(plan.sinks);
         let core = Rc::clone(&self.fetch.core);
         let trace = self.fetch.trace.clone();
-        let stored = carry::note_begun(&core, trace.as_deref(), refused);
+        let stored = note_begun(&core, trace.as_deref(), refused);
         // What is on its way stays near a reader: there must be one before it moves.
         let reader = object.reader();
         self.tell(Fetched::Object { object: Arc::clone(&object), stored, reader });
@@ -163,7 +164,7 @@ impl<J: Judge> Job<J> {
         let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
         fetch.core.counters.inc(Counter::Revalidated);
         let new = NewObject { length: None, ..once.new };
-        let object = lead.lay_over(&old, &new, (once.ends, once.hit_for_miss_until_ms));
+        let object = lead.lay_over(&old, &new, once.ends, once.hit_for_miss_until_ms);
         object.set_sinks(Sinks::Never);
         self.tell(Fetched::ConfirmedOnce(object));
         drain(exchange).await;
@@ -182,8 +183,8 @@ impl<J: Judge> Job<J> {
         let length = given.filter(|_| !recode.changes());
         let is_coded = matches!(recode, Recode::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
-        let with = (limits, &self.fetch.passage.account);
-        let Ok(coder) = Coder::new(recode, given, with) else { return };
+        let account = &self.fetch.passage.account;
+        let Ok(coder) = Coder::new(recode, given, limits, account) else { return };
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let mut plain = None;
         let (body, rest) = match body {

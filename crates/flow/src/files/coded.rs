@@ -114,7 +114,7 @@ fn give(
     let Choice { coding, from, wanted, .. } = choice;
     let made = wanted.unwrap_or(coding);
     if !matches!(made, Coding::Identity | Coding::Gzip) {
-        refine::demand(core, (ask.live, ask.now.mono_ms), object, (made, false));
+        refine::demand(core, ask, object, made, false);
     }
     let body = match from {
         Given::Stored => ReplyBody::whole(object, None),

@@ -10,7 +10,9 @@ use observe::{Flags, Record};
 use vcl::told::Told;
 
 use crate::state::core::Core;
-use crate::state::finish::{Batch, CoreLog, Name, tell_program, version, write_with};
+use crate::state::finish::{
+    Batch, CoreLog, Name, RecordValues, TransactionEnd, tell_program, version, write_with,
+};
 use crate::state::live::Site;
 use crate::state::trace::Trace;
 
@@ -33,17 +35,27 @@ pub(crate) struct Background {
     pub(crate) told: Option<Box<Told>>,
 }
 
+/// The cause of a background fetch.
+#[derive(Clone, Copy)]
+pub(crate) struct BackgroundCause {
+    /// The policy's number of the rule that decided.
+    pub(crate) rule: u32,
+    /// Hash of the cache key.
+    pub(crate) key: u64,
+    /// The number of the transaction that caused it.
+    pub(crate) transaction: u64,
+}
+
 impl Background {
-    /// The fetch of what `request` asks for, which begins now. `rule` is the policy's number of the
-    /// rule that decided, `key` the hash of the cache key, `cause` the number of the transaction
-    /// that caused it.
+    /// The fetch of what `request` asks for, which begins now.
     pub(crate) fn begin(
         core: &Rc<Core>,
         site: &Arc<Site>,
         request: &Request,
-        (rule, key, cause): (u32, u64, u64),
+        cause: BackgroundCause,
         trace: &Rc<Trace>,
     ) -> Self {
+        let BackgroundCause { rule, key, transaction } = cause;
         Self {
             core: Rc::clone(core),
             site: Arc::clone(site),
@@ -53,7 +65,7 @@ impl Background {
             trace: Rc::clone(trace),
             started: core.now(),
             began_us: core.micros(),
-            cause,
+            cause: transaction,
             told: None,
         }
     }
@@ -63,11 +75,11 @@ impl CoreLog {
     /// Notes a background fetch that is over. It counts as no request.
     fn fetched(&self, fetch: &Background) {
         if let Some(core) = &self.sinks {
-            let (id, end_us) = (core.number(), rt::micros());
-            let at = core.add(|names, batch| fetched(fetch, (id, end_us), names, batch));
+            let end = TransactionEnd { id: core.number(), end_us: rt::micros() };
+            let at = core.add(|names, batch| fetched(fetch, end, names, batch));
             if self.is_asked() {
                 let most = fetch.core.live().limits.log_heads;
-                self.add_heads(core, (at, most), |writer| writer.fetched(&fetch.trace));
+                self.add_heads(core, at, most, |writer| writer.fetched(&fetch.trace));
             }
             core.flush_if_full();
         }
@@ -83,7 +95,7 @@ impl Drop for Background {
 /// Adds the record of a background fetch.
 fn fetched(
     fetch: &Background,
-    (id, end_us): (u64, u64),
+    TransactionEnd { id, end_us }: TransactionEnd,
     names: &[Name],
     Batch { bytes: out, room, .. }: &mut Batch,
 ) {
@@ -126,5 +138,6 @@ fn fetched(
     if let Some(told) = told {
         tell_program(told, Some(site), &mut record, room);
     }
-    write_with(record, trace, Some(site), (names, Some(&request.headers), None), out);
+    let values = RecordValues { names, headers: Some(&request.headers), user: None };
+    write_with(record, trace, Some(site), values, out);
 }

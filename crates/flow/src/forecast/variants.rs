@@ -53,7 +53,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
     let all = peek.variants.len();
     for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
         let found = peek.found == Some(at);
-        steps.push(about_variant(ask, seen, (at + 1, all), found));
+        steps.push(about_variant(ask, seen, at + 1, all, found));
     }
     if all > VARIANTS_TOLD {
         let why = format!("and {} more variants", all - VARIANTS_TOLD);
@@ -121,7 +121,7 @@ fn told_apart(peek: &Peek) -> Vec<(String, usize)> {
     counted
 }
 
-fn about_variant(ask: &Ask<'_>, seen: &Seen, (number, all): (usize, usize), found: bool) -> Step {
+fn about_variant(ask: &Ask<'_>, seen: &Seen, number: usize, all: usize, found: bool) -> Step {
     let object = &seen.object;
     let values: Vec<String> = object.vary().map_or_else(Vec::new, |vary| {
         let values = signature_values(vary.spec, vary.signature);

@@ -18,7 +18,7 @@ use policy::{Declared, Notes, Peer, Per};
 
 use crate::forward::CONDITIONS;
 use crate::gathered::Gathered;
-use crate::pages::refusal;
+use crate::pages::{self, refusal};
 use crate::problem::Problem;
 use crate::state::ask::{complete, sign};
 use crate::state::body::ReplyBody;
@@ -27,8 +27,10 @@ use crate::state::gate::check::Check;
 use crate::state::gate::{
     Admitted, Gates, Guest, NoPlace, PasswordGate, Proof, Told, User, WordGate,
 };
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::Site;
+use crate::state::place::Place;
 use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::term::Term;
 
 /// Fields about a client's body, which the other server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
@@ -41,33 +43,36 @@ impl Check {
     pub(crate) async fn run(
         self,
         core: &Rc<Core>,
-        (gates, site): (&Arc<Gates>, &Site),
-        live: &LiveRef,
+        place: Place<'_>,
         request: &Request,
-        (guest, account): (Guest, &Arc<Account>),
+        guest: Guest,
+        account: &Arc<Account>,
     ) -> Result<Proof, Box<Reply>> {
+        let Place { live, site } = place;
+        let Some(gates) = &site.gates else {
+            return Err(Box::new(pages::problem(request, Problem::Internal)));
+        };
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
                 let mark = Per::Address.mark(&core.shared.seed, request, guest.who);
-                let shown = (&*gate, (digest, mark), (user, password));
-                check(core, (gates, site), request, shown).await?;
+                let attempt = PasswordAttempt { gate: &gate, digest, mark, user, password };
+                check(core, gates, site, request, attempt).await?;
                 let now_ms = core.now().mono_ms;
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
-                core.shared.right.note((digest, mark), &name, (now_ms, until_ms));
+                let term = Term { from_ms: now_ms, until_ms };
+                core.shared.right.note(digest, mark, &name, term);
                 (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
             }
             Self::Word { gate, digest, keeps_password } => {
-                let question = gate.question((site, request), guest, keeps_password);
-                let fields =
-                    ask(core, (live, site), request, (guest.who, account), (&gate, question))
-                        .await?;
+                let question = gate.question(site, request, guest, keeps_password);
+                let fields = ask(core, place, request, guest.who, account, &gate, question).await?;
                 (digest, Admitted { fields, ..Admitted::default() }, gate.rule.keep_ms)
             }
         };
         let now_ms = core.now().mono_ms;
         let until_ms = now_ms.saturating_add(keep_ms);
-        core.remember((digest, &entered), (now_ms, until_ms), &live.limits);
+        core.remember(digest, &entered, now_ms, until_ms, &live.limits);
         Ok(Proof { digest, entered })
     }
 }
@@ -76,12 +81,15 @@ impl Core {
     /// Remembers from `now_ms` until `until_ms` what was found out about what has this digest.
     pub(super) fn remember(
         &self,
-        (digest, entered): ([u8; 32], &Admitted),
-        (now_ms, until_ms): (u64, u64),
+        digest: [u8; 32],
+        entered: &Admitted,
+        now_ms: u64,
+        until_ms: u64,
         limits: &Limits,
     ) {
         let most = limits.gate_memory;
-        if !self.known.borrow_mut().put(digest, entered.clone(), (now_ms, until_ms), most) {
+        let term = Term { from_ms: now_ms, until_ms };
+        if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
             self.counters.limit(Limit::GateMemory);
         }
     }
@@ -104,15 +112,24 @@ impl Core {
 }
 
 /// A user's name and password, as a client has sent them.
-type Credentials = (Vec<u8>, Vec<u8>);
+struct PasswordAttempt<'a> {
+    gate: &'a PasswordGate,
+    digest: [u8; 32],
+    /// The client's.
+    mark: u64,
+    user: Vec<u8>,
+    password: Vec<u8>,
+}
 
 /// Checks a password, unless that is under way already.
 async fn check(
     core: &Rc<Core>,
-    (gates, site): (&Arc<Gates>, &Site),
+    gates: &Arc<Gates>,
+    site: &Site,
     request: &Request,
-    (gate, (digest, mark), (user, password)): (&PasswordGate, ([u8; 32], u64), Credentials),
+    attempt: PasswordAttempt<'_>,
 ) -> Result<(), Box<Reply>> {
+    let PasswordAttempt { gate, digest, mark, user, password } = attempt;
     let verdict = gates.verdict(digest);
     let find_out = || async {
         let limited = |limit, problem| {
@@ -126,7 +143,7 @@ async fn check(
             core.counters.limit(Limit::PasswordChecks);
         }
         let standing = core.shared.right.standing(&digest, mark, core.now().mono_ms);
-        let place = gates.queue.place(standing, gates.patience).await;
+        let place = gates.queue.place(standing, gates.bounds).await;
         let _place = place.map_err(|why| {
             let limit = match why {
                 NoPlace::Full => Limit::PasswordQueue,
@@ -156,7 +173,8 @@ impl WordGate {
     /// proxy as origins do: nothing of it is the client's.
     fn question(
         &self,
-        (site, request): (&Site, &Request),
+        site: &Site,
+        request: &Request,
         guest: Guest,
         keeps_password: bool,
     ) -> Request {
@@ -207,24 +225,26 @@ impl WordGate {
 /// Asks another server, and returns what it tells of the client.
 async fn ask(
     core: &Rc<Core>,
-    (live, site): (&LiveRef, &Site),
+    place: Place<'_>,
     request: &Request,
-    (client, account): (Peer, &Arc<Account>),
-    (gate, question): (&WordGate, Request),
+    client: Peer,
+    account: &Arc<Account>,
+    gate: &WordGate,
+    question: Request,
 ) -> Result<Told, Box<Reply>> {
     core.counters.inc(Counter::GateAsked);
     let caller = Caller { client: client.address(), ..Caller::default() };
     let failed = |status, reason, limit| {
         core.counters.inc(Counter::GateFailed);
         let problem = Problem::Origin { status, reason, limit };
-        Box::new(refusal(site, request, problem, Declared::FORWARD_AUTH))
+        Box::new(refusal(place.site, request, problem, Declared::FORWARD_AUTH))
     };
     let hash = core.shared.seed.hash(&gate.digest);
     let pool = core.pool();
     let sent = pool.send(&gate.origin, &question, RequestBody::None, hash, &caller, &mut ()).await;
     let mut exchange =
         sent.map_err(|error| failed(error.status(), error.to_string(), error.limit()))?;
-    let most = live.limits.gate_answer_bytes;
+    let most = place.live.limits.gate_answer_bytes;
     let body = body_of(&mut exchange, most, account).await.map_err(|(why, limit)| {
         limit.inspect(|limit| core.counters.limit(*limit));
         let status = match limit {
@@ -238,7 +258,7 @@ async fn ask(
         200..300 => Ok(gate.told(&response.headers)),
         300..600 if response.status != Status::NOT_MODIFIED => {
             core.counters.inc(Counter::GateRefused);
-            Err(Box::new(its_own(live, site, request, (response, body))))
+            Err(Box::new(its_own(place, request, response, body)))
         }
         _ => {
             let reason = "its answer is none to what it was asked".to_owned();
@@ -292,10 +312,10 @@ async fn body_of(
 
 /// The other server's own answer, which is nobody's to store.
 fn its_own(
-    live: &LiveRef,
-    site: &Site,
+    Place { live, site }: Place<'_>,
     request: &Request,
-    (mut response, body): (Response, Bytes),
+    mut response: Response,
+    body: Bytes,
 ) -> Reply {
     strip_hop_by_hop(&mut response.headers);
     for id in [HeaderId::ContentLength, HeaderId::CacheControl, HeaderId::Expires] {

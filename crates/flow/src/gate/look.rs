@@ -9,7 +9,7 @@ use policy::users::basic_credentials;
 use super::entering::Entering;
 use crate::state::core::Core;
 use crate::state::gate::check::Check;
-use crate::state::gate::{Admitted, Gates, Guest, PasswordGate, Proof, WordGate, digest_of};
+use crate::state::gate::{Admitted, Guest, PasswordGate, Proof, WordGate, digest_of};
 use crate::state::live::Site;
 use crate::state::reply::Reply;
 
@@ -26,12 +26,14 @@ impl Core {
     /// Looks at the gates before `site` for a request of `guest`. What `proofs` say is known, too.
     pub(crate) fn look(
         &self,
-        (gates, site): (&Gates, &Site),
+        site: &Site,
         request: &Request,
         guest: Guest,
-        (proofs, now): (&[Proof], Now),
+        proofs: &[Proof],
+        now: Now,
     ) -> Looked {
         let mut entering = Entering::default();
+        let Some(gates) = &site.gates else { return Looked::In(entering) };
         let known = |digest: &[u8; 32]| {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
             let proven = proof.map(|proof| proof.entered.clone());
@@ -71,7 +73,7 @@ impl Core {
             }
         }
         // The key is that of one route, and may lack what the other's gates tell.
-        entering.is_personal |= routes.1.is_some() && !entering.own.is_empty();
+        entering.is_personal |= routes.also.is_some() && !entering.own.is_empty();
         if is_any && proofs.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }
@@ -83,7 +85,7 @@ impl Core {
         let Check::Password { digest, .. } = check else { return None };
         let (user, until_ms) = self.shared.right.entered(digest, now.mono_ms)?;
         let entered = Admitted { user: Some(user), ..Admitted::default() };
-        self.remember((*digest, &entered), (now.mono_ms, until_ms), &self.live().limits);
+        self.remember(*digest, &entered, now.mono_ms, until_ms, &self.live().limits);
         Some(entered)
     }
 }

@@ -9,11 +9,15 @@ use super::entering::Entering;
 use crate::state::gate::RouteGates;
 use crate::state::live::Site;
 
-/// A site, and a request for it.
-type Doorstep<'a> = (&'a Site, &'a Request);
+/// A request before its site.
+#[derive(Clone, Copy)]
+pub(crate) struct Doorstep<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) request: &'a Request,
+}
 
 /// The gates that a request passes.
-fn gates<'a>((site, request): Doorstep<'a>) -> impl Iterator<Item = &'a RouteGates> {
+fn gates<'a>(Doorstep { site, request }: Doorstep<'a>) -> impl Iterator<Item = &'a RouteGates> {
     let gates = site.gates.iter();
     gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
 }
@@ -27,7 +31,8 @@ pub(crate) fn may_include(page: Doorstep<'_>, fragment: Doorstep<'_>) -> bool {
         // Another site's yes is another one.
         let word = own.word.as_ref().is_none_or(|own| {
             let words = gates(page).filter_map(|gate| gate.word.as_ref());
-            page.0.name == fragment.0.name && words.into_iter().any(|gate| gate.rule == own.rule)
+            page.site.name == fragment.site.name
+                && words.into_iter().any(|gate| gate.rule == own.rule)
         });
         password && word
     })
@@ -36,10 +41,13 @@ pub(crate) fn may_include(page: Doorstep<'_>, fragment: Doorstep<'_>) -> bool {
 /// Takes off `request`, which is for a fragment of `page` in `site`, what the page's gates have
 /// told of the user and the fragment's would not.
 pub(crate) fn leave_behind(page: Doorstep<'_>, site: &Site, request: &mut Request) {
-    if page.0.gates.is_none() {
+    if page.site.gates.is_none() {
         return;
     }
-    let own: Vec<_> = gates((site, request)).flat_map(RouteGates::fields).cloned().collect();
+    let own: Vec<_> = gates(Doorstep { site, request: &*request })
+        .flat_map(RouteGates::fields)
+        .cloned()
+        .collect();
     let told: Vec<_> = gates(page).flat_map(RouteGates::fields).collect();
     request.headers.retain(|field| {
         let is_of = |name: &FieldName| name.is_spelt(field.name);
@@ -52,13 +60,13 @@ pub(crate) fn leave_behind(page: Doorstep<'_>, site: &Site, request: &mut Reques
 pub(crate) fn inherit(site: &Site, request: &Request) -> Option<Entering> {
     site.gates.as_ref()?;
     let mut entering = Entering::default();
-    for gate in gates((site, request)) {
+    for gate in gates(Doorstep { site, request }) {
         for field in gate.fields() {
             entering.add(field, field.values(&request.headers));
         }
         entering.is_personal |= gate.is_personal();
         entering.keeps_password |= gate.password.as_ref().is_some_and(|gate| !gate.rule.forward);
     }
-    entering.is_personal |= site.policy.routes(request).1.is_some();
+    entering.is_personal |= site.policy.routes(request).also.is_some();
     (!entering.own.is_empty() || entering.keeps_password).then_some(entering)
 }

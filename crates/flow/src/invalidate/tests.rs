@@ -146,14 +146,28 @@ fn sites() -> impl Strategy<Value = Sites> {
     prop_oneof![Just(Sites::Every), Just(Sites::one("example.com"))]
 }
 
-/// Some invalidations: what each is for, whether it is soft, its sites, and its age.
-fn some() -> impl Strategy<Value = Vec<(Target, bool, Sites, u64)>> {
-    prop::collection::vec((targets(), any::<bool>(), sites(), 0..4_000_u64), 1..8)
+/// An invalidation to be made.
+#[derive(Debug)]
+struct Wish {
+    what: Target,
+    soft: bool,
+    sites: Sites,
+    age_ms: u64,
 }
 
-fn make(shared: &Shared, (what, soft, sites, ago): (Target, bool, Sites, u64)) -> Invalidation {
-    let then = Now { unix_ms: NOW.unix_ms - ago, ..NOW };
-    shared.invalidation(what, soft, sites, then)
+fn one() -> impl Strategy<Value = Wish> {
+    let parts = (targets(), any::<bool>(), sites(), 0..4_000_u64);
+    parts.prop_map(|(what, soft, sites, age_ms)| Wish { what, soft, sites, age_ms })
+}
+
+/// Some of them.
+fn some() -> impl Strategy<Value = Vec<Wish>> {
+    prop::collection::vec(one(), 1..8)
+}
+
+fn make(shared: &Shared, wish: Wish) -> Invalidation {
+    let then = Now { unix_ms: NOW.unix_ms - wish.age_ms, ..NOW };
+    shared.invalidation(wish.what, wish.soft, wish.sites, then)
 }
 
 fn do_it(shared: &Arc<Shared>, one: Invalidation) -> Result<Outcome, NotDone> {
@@ -165,7 +179,7 @@ proptest! {
 
     #[test]
     fn encoded_and_decoded_it_is_the_same(
-        of in (targets(), any::<bool>(), sites(), 0..4_000_u64),
+        of in one(),
     ) {
         let made = make(&shared(), of);
         let bytes = made.encode();
@@ -202,7 +216,7 @@ proptest! {
     fn bans_are_copied_to_another_store_with_their_numbers(list in some()) {
         let (store, twin) = (shared(), shared());
         store_all(&twin);
-        for one in list.into_iter().filter(|one| matches!(one.0, Target::Many(_))) {
+        for one in list.into_iter().filter(|one| matches!(one.what, Target::Many(_))) {
             do_it(&store, make(&store, one)).expect("there is no journal");
         }
         store_all(&store);

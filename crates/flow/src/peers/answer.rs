@@ -29,7 +29,7 @@ pub(crate) enum Silence {
 
 /// Returns true if another node may have what `ask` is for.
 pub(crate) fn may_have(ask: &Ask<'_>) -> bool {
-    !ask.for_peer && !ask.notes.personal
+    !ask.downstream.is_node() && !ask.notes.personal
 }
 
 /// Takes a node's question off its request: the client behind it, and its scheme, take the place of
@@ -70,7 +70,8 @@ pub(crate) fn stored(
     request: &Request,
     object: &Arc<Object>,
     reader: Option<Reader>,
-    (served, now): (Served, Now),
+    served: Served,
+    now: Now,
 ) -> Reply {
     let is_meant = served != Served::StaleOnError
         && !object.flags().is_mark()

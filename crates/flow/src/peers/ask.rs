@@ -17,7 +17,7 @@ use crate::fetch::{Fetch, Plan};
 use crate::key::select_by;
 use crate::recode::Recode;
 use crate::state::core::Core;
-use crate::state::peers::Asking;
+use crate::state::peers::{Asking, Whose};
 use crate::state::slices::{Edition, Extent, Probe, Shape, part_of};
 
 /// Fields of a request that are about what its client has, or is to get of the whole.
@@ -51,7 +51,7 @@ impl Asking {
         };
         let counters = &fetch.core.counters;
         let asked = fetch.now();
-        let whose = (fetch.key_hash, &fetch.caller);
+        let whose = Whose { key_hash: fetch.key_hash, caller: &fetch.caller };
         let ask = |request: &mut Request| {
             if let Some(probe) = &probe {
                 probe.ask(request);
@@ -80,8 +80,9 @@ impl Asking {
     pub(crate) async fn ask_for(
         &self,
         core: &Core,
-        whose: (u64, &Caller),
-        (range, edition): (&Range<u64>, &Edition),
+        whose: Whose<'_>,
+        range: &Range<u64>,
+        edition: &Edition,
     ) -> Option<Box<Exchange>> {
         let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
         if edition.is_part(&exchange, range) {
@@ -104,7 +105,7 @@ impl Asking {
     async fn send(
         &self,
         core: &Core,
-        (key_hash, caller): (u64, &Caller),
+        whose: Whose<'_>,
         counted: Option<Counter>,
         change: impl FnOnce(&mut Request),
     ) -> Option<Box<Exchange>> {
@@ -112,10 +113,10 @@ impl Asking {
         let owner = Arc::clone(peers.owner(&self.key)?.way()?);
         let applied = peers.standing.asks()?;
         counted.inspect(|counter| core.counters.inc(*counter));
-        let (client, scheme) = (caller.client, self.request.scheme);
+        let (client, scheme) = (whose.caller.client, self.request.scheme);
         let mut request = self.question(PeerQuestion { applied, client, scheme });
         change(&mut request);
-        send(core, &owner, &request, (key_hash, caller)).await
+        send(core, &owner, &request, whose).await
     }
 
     /// The client's request as it is put to a node.
@@ -147,7 +148,8 @@ impl PeerRecord {
     pub(crate) fn plan(
         &self,
         permit: Permit,
-        (over, sinks): (Option<Arc<Object>>, Sinks),
+        over: Option<Arc<Object>>,
+        sinks: Sinks,
     ) -> Box<Plan> {
         Box::new(Plan {
             permit,
@@ -177,7 +179,7 @@ async fn send(
     core: &Core,
     way: &Arc<Origin>,
     request: &Request,
-    (key_hash, caller): (u64, &Caller),
+    Whose { key_hash, caller }: Whose<'_>,
 ) -> Option<Box<Exchange>> {
     let begun = Cell::new(false);
     let (mut events, pool) = (BeginsThere(&begun), core.pool());

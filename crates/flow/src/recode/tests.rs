@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Counters, Memory};
+use base::Memory;
 use cache::{Body, Making, Passage, Reader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -27,17 +27,13 @@ fn account() -> Arc<Account> {
     Account::open(&memory(), u64::MAX)
 }
 
-fn unfolding(
-    coded: &[u8],
-    (coding, limits): (Coding, DecodeLimits),
-    (account, counters): (&Arc<Account>, &Arc<Counters>),
-) -> Reader {
-    let passage = Passage { bytes: coded.len().max(1) as u64, account: self::account() };
+fn unfolding(coded: &[u8], unfolding: Unfolding<'_>) -> Reader {
+    let passage = Passage { bytes: coded.len().max(1) as u64, account: account() };
     let (mut writer, reader) = Body::window(passage);
     _ = writer.push(coded);
     writer.finish();
     let mut body = ReplyBody::Stream { reader, length: None };
-    Unfolding { coding, limits, account, counters }.unfold_body(&mut body, None);
+    unfolding.unfold_body(&mut body, None);
     let ReplyBody::Stream { reader, .. } = body else { panic!("a body that comes") };
     reader
 }
@@ -61,7 +57,8 @@ fn read(reader: &mut Reader) -> Option<Vec<u8>> {
 fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
     let registry = base::counters::Registry::default();
     let (account, counters) = (account(), registry.register());
-    let whole = read(&mut unfolding(coded, (coding, limits), (&account, &counters)));
+    let how = Unfolding { coding, limits, account: &account, counters: &counters };
+    let whole = read(&mut unfolding(coded, how));
     let reached = [Limit::DecodedBytes, Limit::DecodedRatio, Limit::DecodedWindow];
     assert_eq!(account.held(), 0, "all is given back");
     (whole, reached.map(|limit| registry.limit_sum(limit)).to_vec())
@@ -77,9 +74,10 @@ fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
         let settings = EncodeSettings::new(coding, 3).expect("a level");
         let coded = through(Recode::encode(settings, &memory).expect("memory"), &plain, None, 999);
         // So much of one line is coded in a few bytes.
-        let how = (coding, DecodeLimits { ratio: u64::MAX, ..DecodeLimits::default() });
+        let limits = DecodeLimits { ratio: u64::MAX, ..DecodeLimits::default() };
         let coded = coded.expect("coded");
-        let mut reader = unfolding(&coded, how, (&account, &counters));
+        let how = Unfolding { coding, limits, account: &account, counters: &counters };
+        let mut reader = unfolding(&coded, how);
         assert_eq!(account.held(), 0, "{coding:?}");
         assert_eq!(reader.making(), Making::OfComing);
         let mut cx = Context::from_waker(Waker::noop());
@@ -101,13 +99,13 @@ fn without_memory_for_a_decoder_a_body_breaks_off_and_is_not_tested() {
     let coded = gzipped(b"a line of text");
     let registry = base::counters::Registry::default();
     let (none, counters) = (Account::open(&Memory::new(100, 100), u64::MAX), registry.register());
-    let how = (Coding::Gzip, DecodeLimits::default());
-    let mut reader = unfolding(&coded, how, (&none, &counters));
+    let limits = DecodeLimits::default();
+    let how = Unfolding { coding: Coding::Gzip, limits, account: &none, counters: &counters };
+    let mut reader = unfolding(&coded, how);
     assert!(read(&mut reader).is_none() && reader.is_starved());
     assert_eq!(registry.limit_sum(Limit::ClientMemory), 1);
-    let limits = DecodeLimits::default();
-    assert!(Coder::new(Recode::Decode(Coding::Gzip), None, (limits, &none)).is_err());
-    let coder = Coder::new(Recode::Test(Coding::Gzip), None, (limits, &none));
+    assert!(Coder::new(Recode::Decode(Coding::Gzip), None, limits, &none).is_err());
+    let coder = Coder::new(Recode::Test(Coding::Gzip), None, limits, &none);
     let mut coder = coder.expect("without a decoder").expect("a coder");
     assert!(coder.is_untested() && coder.plain_length().is_none());
     coder.take(b"no gzip");
@@ -123,12 +121,13 @@ fn what_is_passed_over_is_decoded_and_not_read() {
     let coded = gzipped(&plain);
     let registry = base::counters::Registry::default();
     let (account, counters) = (account(), registry.register());
-    let how = (Coding::Gzip, DecodeLimits::default());
-    let mut reader = unfolding(&coded, how, (&account, &counters));
+    let (coding, limits) = (Coding::Gzip, DecodeLimits::default());
+    let how = || Unfolding { coding, limits, account: &account, counters: &counters };
+    let mut reader = unfolding(&coded, how());
     assert!(!reader.goes_back());
     reader.seek(123_457);
     assert_eq!(read(&mut reader).as_deref(), Some(&plain[123_457..]));
-    let mut reader = unfolding(&coded, how, (&account, &counters));
+    let mut reader = unfolding(&coded, how());
     let mut cx = Context::from_waker(Waker::noop());
     assert!(matches!(reader.poll_next(&mut cx), Poll::Ready(Ok(Some(_)))));
     reader.seek(1);
@@ -167,7 +166,7 @@ fn through(
     length: Option<u64>,
     piece_bytes: usize,
 ) -> Option<Vec<u8>> {
-    let mut coder = Coder::new(recode, length, (DecodeLimits::default(), &account())).ok()??;
+    let mut coder = Coder::new(recode, length, DecodeLimits::default(), &account()).ok()??;
     let mut all = Vec::new();
     let mut drain = |coder: &mut Coder, last| loop {
         match coder.step(last) {
@@ -220,8 +219,7 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
     let last = folded.len() - 1;
     folded[last] ^= 1;
     let recode = Recode::Test(Coding::Gzip);
-    let coder =
-        Coder::new(recode, Some(folded.len() as u64), (DecodeLimits::default(), &account()));
+    let coder = Coder::new(recode, Some(folded.len() as u64), DecodeLimits::default(), &account());
     let mut coder = coder.expect("memory").expect("a test");
     let (mut came, mut refused) = (Vec::new(), false);
     for piece in folded.chunks(5) {
@@ -244,7 +242,7 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
 fn a_body_that_pauses_can_be_read_as_far_as_it_came() {
     let settings = EncodeSettings::new(Coding::Gzip, 6).expect("a level");
     let recode = Recode::encode(settings, &memory()).expect("memory");
-    let mut coder = Coder::new(recode, None, (DecodeLimits::default(), &account()))
+    let mut coder = Coder::new(recode, None, DecodeLimits::default(), &account())
         .expect("memory")
         .expect("one");
     assert!(!coder.holds_back());
@@ -271,8 +269,11 @@ proptest! {
     #[test]
     fn what_was_coded_is_decoded_to_the_same(
         body in proptest::collection::vec(any::<u8>(), 1..5000),
-        (times, piece_bytes, other) in (1..20_usize, 1..9000_usize, 1..9000_usize),
-        (at, known) in (0..3_usize, any::<bool>()),
+        times in 1..20_usize,
+        piece_bytes in 1..9000_usize,
+        other in 1..9000_usize,
+        at in 0..3_usize,
+        known in any::<bool>(),
     ) {
         let coding = Coding::CODED[at];
         let body = body.repeat(times);

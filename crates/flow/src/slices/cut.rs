@@ -16,7 +16,7 @@ use crate::carry::{Carried, End};
 use crate::fetch::{Fetch, Plan};
 use crate::recode::Recode;
 use crate::state::core::Core;
-use crate::state::slices::{Desk, Extent, Pace, Shape, SliceSet, Whence, new_slice};
+use crate::state::slices::{Desk, Extent, Pace, Shape, SliceSet, Sliced, Whence, new_slice};
 use crate::state::tier::{Begin, Filling, Lead};
 
 /// A set, and the response that brings its first slices.
@@ -58,7 +58,8 @@ impl Cut {
     pub(crate) fn new(
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
-        (shape, extent): (Shape, Extent),
+        shape: Shape,
+        extent: Extent,
         plan: &Plan,
     ) -> Option<Self> {
         let edition = fetch.edition.take()?;
@@ -76,8 +77,8 @@ impl Cut {
             asking: fetch.asking.take(),
         };
         let orders = Desk::orders(&fetch.core);
-        let of = (edition, source, parts);
-        let set = SliceSet::new(&fetch.core.shared, shape, of, plan.sinks, orders);
+        let sliced = Sliced { edition, source, parts };
+        let set = SliceSet::new(&fetch.core.shared, shape, sliced, plan.sinks, orders);
         Some(Self { set, range: extent.range, exchange })
     }
 

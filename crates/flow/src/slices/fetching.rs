@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use crate::carry::{End, carry};
 use crate::interims::Announcer;
 use crate::state::core::Core;
+use crate::state::peers::Whose;
 use crate::state::slices::{Desk, SliceOrder, SliceSet, SliceVerdict, new_slice};
 use crate::state::tier::{Begin, Lead};
 use crate::tier;
@@ -44,7 +45,7 @@ async fn run(core: Weak<Core>, mut orders: UnboundedReceiver<SliceOrder>) {
             continue;
         }
         core.desk.under_way.set(core.desk.under_way.get() + 1);
-        let place = Place(core);
+        let place = FetchPlace(core);
         rt::spawn_local(Box::pin(async move {
             fetch(&place.0, order).await;
         }));
@@ -52,9 +53,9 @@ async fn run(core: Weak<Core>, mut orders: UnboundedReceiver<SliceOrder>) {
 }
 
 /// The place of one fetch among those under way.
-struct Place(Rc<Core>);
+struct FetchPlace(Rc<Core>);
 
-impl Drop for Place {
+impl Drop for FetchPlace {
     fn drop(&mut self) {
         let desk = &self.0.desk;
         desk.under_way.set(desk.under_way.get() - 1);
@@ -102,7 +103,7 @@ async fn raised(
     if lead.cold().is_empty() {
         return Some(lead);
     }
-    match tier::raise(core, lead, (&mut |_, _| {}, Again::Program)).await {
+    match tier::raise(core, lead, &mut |_, _| {}, Again::Program).await {
         Ok(Some(lent)) => {
             if let Some(reply) = reply.take() {
                 drop(reply.send(lent.reader()));
@@ -135,8 +136,8 @@ async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<(Box<Exchang
     let range = set.range(slice);
     let caller: &Caller = &source.caller;
     if let Some(asking) = &source.asking {
-        let whose = (source.key_hash, caller);
-        if let Some(exchange) = asking.ask_for(core, whose, (&range, &set.edition)).await {
+        let whose = Whose { key_hash: source.key_hash, caller };
+        if let Some(exchange) = asking.ask_for(core, whose, &range, &set.edition).await {
             let permit = permitted(core, set, &exchange)?;
             core.counters.inc(Counter::SlicesOfNodes);
             return Some((exchange, permit));
@@ -149,7 +150,7 @@ async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<(Box<Exchang
     let pool = core.pool();
     let sent = pool.send(origin, &request, RequestBody::None, hash, caller, none).await;
     let exchange = Box::new(sent.ok()?);
-    match set.edition.judge((&exchange.response, exchange.framing), &range) {
+    match set.edition.judge(&exchange.response, exchange.framing, &range) {
         SliceVerdict::Slice => {
             let permit = permitted(core, set, &exchange)?;
             return Some((exchange, permit));
@@ -161,7 +162,7 @@ async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<(Box<Exchang
             }
         }
         SliceVerdict::NoRange => {
-            core.shared.slices.unsliced.note(origin.name(), core.rangeless_ms());
+            core.shared.slices.unsliced.note(origin.name(), core.rangeless_term());
             if set.end() {
                 core.counters.inc(Counter::SliceSetsRefused);
             }

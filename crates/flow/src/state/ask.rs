@@ -14,9 +14,10 @@ use origin::{Owner, logs_in};
 use policy::{Notes, Peer};
 
 use crate::interims::Interims;
-use crate::state::assemble::Within;
+use crate::state::downstream::Downstream;
 use crate::state::error_pages;
 use crate::state::live::{LiveRef, Site};
+use crate::state::place::Place;
 use crate::state::reply::{Head, Made, Reply};
 use crate::state::trace::{Decided, Trace};
 
@@ -32,10 +33,10 @@ pub(crate) struct Ask<'a> {
     pub(crate) front: Front<'a>,
     /// Where it is noted how a request that waits fares.
     pub(crate) trace: Option<&'a Rc<Trace>>,
-    /// The page that the answer becomes a part of.
-    pub(crate) within: Option<&'a Rc<Within>>,
-    /// Another node wants the stored response itself.
-    pub(crate) for_peer: bool,
+    pub(crate) downstream: &'a Downstream,
+    /// The cookies that the request came with, if its answer may have fragments: policy may take
+    /// out for the page what a fragment needs.
+    pub(crate) cookies: Option<&'a [u8]>,
 }
 
 /// The connection of a request, as it serves the request while the request waits.
@@ -72,14 +73,14 @@ impl<'a> Front<'a> {
 impl<'a> Ask<'a> {
     /// A request that has not had to wait yet, for whose answer bytes are held on `account`.
     pub(crate) fn new(
-        live: &'a LiveRef,
-        site: &'a Arc<Site>,
-        (request, notes): (&'a Request, Notes),
+        Place { live, site }: Place<'a>,
+        request: &'a Request,
+        notes: Notes,
         now: Now,
         account: &'a Arc<Account>,
     ) -> Self {
-        let front = Front::of(account);
-        Self { live, site, request, notes, now, front, trace: None, within: None, for_peer: false }
+        let (front, downstream) = (Front::of(account), &Downstream::Client);
+        Self { live, site, request, notes, now, front, trace: None, downstream, cookies: None }
     }
 }
 

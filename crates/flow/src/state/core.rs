@@ -20,6 +20,7 @@ use crate::state::gate::Known;
 use crate::state::invalidate::{Haste, Outcome};
 use crate::state::live::{Live, LiveRef, Shared, Site};
 use crate::state::slices::Desk;
+use crate::state::term::Term;
 use crate::state::tier::Begin;
 use crate::state::vcl::Turn;
 use crate::state::{over, tier};
@@ -38,8 +39,8 @@ pub struct Core {
     live: RefCell<LiveRef>,
     version: Cell<u64>,
     pub(crate) key: RefCell<KeyBuf>,
-    /// The cookies of the request that is being judged, as they came.
-    pub(crate) cookies: RefCell<Vec<u8>>,
+    /// Room for the cookies of a request.
+    pub(crate) spare_cookies: Cell<Vec<u8>>,
     pub(crate) files: RefCell<Table>,
     pub(crate) desk: Desk,
     /// The account of what this core holds for no client: of fetches in the background, and of
@@ -70,7 +71,7 @@ impl Core {
             live: RefCell::new(Rc::new(live)),
             version: Cell::new(version),
             key: RefCell::new(KeyBuf::new()),
-            cookies: RefCell::default(),
+            spare_cookies: Cell::default(),
             desk: Desk::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
             known: RefCell::new(Known::new(Account::open(shared.cache.memory(), u64::MAX))),
@@ -184,10 +185,10 @@ impl Core {
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }
 
-    /// Times of a memory that begins now and lasts `rangeless_ttl`.
-    pub(crate) fn rangeless_ms(&self) -> (u64, u64) {
-        let now_ms = self.now().mono_ms;
-        (now_ms, now_ms.saturating_add(self.live().limits.rangeless_ttl))
+    /// The term of a memory that begins now and lasts `rangeless_ttl`.
+    pub(crate) fn rangeless_term(&self) -> Term {
+        let from_ms = self.now().mono_ms;
+        Term { from_ms, until_ms: from_ms.saturating_add(self.live().limits.rangeless_ttl) }
     }
 
     /// Notes what a fetch for the store came to: `Some(unreachable)` when it failed.

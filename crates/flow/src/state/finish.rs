@@ -25,9 +25,9 @@ use tokio::sync::Notify;
 use crate::state::live::{Live, Shared};
 use crate::state::reply::Reply;
 
-pub(crate) use self::batch::{Batch, Name};
-pub(crate) use self::record::{tell_program, version, write_with};
-pub use self::told::{Started, Told};
+pub(crate) use self::batch::{Batch, Name, TransactionEnd};
+pub(crate) use self::record::{RecordValues, tell_program, version, write_with};
+pub use self::told::{Started, Told, Unread};
 
 /// The time that a record waits for others to be written with.
 const COLLECT: Duration = Duration::from_millis(50);
@@ -129,12 +129,11 @@ impl CoreLog {
         self.count(reply, told, end_us);
         if let Some(core) = &self.sinks {
             let id = reply.about.number().unwrap_or_else(|| core.number());
-            let at = core.add(|names, batch| {
-                record::answered(reply, told, (id, end_us), names, batch);
-            });
+            let end = TransactionEnd { id, end_us };
+            let at = core.add(|names, batch| record::answered(reply, told, end, names, batch));
             if self.is_asked() {
                 let most = told.live.limits.log_heads;
-                self.add_heads(core, (at, most), |writer| writer.answered(reply, told));
+                self.add_heads(core, at, most, |writer| writer.answered(reply, told));
             }
             core.flush_if_full();
         }
@@ -145,10 +144,10 @@ impl CoreLog {
     pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) -> u64 {
         let Some(core) = &self.sinks else { return 0 };
         let id = reply.about.number().unwrap_or_else(|| core.number());
-        let end_us = rt::micros();
-        core.add(|names, batch| record::answered(reply, told, (id, end_us), names, batch));
+        let end = TransactionEnd { id, end_us: rt::micros() };
+        core.add(|names, batch| record::answered(reply, told, end, names, batch));
         core.flush_if_full();
-        end_us
+        end.end_us
     }
 
     /// Counts a reply to what could not be read, and which is no transaction of the log;
@@ -193,18 +192,18 @@ impl CoreLog {
         }
     }
 
-    /// Notes a request that could not be read, `head_out` being the bytes of the refusal's head.
+    /// Notes a request that could not be read, and its refusal.
     pub fn refused(
         &self,
         live: &Live,
         client: Peer,
         reply: &Reply,
         started: &Started,
-        (received, head_out): (&[u8], u64),
+        unread: Unread<'_>,
     ) {
         let told = Told {
-            received: first_line(received),
-            head_out,
+            received: first_line(unread.received),
+            head_out: unread.head_out,
             body_out: reply.length().unwrap_or(0),
             ..Told::new(client, live, started)
         };

@@ -3,10 +3,10 @@
 pub(crate) mod check;
 mod gates;
 mod known;
+pub(crate) mod parked;
 mod queue;
 mod right;
 mod user;
-pub(crate) mod visitor;
 
 pub use self::gates::Gates;
 pub(crate) use self::gates::{Guest, PasswordGate, RouteGates, WordGate, digest_of};

@@ -300,11 +300,11 @@ impl Shared {
 
     /// Has the cores keep with records what a reader wants, from `now_ms` until `until_ms`; false
     /// when as many as may ask already.
-    pub fn want(&self, want: Want, (now_ms, until_ms): (u64, u64)) -> bool {
+    pub fn want(&self, want: Want, now_ms: u64, until_ms: u64) -> bool {
         let most = self.live().limits.log_readers as usize;
         let mut wanted = self.wanted.lock();
         let before = wanted.as_deref().cloned().unwrap_or_default();
-        let Some(next) = before.with(want, (now_ms, until_ms), most) else { return false };
+        let Some(next) = before.with(want, now_ms, until_ms, most) else { return false };
         *wanted = Some(Arc::new(next));
         drop(wanted);
         self.version.fetch_add(1, Ordering::Release);

@@ -3,5 +3,5 @@
 mod asking;
 mod nodes;
 
-pub(crate) use self::asking::Asking;
+pub(crate) use self::asking::{Asking, Whose};
 pub use self::nodes::{Applied, PeerNode, Peers, Standing};

@@ -14,6 +14,6 @@ pub(crate) use self::answer::{Edition, Extent, Probe, SliceVerdict, Validator, p
 pub(crate) use self::desk::{Desk, SliceOrder};
 pub(crate) use self::life::SliceLife;
 pub(crate) use self::memory::SliceMemory;
-pub(crate) use self::set::{Pace, SliceSet, Whence, new_slice};
+pub(crate) use self::set::{Pace, SliceSet, Sliced, Whence, new_slice};
 pub(crate) use self::shape::Shape;
 pub(crate) use self::stretches::{Piece, Stretches};

@@ -15,6 +15,6 @@ pub use self::common::Common;
 pub(crate) use self::common::Turns;
 pub use self::line::Line;
 pub use self::outside::Outside;
-pub(crate) use self::turn::Turn;
+pub(crate) use self::turn::{FoundAs, Turn};
 pub(crate) use self::xids::Outstanding;
 pub use self::xids::Xids;

@@ -79,7 +79,8 @@ impl Drop for LeadInHand {
 pub(crate) async fn raise(
     core: &Rc<Core>,
     mut lead: Lead,
-    (variant, again): (&mut Select<'_>, Again<'_>),
+    variant: &mut Select<'_>,
+    again: Again<'_>,
 ) -> Result<Option<Arc<Object>>, Lead> {
     let cache = &core.shared.cache;
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
@@ -180,12 +181,11 @@ fn lend(core: &Core, lead: Lead, found: Candidate) -> Result<Option<Arc<Object>>
     let body = match is_whole(&answer) {
         true => Loan::Whole(answer.body),
         false => {
-            let at = (lead.hash(), place);
             let (length, opening) = (answer.length, Opening::of(answer));
-            Loan::Elsewhere(OnDisk::at(&core.shared.cache, at, length, opening))
+            Loan::Elsewhere(OnDisk::at(&core.shared.cache, lead.hash(), place, length, opening))
         }
     };
-    let lent = lead.lend(permit, place, record, (body, trailers))?;
+    let lent = lead.lend(permit, place, record, body, trailers)?;
     core.counters.add(Counter::DiskLent, u64::from(lent.is_some()));
     if let Some((object, length)) = lent.as_ref().zip(plain_length) {
         object.note_plain_length(length);
@@ -205,7 +205,7 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
             return Err(lead);
         };
         let life = set.life();
-        let object = lead.raise_head(permit, place, record, (Arc::clone(&set) as _, None))?;
+        let object = lead.raise_head(permit, place, record, Arc::clone(&set) as _, None)?;
         set.stands_for(&object);
         if object.is_live()
             && let Some(life) = life
@@ -214,9 +214,9 @@ fn put_head(core: &Rc<Core>, lead: Lead, found: Candidate) -> Result<(), Lead> {
         }
         return Ok(());
     }
-    let (at, opening) = ((lead.hash(), place), Opening::without_bytes(&answer));
-    let body = OnDisk::at(cache, at, answer.length, opening);
-    let object = lead.raise_head(permit, place, record, (Arc::clone(&body) as _, trailers))?;
+    let opening = Opening::without_bytes(&answer);
+    let body = OnDisk::at(cache, lead.hash(), place, answer.length, opening);
+    let object = lead.raise_head(permit, place, record, Arc::clone(&body) as _, trailers)?;
     body.stands_for(&object);
     Ok(())
 }

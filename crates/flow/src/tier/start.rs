@@ -165,6 +165,6 @@ impl disk::Owner for Index {
 
     fn changed(&self, volume: usize, condition: Condition) {
         let name = self.names.get(volume).map_or("", String::as_str);
-        self.with(|_, tier| tier.note_condition((volume, name), condition));
+        self.with(|_, tier| tier.note_condition(volume, name, condition));
     }
 }

@@ -162,7 +162,7 @@ fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes)
     settle(shared);
     let cache = &shared.cache;
     assert!(cache.add_cold(at.0, at.1, |_| true));
-    let body = OnDisk::at(cache, at, bytes.len() as u64, Opening::default());
+    let body = OnDisk::at(cache, at.0, at.1, bytes.len() as u64, Opening::default());
     let options = BeginOptions::default();
     let Begin::Lead(mut lead) = cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
     else {
@@ -200,7 +200,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     // It leaves memory, comes up again, and is purged.
     shared.cache.withdraw(at.0, &object);
     drop(object);
-    let second = OnDisk::at(&shared.cache, at, bytes.len() as u64, Opening::default());
+    let second = OnDisk::at(&shared.cache, at.0, at.1, bytes.len() as u64, Opening::default());
     invalidate(&shared, Target::key(&key(&shared, "/film"))).await;
     drop(second);
     chores(&shared);

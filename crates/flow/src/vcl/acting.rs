@@ -13,7 +13,7 @@ use vcl::told::Ran;
 use super::call::{Acting, Env, Seen, Stage};
 use super::job;
 use super::world::{Runner, Sight};
-use crate::dictionary::{self, Sought};
+use crate::dictionary::{self, Seeker, Sought};
 use crate::invalidate::{Cause, Sites, Target};
 use crate::key::select_by;
 use crate::recode::{Unfolding, decode_limits};
@@ -48,7 +48,8 @@ impl Stage for Acting<'_> {
         let Acting { core, counts } = &env.stage;
         let (loan, body, lines) = turn.lend(env.asked);
         let world = Sight::new(
-            (&core.shared, &***env.live),
+            &core.shared,
+            env.live,
             Runner::Core(counts, &core.counters),
             env.now,
             body,
@@ -126,7 +127,7 @@ impl Stage for Acting<'_> {
     fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought {
         let (core, occasion) = (env.stage.core, env.occasion(turn));
         dictionary::note(core, occasion, object);
-        dictionary::seek((Some(core), &core.shared), occasion, object)
+        dictionary::seek(Seeker::Request(core), occasion, object)
     }
 
     fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {

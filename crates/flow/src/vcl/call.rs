@@ -26,9 +26,10 @@ use crate::dictionary::{Occasion, Sought};
 use crate::state::ask::{Front, sign};
 use crate::state::body::ReplyBody;
 use crate::state::core::Core;
+use crate::state::downstream::Downstream;
 use crate::state::live::{LiveRef, Shared, Site};
 use crate::state::reply::Reply;
-use crate::state::vcl::{Line as ClientLine, Turn};
+use crate::state::vcl::{FoundAs, Line as ClientLine, Turn};
 use crate::wait::Began;
 
 /// The surroundings of a request's steps.
@@ -227,9 +228,9 @@ impl Turn {
             trace: env.live.params.is_traced(),
             ..ReqState::default()
         };
-        (turn.is_hit, turn.close, turn.body, turn.waits) = (false, false, None, 0);
+        (turn.found, turn.close, turn.body, turn.waits) = (FoundAs::Nothing, false, None, 0);
         turn.has_read_disk = false;
-        turn.within = None;
+        turn.downstream = Downstream::Client;
         turn.said = Said { status: 0, reason: None };
         turn.ran.clear();
         turn.switched = None;
@@ -261,7 +262,7 @@ impl Turn {
             state: &mut self.state,
             key: &mut self.key,
             asked,
-            top: self.within.as_ref().map(|within| &within.top.request),
+            top: self.downstream.page().map(|within| &within.top.request),
         };
         (loan, self.body.as_ref(), &self.lines)
     }

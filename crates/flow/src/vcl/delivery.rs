@@ -9,7 +9,7 @@ use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
 use message::date::{HttpDate, parse_http_date};
 use message::forwarding::add_via;
-use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
+use message::{HeaderId, Method, Request, Response, Status, Version};
 use observe::DictionaryUse;
 use policy::Peer;
 use vcl::counts::Count;
@@ -33,6 +33,7 @@ use crate::select::{self, Rules, SELECTORS, Validators};
 use crate::sent::SentForm;
 use crate::state::assemble::{Composed, Dialect, Instructions, Top};
 use crate::state::body::ReplyBody;
+use crate::state::place::Place;
 use crate::state::reply::{Forward, Head, Reply, Served, Varnish, number};
 use crate::state::vcl::note;
 use crate::state::vcl::{Line, Turn};
@@ -51,11 +52,11 @@ pub(crate) fn deliver<S: Stage>(
     source: Source,
 ) -> Result<Reply, StepOn<S>> {
     match source {
-        Source::Object { object, reader } if turn.for_peer => {
+        Source::Object { object, reader } if turn.downstream.is_node() => {
             let served = served(turn, env, &object, reader.is_some());
-            Ok(peers::stored(env.asked, &object, reader, (served, env.now)))
+            Ok(peers::stored(env.asked, &object, reader, served, env.now))
         }
-        Source::Passing(_) if turn.for_peer => Ok(peers::silent(Silence::Nothing)),
+        Source::Passing(_) if turn.downstream.is_node() => Ok(peers::silent(Silence::Nothing)),
         Source::Object { object, reader } => stored(turn, env, &object, reader),
         Source::Passing(passing) => passed(turn, env, *passing),
     }
@@ -71,12 +72,12 @@ fn stored<S: Stage>(
     let body = S::body(object, reader).answering(&env.asked.method, object.status());
     let mut reply = Reply::stored(object, body, served);
     let is_to_be_fetched = reply.is_to_be_fetched(&turn.req);
-    if is_to_be_fetched && !object.is_live() && turn.is_hit {
+    if is_to_be_fetched && !object.is_live() && turn.is_hit() {
         // The disk has it no more, and nobody finds it.
         return Err(Step::Lookup);
     }
     let is_elsewhere = object.elsewhere().is_some();
-    if is_to_be_fetched && is_elsewhere && turn.is_hit {
+    if is_to_be_fetched && is_elsewhere && turn.is_hit() {
         // It is for those who read it already, and stays.
         return Err(Step::Pass);
     }
@@ -88,7 +89,7 @@ fn stored<S: Stage>(
     let age_s = object.age_ms(env.now.mono_ms) / 1000;
     let varnish = Varnish {
         xid: turn.state.xid,
-        found: turn.is_hit.then(|| note::xid(object.note())),
+        found: turn.is_hit().then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
     let Sought { used, form: delta } = seek(turn, env, object);
@@ -114,7 +115,7 @@ fn stored<S: Stage>(
         let do_esi = !turn.state.no_esi;
         run(turn, env, object, &mut unseen, &mut RespState { do_esi, ..RespState::default() })?;
         if turn.req.headers.contains_any(&SELECTORS) {
-            narrow(turn, env, (&Validators::of(object), range_rules(env)), &mut reply);
+            narrow(turn, env, &Validators::of(object), range_rules(env), &mut reply);
         }
     }
     if reply.dictionary != DictionaryUse::NotNamed {
@@ -141,7 +142,7 @@ fn shaped<S: Stage>(
     if let Some(length) = object.length().filter(|_| is_told) {
         response.headers.push_with(HeaderId::ContentLength, |out| number(out, length));
     }
-    announce(env, &mut response, (varnish, age_s));
+    announce(env, &mut response, varnish, age_s);
     let mut state = RespState {
         status: response.status.code(),
         time: env.time(),
@@ -163,8 +164,9 @@ fn shaped<S: Stage>(
     }
     let chosen = Chosen::of(&state, env);
     let is_delta = delta.is_some_and(|delta| {
+        let (bytes, form) = *delta;
         let may = chosen.gunzip.is_none();
-        may && give_delta(*delta, object, (reply, &mut response))
+        may && give_delta(bytes, form, object, reply, &mut response)
     });
     if reply.dictionary == DictionaryUse::Used && !is_delta {
         reply.dictionary = DictionaryUse::Program;
@@ -173,15 +175,15 @@ fn shaped<S: Stage>(
     let unfolds = !is_delta && chosen.unfolds(unfolds, told_coding(object.flags()));
     if unfolds {
         let length = form::plain_length(object);
-        unfold(env, (&mut response, &mut reply.body), (is_folded, length));
+        unfold(env, &mut response, &mut reply.body, is_folded, length);
     }
-    let times = (object.last_modified(), object.date());
+    let left = LeftHead { response, modified: object.last_modified(), date: object.date() };
     if object.flags().esi
-        && let Some(page) = SentPage::of(object.attached(), &chosen, (is_folded, unfolds))
+        && let Some(page) = SentPage::of(object.attached(), &chosen, is_folded, unfolds)
     {
-        return Ok(put_together(turn, env, reply, (response, times), page));
+        return Ok(put_together(turn, env, reply, left, page));
     }
-    Ok(close(turn, env, reply, (response, times), chosen.ranges))
+    Ok(close(turn, env, reply, left, chosen.ranges))
 }
 
 /// The changes of a body on its way to the client, as `resp.filters` has them.
@@ -230,7 +232,9 @@ fn seek<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought
 
 fn seek_some<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought {
     let is_whole = !object.flags().esi && object.status() == Status::OK;
-    let may = is_whole && turn.within.is_none() && env.live.params.is_on(Param::HttpGzipSupport);
+    let may = is_whole
+        && turn.downstream.page().is_none()
+        && env.live.params.is_on(Param::HttpGzipSupport);
     match may {
         true => S::seek(turn, env, object),
         false => dictionary::of_one_form(env.asked).into(),
@@ -240,9 +244,11 @@ fn seek_some<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> S
 /// Makes reply and head those of the form with a dictionary. False if the program has made
 /// something else of them. The tag becomes weak, as for what is unfolded: so is that of every form.
 fn give_delta(
-    (bytes, form): (Bytes, SentForm),
+    bytes: Bytes,
+    form: SentForm,
     object: &Object,
-    (reply, response): (&mut Reply, &mut Response),
+    reply: &mut Reply,
+    response: &mut Response,
 ) -> bool {
     let given = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
     if reply.status != Status::OK || given != Some(object.flags().coding) {
@@ -272,7 +278,8 @@ impl SentPage {
     fn of(
         instructions: Option<Arc<Instructions>>,
         chosen: &Chosen,
-        (is_folded, unfolds): (bool, bool),
+        is_folded: bool,
+        unfolds: bool,
     ) -> Option<Self> {
         let is_gzip = is_folded && !unfolds;
         let is_put = chosen.esi || is_gzip;
@@ -290,8 +297,10 @@ fn told_coding(flags: Flags) -> Coding {
 /// alone is not in gzip yet.
 fn unfold<S: Stage>(
     env: &Env<'_, S>,
-    (response, body): (&mut Response, &mut ReplyBody),
-    (is_folded, length): (bool, Option<u64>),
+    response: &mut Response,
+    body: &mut ReplyBody,
+    is_folded: bool,
+    length: Option<u64>,
 ) {
     response.headers.remove(HeaderId::ContentEncoding);
     match is_folded {
@@ -300,55 +309,77 @@ fn unfold<S: Stage>(
     }
 }
 
+/// The head that `vcl_deliver` has left.
+struct LeftHead {
+    response: Response,
+    /// Its Last-Modified and its Date before: what the program takes out still counts.
+    modified: Option<u64>,
+    date: Option<u64>,
+}
+
+impl LeftHead {
+    fn validators<S: Stage>(&self, env: &Env<'_, S>) -> Validators<'_> {
+        let headers = &self.response.headers;
+        let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
+        // What is no date is later than any.
+        let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
+        Validators {
+            etag: headers.value(HeaderId::Etag),
+            modified: shown.or(self.modified),
+            shown,
+            date: headers.value(HeaderId::Date).and_then(parse).or(self.date),
+        }
+    }
+}
+
 /// Makes `reply` a page that is to be put together. False for a head that cannot be sent.
 fn put_together<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
-    (mut response, times): (Response, (Option<u64>, Option<u64>)),
+    mut left: LeftHead,
     own: SentPage,
 ) -> bool {
-    heads::weaken_etag(&mut response.headers);
-    response.headers.remove(HeaderId::ContentLength);
+    let headers = &mut left.response.headers;
+    heads::weaken_etag(headers);
+    headers.remove(HeaderId::ContentLength);
     if own.is_folded {
         // It is said when it is known that there is memory to code the page.
-        response.headers.remove(HeaderId::ContentEncoding);
+        headers.remove(HeaderId::ContentEncoding);
     }
     if turn.req.headers.contains_any(&SELECTORS) {
         // The whole has no length that could be cut.
-        let validators = validators(&response.headers, env, times);
-        narrow(turn, env, (&validators, Rules::Off), reply);
+        narrow(turn, env, &left.validators(env), Rules::Off, reply);
     }
-    let fits = !has_too_many_fields(env, &response);
-    own_head(turn, reply, response);
-    let (place, asked) = ((env.live, env.site), env.asked.clone());
-    let mut page = Composed::new(Dialect::Varnish, place, asked, turn.within.as_ref(), || {
+    let fits = !has_too_many_fields(env, &left.response);
+    own_head(turn, reply, left.response);
+    let (place, asked) = (Place { live: env.live, site: env.site }, env.asked.clone());
+    let mut page = Composed::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
         let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
-        Top::new(env.live, turn.req.clone(), (peer, Some(line)), env.front.account)
+        Top::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
     });
     (page.xid, page.instructions) = (turn.state.xid, own.instructions);
     (page.folded, page.verbatim) = (own.is_folded, own.is_verbatim);
     // What becomes a part of another page is put into that as it is.
-    page.gzip = own.is_gzip && turn.within.is_none();
+    page.gzip = own.is_gzip && turn.downstream.page().is_none();
     reply.page = Some(page);
     fits
 }
 
-/// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
-/// `times` are the head's Last-Modified and Date before. False for a head that cannot be sent.
+/// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left. False
+/// for a head that cannot be sent.
 fn close<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
-    (response, times): (Response, (Option<u64>, Option<u64>)),
+    left: LeftHead,
     ranges: Rules,
 ) -> bool {
     if turn.req.headers.contains_any(&SELECTORS) {
-        let validators = validators(&response.headers, env, times);
-        narrow(turn, env, (&validators, ranges), reply);
+        narrow(turn, env, &left.validators(env), ranges, reply);
     }
-    let fits = !has_too_many_fields(env, &response);
-    own_head(turn, reply, response);
+    let fits = !has_too_many_fields(env, &left.response);
+    own_head(turn, reply, left.response);
     fits
 }
 
@@ -368,7 +399,7 @@ fn run<S: Stage>(
     state: &mut RespState,
 ) -> Result<(), StepOn<S>> {
     let mut obj = obj_of(env.live, env.now, object);
-    if !turn.is_hit {
+    if !turn.is_hit() {
         obj.hits = 0;
     }
     let resp = Some((response, &mut *state));
@@ -418,8 +449,8 @@ fn passed<S: Stage>(
     let modified = modified.and_then(|value| dates::read(value, env.now.unix_secs(), params));
     let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
     let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
-    let found = turn.is_hit.then_some(fetched);
-    announce(env, &mut response, (Varnish { xid, found, ranges }, (times.age + since) as u64));
+    let found = turn.is_hit().then_some(fetched);
+    announce(env, &mut response, Varnish { xid, found, ranges }, (times.age + since) as u64);
     let obj = Obj {
         head: &head,
         status: status.code(),
@@ -447,17 +478,17 @@ fn passed<S: Stage>(
     after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
     let chosen = Chosen::of(&state, env);
-    let mut body = passing_body((&env.asked.method, response.status), body, head_length, own);
+    let mut body = passing_body(&env.asked.method, response.status, body, head_length, own);
     let unfolds = chosen.unfolds(unfolds, coding);
     if unfolds {
-        unfold(env, (&mut response, &mut body), (is_folded, plain));
+        unfold(env, &mut response, &mut body, is_folded, plain);
     }
-    let mut reply = bare(response.status, body, served_past(private, turn.state.is_hitmiss));
-    let times = (modified, None);
-    let page = page.and_then(|page| SentPage::of(Some(page), &chosen, (is_folded, unfolds)));
+    let mut reply = bare(response.status, body, served_past(turn, private));
+    let left = LeftHead { response, modified, date: None };
+    let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_folded, unfolds));
     let fits = match page {
-        Some(page) => put_together(turn, env, &mut reply, (response, times), page),
-        None => close(turn, env, &mut reply, (response, times), chosen.ranges),
+        Some(page) => put_together(turn, env, &mut reply, left, page),
+        None => close(turn, env, &mut reply, left, chosen.ranges),
     };
     if !fits {
         return Ok(failed(turn, env));
@@ -467,19 +498,16 @@ fn passed<S: Stage>(
 }
 
 /// The cache's part in a reply that is not stored.
-fn served_past(private: bool, is_hitmiss: bool) -> Served {
-    let reason = match (private, is_hitmiss) {
-        (true, _) => Forward::Bypass,
-        (false, true) => Forward::HitForMiss,
-        (false, false) => Forward::UriMiss,
-    };
+fn served_past(turn: &Turn, private: bool) -> Served {
+    let reason = if private { Forward::Bypass } else { turn.missed() };
     Served::Fetched { reason, stored: false, collapsed: false }
 }
 
 /// The body of a reply that is not stored; `own` where it is for this request only. `head_length`
 /// is what the response to HEAD said.
 fn passing_body(
-    (method, status): (&Method, Status),
+    method: &Method,
+    status: Status,
     body: ReplyBody,
     head_length: Option<u64>,
     own: bool,
@@ -567,31 +595,13 @@ fn offers_ranges<S: Stage>(env: &Env<'_, S>, status: Status) -> bool {
 }
 
 /// Adds the fields that Varnish adds before `vcl_deliver`.
-fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, (varnish, age_s): (Varnish, u64)) {
+fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, varnish: Varnish, age_s: u64) {
     let headers = &mut response.headers;
     headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     headers.push_with(HeaderId::Age, |out| number(out, age_s));
     add_via(headers, Version::Http11, env.live.pseudonym.as_str());
     if varnish.ranges {
         headers.push(HeaderId::AcceptRanges, b"bytes");
-    }
-}
-
-/// The validators of a response as `vcl_deliver` has left it. `modified` and `date` are of before:
-/// what the program takes out still counts.
-fn validators<'a, S: Stage>(
-    headers: &'a HeaderBlock,
-    env: &Env<'_, S>,
-    (modified, date): (Option<u64>, Option<u64>),
-) -> Validators<'a> {
-    let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
-    // What is no date is later than any.
-    let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
-    Validators {
-        etag: headers.value(HeaderId::Etag),
-        modified: shown.or(modified),
-        shown,
-        date: headers.value(HeaderId::Date).and_then(parse).or(date),
     }
 }
 
@@ -613,7 +623,8 @@ fn range_rules<S: Stage>(env: &Env<'_, S>) -> Rules {
 fn narrow<S: Stage>(
     turn: &Turn,
     env: &Env<'_, S>,
-    (validators, rules): (&Validators<'_>, Rules),
+    validators: &Validators<'_>,
+    rules: Rules,
     reply: &mut Reply,
 ) {
     if reply.status != Status::OK {
@@ -623,7 +634,7 @@ fn narrow<S: Stage>(
     if !asks_for_the_future(&req, env) {
         select::condition(&req, validators, reply);
     }
-    select::ranges(&req, &env.asked.method, (validators, rules), || None, reply);
+    select::ranges(&req, &env.asked.method, validators, rules, || None, reply);
 }
 
 /// A reply whose head comes last.
@@ -670,12 +681,13 @@ fn finish<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
 
 fn served<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object, fetched: bool) -> Served {
     match age(turn, env, object) {
-        Age::Fresh if turn.is_hit => Served::Hit,
-        _ if turn.is_hit => Served::Stale,
-        _ => Served::Fetched {
-            reason: if turn.state.is_hitmiss { Forward::HitForMiss } else { Forward::UriMiss },
-            stored: object.is_live(),
-            collapsed: !fetched,
-        },
+        Age::Fresh if turn.is_hit() => Served::Hit,
+        _ if turn.is_hit() => Served::Stale,
+        // It is what was stored, and the backend has confirmed it.
+        _ if !fetched => Served::Revalidated,
+        _ => {
+            let (reason, stored) = (turn.missed(), object.is_live());
+            Served::Fetched { reason, stored, collapsed: false }
+        }
     }
 }

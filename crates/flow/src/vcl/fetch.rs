@@ -111,7 +111,11 @@ pub(crate) struct Answer {
 }
 
 /// Variables that a subroutine of the backend's side sees beside `bereq`: `beresp` and `obj_stale`.
-pub(super) type SeenBehind<'a> = (Option<Beresp<'a>>, Option<&'a Obj<'a>>);
+#[derive(Default)]
+pub(super) struct SeenBehind<'a> {
+    pub(super) beresp: Option<Beresp<'a>>,
+    pub(super) obj: Option<&'a Obj<'a>>,
+}
 
 impl Judge for ByProgram {
     type Instead = Failed;
@@ -143,7 +147,7 @@ impl Judge for ByProgram {
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
         self.sent = Some(Outstanding::new(&shared.vcl.xids, self.state.xid, led));
         fetch.request.headers.push(HeaderId::XVarnish, number.as_bytes());
-        match self.call(fetch, Sub::BackendFetch, (None, None)) {
+        match self.call(fetch, Sub::BackendFetch, SeenBehind::default()) {
             Action::Fetch => {}
             Action::Error(said) => return Attempt::Fate(self.error(fetch, Some(said))),
             action => return Attempt::Fate(Self::give_up(fetch, &action)),
@@ -287,7 +291,7 @@ impl ByProgram {
     /// The backend to ask; `None` if no healthy one is there.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
-        let seen = (None, None);
+        let seen = SeenBehind::default();
         self.leaf = self.lend(fetch, Sub::BackendFetch, seen, |ctx| backend.resolve(ctx));
         self.leaf.clone()
     }
@@ -297,14 +301,14 @@ impl ByProgram {
         &mut self,
         fetch: &mut Fetch,
         sub: Sub,
-        (beresp, obj): SeenBehind<'_>,
+        SeenBehind { beresp, obj }: SeenBehind<'_>,
         then: impl FnOnce(&mut Ctx<'_>) -> R,
     ) -> R {
         let now = fetch.now();
-        let shared = (&fetch.core.shared, &**fetch.live);
+        let (shared, live) = (&fetch.core.shared, &fetch.live);
         let kept = fetch.upload.kept();
         let counters = Runner::Core(&self.counts, &fetch.core.counters);
-        let world = Sight::new(shared, counters, now, kept, &self.lines);
+        let world = Sight::new(shared, live, counters, now, kept, &self.lines);
         then(&mut Ctx {
             sub,
             instance: &self.instance,
@@ -342,16 +346,17 @@ impl ByProgram {
         let was_304 = response.status == Status::NOT_MODIFIED && !private;
         let has_content = !was_304 && has_content(exchange.framing);
         let mut body = Body::Exchange(exchange);
-        let mut state = self.begin_state(fetch, (&response, has_content), (times, private));
+        let mut state = self.begin_state(fetch, &response, has_content, times);
         state.was_304 = was_304;
         if was_304 {
-            body = match self.refresh(fetch, (&mut response, &mut state)) {
+            body = match self.refresh(fetch, &mut response, &mut state) {
                 Ok(stored) => stored,
                 Err(fate) => return fate,
             };
         }
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(fetch, Sub::BackendResponse, (beresp, None));
+        let seen = SeenBehind { beresp, obj: None };
+        let mut action = self.call(fetch, Sub::BackendResponse, seen);
         self.refuse_interim(&mut action, state.status);
         if private || state.uncacheable {
             fetch.passage.bytes = transit_bytes(fetch, &state);
@@ -363,7 +368,7 @@ impl ByProgram {
                 ((Some(Recode::None), stale.flags().coding), Reading::No)
             }
             (Body::Exchange(exchange), _) => {
-                self.filter(fetch, (&mut response, &mut state), exchange.framing)
+                self.filter(fetch, &mut response, &mut state, exchange.framing)
             }
             _ => ((Some(Recode::None), Coding::Identity), Reading::No),
         };
@@ -399,9 +404,11 @@ impl ByProgram {
     fn begin_state(
         &self,
         fetch: &Fetch,
-        (response, has_content): (&Response, bool),
-        (times, private): (Lifetime, bool),
+        response: &Response,
+        has_content: bool,
+        times: Lifetime,
     ) -> BerespState {
+        let private = self.is_private(fetch);
         BerespState {
             status: response.status.code(),
             ttl: times.ttl,
@@ -450,10 +457,11 @@ impl ByProgram {
     fn filter(
         &self,
         fetch: &Fetch,
-        (response, state): (&mut Response, &mut BerespState),
+        response: &mut Response,
+        state: &mut BerespState,
         framing: Framing,
     ) -> ((Option<Recode>, Coding), Reading) {
-        let filters = filters::of_fetch(&Beresp { head: response, state });
+        let filters = Beresp { head: response, state }.filters();
         let headers = &mut response.headers;
         if !has_content(framing) {
             headers.remove(HeaderId::ContentEncoding);
@@ -609,7 +617,7 @@ impl ByProgram {
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(fetch, Sub::BackendError, (beresp, None));
+        let mut action = self.call(fetch, Sub::BackendError, SeenBehind { beresp, obj: None });
         self.refuse_interim(&mut action, state.status);
         self.state.uncacheable = state.uncacheable;
         match action {

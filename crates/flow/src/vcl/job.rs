@@ -16,10 +16,10 @@ use super::call::{Acting, Env, Stage};
 use super::fetch::ByProgram;
 use super::found::may_confirm;
 use crate::fetch::{self, Fetch, Job, Upload};
-use crate::finish::Background;
+use crate::finish::{Background, BackgroundCause};
 use crate::state::ask::Front;
 use crate::state::peers::Asking;
-use crate::state::siblings::asking::AskingSiblings;
+use crate::state::siblings::asking::{AskingSiblings, SiblingMiss};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
@@ -31,7 +31,10 @@ use crate::stored::stored_head;
 /// stored wants nothing that is stored elsewhere.
 pub(super) fn may_ask_node(turn: &Turn) -> bool {
     let state = &turn.state;
-    !(turn.for_peer || state.hash_always_miss || state.is_hitmiss || state.hash_ignore_busy)
+    !(turn.downstream.is_node()
+        || state.hash_always_miss
+        || state.is_hitmiss
+        || state.hash_ignore_busy)
 }
 
 /// Starts the fetch behind an answer that is delivered stale.
@@ -43,18 +46,25 @@ pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object
     let env = &Env { front, stage, ..*env };
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
-    let numbers = (0, turn.key.hash(), turn.state.xid);
-    let background = Background::begin(env.stage.core, env.site, &turn.req, numbers, &trace);
+    let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
+    let background = Background::begin(env.stage.core, env.site, &turn.req, cause, &trace);
     job.fetch.background = Some(Box::new(background));
     drop(fetch::start(job));
+}
+
+/// A backend request, and its state as programs see it.
+pub(crate) struct BackendRequest {
+    pub(crate) head: Request,
+    pub(crate) state: BereqState,
 }
 
 /// The backend request of a turn: for the store, which has `stale`, or else for itself.
 pub(crate) fn bereq<S: Stage>(
     turn: &Turn,
     env: &Env<'_, S>,
-    (purpose, stale): (Purpose, Option<&Arc<Object>>),
-) -> (Request, BereqState) {
+    purpose: Purpose,
+    stale: Option<&Arc<Object>>,
+) -> BackendRequest {
     let private = purpose == Purpose::Pass;
     let gzip = env.live.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
@@ -76,7 +86,7 @@ pub(crate) fn bereq<S: Stage>(
         trace: turn.state.trace,
         ..BereqState::default()
     };
-    (bereq, state)
+    BackendRequest { head: bereq, state }
 }
 
 /// The fetch for a request: for the store with the duty to, or else for itself.
@@ -89,24 +99,24 @@ pub(crate) fn job(
 ) -> Box<Job<ByProgram>> {
     let purpose = if missing.is_none() { Purpose::Pass } else { Purpose::Fetch };
     let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
-    let (mut bereq, mut state) = bereq(turn, env, (purpose, stale));
-    state.has_body = upload.is_some() && has_body(env.asked);
+    let mut bereq = bereq(turn, env, purpose, stale);
+    bereq.state.has_body = upload.is_some() && has_body(env.asked);
     env.count(Count::SFetch);
     if missing.is_none() {
         env.count(Count::SPass);
     }
     if let (Upload::Kept(body), Framing::Chunked) = (&*upload, env.asked.framing) {
         let length = body.len().to_string();
-        bereq.headers.set(message::HeaderId::ContentLength, length.as_bytes());
+        bereq.head.headers.set(message::HeaderId::ContentLength, length.as_bytes());
     }
-    assemble(turn, env, (bereq, state), upload, missing, trace)
+    assemble(turn, env, bereq, upload, missing, trace)
 }
 
-/// The fetch of `bereq`: for the store with the duty to, or else for itself.
+/// The fetch of this backend request: for the store with the duty to, or else for itself.
 pub(crate) fn assemble(
     turn: &Turn,
     env: &Env<'_>,
-    (bereq, state): (Request, BereqState),
+    BackendRequest { head: bereq, state }: BackendRequest,
     upload: &mut Upload,
     missing: Option<Missing>,
     trace: &Rc<Trace>,
@@ -139,8 +149,8 @@ pub(crate) fn assemble(
         may_ask.then(|| Asking::of(&env.stage.core.shared, env.asked, Some(&turn.req), key));
     let asking = asking.flatten();
     let is_new = may_ask && stale.as_ref().is_none_or(Option::is_none);
-    let siblings = is_new
-        .then(|| AskingSiblings::of(&env.stage.core.shared, env.site, (env.asked, &turn.req), key));
+    let miss = SiblingMiss { site: env.site, asked: env.asked, keyed: &turn.req, key };
+    let siblings = is_new.then(|| AskingSiblings::of(&env.stage.core.shared, miss));
     let siblings = siblings.flatten();
     let fetch = Fetch {
         core: Rc::clone(env.stage.core),

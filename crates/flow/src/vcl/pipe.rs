@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cache::Body as Window;
-use message::{HeaderId, Method, Request, Upgrade};
+use message::{HeaderId, Method, Upgrade};
 use origin::Exchange;
 use vcl::backend::Leaf;
 use vcl::counts::Count;
@@ -20,7 +20,7 @@ use vcl::sub::{Action, Sub};
 
 use super::call::{Env, Seen, Stage};
 use super::fetch::ByProgram;
-use super::job;
+use super::job::{self, BackendRequest};
 use super::send;
 use super::step::{Step, said};
 use crate::carry::carry;
@@ -31,7 +31,7 @@ use crate::state::trace::Trace;
 use crate::state::vcl::{Outstanding, Turn};
 
 /// The backend request that `vcl_pipe` sees.
-pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqState) {
+pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> BackendRequest {
     let mut bereq = turn.req.clone();
     heads::bereq(&mut bereq, Purpose::Pipe, false);
     bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
@@ -44,7 +44,7 @@ pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> (Request, BereqS
         trace: turn.state.trace,
         ..BereqState::default()
     };
-    (bereq, state)
+    BackendRequest { head: bereq, state }
 }
 
 /// Runs `vcl_pipe`, and hands the request over.
@@ -55,7 +55,7 @@ pub(crate) async fn pipe(
     trace: &Rc<Trace>,
 ) -> Result<Reply, Step> {
     env.count(Count::SPipe);
-    let (mut bereq, mut state) = bereq(turn, env);
+    let BackendRequest { head: mut bereq, mut state } = bereq(turn, env);
     state.has_body = upload.is_some() && has_body(env.asked);
     let original = bereq.clone();
     let key = turn.key.clone();
@@ -74,7 +74,8 @@ pub(crate) async fn pipe(
         (Upgrade::None, _) | (_, false) => Upgrade::None,
         _ => Upgrade::Granted,
     };
-    let mut job = job::assemble(turn, env, (bereq, state), upload, None, trace);
+    let bereq = BackendRequest { head: bereq, state };
+    let mut job = job::assemble(turn, env, bereq, upload, None, trace);
     let Job { fetch, judge, .. } = &mut *job;
     judge.sent = Some(Outstanding::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;

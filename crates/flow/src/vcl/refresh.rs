@@ -8,7 +8,7 @@ use vcl::ctx::{Beresp, BerespState, Obj};
 use vcl::rules::heads;
 use vcl::sub::{Action, Sub};
 
-use super::fetch::ByProgram;
+use super::fetch::{ByProgram, SeenBehind};
 use super::found::{may_confirm, obj_of};
 use crate::fetch::{Body, Fate, Fetch};
 use crate::stored::stored_head;
@@ -22,7 +22,8 @@ impl ByProgram {
     pub(super) fn refresh(
         &mut self,
         fetch: &mut Fetch,
-        (response, state): (&mut Response, &mut BerespState),
+        response: &mut Response,
+        state: &mut BerespState,
     ) -> Result<Body, Fate<Self>> {
         let now = fetch.now();
         let stale = fetch.old.clone().filter(|old| may_confirm(old, now.mono_ms));
@@ -34,7 +35,8 @@ impl ByProgram {
         let is_valid = fetch.core.shared.cache.is_valid(&stale);
         let obj = Obj { is_valid, ..obj_of(&live, now, &stale) };
         let beresp = Beresp { head: &mut *response, state: &mut *state };
-        let headers = match self.call(fetch, Sub::BackendRefresh, (Some(beresp), Some(&obj))) {
+        let seen = SeenBehind { beresp: Some(beresp), obj: Some(&obj) };
+        let headers = match self.call(fetch, Sub::BackendRefresh, seen) {
             Action::Merge => {
                 let mut headers = std::mem::take(&mut response.headers);
                 // The stored form has the tag of another coding than the backend's.

@@ -18,8 +18,8 @@ use super::found::{self, Age};
 use super::loops;
 use super::step::{HaltOn, Source, Step, StepOn, said};
 use crate::peers::{self, Silence};
-use crate::state::vcl::Turn;
 use crate::state::vcl::halt::{Halt, Missing};
+use crate::state::vcl::{FoundAs, Turn};
 use crate::wait::{FetchPart, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.
@@ -44,7 +44,7 @@ impl Turn {
                         step
                     }
                 },
-                Step::Pass | Step::Pipe if self.for_peer => {
+                Step::Pass | Step::Pipe if self.downstream.is_node() => {
                     return Halt::Reply(peers::silent(Silence::Nothing));
                 }
                 Step::Pass => match self.pass(env) {
@@ -107,7 +107,8 @@ impl Turn {
     }
 
     fn receive<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
-        (self.is_hit, self.state.is_hitmiss, self.state.is_hitpass) = (false, false, false);
+        (self.state.is_hitmiss, self.state.is_hitpass) = (false, false);
+        self.found = FoundAs::Nothing;
         self.has_read_disk = false;
         if self.state.restarts == 0 {
             self.prepare(env);
@@ -217,6 +218,9 @@ impl Turn {
     /// Asks the store who fetches.
     fn begin<S: Stage>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
         let coalesce = !self.state.hash_always_miss && !self.state.hash_ignore_busy;
+        if stale.as_ref().is_some_and(|stale| !stale.flags().is_mark()) {
+            self.found = FoundAs::Stale;
+        }
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
@@ -269,7 +273,7 @@ impl Turn {
         object: Arc<Object>,
         lead: Option<S::Lead>,
     ) -> StepOn<S> {
-        self.is_hit = true;
+        self.found = FoundAs::Hit;
         let action = found::with_obj(env, &object, |obj| {
             self.run(env, Sub::Hit, Seen { obj: Some(obj), ..Seen::default() })
         });

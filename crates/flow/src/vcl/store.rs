@@ -66,7 +66,7 @@ impl ByProgram {
             let has_time = private || state.uncacheable;
             fetch.note(|trace| trace.note_why(if has_time { why } else { Why::NoLifetime }));
             let left = self.leave(fetch, &answer, selected);
-            return self.pass_on(fetch, answer, body, (left, head_length));
+            return self.pass_on(fetch, answer, body, left, head_length);
         };
         // What is confirmed stays what it was.
         let confirmed = fetch.old.as_ref().filter(|_| answer.state.was_304);
@@ -120,7 +120,8 @@ impl ByProgram {
         fetch: &Fetch,
         answer: Answer,
         body: Body,
-        (left, head_length): (Left, Option<u64>),
+        left: Left,
+        head_length: Option<u64>,
     ) -> Fate<Self> {
         let Answer { response, state, recode, coding, page, .. } = answer;
         let is_head = fetch.request.method == Method::Head;

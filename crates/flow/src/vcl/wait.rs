@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use base::Counter;
 use bytes::BytesMut;
-use cache::{Reader, Select};
+use cache::Reader;
 use tokio::sync::oneshot;
 use vcl::counts::Count;
 
@@ -61,8 +61,7 @@ impl Waiting {
                 }
                 Halt::Below(below, stale) => {
                     let mut variant = select_by(&turn.req.headers);
-                    let seek = (&mut variant as &mut Select<'_>, Again::Program);
-                    match below.raise(env.stage.core, seek).await {
+                    match below.raise(env.stage.core, &mut variant, Again::Program).await {
                         Ok(lent) => {
                             turn.lent = lent;
                             Step::Lookup

@@ -63,7 +63,8 @@ impl Forecast {
 
 impl<'a> Sight<'a> {
     pub(crate) fn new(
-        (shared, live): (&'a Arc<Shared>, &'a Live),
+        shared: &'a Arc<Shared>,
+        live: &'a Live,
         runner: Runner<'a>,
         now: Now,
         body: Option<&'a Bytes>,
@@ -86,7 +87,7 @@ impl<'a> Sight<'a> {
         now: Now,
         log: &'a RefCell<Vec<Line>>,
     ) -> Self {
-        Self::new((shared, live), Runner::Nobody, now, None, log)
+        Self::new(shared, live, Runner::Nobody, now, None, log)
     }
 
     /// Returns true if the program only would do `what`, which is noted.

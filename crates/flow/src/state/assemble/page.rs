@@ -14,6 +14,7 @@ use vcl::params::Param;
 use super::instructions::{Dialect, Instructions};
 use super::places::Places;
 use crate::state::live::{LiveRef, Site};
+use crate::state::place::Place;
 use crate::state::trace::{Trace, Trouble};
 use crate::state::vcl::Line;
 
@@ -90,7 +91,8 @@ impl Top {
     pub(crate) fn new(
         live: &LiveRef,
         request: Request,
-        (peer, line): (Peer, Option<Line>),
+        peer: Peer,
+        line: Option<Line>,
         account: &Arc<Account>,
     ) -> Self {
         // A page of a program has a line.
@@ -113,7 +115,7 @@ impl Composed {
     /// The page that answers `request`, itself a fragment where it is `within` another.
     pub(crate) fn new(
         dialect: Dialect,
-        (live, site): (&LiveRef, &Arc<Site>),
+        Place { live, site }: Place<'_>,
         request: Request,
         within: Option<&Rc<Within>>,
         top: impl FnOnce() -> Top,

@@ -6,6 +6,13 @@ use message::trace_context::FIELD;
 use message::{HeaderBlock, HeaderId};
 use observe::record::{SENT, USER};
 
+/// The number of a transaction, and when it ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TransactionEnd {
+    pub(crate) id: u64,
+    pub(crate) end_us: u64,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) bytes: Vec<u8>,

@@ -115,7 +115,7 @@ impl Writer<'_> {
 
     fn add(&mut self, side: Side, name: &[u8], value: &[u8]) {
         if self.wanted.keeps(side, name) {
-            let value = self.wanted.kept((side, name), value);
+            let value = self.wanted.kept(side, name, value);
             self.heads.add(self.most, Field { side, name, value: &value });
         }
     }

@@ -8,17 +8,17 @@ use observe::record::{Kind, Phases};
 use observe::{CipherSuite, Flags, Record};
 use vcl::told;
 
-use super::batch::{Batch, Name};
+use super::batch::{Batch, Name, TransactionEnd};
 use super::told::Told;
 use crate::state::live::Site;
 use crate::state::reply::{Forward, Reply, Served};
 use crate::state::trace::{About, Trace};
 
-/// Adds the record of client's transaction number `id`, which ended at `end_us`, to the batch.
+/// Adds the record of a client's transaction, which is over, to the batch.
 pub(crate) fn answered(
     reply: &Reply,
     told: &Told<'_>,
-    (id, end_us): (u64, u64),
+    TransactionEnd { id, end_us }: TransactionEnd,
     names: &[Name],
     Batch { bytes: out, room, .. }: &mut Batch,
 ) {
@@ -65,26 +65,35 @@ pub(crate) fn answered(
         record.target = &request.target;
     }
     record.phases = phases(reply, told, end_us);
-    let (headers, user) = (request.map(|request| &request.headers), about.guarded.user());
+    let headers = request.map(|request| &request.headers);
+    let values = RecordValues { names, headers, user: about.guarded.user() };
     if let Some(told) = &about.told {
         tell_program(told, about.site(live), &mut record, room);
     }
     match &about.trace {
-        Some(trace) => write_with(record, trace, site, (names, headers, user), out),
-        None => record.flagged().write(values(names, headers, user), out),
+        Some(trace) => write_with(record, trace, site, values, out),
+        None => record.flagged().write(values.all(), out),
     }
 }
 
-/// The values that a record keeps of a request with `headers`, whose `user` a gate knows.
-fn values<'a>(
-    names: &'a [Name],
-    headers: Option<&'a HeaderBlock>,
-    user: Option<&'a str>,
-) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> {
-    names.iter().map(move |name| match (name, user) {
-        (Name::User, Some(user)) => Some(Cow::Borrowed(user.as_bytes())),
-        _ => headers.and_then(|headers| name.value(headers)),
-    })
+/// The values that a record keeps of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordValues<'a> {
+    pub(crate) names: &'a [Name],
+    pub(crate) headers: Option<&'a HeaderBlock>,
+    /// The user that a gate knows.
+    pub(crate) user: Option<&'a str>,
+}
+
+impl<'a> RecordValues<'a> {
+    /// The value of each name.
+    fn all(self) -> impl Iterator<Item = Option<Cow<'a, [u8]>>> {
+        let Self { names, headers, user } = self;
+        names.iter().map(move |name| match (name, user) {
+            (Name::User, Some(user)) => Some(Cow::Borrowed(user.as_bytes())),
+            _ => headers.and_then(|headers| name.value(headers)),
+        })
+    }
 }
 
 /// Writes a record with what its `trace` tells of the fetch.
@@ -92,11 +101,11 @@ pub(crate) fn write_with(
     record: Record<'_>,
     trace: &Trace,
     site: Option<&Arc<Site>>,
-    (names, headers, user): (&[Name], Option<&HeaderBlock>, Option<&str>),
+    values: RecordValues<'_>,
     out: &mut Vec<u8>,
 ) {
     let sent = trace.sent.get().map(|context| context.to_string());
-    let values = names.iter().zip(values(names, headers, user)).map(|(name, value)| match name {
+    let values = values.names.iter().zip(values.all()).map(|(name, value)| match name {
         Name::Sent => sent.as_ref().map(|sent| Cow::Borrowed(sent.as_bytes())),
         _ => value,
     });

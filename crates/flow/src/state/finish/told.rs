@@ -24,6 +24,15 @@ pub struct Started {
     pub suite: CipherSuite,
 }
 
+/// A request that could not be read, and whose refusal has been sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread<'a> {
+    /// The bytes that came.
+    pub received: &'a [u8],
+    /// Bytes of the refusal's head.
+    pub head_out: u64,
+}
+
 /// Facts about a transaction that its reply does not know.
 pub struct Told<'a> {
     /// On whose behalf it was asked.

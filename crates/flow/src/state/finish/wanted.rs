@@ -59,7 +59,8 @@ impl CoreLog {
     pub(crate) fn add_heads(
         &self,
         core: &Sinks,
-        (at, most): (usize, u64),
+        at: usize,
+        most: u64,
         write: impl FnOnce(&mut Writer<'_>),
     ) {
         let wanted = self.wanted.borrow();

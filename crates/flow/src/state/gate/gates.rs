@@ -12,11 +12,11 @@ use origin::Origin;
 use parking_lot::Mutex;
 use policy::headers::FieldName;
 use policy::rules::Settings;
-use policy::{BasicAuth, ForwardAuth, Peer, Policy, SiteRules, Step, Users};
+use policy::{BasicAuth, ForwardAuth, Peer, Policy, Routes, SiteRules, Step, Users};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
-use super::queue::Queue;
+use super::queue::{Queue, QueueBounds};
 
 /// Places in the count of clients for each that may wait: a client shares its place with another
 /// where all of a few are taken.
@@ -29,8 +29,7 @@ pub struct Gates {
     routes: Vec<RouteGates>,
     /// The places of passwords that are checked at once, and those who wait for one.
     pub(crate) queue: Arc<Queue>,
-    /// Bounds of the wait: who may wait, and for how long.
-    pub(crate) patience: (usize, Duration),
+    pub(crate) bounds: QueueBounds,
     /// The number of passwords of each client that are checked at present.
     pub(crate) clients: Arc<Crowd>,
     /// Passwords of one client that are checked at once.
@@ -97,10 +96,11 @@ impl RouteGates {
 }
 
 impl Gates {
-    /// The gates of a site with these rules, and by this name; `None` if it has none. `users` finds
-    /// the users of a file, `origins` are all there are.
+    /// The gates of the site with these rules, whose name is `site`; `None` if it has none. `users`
+    /// finds the users of a file, `origins` are all there are.
     pub fn new(
-        (rules, site): (&SiteRules, &str),
+        rules: &SiteRules,
+        site: &str,
         users: impl Fn(&Path) -> Option<Arc<Users>>,
         origins: &[Arc<Origin>],
         limits: &Limits,
@@ -133,7 +133,7 @@ impl Gates {
             Arc::new(Self {
                 routes,
                 queue: Queue::new(places),
-                patience: (most, Duration::from_millis(limits.password_wait)),
+                bounds: QueueBounds { most, wait: Duration::from_millis(limits.password_wait) },
                 clients: Crowd::new(clients),
                 each: u32::try_from(limits.password_checks_client).unwrap_or(u32::MAX).max(1),
                 under_way: Mutex::default(),
@@ -144,12 +144,9 @@ impl Gates {
 
     /// The gates that a request passes: those of its route, and of another one that an origin may
     /// take it for.
-    pub(crate) fn of(
-        &self,
-        (route, also): (u32, Option<u32>),
-    ) -> impl Iterator<Item = &RouteGates> {
+    pub(crate) fn of(&self, routes: Routes) -> impl Iterator<Item = &RouteGates> {
         let of = |route: u32| self.routes.get(route as usize).unwrap_or(&self.routes[0]);
-        std::iter::once(of(route)).chain(also.map(of))
+        std::iter::once(of(routes.own)).chain(routes.also.map(of))
     }
 
     /// The verdict on a password by the digest of what was shown, empty until somebody has found

@@ -9,6 +9,7 @@ use base::{Account, Held};
 use policy::headers::FieldName;
 
 use super::user::User;
+use crate::state::term::Term;
 
 /// Bytes of an entry beside what it holds: its place in a table that is half full, and what the
 /// allocator adds.
@@ -72,22 +73,23 @@ impl Known {
         Some(&own.entered)
     }
 
-    /// Remembers it until `until_ms`, with no more than `most`; false if others had to leave, or
-    /// all others are in use, or there is no memory for it.
+    /// Remembers it for `term`, which begins now, with no more than `most`; false if others had to
+    /// leave, or all others are in use, or there is no memory for it.
     pub(crate) fn put(
         &mut self,
         digest: [u8; 32],
         entered: Admitted,
-        (now_ms, until_ms): (u64, u64),
+        term: Term,
         most: u64,
     ) -> bool {
-        if until_ms <= now_ms {
+        let Term { from_ms, until_ms } = term;
+        if until_ms <= from_ms {
             return true;
         }
         let has_room =
             |known: &Self| (known.all.len() as u64) < most || known.all.contains_key(&digest);
         if !has_room(self) {
-            self.sweep(now_ms);
+            self.sweep(from_ms);
         }
         let had_room = has_room(self);
         if !had_room {
@@ -116,6 +118,10 @@ mod tests {
 
     use super::*;
 
+    const fn term(from_ms: u64, until_ms: u64) -> Term {
+        Term { from_ms, until_ms }
+    }
+
     fn known() -> Known {
         Known::new(Account::open(&Memory::new(8 << 20, 4 << 20), u64::MAX))
     }
@@ -127,20 +133,20 @@ mod tests {
             user: Some(Arc::new(User(name.into()))),
             ..Admitted::default()
         };
-        assert!(known.put([1; 32], entered("a"), (0, 10), 2));
-        assert!(known.put([2; 32], entered("b"), (0, 20), 2));
-        assert!(known.put([2; 32], entered("b"), (5, 25), 2), "it is there");
+        assert!(known.put([1; 32], entered("a"), term(0, 10), 2));
+        assert!(known.put([2; 32], entered("b"), term(0, 20), 2));
+        assert!(known.put([2; 32], entered("b"), term(5, 25), 2), "it is there");
         let name = |known: &Known, at, now_ms| {
             known.get(&[at; 32], now_ms)?.user.as_ref().map(|user| user.0.to_string())
         };
         assert!([1, 2].iter().all(|at| name(&known, *at, 5).is_some()));
-        assert!(!known.put([3; 32], entered("c"), (5, 30), 2), "both are in use");
+        assert!(!known.put([3; 32], entered("c"), term(5, 30), 2), "both are in use");
         assert_eq!(name(&known, 3, 5), None);
         assert_eq!(name(&known, 1, 9).as_deref(), Some("a"));
         assert_eq!(name(&known, 1, 10), None, "it is over");
-        assert!(known.put([3; 32], entered("c"), (10, 30), 2), "in its place");
+        assert!(known.put([3; 32], entered("c"), term(10, 30), 2), "in its place");
         assert_eq!(name(&known, 3, 10).as_deref(), Some("c"));
-        assert!(known.put([4; 32], entered("d"), (10, 10), 2), "for no time");
+        assert!(known.put([4; 32], entered("d"), term(10, 10), 2), "for no time");
         assert_eq!(name(&known, 4, 10), None);
         known.sweep(25);
         assert_eq!(known.all.len(), 1);
@@ -150,10 +156,10 @@ mod tests {
     fn what_is_used_stays_and_makes_no_room_for_what_comes_once() {
         let mut known = known();
         let entered = Admitted::default;
-        assert!(known.put([0; 32], entered(), (0, 100), 4));
+        assert!(known.put([0; 32], entered(), term(0, 100), 4));
         for other in 1..200 {
             assert!(known.get(&[0; 32], 1).is_some(), "it is used all the time");
-            let had_room = known.put([other; 32], entered(), (1, 100), 4);
+            let had_room = known.put([other; 32], entered(), term(1, 100), 4);
             assert!(had_room || other > 3, "{other}: the first three find room");
             assert!(known.all.contains_key(&[other; 32]) && known.all.len() <= 4);
         }
@@ -168,7 +174,7 @@ mod tests {
             let value = vec![b'x'; 16_000].into_boxed_slice();
             Admitted { fields: [(name.clone(), value)].into(), ..Admitted::default() }
         };
-        let put = |known: &mut Known, n: u8| known.put([n; 32], entered(), (0, 10), 4_096);
+        let put = |known: &mut Known, n: u8| known.put([n; 32], entered(), term(0, 10), 4_096);
         let kept = (0..=255).take_while(|n| put(&mut known, *n)).count();
         assert!((4..100).contains(&kept), "{kept}: a part of what there is");
         assert!(memory.held() >= kept as u64 * 16_000);

@@ -42,6 +42,15 @@ pub(crate) enum NoPlace {
     Late,
 }
 
+/// Bounds of the wait for a place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueBounds {
+    /// Passwords that wait at once.
+    pub(crate) most: usize,
+    /// The longest that one waits.
+    pub(crate) wait: Duration,
+}
+
 /// A place, which is the next one's when it is dropped.
 #[derive(Debug)]
 pub(crate) struct CheckPlace(Option<Arc<Queue>>);
@@ -53,20 +62,20 @@ impl Queue {
         Arc::new(Self(Mutex::new(WaitingCheck { free: places.max(1), known, others })))
     }
 
-    /// Waits for a place among at most `most` who wait, no longer than `wait`.
+    /// Waits for a place, within `bounds`.
     ///
     /// # Errors
     /// The reason why no place came.
     pub(crate) async fn place(
         self: &Arc<Self>,
         standing: Urgency,
-        (most, wait): (usize, Duration),
+        bounds: QueueBounds,
     ) -> Result<CheckPlace, NoPlace> {
-        let coming = match self.join(standing, most)? {
+        let coming = match self.join(standing, bounds.most)? {
             Ok(place) => return Ok(place),
             Err(coming) => coming,
         };
-        match rt::time::timeout(wait, coming).await {
+        match rt::time::timeout(bounds.wait, coming).await {
             Ok(Ok(place)) => Ok(place),
             // A later one took its place in the queue.
             Ok(Err(_)) => Err(NoPlace::Full),
@@ -145,13 +154,16 @@ mod tests {
         future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    const PATIENCE: Duration = Duration::from_secs(3600);
+    /// Bounds of a long wait among at most `most`.
+    const fn patient(most: usize) -> QueueBounds {
+        QueueBounds { most, wait: Duration::from_secs(3600) }
+    }
 
     /// The order in which they come, as each gives its place back.
     async fn order(queue: &Arc<Queue>, held: CheckPlace, all: &[(&str, Urgency)]) -> Vec<String> {
         let mut waiting: Vec<_> = all
             .iter()
-            .map(|(name, standing)| (*name, Box::pin(queue.place(*standing, (10, PATIENCE)))))
+            .map(|(name, standing)| (*name, Box::pin(queue.place(*standing, patient(10)))))
             .collect();
         for (name, one) in &mut waiting {
             assert!(look(one).is_pending(), "{name}");
@@ -172,7 +184,7 @@ mod tests {
     #[tokio::test]
     async fn who_was_right_comes_first_and_of_others_the_latest() {
         let queue = Queue::new(1);
-        let held = queue.place(Urgency::Other, (10, PATIENCE)).await.expect("a free place");
+        let held = queue.place(Urgency::Other, patient(10)).await.expect("a free place");
         assert!(queue.is_busy());
         let (known, other) = (Urgency::Known, Urgency::Other);
         let all = [("a", other), ("b", known), ("c", other), ("d", known)];
@@ -183,15 +195,15 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_lets_the_one_go_that_has_waited_for_longest() {
         let queue = Queue::new(1);
-        let held = queue.place(Urgency::Other, (2, PATIENCE)).await.expect("a free place");
+        let held = queue.place(Urgency::Other, patient(2)).await.expect("a free place");
         let mut others: Vec<_> =
-            (0..3).map(|_| Box::pin(queue.place(Urgency::Other, (2, PATIENCE)))).collect();
+            (0..3).map(|_| Box::pin(queue.place(Urgency::Other, patient(2)))).collect();
         for other in &mut others[..2] {
             assert!(look(other).is_pending());
         }
         assert!(look(&mut others[2]).is_pending());
         assert!(matches!(look(&mut others[0]), Poll::Ready(Err(NoPlace::Full))));
-        let mut known = Box::pin(queue.place(Urgency::Known, (2, PATIENCE)));
+        let mut known = Box::pin(queue.place(Urgency::Known, patient(2)));
         assert!(look(&mut known).is_pending());
         drop(held);
         assert!(matches!(look(&mut known), Poll::Ready(Ok(_))));
@@ -200,13 +212,13 @@ mod tests {
     #[tokio::test]
     async fn a_wait_ends_and_who_has_left_takes_no_place() {
         let queue = Queue::new(1);
-        let held = queue.place(Urgency::Other, (9, PATIENCE)).await.expect("a free place");
-        let late = queue.place(Urgency::Known, (9, Duration::ZERO)).await;
+        let held = queue.place(Urgency::Other, patient(9)).await.expect("a free place");
+        let late = queue.place(Urgency::Known, QueueBounds { most: 9, wait: Duration::ZERO }).await;
         assert!(matches!(late, Err(NoPlace::Late)));
-        let mut gone = Box::pin(queue.place(Urgency::Known, (9, PATIENCE)));
+        let mut gone = Box::pin(queue.place(Urgency::Known, patient(9)));
         assert!(look(&mut gone).is_pending());
         drop(gone);
-        let mut next = Box::pin(queue.place(Urgency::Other, (9, PATIENCE)));
+        let mut next = Box::pin(queue.place(Urgency::Other, patient(9)));
         assert!(look(&mut next).is_pending());
         drop(held);
         assert!(matches!(look(&mut next), Poll::Ready(Ok(_))));

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::queue::Urgency;
 use super::user::User;
+use crate::state::term::Term;
 
 /// Time for which one who was right comes first, in milliseconds.
 const LATELY_MS: u64 = 24 * 3600 * 1000;
@@ -39,12 +40,13 @@ struct ShownPassword {
 
 impl RightPasswords {
     /// Notes that a client of this `mark` has shown the right password of `user`, which need not be
-    /// checked again until `until_ms`.
+    /// checked again for `term`, which begins now.
     pub(crate) fn note(
         &self,
-        (digest, mark): ([u8; 32], u64),
+        digest: [u8; 32],
+        mark: u64,
         user: &Arc<User>,
-        (at_ms, until_ms): (u64, u64),
+        Term { from_ms: at_ms, until_ms }: Term,
     ) {
         let shown = ShownPassword { user: Arc::clone(user), at_ms, until_ms };
         put(&mut self.shown.lock(), digest, shown, |shown| shown.at_ms);
@@ -91,7 +93,7 @@ mod tests {
     fn one_who_was_right_is_known_for_a_day_and_enters_as_long_as_is_said() {
         let right = RightPasswords::default();
         let user = Arc::new(User("ann".into()));
-        right.note(([1; 32], 7), &user, (1000, 2000));
+        right.note([1; 32], 7, &user, Term { from_ms: 1000, until_ms: 2000 });
         assert!(
             right
                 .entered(&[1; 32], 1999)
@@ -115,7 +117,7 @@ mod tests {
         for at in 0..2 * MOST as u64 {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&at.to_le_bytes());
-            right.note((digest, at), &user, (at, at));
+            right.note(digest, at, &user, Term { from_ms: at, until_ms: at });
         }
         assert_eq!((right.shown.lock().len(), right.clients.lock().len()), (MOST, MOST));
     }

@@ -1,6 +1,7 @@
 //! A request that the owner of its key may be asked with.
 
 use message::Request;
+use origin::Caller;
 
 use crate::state::live::Shared;
 
@@ -12,6 +13,14 @@ pub(crate) struct Asking {
     /// As variants are selected by it; `None` for the same.
     pub(crate) selecting: Option<Request>,
     pub(crate) key: Box<[u8]>,
+}
+
+/// The fetch that a node is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Whose<'a> {
+    pub(crate) key_hash: u64,
+    /// The client that the fetch is for.
+    pub(crate) caller: &'a Caller,
 }
 
 impl Asking {

@@ -16,30 +16,37 @@ pub(crate) struct AskingSiblings {
     pub(crate) site: Arc<Site>,
 }
 
+/// A miss, whose response siblings may have.
+#[derive(Clone, Copy)]
+pub(crate) struct SiblingMiss<'a> {
+    pub(crate) site: &'a Arc<Site>,
+    /// The client's request.
+    pub(crate) asked: &'a Request,
+    /// The request as `key` was made of it.
+    pub(crate) keyed: &'a Request,
+    pub(crate) key: &'a [u8],
+}
+
 impl AskingSiblings {
-    /// The question behind `asked`, a client's request; `None` where nobody is to be asked. `keyed`
-    /// is the same as `key` was made of it.
-    pub(crate) fn of(
-        shared: &Shared,
-        site: &Arc<Site>,
-        (asked, keyed): (&Request, &Request),
-        key: &[u8],
-    ) -> Option<Box<Self>> {
+    /// The question behind `miss`; `None` where no sibling is to be asked.
+    pub(crate) fn of(shared: &Shared, miss: SiblingMiss<'_>) -> Option<Box<Self>> {
         let siblings = shared.siblings.load_full()?;
-        let is_any = siblings.of(&site.name, asked.scheme).next().is_some();
-        let may_ask = is_any && may_have(site, asked, keyed, key);
-        may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(site) }))
+        let is_any = siblings.of(&miss.site.name, miss.asked.scheme).next().is_some();
+        let may_ask = is_any && miss.may_be_there();
+        may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(miss.site) }))
     }
 }
 
-/// Returns true if siblings may have what `asked`, a client's request, wants. `keyed` is the same
-/// as `key` was made of it.
-pub(crate) fn may_have(site: &Site, asked: &Request, keyed: &Request, key: &[u8]) -> bool {
-    asked.method == Method::Get
-        && !asked.headers.contains(HeaderId::Range)
-        // Whoever wants that has asked a sibling himself.
-        && !only_if_cached(asked)
-        && is_of_url(site, keyed, key)
+impl SiblingMiss<'_> {
+    /// Returns true if siblings may have what the client wants.
+    pub(crate) fn may_be_there(self) -> bool {
+        let Self { site, asked, keyed, key } = self;
+        asked.method == Method::Get
+            && !asked.headers.contains(HeaderId::Range)
+            // Whoever wants that has asked a sibling himself.
+            && !only_if_cached(asked)
+            && is_of_url(site, keyed, key)
+    }
 }
 
 /// Returns true if nothing but its URL is in the key of `request`: a cache that does not know what

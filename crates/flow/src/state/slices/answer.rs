@@ -151,13 +151,14 @@ impl Edition {
 
     /// Returns true if `exchange` brings `range` of this version.
     pub(crate) fn is_part(&self, exchange: &Exchange, range: &Range<u64>) -> bool {
-        self.judge((&exchange.response, exchange.framing), range) == SliceVerdict::Slice
+        self.judge(&exchange.response, exchange.framing, range) == SliceVerdict::Slice
     }
 
-    /// Judges `response` to a request for `range`.
+    /// Judges `response`, whose body is framed so, to a request for `range`.
     pub(crate) fn judge(
         &self,
-        (response, framing): (&Response, Framing),
+        response: &Response,
+        framing: Framing,
         range: &Range<u64>,
     ) -> SliceVerdict {
         let headers = &response.headers;
@@ -294,7 +295,7 @@ mod tests {
         let edition =
             Edition { validator, length: 100, coding: Box::default(), against: Against::default() };
         let judge = |status, fields: &[_], framing| {
-            edition.judge((&response(status, fields), framing), &(20..40))
+            edition.judge(&response(status, fields), framing, &(20..40))
         };
         let right = [(RANGE, "bytes 20-39/100"), (ETAG, "\"a\"")];
         let twenty = Framing::Length(20);
@@ -347,7 +348,7 @@ mod tests {
             edition.ask(&(20..40), &mut request);
             let part = &mut Response::new(Status::OK);
             assert_eq!(edition.show(&request, now, part), Some(20..40));
-            let verdict = edition.judge((part, Framing::Length(20)), &(20..40));
+            let verdict = edition.judge(part, Framing::Length(20), &(20..40));
             assert_eq!(verdict, SliceVerdict::Slice);
             for nothing in ["bytes=100-", "bytes=0-1,5-6", "bytes=x"] {
                 request.headers.set(HeaderId::Range, nothing.as_bytes());

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::state::core::Core;
-use crate::state::slices::{Edition, Shape, SliceLife, SliceOrder, SliceSet, Validator, Whence};
+use crate::state::slices::{
+    Edition, Shape, SliceLife, SliceOrder, SliceSet, Sliced, Validator, Whence,
+};
 
 /// A set as the disk keeps it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -122,6 +124,6 @@ pub(crate) fn kept_again(
     let life = life.and_then(|life| life.downcast().ok());
     let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
     let parts = permit.parts(edition.against);
-    let (of, sinks) = ((edition, source, parts), Sinks::ByMerit);
-    Some(SliceSet::living(life, shape, of, sinks, orders))
+    let sliced = Sliced { edition, source, parts };
+    Some(SliceSet::living(life, shape, sliced, Sinks::ByMerit, orders))
 }

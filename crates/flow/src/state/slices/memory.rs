@@ -9,6 +9,7 @@ use base::{HashSeed, KeyBuf};
 use parking_lot::Mutex;
 
 use crate::key::slice_key;
+use crate::state::term::Term;
 use crate::state::tier::Cache;
 
 /// Slices that one sweep of a core looks for.
@@ -83,14 +84,14 @@ impl SliceMemory {
 }
 
 impl Origins {
-    /// Takes one in until `until_ms`.
-    pub(crate) fn note(&self, origin: &Arc<str>, (now_ms, until_ms): (u64, u64)) {
+    /// Takes one in for `term`, which begins now.
+    pub(crate) fn note(&self, origin: &Arc<str>, term: Term) {
         let mut names = self.0.lock();
         if names.len() >= ORIGINS_MAX {
-            names.retain(|_, until_ms| *until_ms > now_ms);
+            names.retain(|_, until_ms| *until_ms > term.from_ms);
         }
         if names.len() < ORIGINS_MAX {
-            names.insert(Arc::clone(origin), until_ms);
+            names.insert(Arc::clone(origin), term.until_ms);
         }
     }
 
@@ -108,11 +109,12 @@ mod tests {
     fn origins_are_remembered_for_a_time_and_no_more_than_so_many() {
         let origins = Origins::default();
         for number in 0..2 * ORIGINS_MAX {
-            origins.note(&format!("o{number}").into(), (1000, 2000));
+            let term = Term { from_ms: 1000, until_ms: 2000 };
+            origins.note(&format!("o{number}").into(), term);
         }
         assert!(origins.has("o0", 1999) && !origins.has("o0", 2000));
         assert!(!origins.has(&format!("o{ORIGINS_MAX}"), 1999), "there is no room");
-        origins.note(&"late".into(), (2000, 3000));
+        origins.note(&"late".into(), Term { from_ms: 2000, until_ms: 3000 });
         assert!(origins.has("late", 2000), "what is over makes room");
     }
 }

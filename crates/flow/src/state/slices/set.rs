@@ -38,6 +38,14 @@ pub(crate) struct Whence {
     pub(crate) asking: Option<Box<Asking>>,
 }
 
+/// A response as slices of it are had.
+pub(crate) struct Sliced {
+    pub(crate) edition: Edition,
+    pub(crate) source: Whence,
+    /// The permission to keep its slices.
+    pub(crate) parts: PartPermits,
+}
+
 /// A set of slices.
 pub(crate) struct SliceSet {
     pub(crate) life: Arc<SliceLife>,
@@ -84,20 +92,20 @@ impl SliceSet {
     pub(crate) fn new(
         shared: &Arc<Shared>,
         shape: Shape,
-        of: (Edition, Whence, PartPermits),
+        sliced: Sliced,
         sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
-        let count = of.0.length.div_ceil(shape.slice_bytes);
+        let count = sliced.edition.length.div_ceil(shape.slice_bytes);
         let life = SliceLife::new(shared, shared.slices.number(), count);
-        Self::living(life, shape, of, sinks, orders)
+        Self::living(life, shape, sliced, sinks, orders)
     }
 
     /// A set whose slices have `life`.
     pub(crate) fn living(
         life: Arc<SliceLife>,
         shape: Shape,
-        (edition, source, parts): (Edition, Whence, PartPermits),
+        Sliced { edition, source, parts }: Sliced,
         sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {

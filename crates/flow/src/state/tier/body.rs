@@ -100,7 +100,8 @@ impl OnDisk {
     /// there, if there is one.
     pub(crate) fn at(
         cache: &Arc<Cache>,
-        (hash, place): (u64, Place),
+        hash: u64,
+        place: Place,
         length: u64,
         opening: Opening,
     ) -> Arc<Self> {
@@ -108,7 +109,7 @@ impl OnDisk {
         if let Some(body) = lent.get(&place).and_then(Weak::upgrade) {
             return body;
         }
-        let body = Arc::new(Self::of(cache, hash, length, (opening, None)));
+        let body = Arc::new(Self::of(cache, hash, length, opening, None));
         body.is_entered.store(true, Ordering::Relaxed);
         body.place.store(place.bits(), Ordering::Release);
         lent.insert(place, Arc::downgrade(&body));
@@ -117,14 +118,16 @@ impl OnDisk {
 
     /// A body of `length` bytes that is coming.
     pub(crate) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
-        Arc::new(Self::of(cache, hash, length, (Opening::default(), Some(Intake::new(part_bytes)))))
+        let coming = Some(Intake::new(part_bytes));
+        Arc::new(Self::of(cache, hash, length, Opening::default(), coming))
     }
 
     fn of(
         cache: &Arc<Cache>,
         hash: u64,
         length: u64,
-        (opening, coming): (Opening, Option<Intake>),
+        opening: Opening,
+        coming: Option<Intake>,
     ) -> Self {
         Self {
             cache: Arc::downgrade(cache),

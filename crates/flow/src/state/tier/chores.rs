@@ -100,7 +100,7 @@ impl Chores {
 
 impl Tier {
     /// Notes the state that a volume has got into; its number and its name are given.
-    pub(crate) fn note_condition(&self, (volume, name): (usize, &str), condition: Condition) {
+    pub(crate) fn note_condition(&self, volume: usize, name: &str, condition: Condition) {
         if let Condition::Out(_) = condition {
             self.lost.lock().push(volume);
         }

@@ -1,7 +1,6 @@
 //! One client's request on its way through a program: the state that is kept between its steps.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
@@ -16,7 +15,8 @@ use vcl::told::{Line, RAN, Ran, Switched, Told, number};
 use vcl::workspace::Workspace;
 
 use super::line::Line as ClientLine;
-use crate::state::assemble::Within;
+use crate::state::downstream::Downstream;
+use crate::state::reply::Forward;
 
 /// A request on its way.
 pub(crate) struct Turn {
@@ -31,14 +31,13 @@ pub(crate) struct Turn {
     pub(crate) key: KeyBuf,
     /// The status and the reason that `vcl_synth` is to answer with.
     pub(crate) said: Said,
-    /// A stored object was found (`X-Varnish` has two numbers then).
-    pub(crate) is_hit: bool,
+    /// The find of the lookup (`X-Varnish` has two numbers after a hit).
+    pub(crate) found: FoundAs,
     /// The connection ends after the answer.
     pub(crate) close: bool,
     /// The request's body, where it has been kept.
     pub(crate) body: Option<Bytes>,
-    /// The page that the answer becomes a part of.
-    pub(crate) within: Option<Rc<Within>>,
+    pub(crate) downstream: Downstream,
     /// The number of times that the request has waited for others.
     pub(crate) waits: u32,
     /// The disk has been read for it, since `vcl_recv` ran last.
@@ -51,8 +50,16 @@ pub(crate) struct Turn {
     pub(crate) ran: SmallVec<[Ran; RAN]>,
     /// The number of subroutines that had run when a label led to this program.
     pub(crate) switched: Option<u16>,
-    /// Another node wants the stored response itself.
-    pub(crate) for_peer: bool,
+}
+
+/// The find of a lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoundAs {
+    Nothing,
+    /// A response that is too old.
+    Stale,
+    /// A response that answers.
+    Hit,
 }
 
 impl Turn {
@@ -67,17 +74,29 @@ impl Turn {
             state: ReqState::default(),
             key: KeyBuf::new(),
             said: Said { status: 0, reason: None },
-            is_hit: false,
+            found: FoundAs::Nothing,
             close: false,
             body: None,
-            within: None,
+            downstream: Downstream::Client,
             waits: 0,
             has_read_disk: false,
             lent: None,
             lines: RefCell::default(),
             ran: SmallVec::new(),
             switched: None,
-            for_peer: false,
+        }
+    }
+
+    pub(crate) fn is_hit(&self) -> bool {
+        self.found == FoundAs::Hit
+    }
+
+    /// The reason for which a request that misses goes to its backend.
+    pub(crate) fn missed(&self) -> Forward {
+        match self.found {
+            _ if self.state.is_hitmiss => Forward::HitForMiss,
+            FoundAs::Stale => Forward::Stale,
+            FoundAs::Nothing | FoundAs::Hit => Forward::UriMiss,
         }
     }
 

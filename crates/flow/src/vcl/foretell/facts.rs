@@ -105,15 +105,15 @@ pub(super) fn backend(live: &Live, state: &BereqState, how: &str) -> Step {
         }
         Backend::Director(director) => {
             let members = director.members();
-            let healthy = members.iter().filter(|member| member.health().0).count();
+            let healthy = members.iter().filter(|member| member.health().is_healthy).count();
             let (name, kind) = (director.name(), director.kind());
-            let why = match director.health().0 {
+            let why = match director.health().is_healthy {
                 true => format!("one of director `{name}` ({kind}) would be {how}"),
                 false => format!(
                     "director `{name}` ({kind}) has none that is healthy: vcl_backend_error answers"
                 ),
             };
-            let names = members.iter().map(|member| match member.health().0 {
+            let names = members.iter().map(|member| match member.health().is_healthy {
                 true => member.name().to_owned(),
                 false => format!("{} (sick)", member.name()),
             });

@@ -10,10 +10,8 @@ mod rehearsal;
 
 use std::sync::Arc;
 
-use base::{Account, Now};
 use cache::Object;
 use message::Request;
-use policy::Peer;
 use vcl::ctx::{ReqState, Task};
 use vcl::program::Instance;
 use vcl::rules::heads::Purpose;
@@ -22,14 +20,17 @@ use vcl::workspace::Workspace;
 
 use super::call::{Env, seconds};
 use super::found::may_confirm;
-use super::job;
+use super::job::{self, BackendRequest};
 use super::pipe;
 use super::step::{HaltOn, Step, StepOn};
 use crate::forecast::below;
 use crate::forecast::foreseen::{Ending, Foreseen};
+use crate::stage::Entrant;
 use crate::state::ask::Front;
-use crate::state::live::{LiveRef, Shared, Site};
+use crate::state::live::Shared;
+use crate::state::place::Place;
 use crate::state::reply::Forward;
+use crate::state::siblings::asking::SiblingMiss;
 use crate::state::vcl::halt::Missing;
 use crate::state::vcl::{Line, Turn};
 use rehearsal::{Rehearsal, Scene};
@@ -49,20 +50,17 @@ pub(crate) struct Foretold {
 
 type Halted<'a> = HaltOn<Rehearsal<'a>>;
 
-/// Foretells the outcome of `asked`, from `peer`, in the program of `site`.
+/// Foretells the outcome of `asked` in the program of its site.
 pub(crate) fn foretell(
     shared: &Arc<Shared>,
-    live: &LiveRef,
-    (site, instance): (&Arc<Site>, &Arc<Instance>),
+    instance: &Arc<Instance>,
+    entrant: &Entrant<'_>,
     asked: &Request,
-    peer: Peer,
-    now: Now,
 ) -> Foretold {
+    let Entrant { place: Place { live, site }, client, now, .. } = *entrant;
     let stage = Rehearsal::new(shared, live, now);
-    // Nothing is held for a forecast.
-    let account = &Account::open(shared.cache.memory(), 0);
-    let env = Env { live, site, asked, front: Front::of(account), now, stage };
-    let line = Line::of(peer);
+    let env = Env { live, site, asked, front: Front::of(client.account), now, stage };
+    let line = Line::of(client.peer);
     let mut turn = Turn::new(instance, &line);
     turn.address = line.address();
     let limits = &live.limits;
@@ -125,12 +123,7 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
                 Err(Step::Miss(Missing { lead: (), stale }))
             }
             Halted::Fetch(Missing { stale, .. }) => {
-                let reason = match &stale {
-                    _ if turn.state.is_hitmiss => Forward::HitForMiss,
-                    Some(_) => Forward::Stale,
-                    None => Forward::UriMiss,
-                };
-                Ok(fetch(turn, env, reason, stale.as_ref()))
+                Ok(fetch(turn, env, turn.missed(), stale.as_ref()))
             }
             Halted::Pass => Ok(fetch(turn, env, Forward::Bypass, None)),
             Halted::Pipe => self::pipe(turn, env),
@@ -144,7 +137,7 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
 
 /// Foretells `vcl_pipe`, and what follows.
 fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<Ending, StepOn<Rehearsal<'a>>> {
-    let (mut bereq, mut state) = pipe::bereq(turn, env);
+    let BackendRequest { head: mut bereq, mut state } = pipe::bereq(turn, env);
     match env.stage.run_pipe(turn, env, &mut bereq, &mut state) {
         Action::Pipe => {}
         Action::Synth(said) => return Err(Step::Synth(said)),
@@ -159,7 +152,7 @@ fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<Ending, StepOn<Rehearsal
 fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<Object>>) -> Ending {
     let private = reason == Forward::Bypass;
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
-    let (mut bereq, mut state) = job::bereq(turn, env, (purpose, stale));
+    let BackendRequest { head: mut bereq, mut state } = job::bereq(turn, env, purpose, stale);
     let confirms = stale.is_some_and(|old| may_confirm(old, env.now.mono_ms));
     let foreseen = Foreseen::Fetch { reason, stale: confirms, waits: false, reads_disk: false };
     match env.stage.run_fetch(turn, env, &mut bereq, &mut state) {
@@ -181,8 +174,8 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
     if !private && job::may_ask_node(turn) {
         env.stage.tell_owner(turn.key.bytes());
         if !confirms {
-            let both = (env.asked, &turn.req);
-            env.stage.tell_siblings(env.site, both, turn.key.bytes());
+            let (keyed, key) = (&turn.req, turn.key.bytes());
+            env.stage.tell_siblings(SiblingMiss { site: env.site, asked: env.asked, keyed, key });
         }
     }
     env.stage.tell(facts::backend(env.live, &state, how));

@@ -16,7 +16,7 @@ use vcl::told::Line;
 use vcl::words::{changes, field_changes, in_words, place, text};
 
 use super::facts;
-use crate::dictionary::{self, Sought};
+use crate::dictionary::{self, Seeker, Sought};
 use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::forecast::variants;
 use crate::forecast::variants::variants;
@@ -25,8 +25,10 @@ use crate::siblings;
 use crate::state::ask::Ask;
 use crate::state::below::Below;
 use crate::state::body::ReplyBody;
-use crate::state::live::{Live, Shared, Site};
+use crate::state::live::{Live, Shared};
+use crate::state::place::Place;
 use crate::state::reply::{Reply, Served};
+use crate::state::siblings::asking::SiblingMiss;
 use crate::state::vcl::Turn;
 use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::found::{Age, age};
@@ -79,8 +81,8 @@ impl<'a> Rehearsal<'a> {
 
     /// The world as a program sees it that changes nothing.
     fn world(&self) -> Sight<'_> {
-        let place = (self.shared, self.live);
-        Sight::new(place, Runner::Forecast(&self.forecast), self.now, None, &self.log)
+        let runner = Runner::Forecast(&self.forecast);
+        Sight::new(self.shared, self.live, runner, self.now, None, &self.log)
     }
 
     /// Adds a step.
@@ -97,8 +99,8 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Adds the siblings that would be asked.
-    pub(super) fn tell_siblings(&self, site: &Site, both: (&Request, &Request), key: &[u8]) {
-        if let Some(step) = siblings::foretell(self.shared, site, both, key) {
+    pub(super) fn tell_siblings(&self, miss: SiblingMiss<'_>) {
+        if let Some(step) = siblings::foretell(self.shared, miss) {
             self.tell(step);
         }
     }
@@ -258,9 +260,8 @@ impl Stage for Rehearsal<'_> {
     fn find(turn: &Turn, env: &Env<'_, Self>) -> Found {
         let stage = &env.stage;
         let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
-        let (request, notes, now) = (&turn.req, Notes::default(), env.now);
-        let (live, site) = (env.live, env.site);
-        let ask = Ask::new(live, site, (request, notes), now, env.front.account);
+        let place = Place { live: env.live, site: env.site };
+        let ask = Ask::new(place, &turn.req, Notes::default(), env.now, env.front.account);
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
         stage.may_be_below.set(peek.below > 0);
@@ -327,7 +328,7 @@ impl Stage for Rehearsal<'_> {
     }
 
     fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought {
-        dictionary::seek((None, env.stage.shared), env.occasion(turn), object)
+        dictionary::seek(Seeker::Forecast(env.stage.shared), env.occasion(turn), object)
     }
 
     fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {

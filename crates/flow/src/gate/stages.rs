@@ -1,0 +1,127 @@
+//! The stages of the gates: nothing secret comes in the clear, and then the gates have their say.
+
+use std::rc::Rc;
+
+use message::Request;
+use policy::{Notes, ReceiveCtx, ReceiveVerdict};
+
+use super::inherit;
+use super::look::Looked;
+use crate::forecast::foreseen::Ending;
+use crate::forecast::telling::Telling;
+use crate::pages;
+use crate::problem::Problem;
+use crate::stage::{Clearance, Entrant, RowStage, StageResult};
+use crate::state::ask::Ask;
+use crate::state::core::Core;
+use crate::state::downstream::Downstream;
+use crate::state::gate::Guest;
+use crate::state::gate::parked::Wait;
+use crate::way::Start;
+
+/// The redirect to HTTPS of a request that would bring a gate its password in the clear.
+pub(crate) struct Redirect;
+
+/// The gates of a site.
+pub(crate) struct Access;
+
+impl RowStage for Redirect {
+    #[inline(always)]
+    fn is_for(entrant: &Entrant<'_>) -> bool {
+        entrant.place.site.gates.is_some() && matches!(entrant.downstream, Downstream::Client)
+    }
+
+    #[inline(never)]
+    fn act(
+        _: &Rc<Core>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        _: &mut Clearance,
+    ) -> StageResult {
+        let policy = &entrant.place.site.policy;
+        let guest = Guest::of(&**policy, request, entrant.client.peer);
+        match policy.wants_https(request, guest.scheme) {
+            true => StageResult::End(answer_outside(entrant, request), guest.who),
+            false => StageResult::On,
+        }
+    }
+
+    fn look(
+        _: &mut Telling<'_>,
+        _: &Entrant<'_>,
+        _: &mut Request,
+        _: &mut Clearance,
+    ) -> Option<Ending> {
+        // Policy says it itself, and is not asked for more.
+        None
+    }
+}
+
+impl RowStage for Access {
+    #[inline(always)]
+    fn is_for(entrant: &Entrant<'_>) -> bool {
+        entrant.place.site.gates.is_some()
+    }
+
+    #[inline(never)]
+    fn act(
+        core: &Rc<Core>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        clearance: &mut Clearance,
+    ) -> StageResult {
+        let site = entrant.place.site;
+        match entrant.downstream {
+            Downstream::Client => {}
+            // They have let in the client there, or the page.
+            Downstream::Node | Downstream::Page(_) => {
+                clearance.let_in(inherit(site, request), request);
+                return StageResult::On;
+            }
+        }
+        let guest = Guest::of(&*site.policy, request, entrant.client.peer);
+        match core.look(site, request, guest, &[], entrant.now) {
+            Looked::In(entering) => {
+                clearance.let_in(Some(entering), request);
+                StageResult::On
+            }
+            Looked::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
+            Looked::Waits(check) => {
+                let wait = Wait::Check(check, guest);
+                StageResult::End(entrant.wait(request, wait, clearance), guest.who)
+            }
+        }
+    }
+
+    fn look(
+        telling: &mut Telling<'_>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        clearance: &mut Clearance,
+    ) -> Option<Ending> {
+        let site = entrant.place.site;
+        let policy = &*site.policy;
+        let scheme = policy.scheme(request, entrant.client.peer);
+        if !policy.wants_https(request, scheme) {
+            telling.steps.extend(site.gates.as_ref()?.foretell(policy, request));
+        }
+        // What follows is for a client that has passed the gates.
+        clearance.let_in(inherit(site, request), request);
+        None
+    }
+}
+
+/// Answers a request that goes no further than its site's gates, with what policy itself says to
+/// it: nothing else is in reach here.
+#[cold]
+fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
+    let mut notes = Notes::default();
+    let (site, now) = (entrant.place.site, entrant.now);
+    let mut ctx = ReceiveCtx { request, client: entrant.client.peer, now, notes: &mut notes };
+    let ReceiveVerdict::Synth(synthetic) = site.policy.receive(&mut ctx) else {
+        return Start::Reply(pages::problem(request, Problem::Internal));
+    };
+    let mut reply = pages::synthetic(request, &synthetic);
+    Ask::new(entrant.place, request, notes, now, entrant.client.account).sign(&mut reply);
+    Start::Reply(reply)
+}

@@ -1,0 +1,159 @@
+//! The row of stages that a request for a site meets, whatever decides there: its site's policy, or
+//! its program.
+//!
+//! The row stands here once. A request goes along it, waits at a stage and goes on from there; a
+//! forecast goes along it and only looks. What has passed the row is received.
+
+use std::rc::Rc;
+
+use cache::Reader;
+use message::Request;
+use policy::Peer;
+
+use crate::forecast::foreseen::Ending;
+use crate::forecast::telling::Telling;
+use crate::gate::{Access, Redirect, admit};
+use crate::guard::Limits;
+use crate::stage::{Clearance, Entrant, RowStage, StageOutcome, StageResult};
+use crate::state::ask::Front;
+use crate::state::core::Core;
+use crate::state::downstream::Downstream;
+use crate::state::gate::parked::{Parked, Wait};
+use crate::state::place::Place;
+use crate::state::reply::Reply;
+use crate::way::{Marks, Start};
+
+/// Declares the row: its stages in the order in which requests meet them, what each asks, and the
+/// outcomes that it may have.
+macro_rules! row {
+    ($($(#[doc = $asks:literal])+ $stage:ident => $($outcome:ident),+;)+) => {
+        /// The place on the row where a request goes on.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Station {
+            First,
+            $($stage,)+
+            /// Behind the last stage.
+            Policy,
+        }
+
+        /// Takes a request along the row from a station on.
+        #[inline(always)]
+        fn act(
+            core: &Rc<Core>,
+            entrant: &Entrant<'_>,
+            request: &mut Request,
+            clearance: &mut Clearance,
+            from: Station,
+        ) -> StageResult {
+            $(
+                if from <= Station::$stage && $stage::is_for(entrant) {
+                    let met = $stage::act(core, entrant, request, clearance);
+                    debug_assert!([$(StageOutcome::$outcome),+].contains(&met.outcome()));
+                    if !matches!(met, StageResult::On) {
+                        return met;
+                    }
+                }
+            )+
+            StageResult::On
+        }
+
+        /// Foretells what becomes of a request on the row; the outcome if it would end there.
+        pub(crate) fn look(
+            telling: &mut Telling<'_>,
+            entrant: &Entrant<'_>,
+            request: &mut Request,
+            clearance: &mut Clearance,
+        ) -> Option<Ending> {
+            $(
+                if $stage::is_for(entrant)
+                    && let Some(ending) = $stage::look(telling, entrant, request, clearance)
+                {
+                    return Some(ending);
+                }
+            )+
+            None
+        }
+    };
+}
+
+// `cargo xtask docs` writes this table into ARCHITECTURE.md.
+row! {
+    /// how often the client has asked, and how much of it is under way (`rate`, `concurrent`)
+    Limits => GoesOn, Answered, Waits;
+    /// whether it comes in the clear to a site whose gates take passwords, and HTTPS is wanted
+    Redirect => GoesOn, Answered;
+    /// a password, or another server (`basic_auth`, `forward_auth`)
+    Access => GoesOn, Answered, Waits;
+}
+
+/// Takes a request that has come to its site along the row, and has it received; and says on whose
+/// behalf it is made.
+#[inline(always)]
+pub(crate) fn enter(
+    core: &Rc<Core>,
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+    from: Station,
+) -> (Start, Peer) {
+    go(core, entrant, request, Clearance::default(), from)
+}
+
+#[inline(always)]
+fn go(
+    core: &Rc<Core>,
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+    mut clearance: Clearance,
+    from: Station,
+) -> (Start, Peer) {
+    let (mut start, who) = match act(core, entrant, request, &mut clearance, from) {
+        StageResult::On => core.receive(entrant, request, clearance.entering.as_ref()),
+        StageResult::End(start, who) => (start, who),
+    };
+    clearance.marks.put(&mut start);
+    (start, who)
+}
+
+/// Waits at the stage where a request is parked, and takes it on from there, to its reply.
+pub(crate) async fn go_on(
+    parked: Box<Parked>,
+    mut marks: Marks,
+    core: &Rc<Core>,
+    place: Place<'_>,
+    request: &Request,
+    body: Option<Reader>,
+    front: Front<'_>,
+) -> Reply {
+    let mut clearance = Clearance::default();
+    let mut request = request.clone();
+    let Parked { wait, kept } = *parked;
+    let client = kept.client(front.account);
+    let from = match wait {
+        Wait::Turn(turn) => {
+            if let Some(pass) = &mut marks.pass
+                && let Err(refusal) = Box::pin(pass.wait(turn, core, place.site, &request)).await
+            {
+                return refusal;
+            }
+            Station::Redirect
+        }
+        Wait::Check(check, guest) => {
+            match admit(check, guest, core, place, &request, front.account).await {
+                Ok(entering) => clearance.let_in(Some(entering), &mut request),
+                Err(refusal) => {
+                    let mut reply = *refusal;
+                    marks.put_on(&mut reply);
+                    return reply;
+                }
+            }
+            Station::Policy
+        }
+    };
+    clearance.marks.pass = marks.pass;
+    let entrant =
+        Entrant { place, client: &client, now: core.now(), downstream: &Downstream::Client };
+    match go(core, &entrant, &mut request, clearance, from).0 {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => Box::pin(slow.run(core, &request, body, front)).await,
+    }
+}

@@ -1,0 +1,12 @@
+//! The configuration in force and a site of it.
+
+use std::sync::Arc;
+
+use crate::state::live::{LiveRef, Site};
+
+/// The configuration in force and a site of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) live: &'a LiveRef,
+    pub(crate) site: &'a Arc<Site>,
+}
