@@ -19,6 +19,12 @@ pub(crate) fn read_request(text: &str) -> Request {
     request
 }
 
+/// The client that all requests are of, for which bytes are held on `account`.
+pub(crate) fn client(account: &Arc<Account>) -> Client<'_> {
+    let peer = Peer::Host("192.0.2.7".parse().expect("an address"));
+    Client { peer, near: false, secured: None, line: None, account }
+}
+
 /// Sends a request and returns the reply, as a connection does.
 pub(crate) async fn reply_to(
     world: &World,
@@ -26,13 +32,7 @@ pub(crate) async fn reply_to(
     account: &Arc<Account>,
 ) -> (LiveRef, Reply) {
     let live = world.core.live();
-    let client = Client {
-        peer: Peer::Host("192.0.2.7".parse().expect("an address")),
-        near: false,
-        secured: None,
-        line: None,
-        account,
-    };
+    let client = client(account);
     world.asked.set(world.asked.get() + 1);
     let (start, _) = world.core.start(&live, request, &client, world.core.now());
     let reply = match start {

@@ -9,6 +9,7 @@
 mod book;
 mod client;
 mod direct;
+mod forecasts;
 mod http;
 mod origin;
 mod pages;
@@ -24,6 +25,7 @@ use std::rc::Rc;
 use std::sync::Once;
 
 pub use book::Tally;
+pub use forecasts::{Compared, run as compare_forecasts};
 
 use crate::book::Book;
 use crate::plan::Plan;

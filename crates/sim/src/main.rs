@@ -1,5 +1,6 @@
-//! Plays schedules by their seeds: `sim FROM COUNT`, with `--first` behind it until the first that
-//! fails; or one of them with all its events: `sim --trace SEED`.
+//! Plays schedules by their seeds, and holds forecasts against what happens: `sim FROM COUNT`, with
+//! `--first` behind it until the first that fails; or one of them with all its events: `sim --trace
+//! SEED`.
 
 use std::process::ExitCode;
 
@@ -17,25 +18,31 @@ fn main() -> ExitCode {
         }
     };
     let (begun_us, mut failed, mut answers, mut played) = (rt::micros(), 0, 0, 0);
+    let mut forecasts = 0;
     for seed in from..from.saturating_add(count) {
         played += 1;
-        match sim::run(seed, traced) {
+        let played = sim::run(seed, traced).map_err(|failure| failure.to_string());
+        let broken = match played {
             Ok(tally) => {
                 answers += tally.answers;
                 if traced {
                     println!("{tally:?}");
                 }
+                sim::compare_forecasts(seed).map(|compared| forecasts += compared.forecasts).err()
             }
-            Err(failure) => {
-                failed += 1;
-                println!("{failure}");
-                if failed >= most {
-                    break;
-                }
+            Err(failure) => Some(failure),
+        };
+        if let Some(broken) = broken {
+            failed += 1;
+            println!("{broken}");
+            if failed >= most {
+                break;
             }
         }
     }
     let ms = rt::micros().saturating_sub(begun_us) / 1_000;
-    println!("{played} schedules, {answers} answers, {failed} failed, {ms} ms");
+    println!(
+        "{played} schedules, {answers} answers, {forecasts} forecasts, {failed} failed, {ms} ms"
+    );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

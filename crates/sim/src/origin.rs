@@ -145,7 +145,7 @@ async fn answer(world: &World, stream: &mut UnixStream, head: &str) -> io::Resul
     if world.plan.quiet && !resource.private && under_way > 1 {
         world.book.fail(|| format!("{under_way} fetches at once of {resource:?}"));
     }
-    let kept = respond(world, stream, head, (number, variant)).await;
+    let kept = respond(world, stream, head, number, variant).await;
     world.book.fetch_ended(number, variant);
     kept
 }
@@ -154,7 +154,8 @@ async fn respond(
     world: &World,
     stream: &mut UnixStream,
     head: &str,
-    (number, variant): (usize, u64),
+    number: usize,
+    variant: u64,
 ) -> io::Result<bool> {
     let resource = &world.plan.resources[number];
     let fault = fault(world);

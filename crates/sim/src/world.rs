@@ -14,12 +14,12 @@ use cache::Config;
 use flow::tier::{Cache, memory_only};
 use flow::vcl::Sight;
 use flow::vcl::link::Connected;
-use flow::{Announce, CertificateFields, CidrSet, Core, Live, Shared, Site};
+use flow::{Announce, CertificateFields, CidrSet, Core, Gates, Live, Shared, Site, Throttles};
 use h1::HeadLimits;
 use message::pseudonym::Pseudonym;
 use net::SimulatedPort;
 use origin::{Address, EjectConfig, Origin, OriginConfig, Protocol, ServerConfig};
-use policy::{Declared, HostTable, SiteRules};
+use policy::{Declared, HostTable, SiteRules, Users};
 use rt::simulation::random;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
@@ -51,6 +51,12 @@ sub vcl_backend_response {
 }
 "#;
 
+/// The hosts of the sites, by their numbers: the first has a declared policy, the other a program.
+pub(crate) const HOSTS: [&str; 2] = ["d.example", "v.example"];
+
+/// The user whom gates let in, with `password`.
+const USERS: &str = "old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=";
+
 /// One schedule under way.
 pub(crate) struct World {
     pub(crate) book: Rc<Book>,
@@ -78,13 +84,7 @@ impl World {
         plan: Plan,
         serve: impl FnOnce(Rc<Self>, UnixListener) -> F,
     ) -> Rc<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("larder-sim-{}-{number}", std::process::id());
-        let socket = std::env::temp_dir().join(name);
-        // One that is left by a process of the same number would be in the way.
-        _ = std::fs::remove_file(&socket);
-        let listener = UnixListener::bind(&socket).expect("a socket in the temporary directory");
+        let (socket, listener) = listen();
         let origin = Origin::new(at(&socket));
         let seed = HashSeed::from_u64(plan.seed);
         let params = Params::default();
@@ -183,8 +183,20 @@ pub(crate) async fn sweep(world: Rc<World>) {
     }
 }
 
+/// A socket for an origin.
+pub(crate) fn listen() -> (PathBuf, UnixListener) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("larder-sim-{}-{number}", std::process::id());
+    let socket = std::env::temp_dir().join(name);
+    // One that is left by a process of the same number would be in the way.
+    _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket).expect("a socket in the temporary directory");
+    (socket, listener)
+}
+
 /// The origin at a socket, which stays in use however often it fails.
-fn at(socket: &Path) -> OriginConfig {
+pub(crate) fn at(socket: &Path) -> OriginConfig {
     let server = ServerConfig {
         address: Address::Unix(socket.to_owned()),
         protocol: Protocol::Http,
@@ -221,13 +233,18 @@ fn limits() -> Limits {
 }
 
 fn store(plan: &Plan) -> Arc<Cache> {
+    // Some fragments are stored, and others are not because of their size.
+    store_of(plan.budget_bytes, if plan.pages.is_empty() { 60_000 } else { 600_000 })
+}
+
+/// A store of so many bytes, and responses of at most so many.
+pub(crate) fn store_of(budget_bytes: u64, object_bytes_max: u64) -> Arc<Cache> {
     let limits = limits();
     memory_only(Config {
-        budget_bytes: plan.budget_bytes,
-        held_bytes_max: plan.budget_bytes / 2,
+        budget_bytes,
+        held_bytes_max: budget_bytes / 2,
         max_variants: 10,
-        // Some fragments are stored, and others are not because of their size.
-        object_bytes_max: if plan.pages.is_empty() { 60_000 } else { 600_000 },
+        object_bytes_max,
         waiters_max: 100,
         window_bytes: limits.window_bytes,
         hit_for_miss_ms: limits.hit_for_miss_ttl,
@@ -236,7 +253,8 @@ fn store(plan: &Plan) -> Arc<Cache> {
     })
 }
 
-fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
+/// Starts a program.
+pub(crate) fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
     let rules = Rules { storages: &["s0"], labels: &[], include_depth: 10, unused_is_error: true };
     let input = Input { name: "sim.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
@@ -253,8 +271,22 @@ fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
 fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Site> {
     let mut rules = SiteRules::default();
     rules.settings.stale_if_unreachable_ms = Some(0);
+    site_of(number, origin, vcl, rules)
+}
+
+/// A site with a policy by `rules`, or a program.
+pub(crate) fn site_of(
+    number: u32,
+    origin: &Arc<Origin>,
+    vcl: Option<Arc<Instance>>,
+    rules: SiteRules,
+) -> Arc<Site> {
+    let (name, limits) = (HOSTS[number as usize], limits());
+    let throttles = Throttles::new(&rules, &limits);
+    let users = Arc::new(Users::parse(USERS.as_bytes()).expect("a user"));
+    let gates = Gates::new(&rules, name, |_| Some(Arc::clone(&users)), &[], &limits);
     Arc::new(Site {
-        name: ["d.example", "v.example"][number as usize].into(),
+        name: name.into(),
         number,
         vcl,
         policy: Arc::new(Declared::new(rules)),
@@ -272,15 +304,19 @@ fn site(number: u32, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>) -> Arc<Si
         shows_surrogate_control: false,
         error_pages: Vec::new(),
         includes: policy::Includes::default(),
-        throttles: None,
-        gates: None,
+        throttles,
+        gates,
         compress: codec::Compress::default(),
         hsts: None,
     })
 }
 
 fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params: &Params) -> Live {
-    let listed = vec![site(0, origin, None), site(1, origin, vcl)];
+    live_of(seed, vec![site(0, origin, None), site(1, origin, vcl)], params)
+}
+
+/// A configuration with these sites.
+pub(crate) fn live_of(seed: HashSeed, listed: Vec<Arc<Site>>, params: &Params) -> Live {
     let mut sites = HostTable::new(seed);
     for site in &listed {
         sites.insert(&site.name, Arc::clone(site)).expect("a host of its own");

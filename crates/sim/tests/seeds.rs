@@ -16,3 +16,16 @@ fn the_same_seed_gives_the_same_schedule() {
         assert_eq!(first.map_err(|f| f.broken), second.map_err(|f| f.broken), "seed {seed}");
     }
 }
+
+#[test]
+fn what_a_forecast_says_is_what_happens() {
+    let mut kinds = [0; 5];
+    for seed in 0..400 {
+        let compared = sim::compare_forecasts(seed).unwrap_or_else(|broken| panic!("{broken}"));
+        for (all, of_seed) in kinds.iter_mut().zip(compared.kinds) {
+            *all += of_seed;
+        }
+    }
+    // Answers at once, fetches, waits, tunnels and purges.
+    assert!(kinds.iter().all(|count| *count > 10), "{kinds:?}");
+}

@@ -153,19 +153,19 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "an upload is gathered beyond its window",
-        "crates/net/src/upload.rs",
+        "crates/net/src/h1/upload.rs",
         "if matches!(room, Some(Poll::Pending)) {",
         "if matches!(room, Some(Poll::Pending)) && !{M} {",
     ),
     Mutant(
         "a page in the place of a reply does not say that the connection ends",
-        "crates/net/src/wait.rs",
+        "crates/net/src/h1/wait.rs",
         "let keep = self.keep && !reply.close;",
         "let keep = self.keep && (!reply.close || {M});",
     ),
     Mutant(
         "a byte of an upload is lost between two reads",
-        "crates/net/src/upload.rs",
+        "crates/net/src/h1/upload.rs",
         "        self.held.take(step.consumed);\n",
         "        self.held.take((step.consumed + usize::from({M})).min(self.held.rest().len()));\n",
     ),

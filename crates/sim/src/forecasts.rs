@@ -1,0 +1,579 @@
+//! The promise about forecasts: what [`explain`] foretells of a request is what happens next.
+//!
+//! A seed draws a declared policy, a program and an origin; some clients ask, each time for the
+//! forecast first. No task runs between the forecast and the request's own first steps, so nothing
+//! that others do excuses a difference.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::rate::Pace;
+use base::{Account, HashSeed};
+use flow::explain::{Explanation, Foreseen, explain};
+use flow::reply::{Forward, Served};
+use flow::{Core, Front, Part, Reply, ReplyBody, Shared, Start};
+use message::Status;
+use message::store::StatusMatch;
+use origin::Origin;
+use policy::answer::Answer;
+use policy::pattern::{NamePattern, PathPattern};
+use policy::rules::{Bypass, RouteRules};
+use policy::{BasicAuth, CrowdRule, Profile, RateRule, SiteRules, Synthetic, Terms};
+use rt::simulation::random;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::{sleep, timeout};
+use vcl::params::Params;
+
+use crate::direct::{client, read_request};
+use crate::http;
+use crate::world::{HOSTS, at, listen, live_of, site_of, start, store_of};
+
+/// The field of a client that gates let in.
+const PASSWORD: &str = "Authorization: Basic b2xkOnBhc3N3b3Jk";
+/// No request takes longer.
+const PATIENCE: Duration = Duration::from_secs(600);
+const MINUTE_MS: u64 = 60_000;
+
+/// The outcome of one seed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compared {
+    /// Forecasts that were compared with what happened.
+    pub forecasts: u64,
+    /// Those of them that foretold an answer at once, a fetch, a wait, a tunnel and a purge.
+    pub kinds: [u64; 5],
+}
+
+struct Scene {
+    core: Rc<Core>,
+    /// Forecasts are asked for.
+    foretells: bool,
+    /// Only clients with a password come in.
+    gated: bool,
+    /// Requests that the limit on rates lets pass in a second, at most.
+    rate: Option<u64>,
+    seen: RefCell<Witnessed>,
+}
+
+/// All that was seen in one seed.
+#[derive(Default)]
+struct Witnessed {
+    /// Differences, in words.
+    broken: Vec<String>,
+    /// Requests, and what became of them.
+    outcomes: Vec<String>,
+    compared: Compared,
+    /// The times of requests that the limit on rates has let pass.
+    passed_ms: Vec<u64>,
+    /// The rules and the program.
+    config: String,
+}
+
+/// Plays the seed, and returns how much was compared.
+///
+/// # Errors
+/// The differences between forecasts and what happened, or between a seed with forecasts and the
+/// seed without them.
+pub fn run(seed: u64) -> Result<Compared, String> {
+    let play = |foretells| {
+        let seen = Rc::new(RefCell::default());
+        let of = Rc::clone(&seen);
+        rt::simulation::run(seed, async move {
+            let all = play(seed, foretells).await;
+            of.replace(all);
+        })
+        .map_err(|error| format!("seed {seed}: no runtime: {error}"))?;
+        Ok::<Witnessed, String>(seen.take())
+    };
+    let (with, without) = (play(true)?, play(false)?);
+    if !with.broken.is_empty() {
+        let Witnessed { broken, outcomes, config, .. } = with;
+        let (broken, outcomes) = (broken.join("\n"), outcomes.join("\n  "));
+        return Err(format!("seed {seed}: {broken}\n  {outcomes}\n{config}"));
+    }
+    let differs =
+        with.outcomes.iter().zip(&without.outcomes).find(|(with, without)| with != without);
+    match differs {
+        None if with.outcomes.len() == without.outcomes.len() => Ok(with.compared),
+        None => Err(format!("seed {seed}: another number of requests without forecasts")),
+        Some((with, without)) => Err(format!(
+            "seed {seed}: a forecast has changed something: {with}; without it {without}"
+        )),
+    }
+}
+
+async fn play(seed: u64, foretells: bool) -> Witnessed {
+    let (socket, listener) = listen();
+    let origin = Origin::new(at(&socket));
+    let hash_seed = HashSeed::from_u64(seed);
+    let params = Params::default();
+    let rules = rules();
+    let program = program();
+    let config = format!("{rules:#?}\n{program}");
+    let live = |vcl| {
+        let sites = vec![
+            site_of(0, &origin, None, rules.clone()),
+            site_of(1, &origin, vcl, SiteRules::default()),
+        ];
+        live_of(hash_seed, sites, &params)
+    };
+    let shared = Shared::with_seed(store_of(16 << 20, 60_000), live(None), hash_seed);
+    let program = program.replace("SOCKET", &socket.to_string_lossy());
+    shared.replace(live(Some(start(&program, &shared))));
+    let gated = rules.settings.basic_auth.is_some();
+    let rate = rules.settings.rate.as_ref().filter(|rate| !rate[0].terms.dry_run);
+    let rate = rate.map(|rate| u64::from(rate[0].requests.count + rate[0].burst));
+    let (core, seen) = (Core::new(shared), RefCell::default());
+    let scene = Rc::new(Scene { core, foretells, gated, rate, seen });
+    let serving = rt::spawn_local(serve(Rc::clone(&scene), listener));
+    let clients: Vec<_> =
+        (0..1 + random(3)).map(|n| rt::spawn_local(visit(Rc::clone(&scene), n))).collect();
+    for client in clients {
+        if client.await.is_err() {
+            scene.fail("a task ended by a panic".to_owned());
+        }
+    }
+    serving.abort();
+    // Its name is of no more use, and it does no harm if it stays.
+    _ = std::fs::remove_file(&socket);
+    Witnessed { config, ..scene.seen.take() }
+}
+
+fn one_of<T: Copy, const N: usize>(choices: [T; N]) -> T {
+    choices[random(N as u64) as usize]
+}
+
+/// Draws a declared policy.
+fn rules() -> SiteRules {
+    let mut rules =
+        SiteRules { profile: one_of([Profile::Safe, Profile::Rfc]), ..SiteRules::default() };
+    let settings = &mut rules.settings;
+    let some_ms = |choices: [u64; 3]| (random(2) == 0).then(|| one_of(choices));
+    settings.cache = random(8) != 0;
+    if random(3) == 0 {
+        settings.ttl = vec![(
+            one_of([StatusMatch::Any, StatusMatch::Class(2)]),
+            one_of([0, 1_000, MINUTE_MS]),
+        )];
+    }
+    settings.grace_ms = some_ms([0, 1_000, MINUTE_MS]);
+    settings.stale_if_error_ms = some_ms([0, 2_000, MINUTE_MS]);
+    settings.stale_if_unreachable_ms = some_ms([0, 2_000, MINUTE_MS]);
+    settings.honour_request_directives = (random(2) == 0).then(|| random(2) == 0);
+    settings.drop_set_cookie = random(3) == 0;
+    if random(3) == 0 {
+        let bypass = [
+            Bypass::AnyQuery,
+            Bypass::Path(PathPattern::parse("/a/2*").expect("a pattern")),
+            Bypass::Cookie(NamePattern::cookie("session").expect("a name")),
+        ];
+        settings.bypass.push(bypass[random(3) as usize].clone());
+    }
+    match random(4) {
+        0 => settings.cookies.key = vec!["lang".to_owned()],
+        1 => settings.cookies.strip_tracking = Some(false),
+        _ => {}
+    }
+    if random(5) == 0 {
+        let terms = Terms { dry_run: random(4) == 0, ..Terms::default() };
+        let rule = RateRule {
+            requests: Pace { count: 1 + random(3) as u32, per_ms: 1_000 },
+            burst: random(3) as u32,
+            queue: 0,
+            terms,
+        };
+        settings.rate = Some([rule].into());
+    }
+    if random(5) == 0 {
+        let terms = Terms { dry_run: random(4) == 0, ..Terms::default() };
+        settings.concurrent = Some([CrowdRule { requests: 1, terms }].into());
+    }
+    if random(5) == 0 {
+        let (file, realm) = ("users".into(), "r".into());
+        let gate = BasicAuth { file, realm, forward: false, user_field: None };
+        settings.basic_auth = Some(Arc::new(gate));
+    }
+    if random(3) == 0 {
+        let status = Status::new(410).expect("a status");
+        let synthetic =
+            Synthetic { status, fields: Vec::new(), body: b"gone".to_vec(), close: false };
+        let settings = policy::rules::Settings {
+            answer: Some(Answer::Fixed(Arc::new(synthetic))),
+            ..rules.settings.clone()
+        };
+        let paths = vec![PathPattern::parse("/a/3").expect("a pattern")];
+        rules.routes.push(RouteRules {
+            name: "gone".to_owned(),
+            paths,
+            methods: Vec::new(),
+            settings,
+        });
+    }
+    rules
+}
+
+/// Draws a program.
+fn program() -> String {
+    let recv = [
+        "",
+        "if (req.http.Cookie ~ \"session\") { return (pass); }",
+        "if (req.url ~ \"^/a/2\") { return (synth(418)); }",
+        "set req.hash_ignore_busy = true;",
+        "set req.hash_always_miss = (req.url == \"/a/1\");",
+        "unset req.http.Cookie;",
+        "if (req.url ~ \"^/a/2\") { return (pipe); }",
+        "if (req.restarts == 0 && req.url ~ \"^/a/1\") { set req.http.X-Again = \"1\"; return (restart); }",
+        "set req.grace = 0s;",
+        "if (req.method == \"PURGE\") { return (purge); }",
+    ];
+    let response = [
+        "",
+        "set beresp.ttl = 1s;",
+        "set beresp.grace = 1s;",
+        "set beresp.uncacheable = (bereq.url ~ \"^/a/1\");",
+        "if (beresp.status >= 500) { return (abandon); }",
+        "if (bereq.url ~ \"^/p\") { set beresp.do_esi = true; }",
+        "set beresp.keep = 1m;",
+        "unset beresp.http.Set-Cookie;",
+    ];
+    let hit = [
+        "",
+        "if (obj.ttl < 1s) { return (pass); }",
+        "if (req.url ~ \"^/a/1\") { return (restart); }",
+    ];
+    let deliver = [
+        "",
+        "if (obj.hits > 2 && req.restarts == 0) { return (restart); }",
+        "set resp.http.X-Hits = obj.hits;",
+        "if (resp.http.X-No) { return (synth(503)); }",
+    ];
+    let some = |of: &[&str]| {
+        (0..2).map(|_| of[random(of.len() as u64) as usize]).collect::<Vec<_>>().join("\n    ")
+    };
+    format!(
+        "vcl 4.1;\nbackend b {{ .path = \"SOCKET\"; .first_byte_timeout = 4s; }}\n\
+         sub vcl_recv {{\n    {}\n}}\nsub vcl_backend_response {{\n    {}\n}}\n\
+         sub vcl_hit {{\n    {}\n}}\nsub vcl_deliver {{\n    {}\n}}\n",
+        some(&recv),
+        some(&response),
+        some(&hit),
+        some(&deliver),
+    )
+}
+
+/// Draws the text of a request of the client of this number.
+fn request(number: u64) -> String {
+    let method = match random(14) {
+        0 => "HEAD",
+        1 => "POST",
+        2 => "OPTIONS",
+        3 => "PURGE",
+        _ => "GET",
+    };
+    let path = one_of(["/a/1", "/a/2", "/a/3", "/a/4", "/a/5", "/a/5?x=1", "/p/1"]);
+    let host = if random(40) == 0 { "unknown.example" } else { one_of(HOSTS) };
+    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nX-Client: {number}\r\n");
+    match random(5) {
+        0 => text.push_str(&format!("Cookie: session={number}\r\n")),
+        1 => text.push_str(&format!("Cookie: _ga=1; session={number}; lang=de\r\n")),
+        2 => text.push_str("Cookie: lang=de\r\n"),
+        3 => text.push_str("Cookie: _ga=1\r\n"),
+        _ => {}
+    }
+    for _ in 0..random(3) {
+        let field = one_of([
+            "Authorization: Basic YTpi",
+            PASSWORD,
+            PASSWORD,
+            "Cache-Control: no-cache",
+            "Cache-Control: max-age=0",
+            "Cache-Control: only-if-cached",
+            "Cache-Control: max-stale=100",
+            "Cache-Control: no-store",
+            "Pragma: no-cache",
+            "Accept: text/event-stream",
+            "Accept-Encoding: gzip",
+            "Max-Forwards: 0",
+            "Range: bytes=0-3",
+            "If-None-Match: \"e1\"",
+            "If-Match: \"e1\"",
+            "If-Modified-Since: Thu, 01 Jan 2026 00:00:00 GMT",
+            "X-Variant: 1",
+            "Via: 1.1 larder",
+            "Connection: upgrade\r\nUpgrade: websocket",
+        ]);
+        if !text.contains(field.split(':').next().unwrap_or(field)) {
+            text.push_str(field);
+            text.push_str("\r\n");
+        }
+    }
+    if method == "POST" {
+        text.push_str("Content-Length: 0\r\n");
+    }
+    text.push_str("\r\n");
+    text
+}
+
+/// One client's visit.
+async fn visit(scene: Rc<Scene>, number: u64) {
+    let account = Account::open(scene.core.shared.cache.memory(), 1 << 20);
+    for _ in 0..4 + random(16) {
+        sleep(Duration::from_millis(random(one_of([5, 500, 3_000])))).await;
+        let text = request(number);
+        if timeout(PATIENCE, ask(&scene, &text, &account)).await.is_err() {
+            scene.fail(format!("no answer: {text}"));
+            return;
+        }
+    }
+}
+
+async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
+    let (core, mut request) = (&scene.core, read_request(text));
+    let (live, now, client) = (core.live(), core.now(), client(account));
+    let told =
+        scene.foretells.then(|| explain(&core.shared, &live, request.clone(), client.peer, now));
+    let (start, _) = core.start(&live, &mut request, &client, now);
+    let waits = matches!(start, Start::Slow(_));
+    let mut reply = match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => slow.run(core, &request, None, Front::of(account)).await,
+    };
+    let outcome = format!(
+        "{:?} with status {}, {}: {}",
+        reply.served,
+        reply.status,
+        if waits { "after a wait" } else { "at once" },
+        text.replace("\r\n", "; "),
+    );
+    // A forecast is for those who have passed the gates, and goes by what is there before a check.
+    let is_checked =
+        scene.gated && text.contains("d.example") && (waits || reply.status.code() == 401);
+    if let Some(told) = told.filter(|_| !is_checked) {
+        scene.compare(&told, holds(told.foreseen, waits, &reply), &outcome);
+    }
+    scene.judge_reply(text, &reply, now.mono_ms, &outcome);
+    let body = take(std::mem::replace(&mut reply.body, ReplyBody::None), account).await;
+    // Pages of other statuses are not read.
+    let is_page = reply.status == Status::OK && text.contains("d.example");
+    if is_page && body.windows(5).any(|five| five == b"<esi:") {
+        scene.fail(format!("a page was sent as it is: {outcome}"));
+    }
+    scene.seen.borrow_mut().outcomes.push(outcome);
+}
+
+/// Takes a body, as far as it comes.
+async fn take(body: ReplyBody, account: &Arc<Account>) -> Vec<u8> {
+    let mut all = Vec::new();
+    match body {
+        ReplyBody::Stream { mut reader, .. } => {
+            reader.hold_for(account);
+            while let Ok(Some(bytes)) = reader.next().await {
+                all.extend_from_slice(&bytes);
+            }
+        }
+        ReplyBody::Parts(parts) => {
+            for part in parts {
+                match part {
+                    Part::Bytes(bytes) => all.extend_from_slice(&bytes),
+                    Part::Stored(object, range) => {
+                        let whole = object.whole();
+                        let pieces = whole.iter().flat_map(|whole| whole.range(range.clone()));
+                        pieces.for_each(|piece| all.extend_from_slice(piece));
+                    }
+                    Part::File(..) => {}
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+impl Scene {
+    fn fail(&self, words: String) {
+        self.seen.borrow_mut().broken.push(words);
+    }
+
+    /// Holds a request for the origin against what its client has sent.
+    fn judge_asked(&self, head: &str) {
+        let client = http::field(head, "x-client").unwrap_or_default().to_owned();
+        if let Some(cookies) = http::field(head, "cookie") {
+            let others = cookies.split("; ").find(|cookie| {
+                cookie.strip_prefix("session=").is_some_and(|number| number != client)
+            });
+            if let Some(cookie) = others {
+                self.fail(format!("client {client} has the cookie {cookie}: {head}"));
+            }
+        }
+    }
+
+    /// Holds a reply against what gates and limits say.
+    fn judge_reply(&self, text: &str, reply: &Reply, came_ms: u64, outcome: &str) {
+        let status = reply.status.code();
+        if !text.contains("d.example") || status == 429 {
+            return;
+        }
+        if let Some(most) = self.rate {
+            let mut seen = self.seen.borrow_mut();
+            seen.passed_ms.push(came_ms);
+            let since = came_ms.saturating_sub(999);
+            if seen.passed_ms.iter().filter(|at| (since..=came_ms).contains(at)).count() as u64
+                > 2 * most
+            {
+                seen.broken.push(format!("more than the limit lets pass: {outcome}"));
+            }
+        }
+        if self.gated && (status == 401) == text.contains(PASSWORD) {
+            self.fail(format!("the gate is wrong: {outcome}"));
+        }
+    }
+
+    /// Takes note of a forecast, and whether it holds.
+    fn compare(&self, told: &Explanation, holds: Result<(), &'static str>, outcome: &str) {
+        let mut seen = self.seen.borrow_mut();
+        seen.compared.forecasts += 1;
+        seen.compared.kinds[kind_of(told.foreseen)] += 1;
+        if let Err(why) = holds {
+            let (foreseen, summary) = (told.foreseen, &told.summary);
+            seen.broken.push(format!("{why}: foretold {foreseen:?} ({summary}); became {outcome}"));
+        }
+    }
+}
+
+fn kind_of(foreseen: Foreseen) -> usize {
+    match foreseen {
+        Foreseen::Answer { .. } => 0,
+        Foreseen::Fetch { waits: false, .. } => 1,
+        Foreseen::Fetch { waits: true, .. } => 2,
+        Foreseen::Tunnel => 3,
+        Foreseen::Purge => 4,
+    }
+}
+
+/// Compares what was foreseen with what has happened.
+fn holds(foreseen: Foreseen, waited: bool, reply: &Reply) -> Result<(), &'static str> {
+    match foreseen {
+        Foreseen::Answer { served, status } => {
+            if served != reply.served {
+                return Err("another part of the cache");
+            }
+            match status.is_some_and(|status| status != reply.status) {
+                true => Err("another status"),
+                false => Ok(()),
+            }
+        }
+        _ if !waited && !matches!(foreseen, Foreseen::Purge) => Err("an answer at once"),
+        // Another request's fetch may end in any way.
+        Foreseen::Fetch { waits: true, .. } => Ok(()),
+        Foreseen::Fetch { reason, stale, .. } => match reply.served {
+            Served::Fetched { reason: given, collapsed: false, .. } if given == reason => Ok(()),
+            Served::Fetched { collapsed: true, .. } => Err("a wait"),
+            Served::Fetched { .. } => Err("another reason"),
+            Served::Revalidated | Served::StaleOnError if !stale => Err("something stored"),
+            Served::Hit | Served::Stale => Err("a stored response"),
+            // Its origin has failed, or refused to be shared.
+            _ => Ok(()),
+        },
+        Foreseen::Tunnel => match reply.served {
+            Served::Fetched { reason: Forward::Bypass, .. } | Served::Synthetic => Ok(()),
+            _ => Err("no tunnel"),
+        },
+        Foreseen::Purge => Ok(()),
+    }
+}
+
+/// The origin.
+async fn serve(scene: Rc<Scene>, listener: UnixListener) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let scene = Rc::clone(&scene);
+        rt::spawn_local(async move {
+            // A peer that is gone is no news.
+            _ = talk(&scene, stream).await;
+        });
+    }
+}
+
+async fn talk(scene: &Scene, mut stream: UnixStream) -> std::io::Result<()> {
+    let mut unread = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at + 4;
+            }
+            if stream.read_buf(&mut unread).await? == 0 {
+                return Ok(());
+            }
+        };
+        let rest = unread.split_off(end);
+        let head = String::from_utf8_lossy(&std::mem::replace(&mut unread, rest)).into_owned();
+        scene.judge_asked(&head);
+        sleep(Duration::from_millis(random(one_of([1, 40, 1_500])))).await;
+        if random(12) == 0 {
+            // It hangs up.
+            return Ok(());
+        }
+        stream.write_all(response(&head).as_bytes()).await?;
+    }
+}
+
+/// Draws the answer to a request.
+fn response(head: &str) -> String {
+    let etag = one_of(["e1", "e1", "e2"]);
+    let known = http::field(head, "if-none-match").is_some_and(|tags| tags.contains(etag));
+    let status = match random(12) {
+        _ if known => "304 Not Modified",
+        0 => "404 Not Found",
+        1 => "503 Broken",
+        2 => "302 Found",
+        _ => "200 OK",
+    };
+    let mut text = format!("HTTP/1.1 {status}\r\n");
+    let control = one_of([
+        "max-age=1",
+        "max-age=2, stale-while-revalidate=2",
+        "max-age=60",
+        "s-maxage=2",
+        "max-age=1, stale-if-error=10",
+        "private, max-age=60",
+        "no-store",
+        "no-cache",
+        "max-age=2, must-revalidate",
+        "public, max-age=3",
+        "",
+    ]);
+    if !control.is_empty() {
+        text.push_str(&format!("Cache-Control: {control}\r\n"));
+    }
+    for field in [
+        "Vary: X-Variant",
+        "Vary: *",
+        "Set-Cookie: a=b",
+        "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT",
+        "Age: 1",
+    ] {
+        if random(8) == 0 {
+            text.push_str(&format!("{field}\r\n"));
+        }
+    }
+    if random(2) == 0 || known {
+        text.push_str(&format!("ETag: \"{etag}\"\r\n"));
+    }
+    let body = match head.contains(" /p/1 ") {
+        true => {
+            text.push_str("Surrogate-Control: content=\"ESI/1.0\"\r\n");
+            "<p><esi:include src=\"/a/4\"/><esi:include src=\"/a/5\"/></p>"
+        }
+        false => "some words",
+    };
+    if known {
+        text.push_str("\r\n");
+        return text;
+    }
+    text.push_str(&format!("Content-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len()));
+    if !head.starts_with("HEAD") {
+        text.push_str(body);
+    }
+    text
+}
