@@ -1,16 +1,19 @@
 //! Reference pages made from the tables in the code, so that neither can drift from the other.
 
+mod stages;
+
 use std::fs;
 use std::path::Path;
 
-/// A page's path, and what makes it.
-type Page = (&'static str, fn() -> String);
+/// A page's path, and what makes it: of the page in the tree only what is not made stays.
+type Page = (&'static str, fn(root: &Path, page: String) -> Result<String, String>);
 
 /// All pages.
 const PAGES: &[Page] = &[
-    ("docs/reference/configuration.md", config::reference_markdown),
-    ("docs/reference/vcl-variables.md", vcl::reference::variables_markdown),
-    ("docs/reference/vcl-vmods.md", vcl::reference::modules_markdown),
+    ("docs/reference/configuration.md", |_, _| Ok(config::reference_markdown())),
+    ("docs/reference/vcl-variables.md", |_, _| Ok(vcl::reference::variables_markdown())),
+    ("docs/reference/vcl-vmods.md", |_, _| Ok(vcl::reference::modules_markdown())),
+    ("ARCHITECTURE.md", stages::put_table),
 ];
 
 /// Writes the pages.
@@ -20,7 +23,9 @@ pub(crate) fn write(root: &Path) -> Result<String, String> {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(|error| format!("{page}: {error}"))?;
         }
-        fs::write(&file, make()).map_err(|error| format!("{page}: {error}"))?;
+        // A page that is all made need not be there.
+        let before = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(&file, make(root, before)?).map_err(|error| format!("{page}: {error}"))?;
     }
     Ok(format!("wrote {}", names()))
 }
@@ -30,7 +35,7 @@ pub(crate) fn check(root: &Path) -> Result<String, String> {
     for (page, make) in PAGES {
         let written =
             fs::read_to_string(root.join(page)).map_err(|error| format!("{page}: {error}"))?;
-        let current = make();
+        let current = make(root, written.clone())?;
         if written != current {
             let same = written.lines().zip(current.lines()).take_while(|(old, new)| old == new);
             let line = same.count() + 1;

@@ -13,6 +13,7 @@ mod names;
 mod paths;
 mod problem;
 mod targets;
+mod tuples;
 mod words;
 
 use problem::Problem;
@@ -25,6 +26,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let mut names = names::Names::default();
     let mut targets = targets::Targets::default();
     let mut circles = circles::Circles::default();
+    let mut tuples = tuples::Tuples::default();
     for file in sources {
         let text =
             fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -32,6 +34,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
         names.add(&name, &text);
         targets.add(&name);
         circles.add(&name, &text);
+        tuples.add(&name, &text);
         let found = files::check(&name, &text);
         problems.extend(found.into_iter().map(|(line, what)| Problem {
             file: name.clone(),
@@ -42,6 +45,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     problems.extend(names.problems());
     problems.extend(targets.problems());
     problems.extend(circles.problems());
+    problems.extend(tuples.problems());
     problems.sort();
     if problems.is_empty() {
         return Ok(format!("tidy: {count} files, no problem"));

@@ -69,7 +69,8 @@ fn body_end(code: &str) -> Option<usize> {
     None
 }
 
-fn line_of(code: &str, at: usize) -> usize {
+/// The line, from 1, of this place in `code`.
+pub(super) fn line_of(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
