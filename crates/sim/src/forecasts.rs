@@ -54,6 +54,10 @@ struct Scene {
     gated: bool,
     /// Requests that the limit on rates lets pass in a second, at most.
     rate: Option<u64>,
+    /// Requests may wait for their turn.
+    queued: bool,
+    /// What a visitor's own cookies bring is for that visitor alone.
+    personal: bool,
     seen: RefCell<Witnessed>,
 }
 
@@ -124,9 +128,11 @@ async fn play(seed: u64, foretells: bool) -> Witnessed {
     shared.replace(live(Some(start(&program, &shared))));
     let gated = rules.settings.basic_auth.is_some();
     let rate = rules.settings.rate.as_ref().filter(|rate| !rate[0].terms.dry_run);
+    let queued = rate.is_some_and(|rate| rate[0].queue > 0);
+    let personal = rules.profile == Profile::Safe;
     let rate = rate.map(|rate| u64::from(rate[0].requests.count + rate[0].burst));
     let (core, seen) = (Core::new(shared), RefCell::default());
-    let scene = Rc::new(Scene { core, foretells, gated, rate, seen });
+    let scene = Rc::new(Scene { core, foretells, gated, rate, queued, personal, seen });
     let serving = rt::spawn_local(serve(Rc::clone(&scene), listener));
     let clients: Vec<_> =
         (0..1 + random(3)).map(|n| rt::spawn_local(visit(Rc::clone(&scene), n))).collect();
@@ -181,7 +187,7 @@ fn rules() -> SiteRules {
         let rule = RateRule {
             requests: Pace { count: 1 + random(3) as u32, per_ms: 1_000 },
             burst: random(3) as u32,
-            queue: 0,
+            queue: random(3) as u32,
             terms,
         };
         settings.rate = Some([rule].into());
@@ -347,12 +353,16 @@ async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
         if waits { "after a wait" } else { "at once" },
         text.replace("\r\n", "; "),
     );
-    // A forecast is for those who have passed the gates, and goes by what is there before a check.
-    let is_checked =
-        scene.gated && text.contains("d.example") && (waits || reply.status.code() == 401);
+    // A forecast is for those who have passed the gates, and goes by what is there before a check,
+    // or before the wait for a turn.
+    let is_checked = text.contains("d.example")
+        && (scene.gated && (waits || reply.status.code() == 401) || scene.queued && waits);
     if let Some(told) = told.filter(|_| !is_checked) {
         scene.compare(&told, holds(told.foreseen, waits, &reply), &outcome);
     }
+    let mut head = Vec::new();
+    reply.write_head(&live, &mut head);
+    scene.judge_head(text, &String::from_utf8_lossy(&head), &outcome);
     scene.judge_reply(text, &reply, now.mono_ms, &outcome);
     let body = take(std::mem::replace(&mut reply.body, ReplyBody::None), account).await;
     // Pages of other statuses are not read.
@@ -406,6 +416,16 @@ impl Scene {
             if let Some(cookie) = others {
                 self.fail(format!("client {client} has the cookie {cookie}: {head}"));
             }
+        }
+    }
+
+    /// Holds a reply against the client that it was made for.
+    fn judge_head(&self, text: &str, head: &str, outcome: &str) {
+        let client = http::field(text, "x-client").unwrap_or_default();
+        let is_others = |name| http::field(head, name).is_some_and(|of| of != client);
+        let leaks = is_others("x-private") || self.personal && is_others("x-for");
+        if leaks && text.contains("d.example") {
+            self.fail(format!("another client's response: {outcome}"));
         }
     }
 
@@ -559,6 +579,14 @@ fn response(head: &str) -> String {
     }
     if random(2) == 0 || known {
         text.push_str(&format!("ETag: \"{etag}\"\r\n"));
+    }
+    let client = http::field(head, "x-client").unwrap_or_default();
+    if ["private", "no-store"].iter().any(|word| control.contains(word)) {
+        text.push_str(&format!("X-Private: {client}\r\n"));
+    }
+    let is_public = control.contains("public") || control.contains("s-maxage");
+    if head.contains("session=") && !is_public {
+        text.push_str(&format!("X-For: {client}\r\n"));
     }
     let body = match head.contains(" /p/1 ") {
         true => {

@@ -181,6 +181,42 @@ const MUTANTS: &[Mutant] = &[
         "_ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;",
         "if {M} { std::future::pending::<()>().await; }\n                    _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;",
     ),
+    Mutant(
+        "a response that says private is stored",
+        "crates/message/src/store.rs",
+        "    if control.private == Scope::Whole {\n        return",
+        "    if control.private == Scope::Whole && !{M} {\n        return",
+    ),
+    Mutant(
+        "the gates are passed by",
+        "crates/flow/src/gate/stages.rs",
+        "        entrant.place.site.gates.is_some()\n    }",
+        "        entrant.place.site.gates.is_some() && !{M}\n    }",
+    ),
+    Mutant(
+        "a request that has waited for its turn goes on behind the gates",
+        "crates/flow/src/row.rs",
+        "            Station::Redirect\n",
+        "            if {M} { Station::Policy } else { Station::Redirect }\n",
+    ),
+    Mutant(
+        "cookies of the request before stay in the room for cookies",
+        "crates/flow/src/enter.rs",
+        "        kept.clear();\n",
+        "        if !{M} { kept.clear(); }\n",
+    ),
+    Mutant(
+        "the notes on a request are lost on the way to its fetch",
+        "crates/flow/src/enter.rs",
+        "            notes: ask.notes,\n            way,",
+        "            notes: if {M} { Notes::default() } else { ask.notes },\n            way,",
+    ),
+    Mutant(
+        "a page is sent before it is put together",
+        "crates/flow/src/enter.rs",
+        "                    Some(_) => self.assembled(ask, start),\n",
+        "                    Some(_) if !{M} => self.assembled(ask, start),\n                    Some(_) => start,\n",
+    ),
 ];
 
 /// The condition that chooses one of them.
