@@ -56,7 +56,7 @@ struct Scene {
     rate: Option<u64>,
     /// Requests may wait for their turn.
     queued: bool,
-    /// What a visitor's own cookies bring is for that visitor alone.
+    /// Responses to a visitor with cookies are for that visitor alone.
     personal: bool,
     seen: RefCell<Witnessed>,
 }

@@ -109,6 +109,19 @@ async fn drupals_purgers_ban_tags_and_urls_and_refresh() {
 }
 
 #[tokio::test]
+async fn a_refresh_that_is_answered_by_a_stored_page_puts_it_together() {
+    let stage = stage("\"drupal\"").await;
+    let fields = "Cache-Control: public, max-age=600\r\nContent-Type: text/html\r\n\
+                  Surrogate-Control: content=\"ESI/1.0\"\r\n";
+    stage.origin.on("/page", Script::ok(fields, "<p><esi:include src=\"/a\"/></p>"));
+    stage.origin.on("/a", Script::cacheable("A"));
+    assert_eq!(stage.get("/page").await.text(), "<p>A</p>");
+    // With a cookie it is one visitor's request, which what is stored for all may answer.
+    let refreshed = stage.ask("REFRESH", "/page", "Cookie: session=1\r\n").await;
+    assert_eq!((refreshed.status, refreshed.text().as_str()), (200, "<p>A</p>"));
+}
+
+#[tokio::test]
 async fn foshttpcache_bans_by_fields_and_keys_and_refreshes() {
     let stage = stage("\"foshttpcache\"").await;
     let fields = "X-Host: .*\r\nX-Url: ^/a/\r\nX-Content-Type: .*\r\n";
