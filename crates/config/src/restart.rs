@@ -1,7 +1,7 @@
 //! Settings that a reload cannot change: they concern things that the daemon opens or makes once,
 //! when it starts.
 
-use base::limits::{self, Limit, LimitSpec};
+use base::limits::{self, LimitSpec};
 
 use crate::model::Config;
 use crate::parse::SECTIONS;
@@ -15,9 +15,7 @@ impl Config {
         let differs = |spec: &&LimitSpec| {
             spec.takes_restart && self.limits.value(spec.limit) != next.limits.value(spec.limit)
         };
-        let mut limits: Vec<_> = limits::TABLE.iter().filter(differs).collect();
-        // Threads are told of last, after what `[cluster]` and `[disk]` have.
-        limits.sort_by_key(|spec| spec.limit == Limit::BlockingThreads);
-        settings.chain(limits.into_iter().map(|spec| spec.setting)).collect()
+        let limits = limits::TABLE.iter().filter(differs);
+        settings.chain(limits.map(|spec| spec.setting)).collect()
     }
 }

@@ -46,17 +46,15 @@ pub(crate) trait Mode {
     /// The times of what was found.
     fn times(&self, ask: &Ask<'_>, object: &Object) -> Freshness;
 
-    /// The answer from a stored response.
-    ///
-    /// # Errors
-    /// Its body cannot be had any more: the next step then.
+    /// The answer from a stored response; or what a [`miss`] leads to, if its body cannot be had
+    /// any more.
     fn deliver(
         &mut self,
         ask: &Ask<'_>,
         key: &KeyBuf,
         object: Arc<Object>,
         served: Served,
-    ) -> Result<Self::End, Next>;
+    ) -> Self::End;
 
     /// The answer from a stale response whose origin has just failed.
     fn stand_in(&mut self, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> Option<Self::End>;
@@ -123,17 +121,25 @@ fn lookup<M: Mode>(mode: &mut M, ask: &Ask<'_>) -> M::End {
         return end;
     }
     mode.note_found(ask);
-    let next = match decide::next(ask, found, |object| mode.times(ask, object)) {
-        Next::Deliver(object, served) => match mode.deliver(ask, key, object, served) {
-            Ok(end) => return end,
-            Err(next) => next,
-        },
-        Next::Fetch(Some(object)) => match mode.stand_in(ask, key, &object) {
-            Some(end) => return end,
-            None => Next::Fetch(Some(object)),
-        },
-        next => next,
-    };
+    match decide::next(ask, found, |object| mode.times(ask, object)) {
+        Next::Deliver(object, served) => mode.deliver(ask, key, object, served),
+        next => missed(mode, ask, key, next),
+    }
+}
+
+/// Goes on where nothing that is stored answers.
+#[inline(never)]
+fn missed<M: Mode>(mode: &mut M, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> M::End {
+    if let Next::Fetch(Some(object)) = &next
+        && let Some(end) = mode.stand_in(ask, key, object)
+    {
+        return end;
+    }
+    miss(mode, ask, key, next)
+}
+
+/// Asks for a plugin's page, and then an origin.
+pub(crate) fn miss<M: Mode>(mode: &mut M, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> M::End {
     if !matches!(next, Next::Pass)
         && let Some(end) = mode.page(ask, key, &next)
     {

@@ -20,7 +20,7 @@ use crate::invalidate::{Sites, Target};
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
 use crate::purge::{Answers, Asked, Refusal};
-use crate::row::{self, Station};
+use crate::row;
 use crate::stage::Entrant;
 use crate::state::ask::Ask;
 use crate::state::assemble::Within;
@@ -74,7 +74,7 @@ impl Core {
         };
         let entrant =
             Entrant { place: Place { live, site }, client, now, downstream: &Downstream::Client };
-        row::enter(self, &entrant, request, Station::First)
+        row::enter(self, &entrant, request)
     }
 
     /// Takes another node's request as far, which is answered with what is stored or not at all.
@@ -91,7 +91,7 @@ impl Core {
             Entry::Site(site) if site.client_auth.is_none() => {
                 let place = Place { live, site };
                 let entrant = Entrant { place, client, now, downstream: &Downstream::Node };
-                row::enter(self, &entrant, request, Station::First).0
+                row::enter(self, &entrant, request).0
             }
             _ => silent(),
         };
@@ -115,7 +115,7 @@ impl Core {
             (within.top.peer, within.top.line.as_ref(), &within.top.account);
         let client = &Client { peer, near: false, secured: None, line, account };
         let downstream = &Downstream::Page(Rc::clone(within));
-        row::enter(self, &Entrant { place, client, now, downstream }, request, Station::First).0
+        row::enter(self, &Entrant { place, client, now, downstream }, request).0
     }
 
     /// Has the site's policy or program receive a request that has passed all stages before, and
@@ -131,50 +131,43 @@ impl Core {
         if let Some(instance) = &place.site.vcl {
             return (program::start(self, instance, entrant, request), client.peer);
         }
-        let cookies = self.keep_cookies(place.site, request);
+        let kept = self.keep_cookies(place.site, request);
         let mut notes = Notes::default();
         let verdict =
             received(entrant, request, entering, &mut notes, |policy, ctx| policy.receive(ctx));
         let ask = Ask::new(place, request, notes, now, client.account);
-        let ask = Ask { downstream, cookies: cookies.as_deref(), ..ask };
+        let ask = Ask { downstream, cookies: kept.cookies.as_deref(), ..ask };
         let who = notes.client.unwrap_or(client.peer);
-        let start = self.judged(&ask, verdict);
-        self.give_room_back(cookies);
-        (start, who)
+        (self.judged(&ask, verdict), who)
     }
 
     /// Keeps the cookies of a request whose answer may have fragments, in room that requests lend
     /// each other.
     #[inline(always)]
-    fn keep_cookies(&self, site: &Site, request: &Request) -> Option<Vec<u8>> {
-        let cookies = request.headers.value(HeaderId::Cookie).filter(|_| site.includes.any())?;
-        let mut kept = self.spare_cookies.take();
-        kept.clear();
-        kept.extend_from_slice(cookies);
-        Some(kept)
-    }
-
-    #[inline(always)]
-    fn give_room_back(&self, cookies: Option<Vec<u8>>) {
-        if let Some(cookies) = cookies {
-            self.spare_cookies.set(cookies);
-        }
+    fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
+        let cookies = request.headers.value(HeaderId::Cookie).filter(|_| site.includes.any());
+        let cookies = cookies.map(|cookies| {
+            let mut kept = self.spare_cookies.take();
+            kept.clear();
+            kept.extend_from_slice(cookies);
+            kept
+        });
+        KeptCookies { core: self, cookies }
     }
 
     /// Does what policy says, as far as it goes without waiting.
     #[inline(always)]
     fn judged(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
         let mut start = course::follow(&mut Serving(self), ask, verdict);
-        match &mut start {
-            Start::Reply(reply) => {
-                ask.sign(reply);
-                match reply.page {
-                    None => start,
-                    Some(_) => self.assembled(ask, start),
-                }
-            }
-            Start::Slow(_) => start,
+        let mut is_page = false;
+        if let Start::Reply(reply) = &mut start {
+            ask.sign(reply);
+            is_page = reply.page.is_some();
         }
+        if is_page {
+            start = self.assembled(ask, start);
+        }
+        start
     }
 
     /// The page that a reply is put together of.
@@ -202,18 +195,16 @@ impl Core {
             Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
             Ok(Asked::Refresh) => {
                 self.counters.inc(Counter::Purges);
-                let cookies = self.keep_cookies(site, request);
+                let kept = self.keep_cookies(site, request);
                 make_reader(request);
                 let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
                 let verdict = site.policy.receive(&mut ctx);
                 let ask = Ask::new(place, request, notes, now, account);
-                let ask = Ask { cookies: cookies.as_deref(), ..ask };
-                let start = match verdict {
+                let ask = Ask { cookies: kept.cookies.as_deref(), ..ask };
+                match verdict {
                     ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
                     verdict => self.judged(&ask, verdict),
-                };
-                self.give_room_back(cookies);
-                start
+                }
             }
             Ok(Asked::Store(order, answers)) => {
                 notes.client = Some(asker);
@@ -264,6 +255,21 @@ impl Core {
         let cause = self.log.number();
         declared::refresh(self, ask, key, lead, object, cause);
         Some(Trace::numbered(cause))
+    }
+}
+
+/// The cookies that a request came with, in room that its core has lent.
+struct KeptCookies<'c> {
+    core: &'c Core,
+    cookies: Option<Vec<u8>>,
+}
+
+impl Drop for KeptCookies<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(cookies) = self.cookies.take() {
+            self.core.spare_cookies.set(cookies);
+        }
     }
 }
 
@@ -325,7 +331,7 @@ impl<'a> Mode for Serving<'a> {
         key: &KeyBuf,
         object: Arc<Object>,
         served: Served,
-    ) -> Result<Start, Next> {
+    ) -> Start {
         let mut cause = None;
         if served == Served::Stale {
             cause = self.0.refresh(ask, key, &object);
@@ -334,13 +340,14 @@ impl<'a> Mode for Serving<'a> {
         reply.about.key = key.hash();
         reply.about.trace = cause;
         if !reply.is_to_be_fetched(ask.request) {
-            return Ok(Start::Reply(reply));
+            return Start::Reply(reply);
         }
-        Err(match object.is_live() {
+        let next = match object.is_live() {
             true => Next::Alone(Forward::UriMiss),
             // The disk has it no more, and no lookup finds it.
             false => Next::Fetch(None),
-        })
+        };
+        course::miss(self, ask, key, next)
     }
 
     /// The object is fetched again behind the answer, once a second.

@@ -36,8 +36,13 @@ macro_rules! row {
             Policy,
         }
 
-        /// Takes a request along the row from a station on.
+        /// Returns true if any stage is for the request.
         #[inline(always)]
+        fn is_any_for(entrant: &Entrant<'_>) -> bool {
+            $($stage::is_for(entrant))||+
+        }
+
+        /// Takes a request along the row from a station on.
         fn act(
             core: &Rc<Core>,
             entrant: &Entrant<'_>,
@@ -93,12 +98,14 @@ pub(crate) fn enter(
     core: &Rc<Core>,
     entrant: &Entrant<'_>,
     request: &mut Request,
-    from: Station,
 ) -> (Start, Peer) {
-    go(core, entrant, request, Clearance::default(), from)
+    match is_any_for(entrant) {
+        false => core.receive(entrant, request, None),
+        true => go(core, entrant, request, Clearance::default(), Station::First),
+    }
 }
 
-#[inline(always)]
+#[inline(never)]
 fn go(
     core: &Rc<Core>,
     entrant: &Entrant<'_>,

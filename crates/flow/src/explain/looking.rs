@@ -96,7 +96,7 @@ impl Mode for Teller<'_> {
         _: &KeyBuf,
         object: Arc<Object>,
         served: Served,
-    ) -> Result<Ending, Next> {
+    ) -> Ending {
         self.telling.steps.push(about_form(ask, &object, self.telling.shared));
         if object.whole().is_some()
             && let Some(dialect) = declared::dialect_of(object.flags())
@@ -104,7 +104,7 @@ impl Mode for Teller<'_> {
             let (object, site) = (Arc::clone(&object), Arc::clone(ask.site));
             self.page = Some(Whole { object, site, dialect });
         }
-        Ok(deliver_stored(ask, &object, served))
+        deliver_stored(ask, &object, served)
     }
 
     fn stand_in(&mut self, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> Option<Ending> {

@@ -214,8 +214,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a page is sent before it is put together",
         "crates/flow/src/enter.rs",
-        "                    Some(_) => self.assembled(ask, start),\n",
-        "                    Some(_) if !{M} => self.assembled(ask, start),\n                    Some(_) => start,\n",
+        "        if is_page {\n            start = self.assembled",
+        "        if is_page && !{M} {\n            start = self.assembled",
     ),
 ];
 
