@@ -9,12 +9,10 @@
 
 mod admit;
 mod check;
-mod entering;
 mod look;
 mod passed;
 mod stages;
 
 pub(crate) use self::admit::admit;
-pub(crate) use self::entering::Entering;
 pub(crate) use self::passed::{Doorstep, inherit, leave_behind, may_include};
 pub(crate) use self::stages::{Access, Redirect};

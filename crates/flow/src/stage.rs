@@ -9,10 +9,10 @@ use policy::Peer;
 
 use crate::forecast::foreseen::Ending;
 use crate::forecast::telling::Telling;
-use crate::gate::Entering;
 use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::downstream::Downstream;
+use crate::state::gate::Entering;
 use crate::state::gate::parked::{Parked, Wait};
 use crate::state::place::Place;
 use crate::way::{Marks, Slow, Start, Way};

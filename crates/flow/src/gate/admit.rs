@@ -6,11 +6,11 @@ use std::sync::Arc;
 use base::Account;
 use message::Request;
 
-use super::entering::Entering;
 use super::look::Looked;
 use crate::pages;
 use crate::problem::Problem;
 use crate::state::core::Core;
+use crate::state::gate::Entering;
 use crate::state::gate::Guest;
 use crate::state::gate::check::Check;
 use crate::state::place::Place;

@@ -6,8 +6,8 @@ use base::{Counter, Now};
 use message::{HeaderId, Request, Scheme};
 use policy::users::basic_credentials;
 
-use super::entering::Entering;
 use crate::state::core::Core;
+use crate::state::gate::Entering;
 use crate::state::gate::check::Check;
 use crate::state::gate::{Admitted, Guest, PasswordGate, Proof, WordGate, digest_of};
 use crate::state::live::Site;

@@ -5,7 +5,7 @@
 use message::Request;
 use policy::headers::FieldName;
 
-use super::entering::Entering;
+use crate::state::gate::Entering;
 use crate::state::gate::RouteGates;
 use crate::state::live::Site;
 

@@ -1,6 +1,7 @@
 //! The gates of sites, and the memory of who was let in.
 
 pub(crate) mod check;
+mod entering;
 mod gates;
 mod known;
 pub(crate) mod parked;
@@ -8,6 +9,7 @@ mod queue;
 mod right;
 mod user;
 
+pub(crate) use self::entering::Entering;
 pub use self::gates::Gates;
 pub(crate) use self::gates::{Guest, PasswordGate, RouteGates, WordGate, digest_of};
 pub(crate) use self::known::{Admitted, Known, Proof, Told};

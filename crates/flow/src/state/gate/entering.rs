@@ -6,7 +6,7 @@ use std::sync::Arc;
 use message::{HeaderId, Request};
 use policy::headers::FieldName;
 
-use crate::state::gate::User;
+use super::user::User;
 
 /// The way in which a request enters a site.
 #[derive(Debug, Default)]
@@ -16,9 +16,9 @@ pub(crate) struct Entering {
     /// Its responses are for one user alone.
     pub(crate) is_personal: bool,
     /// The password stays here.
-    pub(super) keeps_password: bool,
+    pub(crate) keeps_password: bool,
     /// Fields that are the gates' to say.
-    pub(super) own: Vec<FieldName>,
+    pub(crate) own: Vec<FieldName>,
     /// Their values, in the order of the gates.
     told: Vec<(FieldName, Box<[u8]>)>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Entering {
 impl Entering {
     /// Has the origin told these values of `field`, unless another gate has a say in it already: of
     /// two routes that a path may mean both may have the same gate.
-    pub(super) fn add<'a>(
+    pub(crate) fn add<'a>(
         &mut self,
         field: &FieldName,
         values: impl IntoIterator<Item = &'a [u8]>,
