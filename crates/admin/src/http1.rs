@@ -84,10 +84,12 @@ impl<A: Api> Desk<A> {
         self.api.count(Counter::AdminRequests);
         let (head, body) = request.into_parts();
         Ok(match self.ask(peer, &head, body).await {
-            Ok(answer) => response(answer, None),
+            Ok(answer) => response(answer),
             Err(refusal) => {
                 self.api.count(Counter::AdminRefused);
-                response(Answer::refusal(refusal.status, &refusal.why), refusal.field)
+                let mut refused = response(Answer::refusal(refusal.status, &refusal.why));
+                refused.headers_mut().extend(refusal.field);
+                refused
             }
         })
     }
@@ -375,7 +377,7 @@ fn shortened(value: &Value) -> Value {
     Value::from(format!("{}...", &text[..end]))
 }
 
-fn response(answer: Answer, field: Option<(HeaderName, HeaderValue)>) -> Response<Sent> {
+fn response(answer: Answer) -> Response<Sent> {
     let Answer { status, content_type, body } = answer;
     let mut response = Response::new(body.into_sent());
     *response.status_mut() = status;
@@ -383,9 +385,6 @@ fn response(answer: Answer, field: Option<(HeaderName, HeaderValue)>) -> Respons
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     for (name, value) in FIELDS {
         headers.insert(name, HeaderValue::from_static(value));
-    }
-    if let Some((name, value)) = field {
-        headers.insert(name, value);
     }
     response
 }

@@ -77,4 +77,4 @@ pub use crate::state::{live, reply};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};
 pub use crate::way::{Slow, Start};
-pub use origin::{Owner, Tunnel};
+pub use origin::{ClientEnds, Owner, Tunnel};

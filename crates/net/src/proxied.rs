@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use base::Counter;
 use flow::vcl::{Line, TlsFacts};
-use flow::{Live, Owner, Peer};
+use flow::{ClientEnds, Live, Owner, Peer};
 use observe::CipherSuite;
 use proxyproto::{Header, Progress};
 use tls::Secured;
@@ -21,9 +21,6 @@ use crate::grip::Known;
 use crate::guard::Guard;
 use crate::stream::Stream;
 use crate::wire::Wire;
-
-/// A client's address, and the one it connected to.
-pub(crate) type Pair = (SocketAddr, SocketAddr);
 
 /// The ends of a client's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +74,7 @@ impl Ends {
         };
         Line {
             client: self.remote,
-            server: pair.map(|(_, own)| own),
+            server: pair.map(|ends| ends.own),
             remote: self.wire,
             local,
             endpoint,
@@ -103,10 +100,10 @@ impl Ends {
     }
 
     /// The client's address and the one it connected to.
-    pub(crate) fn pair(&mut self, stream: &Stream) -> Option<Pair> {
+    pub(crate) fn pair(&mut self, stream: &Stream) -> Option<ClientEnds> {
         // The kernel is asked once for a connection, not for every request.
         self.own = self.own.or_else(|| stream.local_addr());
-        Some((self.remote?, self.own?))
+        Some(ClientEnds { client: self.remote?, own: self.own? })
     }
 }
 

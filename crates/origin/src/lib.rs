@@ -18,6 +18,7 @@ mod config;
 mod deadline;
 mod denied;
 mod depot;
+mod ends;
 mod error;
 mod events;
 mod exchange;
@@ -52,6 +53,7 @@ pub use config::{
 };
 pub use denied::socket_advice;
 pub use depot::Depot;
+pub use ends::ClientEnds;
 pub use error::{Error, RequestBodyError, SourceError, Step};
 pub use events::Events;
 pub use exchange::Exchange;

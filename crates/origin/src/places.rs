@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::ends::ClientEnds;
+
 /// A holder of places: the unit that is counted as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
@@ -26,11 +28,8 @@ pub(crate) enum Holder {
 impl Holder {
     /// On whose account a request of `client` goes that came over a connection with these ends;
     /// on nobody's when that cannot be told.
-    pub(crate) fn of(
-        client: Option<IpAddr>,
-        ends: Option<(SocketAddr, SocketAddr)>,
-    ) -> Option<Self> {
-        let peer = ends.map(|(peer, _)| peer);
+    pub(crate) fn of(client: Option<IpAddr>, ends: Option<ClientEnds>) -> Option<Self> {
+        let peer = ends.map(|ends| ends.client);
         match client.or_else(|| peer.map(|peer| peer.ip()))?.to_canonical() {
             ip if ip.is_loopback() => peer.map(Self::Connection),
             IpAddr::V4(ip) => Some(Self::V4(ip)),
@@ -227,7 +226,7 @@ mod tests {
     fn clients_are_told_apart_by_address_and_on_loopback_by_connection() {
         let ends = |text: &str| {
             let peer: SocketAddr = text.parse().expect("an address");
-            Some((peer, peer))
+            Some(ClientEnds { client: peer, own: peer })
         };
         let ip = |text: &str| Some(text.parse::<IpAddr>().expect("an address"));
         let of = |client, peer| Holder::of(client, ends(peer));

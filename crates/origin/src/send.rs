@@ -1,7 +1,6 @@
 //! A request's tries: which server, which connection, and whether to try again.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use rt::time::Instant;
 use crate::attempt::{Answer, Call, Failure, Reach};
 use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
 use crate::deadline::Deadline;
+use crate::ends::ClientEnds;
 use crate::error::{Error, Step};
 use crate::events::Events;
 use crate::exchange::{Exchange, Origins};
@@ -142,16 +142,16 @@ fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
 
 /// The bytes that a new connection begins with. Without a client to tell of, the connection is
 /// called the proxy's own.
-pub(crate) fn opening(
-    opening: &Opening,
-    ends: Option<(SocketAddr, SocketAddr)>,
-    link: &Link,
-) -> Vec<u8> {
+pub(crate) fn opening(opening: &Opening, ends: Option<ClientEnds>, link: &Link) -> Vec<u8> {
     let mut out = opening.preamble.to_vec();
     match (opening.proxy, ends) {
         (None, _) => {}
-        (Some(ProxyHeader::V1), Some((peer, own))) => proxyproto::write_v1(&mut out, peer, own),
-        (Some(ProxyHeader::V2), Some((peer, own))) => proxyproto::write_v2(&mut out, peer, own),
+        (Some(ProxyHeader::V1), Some(ClientEnds { client, own })) => {
+            proxyproto::write_v1(&mut out, client, own);
+        }
+        (Some(ProxyHeader::V2), Some(ClientEnds { client, own })) => {
+            proxyproto::write_v2(&mut out, client, own);
+        }
         (Some(ProxyHeader::V1), None) => match (link.stream.local(), link.peer) {
             (Some(own), Some(peer)) => proxyproto::write_v1(&mut out, own, peer),
             _ => out.extend_from_slice(b"PROXY UNKNOWN\r\n"),
@@ -172,7 +172,7 @@ struct Sender<'a, 'b> {
     read_at_most: usize,
     timeouts: Timeouts,
     /// Both ends of the client's connection.
-    ends: Option<(SocketAddr, SocketAddr)>,
+    ends: Option<ClientEnds>,
     /// It is not sent again where a kept connection turns out to be closed.
     once: bool,
     /// On whose account it goes.

@@ -4,7 +4,7 @@
 //! because the connection ended.
 
 use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use fastcgi::{End, Event, HeadLimits, HeadReader, Protocol, RecordReader, encode
 use message::{Framing, HeaderId, Method, Request, Response};
 
 use crate::config::Timeouts;
+use crate::ends::ClientEnds;
 use crate::error::Error;
 use crate::owner::Owner;
 use crate::scripts::Found;
@@ -32,8 +33,8 @@ const SOFTWARE: &str = concat!("larder/", env!("CARGO_PKG_VERSION"), " (as nginx
 pub struct Caller {
     /// On whose behalf it is made.
     pub client: Option<IpAddr>,
-    /// Both ends of the connection it came over: the peer's and ours.
-    pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Both ends of the connection it came over.
+    pub ends: Option<ClientEnds>,
     /// Bytes of the answer read at once, for a caller that must not hold more; 0 for as many as
     /// there is room for.
     pub read_at_most: u64,
@@ -66,13 +67,13 @@ impl Cgi<'_> {
             _ => (&b""[..], &b""[..]),
         };
         let Caller { client, ends, .. } = *self.caller;
-        let peer = ends.map(|(peer, _)| peer);
+        let peer = ends.map(|ends| ends.client);
         let env = Environment {
             script: Script { root: &self.found.root, name, path_info },
             client,
             // Behind a proxy the peer's port is the proxy's.
             client_port: peer.filter(|p| Some(p.ip()) == client).map(|p| p.port()),
-            server: ends.map(|(_, own)| own),
+            server: ends.map(|ends| ends.own),
             software: SOFTWARE,
         };
         encode::begin_request(out, self.keep);

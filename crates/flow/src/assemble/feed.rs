@@ -2,7 +2,6 @@
 //! as may be, the other hands on what has come, in the page's order.
 
 use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use base::{Account, Held, Limit};
 use cache::{Passage, Reader};
 use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
+use origin::ClientEnds;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -28,9 +28,6 @@ use crate::state::assemble::{Composed, GzipSegment, OwnPlace, places};
 use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::Reply;
-
-/// The client's address and ours, where they are known.
-pub(super) type Ends = Option<(SocketAddr, SocketAddr)>;
 
 /// Pieces that wait for those before them.
 const PIECES: usize = 256;
@@ -170,7 +167,7 @@ pub(super) struct Feed {
     pub(super) passage: Passage,
     pub(super) ahead: Rc<Ahead>,
     /// The client's address and ours.
-    ends: Ends,
+    ends: Option<ClientEnds>,
     text: Text,
     /// A fragment has begun that must wait: those after it are behind it.
     has_first: Cell<bool>,
@@ -183,7 +180,7 @@ pub(super) async fn run(
     source: Supply,
     out: PageWriter,
     passage: Passage,
-    ends: Ends,
+    ends: Option<ClientEnds>,
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = out.writer.watch();

@@ -2,7 +2,6 @@
 //!
 //! Nothing here decides anything.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use base::{Account, Limits, Now};
 use cache::Passage;
 use message::cache_control::CacheControl;
 use message::{HeaderId, Method, Request, Scheme};
-use origin::{Owner, logs_in};
+use origin::{ClientEnds, Owner, logs_in};
 use policy::{Notes, Peer};
 
 use crate::interims::Interims;
@@ -44,8 +43,8 @@ pub(crate) struct Ask<'a> {
 pub struct Front<'a> {
     /// Where the client waits for interim responses; `None` if it knows none (HTTP/1.0).
     pub interims: Option<&'a Rc<Interims>>,
-    /// The client's address and ours on that connection.
-    pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Both ends of that connection.
+    pub ends: Option<ClientEnds>,
     /// Bytes of a passing body held for it, where the connection has to share with others; 0 for
     /// the limit `window_bytes`.
     pub window: u64,
@@ -87,7 +86,7 @@ impl<'a> Ask<'a> {
 impl Ask<'_> {
     /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
     pub(crate) fn owner(&self) -> Option<&Owner> {
-        let (peer, _) = self.front.ends?;
+        let peer = self.front.ends?.client;
         let client = self.notes.client.and_then(Peer::address)?;
         let is_passed_on = self.notes.passed_on || self.request.headers.contains(HeaderId::Via);
         self.front.owner.filter(|_| client == peer.ip() && !is_passed_on)

@@ -130,7 +130,7 @@ impl<S: Stage> Env<'_, S> {
 
     /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
     pub(crate) fn owner(&self) -> Option<&Owner> {
-        let (peer, _) = self.front.ends?;
+        let peer = self.front.ends?.client;
         let peer = Peer::Host(peer.ip());
         self.front.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cache::Object;
 use message::{Framing, Method, Request};
-use origin::Caller;
+use origin::{Caller, ClientEnds};
 use vcl::counts::Count;
 use vcl::ctx::{BereqState, Task};
 use vcl::params::Param;
@@ -166,7 +166,11 @@ pub(crate) fn assemble(
         part: None,
         caller: Caller {
             client: turn.session.client.map(|client| client.ip()),
-            ends: turn.session.client.zip(turn.session.server),
+            ends: turn
+                .session
+                .client
+                .zip(turn.session.server)
+                .map(|(client, own)| ClientEnds { client, own }),
             read_at_most: env.front.window,
             account: Some(Arc::clone(env.front.account)),
             owner,

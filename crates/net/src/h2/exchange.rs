@@ -13,7 +13,7 @@ use base::Account;
 use bytes::{Buf, Bytes};
 use cache::{Aborted, Making, Reader};
 use files::Opened;
-use flow::{Front, Interims, Owner, Part, Reply, ReplyBody, Slow, Tunnel, pages};
+use flow::{ClientEnds, Front, Interims, Owner, Part, Reply, ReplyBody, Slow, Tunnel, pages};
 use message::{HeaderId, Status};
 
 use super::lane::Asked;
@@ -24,7 +24,6 @@ use crate::exchange;
 use crate::file;
 use crate::guard::Guard;
 use crate::peers::Entry;
-use crate::proxied::Pair;
 use crate::segments::copy_range;
 use crate::tunnel::{self, Carrier, Side};
 
@@ -35,7 +34,7 @@ const FILE_BYTES: u64 = 16 * 1024;
 pub(crate) struct Task {
     pub(crate) core: Rc<CoreCtx>,
     pub(crate) asked: Rc<Asked>,
-    pub(crate) ends: Option<Pair>,
+    pub(crate) ends: Option<ClientEnds>,
     /// The connection as owner of others.
     pub(crate) owner: Owner,
     /// Bytes that a passing body may be ahead of its client.

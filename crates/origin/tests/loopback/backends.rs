@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use message::Method;
 use origin::{
-    Address, Caller, Error, Opening, ProbeConfig, Probed, ProxyHeader, RequestBody, Step, Timeouts,
-    run_background,
+    Address, Caller, ClientEnds, Error, Opening, ProbeConfig, Probed, ProxyHeader, RequestBody,
+    Step, Timeouts, run_background,
 };
 use parking_lot::Mutex;
 
@@ -67,7 +67,7 @@ async fn a_proxy_header_tells_of_the_client_on_a_connection_of_its_own() {
     for port in [1001, 1002] {
         let peer = SocketAddr::from(([192, 0, 2, 1], port));
         let own = SocketAddr::from(([192, 0, 2, 2], 80));
-        let caller = Caller { ends: Some((peer, own)), ..Caller::default() };
+        let caller = Caller { ends: Some(ClientEnds { client: peer, own }), ..Caller::default() };
         get_as(&client, &caller).await.expect("a response");
     }
     for (head, port) in heads(&seen).iter().zip([1001, 1002]) {

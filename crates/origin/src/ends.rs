@@ -1,0 +1,12 @@
+//! The ends of a client's connection.
+
+use std::net::SocketAddr;
+
+/// The addresses of a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientEnds {
+    /// The client's.
+    pub client: SocketAddr,
+    /// The one that it connected to.
+    pub own: SocketAddr,
+}
