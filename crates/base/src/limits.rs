@@ -95,8 +95,8 @@ const YEAR_MS: u64 = 365 * 24 * 3_600_000;
 const COUNT_MAX: u64 = u32::MAX as u64;
 
 impl Unit {
-    /// Least value that works where the limit's row says nothing. Some rows have no time to wait,
-    /// which is a way not to wait.
+    /// Least value that works where the limit's row says nothing. A row with `least(0)` allows 0:
+    /// no wait, or no limit, as its text says.
     const fn least(self) -> u64 {
         match self {
             Self::Ms => 1,

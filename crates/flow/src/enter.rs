@@ -145,8 +145,9 @@ impl Core {
     /// each other.
     #[inline(always)]
     fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
-        let cookies = request.headers.value(HeaderId::Cookie).filter(|_| site.includes.any());
-        let cookies = cookies.map(|cookies| {
+        let cookies = site.includes.any().then(|| {
+            // Without cookies it needs no room.
+            let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
             let mut kept = self.spare_cookies.take();
             kept.clear();
             kept.extend_from_slice(cookies);
@@ -267,7 +268,7 @@ struct KeptCookies<'c> {
 impl Drop for KeptCookies<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if let Some(cookies) = self.cookies.take() {
+        if let Some(cookies) = self.cookies.take().filter(|cookies| cookies.capacity() > 0) {
             self.core.spare_cookies.set(cookies);
         }
     }

@@ -14,6 +14,8 @@ use crate::forecast::foreseen::Ending;
 use crate::forecast::telling::Telling;
 use crate::gate::{Access, Redirect, admit};
 use crate::guard::Limits;
+use crate::pages;
+use crate::problem::Problem;
 use crate::stage::{Clearance, Entrant, RowStage, StageOutcome, StageResult};
 use crate::state::ask::Front;
 use crate::state::core::Core;
@@ -127,35 +129,35 @@ pub(crate) async fn go_on(
     mut marks: Marks,
     core: &Rc<Core>,
     place: Place<'_>,
-    request: &Request,
+    asked: &Request,
     body: Option<Reader>,
     front: Front<'_>,
 ) -> Reply {
-    let mut clearance = Clearance::default();
-    let mut request = request.clone();
     let Parked { wait, kept } = *parked;
     let client = kept.client(front.account);
-    let from = match wait {
-        Wait::Turn(turn) => {
-            if let Some(pass) = &mut marks.pass
-                && let Err(refusal) = Box::pin(pass.wait(turn, core, place.site, &request)).await
-            {
-                return refusal;
-            }
-            Station::Redirect
-        }
-        Wait::Check(check, guest) => {
-            match admit(check, guest, core, place, &request, front.account).await {
-                Ok(entering) => clearance.let_in(Some(entering), &mut request),
-                Err(refusal) => {
-                    let mut reply = *refusal;
-                    marks.put_on(&mut reply);
-                    return reply;
-                }
-            }
-            Station::Policy
+    let waited = match wait {
+        Wait::Turn(turn) => match &mut marks.pass {
+            Some(pass) => match Box::pin(pass.wait(turn, core, place.site, asked)).await {
+                Ok(()) => Ok((Station::Redirect, None)),
+                Err(refusal) => Err(Box::new(refusal)),
+            },
+            // It would go past the limits.
+            None => Err(Box::new(pages::problem(asked, Problem::Internal))),
+        },
+        Wait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)
+            .await
+            .map(|entering| (Station::Policy, Some(entering))),
+    };
+    let (from, entering) = match waited {
+        Ok(waited) => waited,
+        Err(mut refusal) => {
+            marks.put_on(&mut refusal);
+            return *refusal;
         }
     };
+    let mut request = asked.clone();
+    let mut clearance = Clearance::default();
+    clearance.let_in(entering, &mut request);
     clearance.marks.pass = marks.pass;
     let entrant =
         Entrant { place, client: &client, now: core.now(), downstream: &Downstream::Client };

@@ -76,8 +76,9 @@ impl Moment {
         MONTHS[self.month as usize - 1]
     }
 
-    /// The text of a conversion that stands for one part; `None` if `letter` stands for another.
-    /// `%Z` is left out, since programs do not agree on the zone's name.
+    /// The text of a conversion that is one part of a moment, or of `%n`, `%t` and `%%`. `None` for
+    /// letters that stand for several parts, unknown ones, and `Z`, since programs do not agree on
+    /// the zone's name.
     pub fn part(&self, letter: char) -> Option<String> {
         let half = (self.hour + 11) % 12 + 1;
         Some(match letter {

@@ -21,7 +21,7 @@ pub fn decode(text: &[u8]) -> Vec<u8> {
     decode_those(text, |_| true)
 }
 
-/// `text` with those of its escapes decoded that stand for a byte which `is_meant`.
+/// `text` with its escapes decoded, but only those whose byte `is_meant`.
 pub fn decode_those(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -40,7 +40,7 @@ pub fn decode_those(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     decoded
 }
 
-/// `text` with those of its bytes escaped which `is_meant`.
+/// `text` with each byte escaped that `is_meant`; a `%` is escaped only if it is meant, too.
 pub fn encode(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {

@@ -31,10 +31,12 @@ fn write(moment: &Moment, format: &[u8], out: &mut Vec<u8>) {
             b'R' => write(moment, b"%H:%M", out),
             b'T' | b'X' => write(moment, b"%H:%M:%S", out),
             b'Z' => out.extend_from_slice(b"GMT"),
-            letter => match moment.part(char::from(*letter)).filter(|_| PARTS.contains(letter)) {
-                Some(text) => out.extend_from_slice(text.as_bytes()),
-                None => out.extend_from_slice(&rest[at..at + 2]),
-            },
+            letter if PARTS.contains(letter) => {
+                out.extend_from_slice(
+                    moment.part(char::from(*letter)).unwrap_or_default().as_bytes(),
+                );
+            }
+            _ => out.extend_from_slice(&rest[at..at + 2]),
         }
         rest = &rest[at + 2..];
     }

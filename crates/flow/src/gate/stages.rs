@@ -52,7 +52,7 @@ impl RowStage for Redirect {
         _: &mut Request,
         _: &mut Clearance,
     ) -> Option<Ending> {
-        // Policy says it itself, and is not asked for more.
+        // Policy foretells it, which is the next to be asked: a forecast has no password to keep.
         None
     }
 }

@@ -218,9 +218,10 @@ impl Turn {
     /// Asks the store who fetches.
     fn begin<S: Stage>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
         let coalesce = !self.state.hash_always_miss && !self.state.hash_ignore_busy;
-        if stale.as_ref().is_some_and(|stale| !stale.flags().is_mark()) {
-            self.found = FoundAs::Stale;
-        }
+        self.found = match &stale {
+            Some(stale) if !stale.flags().is_mark() => FoundAs::Stale,
+            _ => FoundAs::Nothing,
+        };
         self.take_on(env, stale.as_ref(), coalesce)
     }
 

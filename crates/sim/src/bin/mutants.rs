@@ -196,8 +196,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a request that has waited for its turn goes on behind the gates",
         "crates/flow/src/row.rs",
-        "            Station::Redirect\n",
-        "            if {M} { Station::Policy } else { Station::Redirect }\n",
+        "Ok((Station::Redirect, None))",
+        "Ok((if {M} { Station::Policy } else { Station::Redirect }, None))",
     ),
     Mutant(
         "cookies of the request before stay in the room for cookies",
