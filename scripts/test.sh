@@ -43,7 +43,11 @@ count() {
   read -r seconds user system <"$logs/$name.time"
   table+=("$(printf '%-18s %-8s %4d s, %4d s of processors' "$name" $result "$seconds" $((user + system)))")
   echo "${table[-1]}"
-  [ $result = FAILED ] && tail -n 60 "$logs/$name.log"
+  if [ $result = FAILED ]; then
+    tail -n 60 "$logs/$name.log"
+    # A step goes on after its first failure: the end of its log is often another matter.
+    grep -aE '^FAILED|^test .* FAILED|panicked at|^error' "$logs/$name.log" | tail -n 20
+  fi
   [ $result = skipped ] && tail -n 1 "$logs/$name.log"
   return 0
 }
