@@ -2,7 +2,8 @@
 
 #[test]
 fn schedules_keep_every_promise() {
-    for seed in 0..200 {
+    // 220: the text of a page waits for the memory that the pieces before it hold.
+    for seed in (0..200).chain([220]) {
         if let Err(failure) = sim::run(seed, false) {
             panic!("{failure}");
         }

@@ -235,8 +235,12 @@ impl Feed {
             match reader.next().await {
                 Ok(Some(bytes)) => {
                     if text.add(&bytes).is_err() {
-                        self.core.counters.limit(Limit::ClientMemory);
-                        return broken(to).await;
+                        // The pieces before it give their memory back when they are handed on.
+                        self.ahead.idles().await;
+                        if text.add(&bytes).is_err() {
+                            self.core.counters.limit(Limit::ClientMemory);
+                            return broken(to).await;
+                        }
                     }
                     reading.push(&bytes, &mut nodes);
                 }
