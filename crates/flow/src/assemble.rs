@@ -140,6 +140,10 @@ fn at_hand(
             summed += part.len();
             !part.is_file() && summed <= SUMMED_BYTES
         }
+        Slot::Own(bytes) => {
+            summed += bytes.len() as u64;
+            !page.gzip || summed <= SUMMED_BYTES
+        }
         Slot::Part(_) => true,
         _ => false,
     };
@@ -150,6 +154,7 @@ fn at_hand(
     if !page.gzip {
         let part = |slot| match slot {
             Slot::Part(part) => Some(part),
+            Slot::Own(bytes) => Some(Part::Bytes(bytes)),
             Slot::Text(range) => text.part(range),
             _ => None,
         };
@@ -163,6 +168,7 @@ fn at_hand(
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
             Slot::Part(part) => stitch.add_plain(part),
+            Slot::Own(bytes) => stitch.add_plain(Part::Bytes(bytes)),
             Slot::Gzip(cut) => stitch.add_coded(&cut),
             _ => {}
         }

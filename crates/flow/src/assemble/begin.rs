@@ -26,6 +26,8 @@ pub(super) type Slots = Vec<Slot>;
 pub(super) enum Slot {
     /// A text of the page.
     Text(Range<u64>),
+    /// A text of the page in bytes of its own.
+    Own(Bytes),
     /// A part that is at hand.
     Part(Part),
     /// A body that is at hand in gzip, and can be put into a page in gzip.
@@ -169,7 +171,7 @@ impl<'a> Beginning<'a> {
     fn add(&self, op: Op, slots: &mut Slots) -> Result<(), Gap> {
         match op {
             Op::Text(range) => slots.push(Slot::Text(range)),
-            Op::Bytes(bytes) => slots.push(Slot::Part(Part::Bytes(bytes.into()))),
+            Op::Bytes(bytes) => slots.push(Slot::Own(bytes.into())),
             Op::Include(fragment) => return self.begin(fragment, slots),
             Op::Try { attempt, except } => self.attempt(attempt, except, slots),
         }

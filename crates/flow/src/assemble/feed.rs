@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use base::memory::Full;
 use base::{Account, Held, Limit};
+use bytes::Bytes;
 use cache::{Passage, Reader};
 use codec::Coding;
 use esi::{Document, Fragment, Node, Op, Run};
@@ -34,6 +35,7 @@ const PIECES: usize = 256;
 
 /// A piece on its way to its place.
 pub(super) enum Arrival {
+    Text(OwnText),
     Part(Part),
     Body(ComingBody),
     Fragment(Box<Fragment>, Coming),
@@ -43,6 +45,25 @@ pub(super) enum Arrival {
     Op(Box<Op>),
     /// The page cannot go on.
     Broken,
+}
+
+/// A text of the page itself, in bytes that are counted as long as it waits.
+pub(super) struct OwnText {
+    pub(super) bytes: Bytes,
+    ahead: Rc<Ahead>,
+}
+
+impl OwnText {
+    fn new(bytes: Bytes, ahead: &Rc<Ahead>) -> Self {
+        ahead.more(bytes.len() as u64);
+        Self { bytes, ahead: Rc::clone(ahead) }
+    }
+}
+
+impl Drop for OwnText {
+    fn drop(&mut self) {
+        self.ahead.less(self.bytes.len() as u64);
+    }
 }
 
 /// A fragment's reply, which comes. Nobody waits for it any more when this is dropped.
@@ -104,23 +125,22 @@ impl Ahead {
         }
     }
 
-    /// There are more of them; ready when they are no more than `most`.
-    async fn more(&self, bytes: u64, most: u64) {
+    /// There are more of them.
+    fn more(&self, bytes: u64) {
         self.bytes.set(self.bytes.get() + bytes);
         // They are copies of what has been held.
         self.held.borrow_mut().grow_anyway(bytes);
+    }
+
+    /// Ready when they are no more than `most`.
+    async fn room(&self, most: u64) {
         while self.bytes.get() > most {
             self.less.notified().await;
         }
     }
 
-    /// Nobody hands on any more: nothing need wait.
-    fn end(&self) {
-        self.less(u64::MAX);
-    }
-
-    /// Some of them have been handed on.
-    pub(super) fn less(&self, bytes: u64) {
+    /// Some of them wait no more.
+    fn less(&self, bytes: u64) {
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
         self.held.borrow_mut().shrink_to(self.bytes.get());
         self.less.notify_one();
@@ -201,14 +221,13 @@ pub(super) async fn run(
             Supply::Stream(reader) => _ = feed.stream(reader, &sender).await,
         }
         drop(sender);
-    };
-    let hands_on = async {
-        hand_on.run(receiver).await;
-        ahead.end();
+        // The other half ends the page.
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         biased;
-        ((), ()) = async { tokio::join!(begins, hands_on) } => {}
+        () = hand_on.run(receiver) => {}
+        () = begins => {}
         () = watch.abandoned() => {}
         () = ahead.stands_still(most) => {
             feed.core.counters.limit(Limit::EsiStillTime);
@@ -257,18 +276,9 @@ impl Feed {
                 return broken(to).await;
             }
             nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
-            let mut sent = 0;
-            self.resolve(&mut run, &nodes, to, |ops| {
-                let ops = text.take(ops);
-                // Of an attempt nobody knows yet what of it is handed on.
-                let bytes =
-                    |op: &Op| if let Op::Bytes(bytes) = op { bytes.len() as u64 } else { 0 };
-                sent += ops.iter().map(bytes).sum::<u64>();
-                ops
-            })
-            .await?;
+            self.resolve(&mut run, &nodes, to, |ops| text.take(ops)).await?;
             nodes.clear();
-            self.ahead.more(sent, self.passage.bytes).await;
+            self.ahead.room(self.passage.bytes).await;
         }
         Ok(())
     }
@@ -348,6 +358,7 @@ impl Feed {
             bytes.len() < room
         };
         match piece {
+            Arrival::Text(text) => _ = add(&text.bytes),
             Arrival::Part(Part::Bytes(bytes)) => _ = add(&bytes),
             Arrival::Part(Part::Stored(object, range)) => {
                 for bytes in object.whole().iter().flat_map(|whole| whole.range(range.clone())) {
@@ -483,6 +494,7 @@ impl Feed {
     fn piece(&self, slot: Slot) -> Arrival {
         match slot {
             Slot::Text(range) => Arrival::Part(self.text.part(range).unwrap_or_else(Part::empty)),
+            Slot::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
             Slot::Gzip(cut) => self.unfolded(cut),
             Slot::Part(part) => Arrival::Part(part),
             Slot::Body(coming) => Arrival::Body(coming),

@@ -118,6 +118,7 @@ impl HandOn {
 
     async fn piece(&mut self, piece: Arrival) -> Result<(), Ended> {
         match piece {
+            Arrival::Text(text) => self.push(&text.bytes).await,
             Arrival::Part(part) => self.part(part).await,
             Arrival::Body(coming) => self.body(coming).await,
             Arrival::Fragment(fragment, coming) => self.fragment(fragment, coming).await,
@@ -129,10 +130,7 @@ impl HandOn {
 
     async fn part(&mut self, part: Part) -> Result<(), Ended> {
         match part {
-            Part::Bytes(bytes) => {
-                self.push(&bytes).await?;
-                self.ahead.less(bytes.len() as u64);
-            }
+            Part::Bytes(bytes) => self.push(&bytes).await?,
             Part::Stored(object, range) => {
                 let whole = object.whole().ok_or(Ended)?;
                 for bytes in whole.range(range) {
