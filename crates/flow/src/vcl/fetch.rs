@@ -199,13 +199,14 @@ impl Judge for ByProgram {
                 }
                 if answer.reading == Reading::Folded && answer.page.is_none() {
                     // It has no instruction, and is sent as others in gzip are.
-                    let length = Some(whole.bytes.len() as u64);
-                    let Some(recode) = Self::folding(fetch, length) else {
-                        return self.fail_for_memory(fetch);
-                    };
-                    (answer.reading, answer.coding) = (Reading::No, Coding::Gzip);
-                    let (whole, pending) = (Box::new(whole), Box::new(answer));
-                    return Fate::Recode { whole, recode, pending };
+                    answer.reading = Reading::No;
+                    if let Some(recode) = self.folding(fetch, Some(whole.bytes.len() as u64)) {
+                        answer.coding = Coding::Gzip;
+                        let (whole, pending) = (Box::new(whole), Box::new(answer));
+                        return Fate::Recode { whole, recode, pending };
+                    }
+                    answer.recoded = false;
+                    heads::gunzip(&mut answer.response.headers);
                 }
                 self.conclude(fetch, answer, Body::Whole(Box::new(whole)))
             }
@@ -273,11 +274,6 @@ impl ByProgram {
         self.count(Count::FetchFailed);
         self.note_error(why);
         self.error(fetch, None)
-    }
-
-    fn fail_for_memory(&mut self, fetch: &mut Fetch) -> Fate<Self> {
-        fetch.core.counters.limit(Limit::ClientMemory);
-        self.fail(fetch, "no memory to compress the body (limit: client_memory)")
     }
 
     /// Runs `sub` of the backend's side.
@@ -363,17 +359,14 @@ impl ByProgram {
         }
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
-        let (change, reading) = match (&body, &fetch.old) {
+        let ((recode, coding), reading) = match (&body, &fetch.old) {
             (Body::Stored(_), Some(stale)) => {
-                ((Some(Recode::None), stale.flags().coding), Reading::No)
+                ((Recode::None, stale.flags().coding), Reading::No)
             }
             (Body::Exchange(exchange), _) => {
                 self.filter(fetch, &mut response, &mut state, exchange.framing)
             }
-            _ => ((Some(Recode::None), Coding::Identity), Reading::No),
-        };
-        let (Some(recode), coding) = change else {
-            return self.fail_for_memory(fetch);
+            _ => ((Recode::None, Coding::Identity), Reading::No),
         };
         let recoded = match (&body, &fetch.old) {
             (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
@@ -460,56 +453,65 @@ impl ByProgram {
         response: &mut Response,
         state: &mut BerespState,
         framing: Framing,
-    ) -> ((Option<Recode>, Coding), Reading) {
+    ) -> ((Recode, Coding), Reading) {
         let filters = Beresp { head: response, state }.filters();
         let headers = &mut response.headers;
         if !has_content(framing) {
             headers.remove(HeaderId::ContentEncoding);
-            return ((Some(Recode::None), Coding::Identity), Reading::No);
+            return ((Recode::None, Coding::Identity), Reading::No);
         }
         // A part (206) is handed on as it is.
         if response.status == Status::PARTIAL_CONTENT {
-            return ((Some(Recode::None), Coding::Identity), Reading::No);
+            return ((Recode::None, Coding::Identity), Reading::No);
         }
         if filters::reads(&filters) {
             let (recode, reading) = self.plain_page(response, &filters);
-            return ((Some(recode), Coding::Identity), reading);
+            return ((recode, Coding::Identity), reading);
         }
         let headers = &mut response.headers;
         let change = match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
-            Recoding::None => (Some(Recode::None), Coding::Identity),
+            Recoding::None => (Recode::None, Coding::Identity),
             Recoding::TestGunzip => {
                 self.count(Count::NTestGunzip);
                 heads::keep_gzip(headers);
-                (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
+                (Recode::Test(Coding::Gzip), Coding::Gzip)
             }
             // What is decoded and coded again is what it was, but for its length.
             Recoding::Regzip => {
                 self.count(Count::NGunzip);
                 self.count(Count::NGzip);
                 heads::gzip(headers);
-                (Some(Recode::Test(Coding::Gzip)), Coding::Gzip)
+                (Recode::Test(Coding::Gzip), Coding::Gzip)
             }
             Recoding::Gunzip => {
                 self.count(Count::NGunzip);
                 heads::gunzip(headers);
-                (Some(Recode::Decode(Coding::Gzip)), Coding::Identity)
+                (Recode::Decode(Coding::Gzip), Coding::Identity)
             }
-            Recoding::Gzip => {
-                self.count(Count::NGzip);
-                heads::gzip(headers);
-                (Self::folding(fetch, framing.length()), Coding::Gzip)
-            }
+            Recoding::Gzip => match self.folding(fetch, framing.length()) {
+                Some(recode) => {
+                    self.count(Count::NGzip);
+                    heads::gzip(headers);
+                    (recode, Coding::Gzip)
+                }
+                None => (Recode::None, Coding::Identity),
+            },
         };
         (change, Reading::No)
     }
 
-    /// The compression of a body of so many bytes, if that is known; `None` if there is no memory
-    /// for it.
-    fn folding(fetch: &Fetch, length: Option<u64>) -> Option<Recode> {
+    /// The compression of a body of so many bytes, if that is known. Without memory for it there is
+    /// none: the body stays as it is.
+    fn folding(&self, fetch: &Fetch, length: Option<u64>) -> Option<Recode> {
         let level = fetch.live.params.number(Param::GzipLevel);
         let settings = codec::gzip(u8::try_from(level).unwrap_or(u8::MAX));
-        Recode::encode(form::sized(settings, length), fetch.core.shared.cache.memory())
+        let memory = fetch.core.shared.cache.memory();
+        let recode = Recode::encode(form::sized(settings, length), memory);
+        if recode.is_none() {
+            fetch.core.counters.limit(Limit::ClientMemory);
+            self.note_vcl_error("no memory to compress the body (limit: client_memory)");
+        }
+        recode
     }
 
     /// The change of a page's body that is to be read, and so is stored without a coding: its head
