@@ -11,7 +11,7 @@ use base::memory::Full;
 use base::{Account, Held, Limit};
 use bytes::Bytes;
 use cache::{Passage, Reader};
-use codec::Coding;
+use codec::{Coding, STEP_BYTES};
 use esi::{Document, Fragment, Node, Op, Run};
 use origin::ClientEnds;
 use tokio::sync::mpsc::{self, Sender};
@@ -248,38 +248,48 @@ impl Feed {
     /// Reads a page that still comes and hands on its pieces as soon as they are known.
     async fn stream(&self, mut reader: Reader, to: &Sender<Arrival>) -> Result<(), Gone> {
         let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
-        let (mut parser, mut nodes) = (Some(esi::Parser::new(rules, limits)), Vec::new());
+        let (mut parser, mut nodes) = (esi::Parser::new(rules, limits), Vec::new());
         let (mut run, mut text) = (Run::new(limits), Unsent::new(&self.passage.account));
-        while let Some(reading) = &mut parser {
-            match reader.next().await {
-                Ok(Some(bytes)) => {
-                    if text.add(&bytes).is_err() {
-                        // The pieces before it give their memory back when they are handed on.
-                        self.ahead.idles().await;
-                        if text.add(&bytes).is_err() {
-                            self.core.counters.limit(Limit::ClientMemory);
-                            return broken(to).await;
-                        }
-                    }
-                    reading.push(&bytes, &mut nodes);
-                }
-                Ok(None) => {
-                    if let Some(parser) = parser.take() {
-                        document::note(&self.core, &self.page, &parser.finish(&mut nodes));
-                    }
-                }
+        loop {
+            let bytes = match reader.next().await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
                 Err(_) => return broken(to).await,
+            };
+            for step in bytes.chunks(STEP_BYTES) {
+                if text.add(step).is_err() {
+                    // The pieces before it give their memory back when they are handed on.
+                    self.ahead.idles().await;
+                    if text.add(step).is_err() {
+                        self.core.counters.limit(Limit::ClientMemory);
+                        return broken(to).await;
+                    }
+                }
+                parser.push(step, &mut nodes);
+                if text.bytes.len() as u64 > self.page.live.limits.esi_bytes {
+                    self.core.counters.limit(Limit::EsiBytes);
+                    self.page.note_ended(Limit::EsiBytes);
+                    return broken(to).await;
+                }
+                self.known(&mut nodes, &mut run, &mut text, to).await?;
             }
-            if text.bytes.len() as u64 > self.page.live.limits.esi_bytes {
-                self.core.counters.limit(Limit::EsiBytes);
-                self.page.note_ended(Limit::EsiBytes);
-                return broken(to).await;
-            }
-            nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
-            self.resolve(&mut run, &nodes, to, |ops| text.take(ops)).await?;
-            nodes.clear();
-            self.ahead.room(self.passage.bytes).await;
         }
+        document::note(&self.core, &self.page, &parser.finish(&mut nodes));
+        self.known(&mut nodes, &mut run, &mut text, to).await
+    }
+
+    /// Hands on what is known of such a page.
+    async fn known(
+        &self,
+        nodes: &mut Vec<Node>,
+        run: &mut Run,
+        text: &mut Unsent,
+        to: &Sender<Arrival>,
+    ) -> Result<(), Gone> {
+        nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
+        self.resolve(run, nodes, to, |ops| text.take(ops)).await?;
+        nodes.clear();
+        self.ahead.room(self.passage.bytes).await;
         Ok(())
     }
 

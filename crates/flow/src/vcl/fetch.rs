@@ -360,9 +360,7 @@ impl ByProgram {
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
         let ((recode, coding), reading) = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => {
-                ((Recode::None, stale.flags().coding), Reading::No)
-            }
+            (Body::Stored(_), Some(stale)) => ((Recode::None, stale.flags().coding), Reading::No),
             (Body::Exchange(exchange), _) => {
                 self.filter(fetch, &mut response, &mut state, exchange.framing)
             }
