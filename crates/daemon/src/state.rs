@@ -594,7 +594,7 @@ impl Daemon {
     /// Has the configuration in force take up what has changed of programs and parameters.
     pub(crate) fn refresh(&self) {
         let mut running = self.running.lock();
-        let (config, tls) = (running.config.clone(), self.shared.live().tls.clone());
+        let (config, tls) = (running.config.clone(), self.shared.live().connections.tls.clone());
         let material = std::mem::take(&mut running.material);
         self.replace(&mut running, config, material, tls);
     }

@@ -27,9 +27,10 @@ use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::downstream::Downstream;
 use crate::state::gate::Entering;
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::LiveRef;
 use crate::state::place::Place;
 use crate::state::reply::{Forward, Served};
+use crate::state::site::Site;
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::way::{Marks, Slow, Start, Way};
@@ -88,7 +89,7 @@ impl Core {
     ) -> (Start, Peer) {
         let silent = || Start::Reply(peers::silent(Silence::Nothing));
         let start = match decide::enter(&self.shared, live, request, client) {
-            Entry::Site(site) if site.client_auth.is_none() => {
+            Entry::Site(site) if site.client_check.is_none() => {
                 let place = Place { live, site };
                 let entrant = Entrant { place, client, now, downstream: &Downstream::Node };
                 row::enter(self, &entrant, request).0
@@ -440,10 +441,11 @@ pub(crate) fn received<R>(
     // Only now is nothing left in its place that the client has sent itself.
     match page {
         Some(within) => notes.personal |= within.top.personal,
-        None if site.client_auth.is_some() => {
-            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        None => {
+            if let Some(check) = &site.client_check {
+                notes.personal |= client.tell(&mut request.headers, check.fields);
+            }
         }
-        None => {}
     }
     if let Some(entering) = entering {
         notes.personal |= entering.tell(request);

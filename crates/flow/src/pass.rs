@@ -11,8 +11,8 @@ use policy::Declared;
 use crate::pages::refusal;
 use crate::problem::Problem;
 use crate::state::core::Core;
-use crate::state::live::Site;
 use crate::state::reply::Reply;
+use crate::state::site::Site;
 use crate::throttle::{Throttles, Visit, Visitor, Word};
 
 /// The verdict of the limits on a request that goes on.

@@ -13,7 +13,8 @@ use vcl::backend::Backend;
 
 use crate::invalidate::Under;
 use crate::key::is_internal;
-use crate::state::live::{Shared, Site};
+use crate::state::live::Shared;
+use crate::state::site::Site;
 use crate::state::vcl::link::Connected;
 
 /// Responses looked at between two pauses, and such a pause, as for lists of what is stored.
@@ -26,7 +27,7 @@ impl Site {
     fn is_cut_off(&self) -> bool {
         let is_down = |origin: &Origin| !origin.is_healthy() || origin.is_found() == Some(false);
         let Some(program) = &self.vcl else {
-            return !self.origins.is_empty() && self.origins.iter().all(|origin| is_down(origin));
+            return !self.origins.is_empty() && self.origins.iter().all(|own| is_down(&own.origin));
         };
         let backends = program.backends();
         let leaves = backends.iter().filter_map(|backend| match backend {
@@ -43,7 +44,7 @@ impl Shared {
     /// nobody knows of what sites it is without reading it: then there are none.
     pub async fn unserved(self: &Arc<Self>, now_ms: u64) -> Vec<String> {
         let live = self.live();
-        let cut_off = live.listed.iter().filter(|site| site.is_cut_off());
+        let cut_off = live.sites.listed.iter().filter(|site| site.is_cut_off());
         let mut without: BTreeMap<u32, String> =
             cut_off.map(|site| (site.number, site.name.to_string())).collect();
         let on_disk = self.cache.lower().disk().map_or(0, |disk| disk.stats().records);
@@ -61,7 +62,7 @@ impl Shared {
                 if looked_at % PIECE == 0 {
                     rt::pause(PAUSE);
                 }
-                let site = live.sites.find(Under::of(object).host);
+                let site = live.sites.by_host.find(Under::of(object).host);
                 // One that redirects nothing before its first certificate is there twice.
                 let name = site.and_then(|site| without.get(&site.number));
                 if let Some(name) = name

@@ -265,7 +265,7 @@ impl Daemon {
         let live = self.shared.live();
         let site = match get("site") {
             Some(name) => {
-                let site = live.listed.iter().find(|site| *site.name == *name);
+                let site = live.sites.listed.iter().find(|site| *site.name == *name);
                 let missing = || (StatusCode::NOT_FOUND, format!("there is no site `{name}`"));
                 Some((&live, &**site.ok_or_else(missing)?))
             }
@@ -322,7 +322,7 @@ impl Daemon {
 
 /// The site of a URL's host.
 fn site_of(live: &Arc<Live>, request: &Request, url: &str) -> Result<Arc<Site>, Refused> {
-    let found = live.sites.find(&request.host).map(Arc::clone);
+    let found = live.sites.by_host.find(&request.host).map(Arc::clone);
     found.ok_or_else(|| (StatusCode::NOT_FOUND, format!("no site has the host of `{url}`")))
 }
 

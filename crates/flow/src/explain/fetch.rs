@@ -13,6 +13,7 @@ use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::forecast::words::duration;
 use crate::forward::{self, Errand};
 use crate::state::ask::Ask;
+use crate::state::origin::SiteOrigin;
 use crate::state::reply::Forward;
 use crate::state::siblings::asking::SiblingMiss;
 use crate::{peers, siblings};
@@ -84,7 +85,7 @@ impl Teller<'_> {
             self.telling.steps.push(Step::new("fetch", why));
             return;
         }
-        let Some(origin) = ask.site.origins.get(notes.origin as usize) else {
+        let Some(SiteOrigin { origin, .. }) = ask.site.origin(&notes) else {
             self.telling.steps.push(Step::new("fetch", "this site has no origin to ask"));
             return;
         };

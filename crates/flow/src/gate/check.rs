@@ -27,9 +27,9 @@ use crate::state::gate::check::Check;
 use crate::state::gate::{
     Admitted, Gates, Guest, NoPlace, PasswordGate, Proof, Told, User, WordGate,
 };
-use crate::state::live::Site;
 use crate::state::place::Place;
 use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::site::Site;
 use crate::state::term::Term;
 
 /// Fields about a client's body, which the other server does not get.
@@ -322,7 +322,7 @@ fn its_own(
         response.headers.remove(id);
     }
     response.headers.push(HeaderId::CacheControl, b"private, no-store");
-    add_via(&mut response.headers, Version::Http11, live.pseudonym.as_str());
+    add_via(&mut response.headers, Version::Http11, live.announce.pseudonym.as_str());
     let body = ReplyBody::from(body).answering(&request.method, response.status);
     let mut reply = Reply::owned(response, body, Served::Synthetic);
     reply.made = Made::Here;

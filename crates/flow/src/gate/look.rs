@@ -10,8 +10,8 @@ use crate::state::core::Core;
 use crate::state::gate::Entering;
 use crate::state::gate::check::Check;
 use crate::state::gate::{Admitted, Guest, PasswordGate, Proof, WordGate, digest_of};
-use crate::state::live::Site;
 use crate::state::reply::Reply;
+use crate::state::site::Site;
 
 /// The gates' verdict on a request.
 pub(crate) enum Looked {

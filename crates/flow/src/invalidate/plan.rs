@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use super::stored::{Matcher, Meant, Scope};
 use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
 use crate::key::make_key;
-use crate::state::live::{Live, Shared, Site};
+use crate::state::live::{Live, Shared};
+use crate::state::site::Site;
 use crate::state::tier::Cache;
 use crate::tags;
 
@@ -190,6 +191,7 @@ fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>
     match sites {
         Sites::Every => live
             .sites
+            .by_host
             .find(&url.host)
             .ok_or_else(|| NotDone::NoSite(String::from_utf8_lossy(&url.host).into_owned())),
         Sites::Named(names) => {
@@ -201,8 +203,8 @@ fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>
 
 /// The site of this name, which is its first host.
 fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
-    let by_host = live.sites.find(name.as_bytes()).filter(|site| *site.name == *name);
-    by_host.or_else(|| live.listed.iter().find(|site| *site.name == *name))
+    let by_host = live.sites.by_host.find(name.as_bytes()).filter(|site| *site.name == *name);
+    by_host.or_else(|| live.sites.listed.iter().find(|site| *site.name == *name))
 }
 
 impl Shared {

@@ -13,7 +13,8 @@ use crate::invalidate::{
 use crate::state::ask::Ask;
 use crate::state::core::Core;
 use crate::state::invalidate::{Outcome, Patience};
-use crate::state::live::{Live, Shared, Site};
+use crate::state::live::{Live, Shared};
+use crate::state::site::Site;
 
 /// The time that the answer to a purge waits until it is known what was hit: plugins purge many
 /// pages and keys, one after the other, and few of them wait for more than a second.
@@ -119,7 +120,7 @@ impl Core {
     ) -> Result<Outcome, NotDone> {
         let now = self.now();
         let one = |share: Share| {
-            let listed = &ask.live.listed;
+            let listed = &ask.live.sites.listed;
             let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
             let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
             let many = Target::Many(share.what);

@@ -27,8 +27,9 @@ use crate::state::ask::{Front, sign};
 use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::downstream::Downstream;
-use crate::state::live::{LiveRef, Shared, Site};
+use crate::state::live::{LiveRef, Shared};
 use crate::state::reply::Reply;
+use crate::state::site::Site;
 use crate::state::vcl::{FoundAs, Line as ClientLine, Turn};
 use crate::wait::Began;
 
@@ -225,7 +226,7 @@ impl Turn {
         turn.state = ReqState {
             time: env.time(),
             xid: env.xid(),
-            trace: env.live.params.is_traced(),
+            trace: env.live.vcl.params.is_traced(),
             ..ReqState::default()
         };
         (turn.found, turn.close, turn.body, turn.waits) = (FoundAs::Nothing, false, None, 0);
@@ -275,7 +276,7 @@ impl Turn {
     /// Returns true if one more restart is allowed; the restart has begun then.
     pub(crate) fn restart<S: Stage>(&mut self, env: &Env<'_, S>) -> bool {
         self.state.restarts += 1;
-        if u64::from(self.state.restarts) > env.live.params.number(Param::MaxRestarts) {
+        if u64::from(self.state.restarts) > env.live.vcl.params.number(Param::MaxRestarts) {
             return false;
         }
         self.state.xid = env.xid();

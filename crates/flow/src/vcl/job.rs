@@ -66,7 +66,7 @@ pub(crate) fn bereq<S: Stage>(
     stale: Option<&Arc<Object>>,
 ) -> BackendRequest {
     let private = purpose == Purpose::Pass;
-    let gzip = env.live.params.is_on(Param::HttpGzipSupport);
+    let gzip = env.live.vcl.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
     heads::bereq(&mut bereq, purpose, gzip);
     bereq.framing = env.asked.framing;

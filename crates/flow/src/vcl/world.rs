@@ -192,7 +192,7 @@ impl World for Sight<'_> {
     }
 
     fn lifetime(&self, status: u16, headers: &HeaderBlock, now: f64) -> Lifetime {
-        lifetime::of(status, headers, now, &self.live.params)
+        lifetime::of(status, headers, now, &self.live.vcl.params)
     }
 
     fn random(&self) -> f64 {
@@ -232,11 +232,11 @@ impl World for Sight<'_> {
     }
 
     fn param(&self, name: &str) -> Option<f64> {
-        self.live.params.by_name(name)
+        self.live.vcl.params.by_name(name)
     }
 
     fn has_feature(&self, word: &str) -> bool {
-        self.live.params.has_feature(word)
+        self.live.vcl.params.has_feature(word)
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
@@ -252,10 +252,10 @@ impl World for Sight<'_> {
     }
 
     fn hostname(&self) -> &str {
-        &self.live.hostname
+        &self.live.vcl.hostname
     }
 
     fn identity(&self) -> &str {
-        &self.live.identity
+        &self.live.vcl.identity
     }
 }

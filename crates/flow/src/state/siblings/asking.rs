@@ -7,8 +7,9 @@ use message::{HeaderId, Method, Request};
 
 use crate::key::begin_key;
 use crate::state::ask::only_if_cached;
-use crate::state::live::{Shared, Site};
+use crate::state::live::Shared;
 use crate::state::siblings::Siblings;
+use crate::state::site::Site;
 
 /// A miss that siblings may be asked for.
 pub(crate) struct AskingSiblings {
