@@ -18,8 +18,9 @@ use crate::problem::Problem;
 use crate::purge::{self, Asked, Refusal};
 use crate::state::ask::{Ask, only_if_cached};
 use crate::state::client::Client;
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
 use crate::state::reply::{Forward, Served};
+use crate::state::shared::Shared;
 use crate::state::site::Site;
 
 /// Where a request belongs.

@@ -25,7 +25,8 @@ use crate::sent::SentForm;
 use crate::state::ask::Ask;
 use crate::state::core::Core;
 use crate::state::dictionary::{Birth, Dictionary, form_with, is_readable, named, origin};
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
+use crate::state::shared::Shared;
 
 /// A request for a stored response, as far as dictionaries go by it.
 #[derive(Clone, Copy)]

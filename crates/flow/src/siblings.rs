@@ -29,7 +29,7 @@ pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings
 use self::usable::is_usable;
 use crate::carry::leave;
 use crate::fetch::Fetch;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::siblings::asking::SiblingMiss;
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.

@@ -13,7 +13,7 @@ use vcl::backend::Backend;
 
 use crate::invalidate::Under;
 use crate::key::is_internal;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::site::Site;
 use crate::state::vcl::link::Connected;
 

@@ -498,7 +498,7 @@ impl Vcls {
         let changed = self.registry.lock().settle(Instant::now(), cooldown_s);
         let Some(place) = self.place.get() else { return };
         let shared = place.shared.upgrade();
-        let journal = shared.as_ref().and_then(|shared| shared.journal());
+        let journal = shared.as_ref().and_then(|shared| shared.depot.journal());
         for (instance, warm) in changed {
             match warm {
                 true => link::warm(&instance.backends(), &place.runtime, journal),

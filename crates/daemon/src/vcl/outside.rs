@@ -123,7 +123,7 @@ impl Outside for World {
         match link::connect(leaf, &settings) {
             Ok(()) => {
                 let leaf = [Backend::Leaf(Arc::clone(leaf))];
-                link::warm(&leaf, &self.runtime, shared.journal());
+                link::warm(&leaf, &self.runtime, shared.depot.journal());
             }
             Err(why) => base::tell!(Error, "larder: {why}"),
         }

@@ -13,7 +13,7 @@ use crate::dictionary::{self, Seeker, Sought};
 use crate::form::{self, Choice, Given};
 use crate::sent::SentForm;
 use crate::state::ask::Ask;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::stored::stored_head;
 use codec::Compress;
 

@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target, What};
 use crate::state::invalidate::{Haste, Outcome, Patience};
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
+use crate::state::shared::Shared;
 
 /// Invalidations that take effect together or not at all.
 type Plans = SmallVec<[InvalidationPlan; 1]>;

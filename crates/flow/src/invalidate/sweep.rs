@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::state::core::Core;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 
 /// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
 /// processor with answers meanwhile.

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::begin_key;
 use crate::state::invalidate::Haste;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;

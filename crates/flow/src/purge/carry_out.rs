@@ -13,7 +13,8 @@ use crate::invalidate::{
 use crate::state::ask::Ask;
 use crate::state::core::Core;
 use crate::state::invalidate::{Outcome, Patience};
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
+use crate::state::shared::Shared;
 use crate::state::site::Site;
 
 /// The time that the answer to a purge waits until it is known what was hit: plugins purge many

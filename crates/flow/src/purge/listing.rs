@@ -7,7 +7,8 @@ use cache::{Object, Tags, Test};
 
 use crate::invalidate::{Meant, Scope, Under, What};
 use crate::key::is_internal;
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
+use crate::state::shared::Shared;
 use crate::state::site::Site;
 
 /// Responses looked at between two pauses: some hundred microseconds.

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use base::{Account, Counter, Counters, KeyBuf, Now};
 use cache::{BeginOptions, Found};
@@ -17,8 +16,10 @@ use crate::key::{self, select_by};
 use crate::state::ask::Ask;
 use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::Known;
+use crate::state::in_force::TakenOver;
 use crate::state::invalidate::{Haste, Outcome};
-use crate::state::live::{Live, LiveRef, Shared};
+use crate::state::live::LiveRef;
+use crate::state::shared::Shared;
 use crate::state::site::Site;
 use crate::state::slices::Desk;
 use crate::state::term::Term;
@@ -37,8 +38,7 @@ pub struct Core {
     /// The memory of a request that has been through a program.
     pub(crate) spare_turn: Cell<Option<Box<Turn>>>,
     pool: RefCell<CorePool>,
-    live: RefCell<LiveRef>,
-    version: Cell<u64>,
+    taken_over: TakenOver,
     pub(crate) key: RefCell<KeyBuf>,
     /// Room for the cookies of a request.
     pub(crate) spare_cookies: Cell<Vec<u8>>,
@@ -63,14 +63,16 @@ impl Core {
     pub fn with_records(shared: Arc<Shared>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
         let log = CoreLog::new(records, index, &shared, &counters);
-        let version = shared.version.load(Ordering::Acquire);
-        let live = shared.live.load_full();
-        log.want(shared.wanted());
+        let taken_over = TakenOver::of(&shared.in_force);
+        log.want(shared.in_force.wanted());
         Rc::new(Self {
-            pool: RefCell::new(pool(&shared, &counters, &live)),
+            pool: RefCell::new(CorePool::over(
+                Arc::clone(&shared.depot),
+                Arc::clone(&counters),
+                &shared.live().limits,
+            )),
             log,
-            live: RefCell::new(Rc::new(live)),
-            version: Cell::new(version),
+            taken_over,
             key: RefCell::new(KeyBuf::new()),
             spare_cookies: Cell::default(),
             desk: Desk::default(),
@@ -86,23 +88,19 @@ impl Core {
 
     /// The configuration in force.
     pub fn live(&self) -> LiveRef {
-        let version = self.shared.version.load(Ordering::Acquire);
-        if version != self.version.get() {
-            let next = self.shared.live.load_full();
-            if next.limits != self.live.borrow().limits {
+        let in_force = &self.shared.in_force;
+        self.taken_over.live(in_force, |before, next| {
+            if next.limits != before.limits {
                 let pool = self.pool().with_limits(&next.limits);
                 *self.pool.borrow_mut() = pool;
             }
-            *self.live.borrow_mut() = Rc::new(next);
-            self.version.set(version);
-            self.log.want(self.shared.wanted());
-        }
-        Rc::clone(&self.live.borrow())
+            self.log.want(in_force.wanted());
+        })
     }
 
     /// Grows with every change of [`Core::live`].
     pub fn version(&self) -> u64 {
-        self.version.get()
+        self.taken_over.version()
     }
 
     /// This core's origin connections.
@@ -131,7 +129,7 @@ impl Core {
         self.live();
         self.sweep_bans(now.mono_ms);
         over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
-        tier::look_after(&self.shared.chores, &self.shared.cache, now.mono_ms);
+        tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
         drop(self.spare_turn.take());
@@ -196,10 +194,4 @@ impl Core {
     pub(crate) fn note_fetch(&self, key_hash: u64, failed: Option<bool>) {
         self.shared.failing.note(key_hash, failed, self.now().mono_ms);
     }
-}
-
-/// A core's connections to origins.
-fn pool(shared: &Shared, counters: &Arc<Counters>, live: &Live) -> CorePool {
-    let (depot, journal) = (Arc::clone(&shared.depot), shared.journal.clone());
-    CorePool::with_journal(Arc::clone(counters), &live.limits, depot, journal)
 }

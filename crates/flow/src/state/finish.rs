@@ -22,8 +22,9 @@ use observe::ring::{BATCH, Ring, Writer};
 use policy::Peer;
 use tokio::sync::Notify;
 
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
 use crate::state::reply::Reply;
+use crate::state::shared::Shared;
 
 pub(crate) use self::batch::{Batch, Name, TransactionEnd};
 pub(crate) use self::record::{RecordValues, tell_program, version, write_with};

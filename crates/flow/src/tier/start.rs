@@ -9,7 +9,7 @@ use disk::{Condition, Config, Disk, Opened, Place};
 use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::tier::{Cache, DiskRules, KeptBatches, Store, Tier};
 
 /// A disk under a cache, before it is taken up.

@@ -13,7 +13,7 @@ use message::Status;
 
 use super::*;
 use crate::invalidate::{Invalidation, Sites, Target, What};
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::tier::{Begin, OnDisk, Opening};
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;

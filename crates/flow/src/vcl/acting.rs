@@ -19,7 +19,7 @@ use crate::key::select_by;
 use crate::recode::{Unfolding, decode_limits};
 use crate::state::body::ReplyBody;
 use crate::state::invalidate::Haste;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::tier::Lead;
 use crate::state::vcl::Turn;
 use crate::wait::Began;

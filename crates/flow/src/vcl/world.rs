@@ -17,7 +17,8 @@ use vcl::told::Line;
 
 use crate::invalidate::{Cause, NewTimes, Sites, Target, What};
 use crate::state::invalidate::{Haste, Outcome};
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
+use crate::state::shared::Shared;
 use crate::state::vcl::Outside;
 
 /// Most lines kept of one task.

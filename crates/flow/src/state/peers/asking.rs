@@ -3,7 +3,7 @@
 use message::Request;
 use origin::Caller;
 
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 
 /// A request that the owner of its key may be asked with.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use message::{HeaderId, Method, Request};
 
 use crate::key::begin_key;
 use crate::state::ask::only_if_cached;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::siblings::Siblings;
 use crate::state::site::Site;
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::memory::Remains;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 
 /// The life of a set's slices: they are removed when neither memory nor the disk has the set any
 /// more.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use cache::{Aborted, BeginOptions, Elsewhere, Found, Object, Reader, Reading, Ticket, Waited};
 use tokio::sync::oneshot;
 
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::slices::lasting::kept;
 use crate::state::slices::{SliceOrder, SliceSet};
 use crate::state::tier::Begin;

@@ -19,8 +19,8 @@ use super::desk::SliceOrder;
 use super::life::SliceLife;
 use super::shape::Shape;
 use crate::key::slice_key;
-use crate::state::live::Shared;
 use crate::state::peers::Asking;
+use crate::state::shared::Shared;
 
 /// Milliseconds for which a slice would be fresh: its set says how long it is used.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
