@@ -120,7 +120,8 @@ pub(crate) fn purge_url(rounds: u32) {
     let site = &live.sites.listed[0];
     let page = Page { live: &live, site, request: &request, client: CLIENT, now: NOW };
     for _ in 0..rounds {
-        let purge = pin!(core.shared.purge_url(&page, black_box(&request.target), false, None));
+        let purge =
+            pin!(core.shared.door.purge_url(&page, black_box(&request.target), false, None));
         let purged = purge.poll(&mut Context::from_waker(Waker::noop()));
         assert!(purged.is_ready(), "a key is removed without waiting");
         _ = black_box(purged);

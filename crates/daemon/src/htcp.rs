@@ -137,9 +137,9 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let (client, now) = (Peer::Host(peer.ip()), rt::now());
     let page = Page { live: &live, site, request: &request, client, now };
     let shared = &port.daemon.shared;
-    let one = shared.invalidation_of(&page, &request.target, false);
+    let one = shared.door.invalidation_of(&page, &request.target, false);
     let one = one.by(Cause { heard: Heard::Datagram, url: None });
-    match shared.invalidate(Some(&live), [one], now, COUNT_MS).await {
+    match shared.door.invalidate(Some(&live), [one], now, COUNT_MS).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {
             base::tell!(Warn, "larder: HTCP: {peer}: {why}");

@@ -180,7 +180,7 @@ fn own_name() -> String {
 
 impl Host for Store {
     fn apply(&self, invalidation: &[u8]) -> Result<(), String> {
-        match self.shared.apply_told(invalidation, rt::now()) {
+        match self.shared.door.apply_told(invalidation, rt::now()) {
             // Of a site that is not here nothing is stored.
             Ok(_) | Err(NotDone::NoSite(_)) => Ok(()),
             Err(why) => Err(why.to_string()),
@@ -188,7 +188,7 @@ impl Host for Store {
     }
 
     fn doubt(&self, _loss: Loss) {
-        self.shared.doubt(rt::now());
+        self.shared.door.doubt(rt::now());
     }
 
     fn trust_until(&self, mono_ms: u64) {
@@ -196,12 +196,12 @@ impl Host for Store {
     }
 
     fn settle(&self) -> Result<(), String> {
-        self.shared.settle()
+        self.shared.door.settle()
     }
 
     fn save(&self, position: Position) -> Result<(), String> {
         let Some(file) = &self.file else { return Ok(()) };
-        self.shared.settle()?;
+        self.shared.door.settle()?;
         let doubted = self.shared.trust.doubted_ms();
         let doubted_unix_ms = doubted.map_or(0, |ms| rt::now().unix_at(ms));
         let doubted_unix_ms = u64::try_from(doubted_unix_ms).unwrap_or(0);

@@ -48,7 +48,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
     loop {
         let began = Instant::now();
         let unserved = match daemon.with_config(|config| config.health.tells_of_origins) {
-            true => daemon.shared.unserved(rt::now().mono_ms).await,
+            true => flow::unserved_sites(&daemon.shared.door, rt::now().mono_ms).await,
             false => Vec::new(),
         };
         let is_unserved = !unserved.is_empty();

@@ -183,7 +183,7 @@ impl Daemon {
         let node = node::join(&daemon.users(), config)?;
         let neighbours: Arc<dyn Others> = daemon.start_neighbours()?;
         let nodes = node.iter().map(node::Node::others);
-        daemon.shared.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
+        daemon.shared.door.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
         *daemon.node.lock() = node;
         daemon.start_ordering();
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {

@@ -18,7 +18,7 @@ use crate::decide::{self, Entry, Next, freshness};
 use crate::invalidate::{Sites, Target};
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
-use crate::purge::{Answers, Asked, Refusal};
+use crate::purge::{self, Answers, Asked, Refusal};
 use crate::row;
 use crate::stage::Entrant;
 use crate::state::ask::Ask;
@@ -194,7 +194,7 @@ impl Core {
         let place = Place { live, site };
         let mut notes = Notes::default();
         let start = match read {
-            Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
+            Err(refusal) => Start::Reply(purge::refused(&self.counters, request, refusal)),
             Ok(Asked::Refresh) => {
                 self.counters.inc(Counter::Purges);
                 let kept = self.keep_cookies(site, request);
@@ -222,9 +222,10 @@ impl Core {
         let mut key = KeyBuf::new();
         self.make_key(ask.site, ask.request, &ask.notes, &mut key);
         // A fetch under way began before.
-        let under_way = self.shared.invalidation(Target::key(&key), true, Sites::Every, ask.now);
+        let under_way =
+            self.shared.door.invalidation(Target::key(&key), true, Sites::Every, ask.now);
         if let Err(why) = self.invalidate(ask, [under_way]) {
-            return Start::Reply(self.purge_not_done(ask.request, &why));
+            return Start::Reply(purge::not_done(ask.request, &why));
         }
         let old = match self.find(&key, ask.request, ask.now) {
             Found::Object(object) => Some(object),
@@ -400,13 +401,13 @@ impl<'a> Mode for Serving<'a> {
         let stored = core.removal(ask.site, request, &ask.notes, ask.now);
         match core.invalidate(ask, [stored]) {
             Ok(outcome) => {
-                let reply = core.purged(request, outcome, Answers::Always);
+                let reply = purge::done(&core.counters, request, outcome, Answers::Always);
                 match outcome.recorded {
                     true => core.slow(ask, Way::Recorded(Box::new(reply))),
                     false => Start::Reply(reply),
                 }
             }
-            Err(why) => Start::Reply(core.purge_not_done(request, &why)),
+            Err(why) => Start::Reply(purge::not_done(request, &why)),
         }
     }
 }

@@ -83,5 +83,6 @@ pub use crate::state::vcl::{Endpoint, VclSettings};
 pub use crate::state::{live, reply};
 pub use crate::throttle::Throttles;
 pub use crate::trust::{Readiness, Trust};
+pub use crate::unserved::unserved_sites;
 pub use crate::way::{Slow, Start};
 pub use origin::{ClientEnds, Owner, Tunnel};

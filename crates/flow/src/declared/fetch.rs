@@ -738,7 +738,7 @@ impl ByPolicy {
             }
         }
         let (live, haste) = (Some(&*fetch.live), Haste::Regardless);
-        let done = core.shared.invalidate_at_once(live, untrue, now, haste);
+        let done = core.shared.door.invalidate_at_once(live, untrue, now, haste);
         let outcome = done.unwrap_or_default();
         core.counters.add(Counter::Invalidations, outcome.objects);
         core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());

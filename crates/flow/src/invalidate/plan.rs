@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use super::stored::{Matcher, Meant, Scope};
 use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
 use crate::key::make_key;
+use crate::state::invalidate::Door;
 use crate::state::live::Live;
-use crate::state::shared::Shared;
 use crate::state::site::Site;
 use crate::state::tier::Cache;
 use crate::tags;
@@ -30,7 +30,7 @@ pub(super) struct InvalidationPlan {
 
 /// Makes plans for one store.
 pub(super) struct Planner<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) door: &'a Door,
     /// The configuration that a request began with; without one it is the one in force.
     pub(super) live: Option<&'a Arc<Live>>,
     pub(super) now: Now,
@@ -45,9 +45,9 @@ impl Planner<'_> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
-            Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.shared.seed)),
+            Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.door.seed)),
             Target::Retime(key, new) => {
-                keys.push(KeyBuf::of_bytes(key, &self.shared.seed));
+                keys.push(KeyBuf::of_bytes(key, &self.door.seed));
                 times = Some(retime(*new, made_ms));
             }
             Target::Many(what) => bans.push(self.new_ban(&invalidation, what, made_ms)?),
@@ -68,7 +68,7 @@ impl Planner<'_> {
     }
 
     fn live(&self) -> Arc<Live> {
-        self.live.map_or_else(|| self.shared.live(), Arc::clone)
+        self.live.map_or_else(|| self.door.in_force.live(), Arc::clone)
     }
 
     /// The keys of a URL; the result are targets under whose keys there are values that a purge
@@ -85,7 +85,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let mut key = KeyBuf::new();
-                make_key(&self.shared.seed, &*site.policy, &request, &notes, &mut key);
+                make_key(&self.door.seed, &*site.policy, &request, &notes, &mut key);
                 keys.push(key);
             }
         }
@@ -113,7 +113,7 @@ impl Planner<'_> {
             text = format!("{} && {text}", of.text());
             scope = Some(of);
         }
-        let (tags, matcher) = self.shared.sought(what);
+        let (tags, matcher) = sought(what);
         let test = Arc::new(Meant { scope, matcher, now_ms: made_ms });
         Ok(NewBan {
             number: 0,
@@ -208,17 +208,15 @@ fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
     by_host.or_else(|| live.sites.listed.iter().find(|site| *site.name == *name))
 }
 
-impl Shared {
-    /// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
-    pub(crate) fn sought(&self, what: &What) -> (Option<Tags>, Matcher) {
-        let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
-        match what {
-            What::Everything => (None, Matcher::All),
-            What::Tags(of) => (Some(hashes(of)), Matcher::All),
-            What::Ban { expression, tags } => {
-                (tags.as_deref().map(hashes), Matcher::Expression(expression.clone()))
-            }
-            What::Listed(regex) => (None, Matcher::Listed(regex.clone())),
+/// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
+pub(crate) fn sought(what: &What) -> (Option<Tags>, Matcher) {
+    let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
+    match what {
+        What::Everything => (None, Matcher::All),
+        What::Tags(of) => (Some(hashes(of)), Matcher::All),
+        What::Ban { expression, tags } => {
+            (tags.as_deref().map(hashes), Matcher::Expression(expression.clone()))
         }
+        What::Listed(regex) => (None, Matcher::Listed(regex.clone())),
     }
 }

@@ -88,8 +88,7 @@ impl Core {
 
     /// The configuration in force.
     pub fn live(&self) -> LiveRef {
-        let in_force = &self.shared.in_force;
-        self.taken_over.live(in_force, |before, next| {
+        self.taken_over.live(|in_force, before, next| {
             if next.limits != before.limits {
                 let pool = self.pool().with_limits(&next.limits);
                 *self.pool.borrow_mut() = pool;
@@ -127,7 +126,7 @@ impl Core {
     pub fn sweep(&self, now: Now) {
         // A configuration that was replaced ends here too where no request comes.
         self.live();
-        self.sweep_bans(now.mono_ms);
+        self.shared.door.sweep_bans(now.mono_ms);
         over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
         tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
@@ -156,7 +155,7 @@ impl Core {
     ) -> Invalidation {
         let mut key = self.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        let removal = self.shared.invalidation(Target::key(&key), false, Sites::Every, now);
+        let removal = self.shared.door.invalidation(Target::key(&key), false, Sites::Every, now);
         removal.by(Cause::change(request))
     }
 
@@ -171,7 +170,7 @@ impl Core {
         ask: &Ask<'_>,
         batch: [Invalidation; 1],
     ) -> Result<Outcome, NotDone> {
-        self.shared.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
+        self.shared.door.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
     }
 
     pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> Found {

@@ -67,24 +67,26 @@ impl InForce {
 
 /// The configuration as a core has taken it over.
 pub(crate) struct TakenOver {
+    in_force: Arc<InForce>,
     live: RefCell<LiveRef>,
     version: Cell<u64>,
 }
 
 impl TakenOver {
-    pub(crate) fn of(in_force: &InForce) -> Self {
-        let version = in_force.version.load(Ordering::Acquire);
-        Self { live: RefCell::new(Rc::new(in_force.live())), version: Cell::new(version) }
+    pub(crate) fn of(in_force: &Arc<InForce>) -> Self {
+        let version = Cell::new(in_force.version.load(Ordering::Acquire));
+        let live = RefCell::new(Rc::new(in_force.live()));
+        Self { in_force: Arc::clone(in_force), live, version }
     }
 
-    /// The configuration; where another is in force now, `change` is called with that, and what is
-    /// in force, before.
+    /// The configuration. Where another is in force than was, `change` is called with what is in
+    /// force, with the configuration before, and with the next.
     #[inline]
-    pub(crate) fn live(&self, in_force: &InForce, change: impl FnOnce(&Live, &Live)) -> LiveRef {
-        let version = in_force.version.load(Ordering::Acquire);
+    pub(crate) fn live(&self, change: impl FnOnce(&InForce, &Live, &Live)) -> LiveRef {
+        let version = self.in_force.version.load(Ordering::Acquire);
         if version != self.version.get() {
-            let next = in_force.live();
-            change(&self.live.borrow(), &next);
+            let next = self.in_force.live();
+            change(&self.in_force, &self.live.borrow(), &next);
             *self.live.borrow_mut() = Rc::new(next);
             self.version.set(version);
         }
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn no_more_readers_ask_than_may() {
         let in_force = InForce::new(live(1));
-        let want = |fields: &str| Want { fields: vec![fields.to_owned()], ..Want::default() };
+        let want = |name: &str| Want { names: vec![name.to_owned()], ..Want::default() };
         in_force.want_always(Want::default());
         assert!(in_force.want(want("a"), 0, 10) && !in_force.want(want("b"), 5, 15));
         assert!(in_force.want(want("b"), 10, 20), "the first one is over");

@@ -24,7 +24,7 @@ use crate::trust::Trust;
 pub struct Shared {
     /// The store.
     pub cache: Arc<Cache>,
-    pub(crate) in_force: InForce,
+    pub(crate) in_force: Arc<InForce>,
     /// The secret of the keys' hashes.
     pub seed: HashSeed,
     /// The answer to a challenge of a certificate authority, while one is pending.
@@ -42,13 +42,9 @@ pub struct Shared {
     /// Caches that are asked whether they have something, if there are any.
     pub siblings: ArcSwapOption<Siblings>,
     /// The way of invalidations to the store.
-    pub(crate) door: Door,
+    pub door: Arc<Door>,
     /// Connections to origins, as far as cores share them.
     pub depot: Arc<Depot>,
-    /// Held by the sweep of the store that is under way.
-    pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
-    /// Held by the look at all that is stored that is under way.
-    pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
     /// Further forms of stored bodies and files.
     pub(crate) forms: FormWork,
     /// Stored responses that serve as dictionaries.
@@ -89,21 +85,21 @@ impl Shared {
         let vcl = crate::state::vcl::Common::default();
         vcl.memory.set_limits(&live.limits);
         live.go_on(None, cache.memory());
+        let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
+        let in_force = Arc::new(InForce::new(live));
         Self {
-            trust: Arc::clone(&live.trust),
+            door: Door::new(&cache, seed, &in_force, &trust, counters.register()),
+            trust,
             cache,
-            in_force: InForce::new(live),
+            in_force,
             seed,
             challenges: Challenges::default(),
-            counters: Registry::default(),
+            counters,
             vcl,
             tallies: Tallies::default(),
             peers: ArcSwapOption::empty(),
             siblings: ArcSwapOption::empty(),
-            door: Door::default(),
             depot: Arc::new(depot),
-            sweeping: Arc::default(),
-            listing: Arc::default(),
             forms: FormWork::default(),
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),

@@ -104,9 +104,9 @@ impl<'a> Sight<'a> {
 
     /// Invalidates on every site; the result is how many responses are known to be selected.
     fn invalidate(&self, what: Target, soft: bool, haste: Haste) -> Result<Outcome, String> {
-        let one = self.shared.invalidation(what, soft, Sites::Every, self.now);
+        let one = self.shared.door.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
-        let done = self.shared.invalidate_at_once(None, [one], self.now, haste);
+        let done = self.shared.door.invalidate_at_once(None, [one], self.now, haste);
         if let (Ok(outcome), Runner::Core(_, counters)) = (&done, self.runner) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         }

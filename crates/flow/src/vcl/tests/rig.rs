@@ -224,13 +224,13 @@ impl Rig {
 
     /// Holds up sweeps of the store until it is dropped.
     pub(super) fn hold_sweeps(&self) -> tokio::sync::OwnedMutexGuard<()> {
-        Arc::clone(&self.core.shared.sweeping).try_lock_owned().expect("none is under way")
+        Arc::clone(&self.core.shared.door.sweeping).try_lock_owned().expect("none is under way")
     }
 
     /// Purges everything, and waits so long for it to be counted.
     pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
         let now = self.core.now();
-        let purge = self.core.shared.purge(What::Everything, false, now, wait_ms);
+        let purge = self.core.shared.door.purge(What::Everything, false, now, wait_ms);
         self.local.block_on(&self.runtime, purge).expect("there is no journal")
     }
 
