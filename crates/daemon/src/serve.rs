@@ -99,7 +99,7 @@ fn serve(source: Source) -> Result<(), String> {
         }
     });
     daemon.notify.stopping();
-    daemon.shared.trust.set_stopping();
+    daemon.shared.door.trust.set_stopping();
     base::tell!(Info, "larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     if let Some(node) = daemon.node.lock().take() {

@@ -149,7 +149,7 @@ impl Core {
         let cookies = site.includes.any().then(|| {
             // Without cookies it needs no room.
             let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
-            let mut kept = self.spare_cookies.take();
+            let mut kept = self.room.cookies.take();
             kept.clear();
             kept.extend_from_slice(cookies);
             kept
@@ -271,7 +271,7 @@ impl Drop for KeptCookies<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(cookies) = self.cookies.take().filter(|cookies| cookies.capacity() > 0) {
-            self.core.spare_cookies.set(cookies);
+            self.core.room.cookies.set(cookies);
         }
     }
 }
@@ -290,7 +290,7 @@ impl<'a> Mode for Serving<'a> {
 
     #[inline(always)]
     fn key(&self) -> Self::Key {
-        self.0.key.borrow_mut()
+        self.0.room.key.borrow_mut()
     }
 
     fn file(&mut self, ask: &Ask<'_>, root: u32) -> Start {

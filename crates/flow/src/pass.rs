@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use base::Counters;
 use base::rate::Stay;
-use base::{Counters, Now};
 use message::Request;
 use policy::Declared;
 
@@ -23,18 +23,6 @@ pub(crate) struct Pass {
     pub(crate) spared: Option<Problem>,
 }
 
-impl Core {
-    /// A look at the limits by this client.
-    pub(crate) fn visit<'a>(
-        &'a self,
-        visitor: Visitor,
-        request: &'a Request,
-        now: Now,
-    ) -> Visit<'a> {
-        Visit { seed: &self.shared.seed, request, visitor, now_ms: now.mono_ms }
-    }
-}
-
 impl Pass {
     /// Waits for the request's `turn`, and then asks how much is under way.
     ///
@@ -49,7 +37,7 @@ impl Pass {
     ) -> Result<(), Reply> {
         rt::time::sleep(turn).await;
         let Some(throttles) = &site.throttles else { return Ok(()) };
-        let visit = core.visit(self.visitor, request, core.now());
+        let visit = Visit::new(&core.shared.seed, self.visitor, request, core.now());
         self.enter(throttles, &visit, &core.counters)
             .map_err(|problem| limited(site, request, problem))
     }

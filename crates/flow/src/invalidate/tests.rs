@@ -529,9 +529,9 @@ async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
 async fn what_is_doubted_is_stale_from_then_on() {
     let shared = shared();
     store_all(&shared);
-    assert_eq!(shared.trust.doubted_ms(), None);
+    assert_eq!(shared.door.trust.doubted_ms(), None);
     shared.door.doubt(NOW);
-    assert_eq!(shared.trust.doubted_ms(), Some(NOW.mono_ms as i64));
+    assert_eq!(shared.door.trust.doubted_ms(), Some(NOW.mono_ms as i64));
     let until = |(fresh_until_ms, ..): &(i64, u64, u64)| *fresh_until_ms;
     let all = answers(&shared);
     assert!(all.iter().flatten().all(|own| until(own) <= NOW.mono_ms as i64), "{all:?}");

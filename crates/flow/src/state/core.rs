@@ -15,7 +15,7 @@ use vcl::counts::Counts;
 use crate::key::{self, select_by};
 use crate::state::ask::Ask;
 use crate::state::finish::{CoreLog, Records};
-use crate::state::gate::Known;
+use crate::state::gate::GateMemory;
 use crate::state::in_force::TakenOver;
 use crate::state::invalidate::{Haste, Outcome};
 use crate::state::live::LiveRef;
@@ -24,9 +24,17 @@ use crate::state::site::Site;
 use crate::state::slices::Desk;
 use crate::state::term::Term;
 use crate::state::tier::Begin;
-use crate::state::vcl::Turn;
+use crate::state::vcl::CoreVcl;
 use crate::state::{over, tier};
 use purge::{Cause, Invalidation, NotDone, Sites, Target};
+
+/// Room that a core's requests lend each other.
+#[derive(Default)]
+pub(crate) struct Room {
+    pub(crate) key: RefCell<KeyBuf>,
+    /// For the cookies of a request.
+    pub(crate) cookies: Cell<Vec<u8>>,
+}
 
 /// One core's state. Not shared between threads.
 pub struct Core {
@@ -34,21 +42,18 @@ pub struct Core {
     pub shared: Arc<Shared>,
     /// This core's counters.
     pub counters: Arc<Counters>,
-    counts: Arc<Counts>,
-    /// The memory of a request that has been through a program.
-    pub(crate) spare_turn: Cell<Option<Box<Turn>>>,
+    /// State of this core's programs.
+    pub(crate) vcl: CoreVcl,
     pool: RefCell<CorePool>,
     taken_over: TakenOver,
-    pub(crate) key: RefCell<KeyBuf>,
-    /// Room for the cookies of a request.
-    pub(crate) spare_cookies: Cell<Vec<u8>>,
+    pub(crate) room: Room,
     pub(crate) files: RefCell<Table>,
     pub(crate) desk: Desk,
     /// The account of what this core holds for no client: of fetches in the background, and of
     /// slices that are brought ahead.
     pub(crate) background: Arc<Account>,
     /// The memory of who was let in at gates.
-    pub(crate) known: RefCell<Known>,
+    pub(crate) gates: GateMemory,
     /// This core's records and what goes with them.
     pub log: CoreLog,
 }
@@ -73,14 +78,16 @@ impl Core {
             )),
             log,
             taken_over,
-            key: RefCell::new(KeyBuf::new()),
-            spare_cookies: Cell::default(),
+            room: Room::default(),
             desk: Desk::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            known: RefCell::new(Known::new(Account::open(shared.cache.memory(), u64::MAX))),
+            gates: GateMemory::new(
+                Account::open(shared.cache.memory(), u64::MAX),
+                &shared.right,
+                &counters,
+            ),
             files: RefCell::default(),
-            counts: shared.vcl.counts.register(),
-            spare_turn: Cell::new(None),
+            vcl: CoreVcl::new(&shared.vcl),
             shared,
             counters,
         })
@@ -109,7 +116,7 @@ impl Core {
 
     /// This core's counters under Varnish's names.
     pub(crate) fn counts(&self) -> &Arc<Counts> {
-        &self.counts
+        &self.vcl.counts
     }
 
     /// Both clocks.
@@ -131,11 +138,11 @@ impl Core {
         tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
-        drop(self.spare_turn.take());
+        drop(self.vcl.spare_turn.take());
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.shared.failing.sweep(now.mono_ms);
-        self.known.borrow_mut().sweep(now.mono_ms);
+        self.gates.sweep(now.mono_ms);
         self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
     }
 
@@ -153,7 +160,7 @@ impl Core {
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let mut key = self.key.borrow_mut();
+        let mut key = self.room.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
         let removal = self.shared.door.invalidation(Target::key(&key), false, Sites::Every, now);
         removal.by(Cause::change(request))

@@ -11,6 +11,7 @@ use origin::{Depot, Journal};
 use crate::allowance::FormWork;
 use crate::challenge::Challenges;
 use crate::state::dictionary::Dictionaries;
+use crate::state::gate::RightPasswords;
 use crate::state::in_force::InForce;
 use crate::state::invalidate::Door;
 use crate::state::live::Live;
@@ -18,7 +19,6 @@ use crate::state::peers::Peers;
 use crate::state::siblings::Siblings;
 use crate::state::slices::SliceMemory;
 use crate::state::tier::Cache;
-use crate::trust::Trust;
 
 /// Everything the cores share.
 pub struct Shared {
@@ -35,8 +35,6 @@ pub struct Shared {
     pub vcl: crate::state::vcl::Common,
     /// Counts of all cores by site and by duration.
     pub tallies: Tallies,
-    /// Trust in what is stored.
-    pub trust: Arc<Trust>,
     /// The nodes of a cluster that share what they store, if they do.
     pub peers: ArcSwapOption<Peers>,
     /// Caches that are asked whether they have something, if there are any.
@@ -54,7 +52,7 @@ pub struct Shared {
     /// Keys whose last fetch failed.
     pub(crate) failing: crate::failing::Failing,
     /// Passwords that were right.
-    pub(crate) right: crate::state::gate::RightPasswords,
+    pub(crate) right: Arc<RightPasswords>,
     /// Looks for what is of no more use.
     pub(crate) rounds: Arc<tokio::sync::Mutex<crate::state::over::Rounds>>,
 }
@@ -89,7 +87,6 @@ impl Shared {
         let in_force = Arc::new(InForce::new(live));
         Self {
             door: Door::new(&cache, seed, &in_force, &trust, counters.register()),
-            trust,
             cache,
             in_force,
             seed,
@@ -104,14 +101,14 @@ impl Shared {
             dictionaries: Dictionaries::default(),
             slices: SliceMemory::default(),
             failing: crate::failing::Failing::default(),
-            right: crate::state::gate::RightPasswords::default(),
+            right: Arc::default(),
             rounds: Arc::default(),
         }
     }
 
     /// Puts `live` in force for every request that begins from now on.
     pub fn replace(&self, mut live: Live) {
-        live.trust = Arc::clone(&self.trust);
+        live.trust = Arc::clone(&self.door.trust);
         live.go_on(Some(&self.in_force.live()), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);

@@ -1,6 +1,7 @@
 //! The state of programs, of all cores and of one request.
 
 mod common;
+mod core;
 pub(crate) mod halt;
 mod line;
 pub mod link;
@@ -14,6 +15,7 @@ mod xids;
 
 pub use self::common::Common;
 pub(crate) use self::common::Turns;
+pub(crate) use self::core::CoreVcl;
 pub use self::line::Line;
 pub use self::outside::Outside;
 pub use self::settings::{Endpoint, VclSettings};

@@ -209,7 +209,7 @@ impl Turn {
     /// A request of the session that `line` tells of, in the memory of an earlier one.
     pub(crate) fn take_up(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Box<Self> {
         let xid = line.xid(&env.stage.core.shared.vcl);
-        let mut turn = match env.stage.core.spare_turn.take() {
+        let mut turn = match env.stage.core.vcl.spare_turn.take() {
             Some(spare) => spare,
             None => Box::new(Self::new(instance, line)),
         };
@@ -241,7 +241,7 @@ impl Turn {
 
     /// Keeps the memory for a later request.
     pub(crate) fn end(self: Box<Self>, core: &Core) {
-        core.spare_turn.set(Some(self));
+        core.vcl.spare_turn.set(Some(self));
     }
 
     /// `req` becomes what came again, and VMODs forget.

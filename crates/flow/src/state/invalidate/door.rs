@@ -19,7 +19,7 @@ pub struct Door {
     /// The configuration that names of sites are of, if they are of no request's.
     pub(crate) in_force: Arc<InForce>,
     /// Trust in what is stored.
-    pub(crate) trust: Arc<Trust>,
+    pub trust: Arc<Trust>,
     /// Counters of what no core counts.
     pub(crate) counters: Arc<Counters>,
     /// This process among those whose invalidations may meet in a journal.
