@@ -13,6 +13,7 @@ use message::{Framing, HeaderId, Method, Request, conditional, target};
 use origin::Protocol;
 use policy::{HitCtx, HitVerdict, ReceiveVerdict, Synthetic};
 
+use crate::challenge::Challenges;
 use crate::forward;
 use crate::problem::Problem;
 use crate::purge::{self, Asked, Refusal};
@@ -20,7 +21,6 @@ use crate::state::ask::{Ask, only_if_cached};
 use crate::state::client::Client;
 use crate::state::live::Live;
 use crate::state::reply::{Forward, Served};
-use crate::state::shared::Shared;
 use crate::state::site::Site;
 
 /// Where a request belongs.
@@ -41,12 +41,12 @@ pub(crate) enum Entry<'l> {
 /// sees it: there it is as it came, as with Varnish.
 #[inline(always)]
 pub(crate) fn enter<'l>(
-    shared: &Shared,
+    challenges: &Challenges,
     live: &'l Live,
     request: &mut Request,
     client: &Client<'_>,
 ) -> Entry<'l> {
-    if let Some(answer) = shared.challenges.answer(request) {
+    if let Some(answer) = challenges.answer(request) {
         return Entry::Challenge(answer);
     }
     let found = live.sites.by_host.find(&request.host);

@@ -54,7 +54,7 @@ impl Core {
             };
         }
         self.counters.inc(Counter::Requests);
-        let site = match decide::enter(&self.shared, live, request, client) {
+        let site = match decide::enter(&self.shared.challenges, live, request, client) {
             Entry::Site(site) => site,
             Entry::Challenge(answer) => {
                 self.counters.inc(Counter::AcmeChallenges);
@@ -88,7 +88,7 @@ impl Core {
         now: Now,
     ) -> (Start, Peer) {
         let silent = || Start::Reply(peers::silent(Silence::Nothing));
-        let start = match decide::enter(&self.shared, live, request, client) {
+        let start = match decide::enter(&self.shared.challenges, live, request, client) {
             Entry::Site(site) if site.client_check.is_none() => {
                 let place = Place { live, site };
                 let entrant = Entrant { place, client, now, downstream: &Downstream::Node };

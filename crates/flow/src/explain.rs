@@ -123,7 +123,7 @@ impl Teller<'_> {
         client: &Client<'_>,
         now: Now,
     ) -> Ending {
-        let site = match decide::enter(self.telling.shared, live, request, client) {
+        let site = match decide::enter(&self.telling.shared.challenges, live, request, client) {
             Entry::Site(site) => Arc::clone(site),
             Entry::Challenge(_) => {
                 let why = "a certificate authority's question, which is answered here";

@@ -98,11 +98,11 @@ impl ByPolicy {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
-            own.fetch.asking = Asking::of(&core.shared, ask.request, None, key.bytes());
+            own.fetch.asking = Asking::of(&core.shared.peers, ask.request, None, key.bytes());
             let (asked, key) = (ask.request, key.bytes());
             let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
             let is_new = own.fetch.old.is_none();
-            let siblings = is_new.then(|| AskingSiblings::of(&core.shared, miss));
+            let siblings = is_new.then(|| AskingSiblings::of(&core.shared.siblings, miss));
             own.fetch.siblings = siblings.flatten();
         }
         own

@@ -67,7 +67,9 @@ impl Teller<'_> {
                 if old.is_none() {
                     let (asked, key) = (ask.request, key.bytes());
                     let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
-                    self.telling.steps.extend(siblings::foretell(self.telling.shared, miss));
+                    let siblings = self.telling.shared.siblings.load();
+                    let step = siblings.as_ref().and_then(|those| siblings::foretell(those, miss));
+                    self.telling.steps.extend(step);
                 }
             }
             self.ask_origin(ask, &errand, key.hash());

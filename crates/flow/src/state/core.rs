@@ -67,7 +67,7 @@ impl Core {
     /// Core number `index` over `shared`, whose records go to `records`.
     pub fn with_records(shared: Arc<Shared>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
-        let log = CoreLog::new(records, index, &shared, &counters);
+        let log = CoreLog::new(records, index, shared.tallies.register(), &counters);
         let taken_over = TakenOver::of(&shared.in_force);
         log.want(shared.in_force.wanted());
         Rc::new(Self {
@@ -143,7 +143,7 @@ impl Core {
         self.files.borrow_mut().sweep(now.mono_ms);
         self.shared.failing.sweep(now.mono_ms);
         self.gates.sweep(now.mono_ms);
-        self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
+        self.shared.slices.sweep();
     }
 
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy

@@ -24,7 +24,6 @@ use tokio::sync::Notify;
 
 use crate::state::live::Live;
 use crate::state::reply::Reply;
-use crate::state::shared::Shared;
 
 pub(crate) use self::batch::{Batch, Name, TransactionEnd};
 pub(crate) use self::record::{RecordValues, tell_program, version, write_with};
@@ -80,10 +79,10 @@ impl CoreLog {
     pub(crate) fn new(
         records: &Records,
         index: usize,
-        shared: &Shared,
+        tally: Tally,
         counters: &Arc<Counters>,
     ) -> Self {
-        let tally = RefCell::new(shared.tallies.register());
+        let tally = RefCell::new(tally);
         let counters = Arc::clone(counters);
         let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
         if ring.is_none() && records.log.is_none() {

@@ -48,7 +48,7 @@ pub struct Shared {
     /// Stored responses that serve as dictionaries.
     pub(crate) dictionaries: Dictionaries,
     /// The memory of responses in slices.
-    pub(crate) slices: SliceMemory,
+    pub(crate) slices: Arc<SliceMemory>,
     /// Keys whose last fetch failed.
     pub(crate) failing: crate::failing::Failing,
     /// Passwords that were right.
@@ -86,6 +86,7 @@ impl Shared {
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
         let in_force = Arc::new(InForce::new(live));
         Self {
+            slices: Arc::new(SliceMemory::new(&cache, seed)),
             door: Door::new(&cache, seed, &in_force, &trust, counters.register()),
             cache,
             in_force,
@@ -99,7 +100,6 @@ impl Shared {
             depot: Arc::new(depot),
             forms: FormWork::default(),
             dictionaries: Dictionaries::default(),
-            slices: SliceMemory::default(),
             failing: crate::failing::Failing::default(),
             right: Arc::default(),
             rounds: Arc::default(),
