@@ -1,7 +1,6 @@
 //! The way of a hit through policy, store and delivery: what happens between the bytes read and the
 //! bytes written.
 
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
@@ -15,13 +14,10 @@ use codec::Coding;
 use flow::purge::Page;
 use flow::tier::Cache;
 use flow::vcl::Line;
-use flow::{
-    Announce, CertificateFields, CidrSet, Client, Core, Live, Peer, Served, Shared, Site, Start,
-};
+use flow::{Announce, Client, Core, Live, Peer, Served, Shared, Site, SiteTable, Start};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
-use message::pseudonym::Pseudonym;
-use policy::{HostTable, Notes, Policy, ReceiveCtx, ReceiveVerdict};
+use policy::{Notes, Policy, ReceiveCtx, ReceiveVerdict};
 
 use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 use crate::stores;
@@ -121,10 +117,11 @@ pub(crate) fn purge_url(rounds: u32) {
     let request = samples::request(PLAIN_REQUEST);
     let core = core();
     let live = core.live();
-    let site = &live.listed[0];
+    let site = &live.sites.listed[0];
     let page = Page { live: &live, site, request: &request, client: CLIENT, now: NOW };
     for _ in 0..rounds {
-        let purge = pin!(core.shared.purge_url(&page, black_box(&request.target), false, None));
+        let purge =
+            pin!(core.shared.door.purge_url(&page, black_box(&request.target), false, None));
         let purged = purge.poll(&mut Context::from_waker(Waker::noop()));
         assert!(purged.is_ready(), "a key is removed without waiting");
         _ = black_box(purged);
@@ -159,66 +156,17 @@ fn core() -> Rc<Core> {
 
 /// The sample site.
 pub(crate) fn site() -> Site {
-    Site {
-        name: "www.example.com".into(),
-        number: 0,
-        vcl: None,
-        policy: Arc::new(samples::site()),
-        origins: Vec::new(),
-        files: Vec::new(),
-        beside_scripts: Vec::new(),
-        page_caches: Vec::new(),
-        accel: Vec::new(),
-        client_auth: None,
-        certificate_fields: CertificateFields::default(),
-        purge: None,
-        by_htcp: true,
-        server_timing: false,
-        shows_tags: false,
-        shows_surrogate_control: false,
-        error_pages: Vec::new(),
-        includes: policy::Includes::default(),
-        throttles: None,
-        gates: None,
-        compress: codec::Compress::default(),
-        hsts: None,
-    }
+    Site::new("www.example.com", Arc::new(samples::site()))
 }
 
 /// A configuration with this site alone.
 pub(crate) fn live(site: Site) -> Live {
-    let mut sites = HostTable::new(samples::seed());
+    let mut sites = SiteTable::new(samples::seed());
     let site = Arc::new(site);
-    sites.insert(&site.name, Arc::clone(&site)).expect("a host name");
-    let limits = Limits::default();
-    Live {
-        sites,
-        listed: vec![site],
-        tls: None,
-        trusted: CidrSet::default(),
-        hsts: Vec::new(),
-        head_limits: samples::head_limits(),
-        limits,
-        compression: codec::Compression::default(),
-        announce: Announce {
-            cache_status: true,
-            x_cache: false,
-            detail: false,
-            server_timing: false,
-        },
-        tracing: None,
-        pseudonym: Pseudonym::new("larder"),
-        params: Arc::default(),
-        labels: HashMap::new(),
-        identity: "".into(),
-        h2c: None,
-        health_check: None,
-        hostname: "".into(),
-        endpoints: Arc::default(),
-        storages: ["s0", "Transient"].map(Into::into).into(),
-        disk_storages: Arc::default(),
-        trust: Arc::default(),
-    }
+    sites.by_host.insert(&site.name, Arc::clone(&site)).expect("a host name");
+    sites.listed.push(site);
+    let announce = Announce { cache_status: true, ..Announce::new("larder") };
+    Live { announce, ..Live::new(sites, Limits::default()) }
 }
 
 /// Stores the sample response where `request` will look for it: the site adds nothing to its keys.

@@ -1,7 +1,6 @@
 //! The way of a hit through VCL, and what compiling costs.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -82,10 +81,7 @@ fn hit(rounds: u32, text: &str, key: &[&[u8]]) {
 fn core(text: &str) -> Rc<Core> {
     let shared = Shared::with_seed(stores::store(1 << 20), live(site()), samples::seed());
     let instance = started(&shared, &shared.live(), text);
-    shared.replace(Live {
-        labels: HashMap::new(),
-        ..live(flow::Site { vcl: Some(instance), ..site() })
-    });
+    shared.replace(live(flow::Site { vcl: Some(instance), ..site() }));
     Core::new(shared)
 }
 

@@ -7,13 +7,14 @@ use base::{HashSeed, Limits};
 use config::sizing::Machine;
 use config::{CacheStatus, ClientFiles, Config, Programs, SiteConfig};
 use files::Root;
-use files::accel::Accel;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
-use flow::{Announce, CertificateFields, Gates, Live, Site, Throttles};
+use flow::{
+    Announce, CertificateFields, ClientCheck, ConnectionRules, Gates, Live, ShownFields, Site,
+    SiteOrigin, SitePurges, SiteTable, Throttles, VclSettings,
+};
 use h1::HeadLimits;
-use message::pseudonym::Pseudonym;
-use origin::{Origin, OriginConfig, Reserved, TlsConfig, Try};
+use origin::{Origin, OriginConfig, Reserved, TlsConfig};
 use policy::{Declared, HostTable, SiteRules, acl::CidrSet};
 use vcl::program::Instance;
 
@@ -54,13 +55,15 @@ pub(crate) fn live(
 ) -> (Live, Vec<Arc<Origin>>) {
     let origins = origins(config, running, material, reserved);
     let limits = view.limits(&config.limits);
-    let (mut hsts, mut listed, mut sites) = (Vec::new(), Vec::new(), no_sites());
+    let mut announce = announce(config);
+    let mut sites = SiteTable::new(HashSeed::random());
     let parts = Parts { config, material, origins: &origins, view: &view, limits: &limits };
     for site in &config.sites {
         let mut built = |rules: SiteRules| {
-            let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut hsts, value));
-            let built = Arc::new(site_of(&parts, site, rules, listed.len() as u32, hsts));
-            listed.push(Arc::clone(&built));
+            let hsts = site.hsts.as_ref().and_then(|value| index_of(&mut announce.hsts, value));
+            let number = sites.listed.len() as u32;
+            let built = Arc::new(site_of(&parts, site, rules, number, hsts));
+            sites.listed.push(Arc::clone(&built));
             built
         };
         let whole = built(site.rules.clone());
@@ -68,29 +71,23 @@ pub(crate) fn live(
         let without = || SiteRules { redirect_https: None, ..site.rules.clone() };
         let bare = site.hosts.iter().find(missing).map(|_| built(without()));
         let of = |host| bare.as_ref().filter(|_| missing(&host)).unwrap_or(&whole);
-        site.hosts.iter().for_each(|host| insert(&mut sites, host, of(host)));
+        site.hosts.iter().for_each(|host| insert(&mut sites.by_host, host, of(host)));
     }
+    let as_varnishd = config.vcl == Programs::Flags;
     let live = Live {
         sites,
-        listed,
-        tls,
-        trusted: CidrSet::new(&config.trusted_proxies),
-        hsts,
-        head_limits: HeadLimits { raw_utf8: config.raw_utf8, ..HeadLimits::from(&limits) },
-        health_check: config.health_check.as_ref().map(|path| path.as_bytes().into()),
+        connections: ConnectionRules {
+            tls,
+            trusted: CidrSet::new(&config.trusted_proxies),
+            h2c: as_varnishd.then(|| view.vcl.params.has_feature("http2")),
+            head_limits: HeadLimits { raw_utf8: config.raw_utf8, ..HeadLimits::from(&limits) },
+        },
         limits,
-        announce: announce(config),
+        health_check: config.health_check.as_ref().map(|path| path.as_bytes().into()),
+        announce,
         compression: config.compression.clone(),
         tracing: tracing(config),
-        pseudonym: Pseudonym::new(&config.via),
-        h2c: (config.vcl == Programs::Flags).then(|| view.params.has_feature("http2")),
-        params: view.params,
-        labels: view.labels,
-        identity: view.identity,
-        hostname: view.hostname,
-        endpoints: view.endpoints,
-        storages: view.storages,
-        disk_storages: disk_storages(config),
+        vcl: VclSettings { disk_storages: disk_storages(config), ..view.vcl },
         trust: Arc::default(),
     };
     (live, origins)
@@ -123,24 +120,21 @@ fn site_of(
         number,
         vcl: program(config, site, view),
         policy: Arc::new(Declared::new(rules)),
-        origins: site.origins.iter().map(|i| Arc::clone(&origins[*i])).collect(),
+        origins: site.origins.iter().map(|i| SiteOrigin::new(&origins[*i])).collect(),
         files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
-        beside_scripts: site.origins.iter().map(|i| beside_scripts(&origins[*i])).collect(),
-        page_caches: site.origins.iter().map(|i| pages(&origins[*i])).collect(),
-        accel: site.origins.iter().map(|i| accel(&origins[*i])).collect(),
-        hsts,
-        purge: site.purge.clone(),
-        by_htcp: site.by_htcp,
-        server_timing: site.server_timing,
-        shows_tags: site.shows_tags,
-        shows_surrogate_control: site.shows_surrogate_control,
+        client_check: site.tls.client.as_ref().and_then(|files| client_check(material, files)),
+        purges: SitePurges { by_request: site.purge.clone(), by_htcp: site.by_htcp },
+        shown: ShownFields {
+            hsts,
+            server_timing: site.server_timing,
+            tags: site.shows_tags,
+            surrogate_control: site.shows_surrogate_control,
+        },
         error_pages: material.error_pages.of(site),
         includes: site.includes.clone(),
         compress: site.compress,
         throttles,
         gates,
-        certificate_fields: site.tls.client.as_ref().map(fields).unwrap_or_default(),
-        client_auth: site.tls.client.as_ref().and_then(|files| material.client_auth(files)),
     }
 }
 
@@ -148,10 +142,6 @@ fn site_of(
 fn disk_storages(config: &Config) -> Arc<[Arc<str>]> {
     let volumes = config.disk.iter().flat_map(|disk| &disk.volumes);
     volumes.filter_map(|volume| volume.name.as_deref().map(Arc::from)).collect()
-}
-
-fn no_sites() -> HostTable<Arc<Site>> {
-    HostTable::new(HashSeed::random())
 }
 
 fn insert(sites: &mut HostTable<Arc<Site>>, host: &str, site: &Arc<Site>) {
@@ -180,32 +170,15 @@ fn announce(config: &Config) -> Announce {
         detail: config.cache_status == CacheStatus::Detail,
         x_cache: config.x_cache,
         server_timing: config.sites.iter().any(|site| site.server_timing),
+        ..Announce::new(&config.via)
     }
 }
 
-/// The files beside an origin's scripts, where its rules look for files at all.
-fn beside_scripts(origin: &Origin) -> Option<Arc<Root>> {
-    let scripts = origin.config().scripts.as_ref()?;
-    let files = scripts.files.as_ref().filter(|_| scripts.rules.tries.contains(&Try::Path))?;
-    Some(Root::new(files.clone()))
-}
-
-/// The pages that plugins write below an origin's root.
-fn pages(origin: &Origin) -> Option<Arc<Root>> {
-    origin.config().scripts.as_ref().map(|scripts| files::page_cache(&scripts.root))
-}
-
-/// The actions that an origin's responses may ask for.
-fn accel(origin: &Origin) -> Option<Accel> {
-    let config = origin.config().accel.as_ref()?;
-    let roots = |all: &[files::Config]| all.iter().map(|one| Root::new(one.clone())).collect();
-    let (redirects, sendfile) = (roots(&config.redirects), roots(&config.sendfile));
-    Some(Accel { expires: config.expires, redirects, sendfile })
-}
-
-/// The fields by which a site tells its origins of a client's certificate.
-fn fields(client: &ClientFiles) -> CertificateFields {
-    CertificateFields { x_ssl: client.tells_x_ssl, client_cert: client.tells_client_cert }
+/// The check of a site's clients, once its certificates are there.
+fn client_check(material: &Material, files: &ClientFiles) -> Option<ClientCheck> {
+    let fields =
+        CertificateFields { x_ssl: files.tells_x_ssl, client_cert: files.tells_client_cert };
+    Some(ClientCheck { auth: material.client_auth(files)?, fields })
 }
 
 /// The index of `value`, which is added when it is not there yet; none beyond 65,536 different

@@ -71,7 +71,7 @@ pub(crate) fn file(path: &str) -> Answer {
 pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, asked: &Asked) -> Answer {
     let now = daemon.shared.live();
     let (caller, site) = (asked.caller, asked.parameter("site"));
-    if site.is_some_and(|site| !now.listed.iter().any(|own| *own.name == *site)) {
+    if site.is_some_and(|site| !now.sites.listed.iter().any(|own| *own.name == *site)) {
         return Answer::refusal(StatusCode::NOT_FOUND, "no site has this name: its first host is");
     }
     let Some(viewer) = live.view(site.map(str::to_owned), now.limits.dashboard_viewers) else {

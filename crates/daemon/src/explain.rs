@@ -117,9 +117,10 @@ fn tell(
 ) -> Result<Value, String> {
     let live = shared.live();
     let Asked { url, method, fields, client, last } = asked;
-    let url = &question::with_scheme(url, live.tls.is_some());
+    let url = &question::with_scheme(url, live.connections.tls.is_some());
     let question = Question { url, method, fields };
-    let request = question.request(&live.head_limits).map_err(|error| error.to_string())?;
+    let request =
+        question.request(&live.connections.head_limits).map_err(|error| error.to_string())?;
     let target = request.target.clone();
     let now = rt::now();
     let told = explain(shared, &live, request, Peer::Host(*client), now);

@@ -97,11 +97,12 @@ async fn clear(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Op
 async fn test(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Option<bool> {
     let Request { scheme, host, port: own_port, target, .. } = read_url(question.url)?;
     let live = port.daemon.shared.live();
-    live.sites.find(&host)?;
+    live.sites.by_host.find(&host)?;
     // As it would come to a listener.
     let head = [question.method, b" / HTTP/1.0\r\n", question.fields, b"\r\n"].concat();
     let mut request = Request::new();
-    let read = RequestReader::new().read(&head, &live.head_limits, scheme, &mut request);
+    let read =
+        RequestReader::new().read(&head, &live.connections.head_limits, scheme, &mut request);
     let Ok(Progress::Complete(_)) = read else { return None };
     // A program reads it where a client would have written it.
     let port_text = own_port.map_or_else(String::new, |port| format!(":{port}"));
@@ -132,13 +133,13 @@ fn read_url(url: &[u8]) -> Option<Request> {
 async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let request = read_url(url)?;
     let live = port.daemon.shared.live();
-    let site = live.sites.find(&request.host).filter(|site| site.by_htcp)?;
+    let site = live.sites.by_host.find(&request.host).filter(|site| site.purges.by_htcp)?;
     let (client, now) = (Peer::Host(peer.ip()), rt::now());
     let page = Page { live: &live, site, request: &request, client, now };
     let shared = &port.daemon.shared;
-    let one = shared.invalidation_of(&page, &request.target, false);
+    let one = shared.door.invalidation_of(&page, &request.target, false);
     let one = one.by(Cause { heard: Heard::Datagram, url: None });
-    match shared.invalidate(Some(&live), [one], now, COUNT_MS).await {
+    match shared.door.invalidate(Some(&live), [one], now, COUNT_MS).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {
             base::tell!(Warn, "larder: HTCP: {peer}: {why}");

@@ -99,7 +99,7 @@ fn serve(source: Source) -> Result<(), String> {
         }
     });
     daemon.notify.stopping();
-    daemon.shared.trust.set_stopping();
+    daemon.shared.door.trust.set_stopping();
     base::tell!(Info, "larder: finishing requests under way");
     server.drain(Duration::from_millis(daemon.shared.live().limits.drain_time));
     if let Some(node) = daemon.node.lock().take() {
@@ -183,7 +183,7 @@ impl Daemon {
         let node = node::join(&daemon.users(), config)?;
         let neighbours: Arc<dyn Others> = daemon.start_neighbours()?;
         let nodes = node.iter().map(node::Node::others);
-        daemon.shared.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
+        daemon.shared.door.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
         *daemon.node.lock() = node;
         daemon.start_ordering();
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {

@@ -191,7 +191,7 @@ impl Daemon {
         let running = Mutex::new(Running { config: config.clone(), material, origins });
         let versions = Versions::begin(config);
         let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
-        shared.trust.set_unprepared(is_unprepared);
+        shared.door.trust.set_unprepared(is_unprepared);
         let daemon = Arc::new(Self {
             source,
             admin_counts: Mutex::new(shared.counters.register()),
@@ -299,7 +299,7 @@ impl Daemon {
         let Some(versions) = &self.versions else { return Ok(()) };
         let _reading = self.reading.lock();
         self.read_again(shared.as_deref())?;
-        self.shared.trust.set_unprepared(shared.is_none());
+        self.shared.door.trust.set_unprepared(shared.is_none());
         versions.set(shared);
         Ok(())
     }
@@ -594,7 +594,7 @@ impl Daemon {
     /// Has the configuration in force take up what has changed of programs and parameters.
     pub(crate) fn refresh(&self) {
         let mut running = self.running.lock();
-        let (config, tls) = (running.config.clone(), self.shared.live().tls.clone());
+        let (config, tls) = (running.config.clone(), self.shared.live().connections.tls.clone());
         let material = std::mem::take(&mut running.material);
         self.replace(&mut running, config, material, tls);
     }

@@ -22,7 +22,7 @@ impl Drop for Tended {
 
 /// Has an origin's background work done.
 pub(crate) fn tend(origin: Arc<Origin>, shared: &Shared) -> Tended {
-    let (journal, own) = (shared.journal().cloned(), Arc::clone(&origin));
+    let (journal, own) = (shared.depot.journal().cloned(), Arc::clone(&origin));
     let work =
         keep_running(shared, move || origin::run_background(Arc::clone(&own), journal.clone()));
     Tended { origin, work }

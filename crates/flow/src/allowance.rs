@@ -14,6 +14,15 @@ const ASKED: usize = 4096;
 /// Microseconds that a form costs at least, however the clock ticks.
 const LEAST_US: u64 = 100;
 
+/// The making of further forms, for all cores.
+#[derive(Debug, Default)]
+pub(crate) struct FormWork {
+    /// Time for it.
+    pub(crate) allowance: Allowance,
+    /// Counts of files that may be worth a form.
+    pub(crate) file_hits: FileHits,
+}
+
 /// The share of time: an allowance that fills steadily, and that the forms made are taken from. It
 /// may be overdrawn by one form.
 #[derive(Debug, Default)]

@@ -13,13 +13,15 @@ use message::{Framing, HeaderId, Method, Request, conditional, target};
 use origin::Protocol;
 use policy::{HitCtx, HitVerdict, ReceiveVerdict, Synthetic};
 
+use crate::challenge::Challenges;
 use crate::forward;
 use crate::problem::Problem;
 use crate::purge::{self, Asked, Refusal};
 use crate::state::ask::{Ask, only_if_cached};
 use crate::state::client::Client;
-use crate::state::live::{Live, Shared, Site};
+use crate::state::live::Live;
 use crate::state::reply::{Forward, Served};
+use crate::state::site::Site;
 
 /// Where a request belongs.
 pub(crate) enum Entry<'l> {
@@ -39,15 +41,15 @@ pub(crate) enum Entry<'l> {
 /// sees it: there it is as it came, as with Varnish.
 #[inline(always)]
 pub(crate) fn enter<'l>(
-    shared: &Shared,
+    challenges: &Challenges,
     live: &'l Live,
     request: &mut Request,
     client: &Client<'_>,
 ) -> Entry<'l> {
-    if let Some(answer) = shared.challenges.answer(request) {
+    if let Some(answer) = challenges.answer(request) {
         return Entry::Challenge(answer);
     }
-    let found = live.sites.find(&request.host);
+    let found = live.sites.by_host.find(&request.host);
     if found.is_none_or(|site| site.vcl.is_none()) {
         target::canonical(request);
     }
@@ -58,11 +60,11 @@ pub(crate) fn enter<'l>(
             None => Entry::Refused(Problem::NoSite),
         };
     };
-    if let Err(problem) = client.admit(&request.host, site.client_auth.as_ref()) {
+    if let Err(problem) = client.admit(&request.host, site.client_check.as_ref()) {
         return Entry::Refused(problem);
     }
     let may_be_purge =
-        site.purge.is_some() || !matches!(request.method, Method::Get | Method::Head);
+        site.purges.by_request.is_some() || !matches!(request.method, Method::Get | Method::Head);
     if may_be_purge && let Some((site, read)) = purge::find(live, Some(site), request, client) {
         return Entry::Purge(site, read);
     }
@@ -106,8 +108,10 @@ pub(crate) fn course(ask: &Ask<'_>, verdict: ReceiveVerdict) -> Course {
             _ => Forward::Method,
         }),
         // An application behind FastCGI cannot change the protocol: there the wish is overheard.
-        ReceiveVerdict::Upgrade => match ask.site.origins.get(ask.notes.origin as usize) {
-            Some(origin) if origin.protocol() == Protocol::FastCgi => Course::Pass(Forward::Bypass),
+        ReceiveVerdict::Upgrade => match ask.site.origin(&ask.notes) {
+            Some(own) if own.origin.protocol() == Protocol::FastCgi => {
+                Course::Pass(Forward::Bypass)
+            }
             _ => Course::Upgrade,
         },
         ReceiveVerdict::Synth(synthetic) => Course::Answer(synthetic),

@@ -24,8 +24,10 @@ use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
 use crate::sent::SentForm;
 use crate::state::ask::Ask;
 use crate::state::core::Core;
-use crate::state::dictionary::{Birth, Dictionary, form_with, is_readable, named, origin};
-use crate::state::live::{Live, Shared};
+use crate::state::dictionary::{
+    Birth, Dictionaries, Dictionary, form_with, is_readable, named, origin,
+};
+use crate::state::live::Live;
 
 /// A request for a stored response, as far as dictionaries go by it.
 #[derive(Clone, Copy)]
@@ -165,7 +167,7 @@ pub(crate) enum Seeker<'a> {
     /// A request, which may have the form made.
     Request(&'a Rc<Core>),
     /// A forecast, which changes nothing.
-    Forecast(&'a Shared),
+    Forecast(&'a Dictionaries),
 }
 
 impl<'a> Seeker<'a> {
@@ -176,10 +178,10 @@ impl<'a> Seeker<'a> {
         }
     }
 
-    fn shared(self) -> &'a Shared {
+    fn dictionaries(self) -> &'a Dictionaries {
         match self {
-            Self::Request(core) => &core.shared,
-            Self::Forecast(shared) => shared,
+            Self::Request(core) => &core.shared.dictionaries,
+            Self::Forecast(dictionaries) => dictionaries,
         }
     }
 }
@@ -233,7 +235,7 @@ fn seek_named(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) 
     if object.length().is_some_and(|length| length > live.limits.form_bytes) {
         return DictionaryUse::TooLong.into();
     }
-    let used = match seeker.shared().dictionaries.find(&named.hash) {
+    let used = match seeker.dictionaries().find(&named.hash) {
         None => {
             if let Some(core) = seeker.core()
                 && let Some((object, birth)) = core.shared.dictionaries.expected()

@@ -18,7 +18,7 @@ use crate::decide::{self, Entry, Next, freshness};
 use crate::invalidate::{Sites, Target};
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
-use crate::purge::{Answers, Asked, Refusal};
+use crate::purge::{self, Answers, Asked, Refusal};
 use crate::row;
 use crate::stage::Entrant;
 use crate::state::ask::Ask;
@@ -27,9 +27,10 @@ use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::downstream::Downstream;
 use crate::state::gate::Entering;
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::LiveRef;
 use crate::state::place::Place;
 use crate::state::reply::{Forward, Served};
+use crate::state::site::Site;
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::way::{Marks, Slow, Start, Way};
@@ -53,7 +54,7 @@ impl Core {
             };
         }
         self.counters.inc(Counter::Requests);
-        let site = match decide::enter(&self.shared, live, request, client) {
+        let site = match decide::enter(&self.shared.challenges, live, request, client) {
             Entry::Site(site) => site,
             Entry::Challenge(answer) => {
                 self.counters.inc(Counter::AcmeChallenges);
@@ -87,8 +88,8 @@ impl Core {
         now: Now,
     ) -> (Start, Peer) {
         let silent = || Start::Reply(peers::silent(Silence::Nothing));
-        let start = match decide::enter(&self.shared, live, request, client) {
-            Entry::Site(site) if site.client_auth.is_none() => {
+        let start = match decide::enter(&self.shared.challenges, live, request, client) {
+            Entry::Site(site) if site.client_check.is_none() => {
                 let place = Place { live, site };
                 let entrant = Entrant { place, client, now, downstream: &Downstream::Node };
                 row::enter(self, &entrant, request).0
@@ -148,7 +149,7 @@ impl Core {
         let cookies = site.includes.any().then(|| {
             // Without cookies it needs no room.
             let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
-            let mut kept = self.spare_cookies.take();
+            let mut kept = self.room.cookies.take();
             kept.clear();
             kept.extend_from_slice(cookies);
             kept
@@ -193,7 +194,7 @@ impl Core {
         let place = Place { live, site };
         let mut notes = Notes::default();
         let start = match read {
-            Err(refusal) => Start::Reply(self.refuse_purge(request, refusal)),
+            Err(refusal) => Start::Reply(purge::refused(&self.counters, request, refusal)),
             Ok(Asked::Refresh) => {
                 self.counters.inc(Counter::Purges);
                 let kept = self.keep_cookies(site, request);
@@ -221,9 +222,10 @@ impl Core {
         let mut key = KeyBuf::new();
         self.make_key(ask.site, ask.request, &ask.notes, &mut key);
         // A fetch under way began before.
-        let under_way = self.shared.invalidation(Target::key(&key), true, Sites::Every, ask.now);
+        let under_way =
+            self.shared.door.invalidation(Target::key(&key), true, Sites::Every, ask.now);
         if let Err(why) = self.invalidate(ask, [under_way]) {
-            return Start::Reply(self.purge_not_done(ask.request, &why));
+            return Start::Reply(purge::not_done(ask.request, &why));
         }
         let old = match self.find(&key, ask.request, ask.now) {
             Found::Object(object) => Some(object),
@@ -269,7 +271,7 @@ impl Drop for KeptCookies<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(cookies) = self.cookies.take().filter(|cookies| cookies.capacity() > 0) {
-            self.core.spare_cookies.set(cookies);
+            self.core.room.cookies.set(cookies);
         }
     }
 }
@@ -288,7 +290,7 @@ impl<'a> Mode for Serving<'a> {
 
     #[inline(always)]
     fn key(&self) -> Self::Key {
-        self.0.key.borrow_mut()
+        self.0.room.key.borrow_mut()
     }
 
     fn file(&mut self, ask: &Ask<'_>, root: u32) -> Start {
@@ -399,13 +401,13 @@ impl<'a> Mode for Serving<'a> {
         let stored = core.removal(ask.site, request, &ask.notes, ask.now);
         match core.invalidate(ask, [stored]) {
             Ok(outcome) => {
-                let reply = core.purged(request, outcome, Answers::Always);
+                let reply = purge::done(&core.counters, request, outcome, Answers::Always);
                 match outcome.recorded {
                     true => core.slow(ask, Way::Recorded(Box::new(reply))),
                     false => Start::Reply(reply),
                 }
             }
-            Err(why) => Start::Reply(core.purge_not_done(request, &why)),
+            Err(why) => Start::Reply(purge::not_done(request, &why)),
         }
     }
 }
@@ -440,10 +442,11 @@ pub(crate) fn received<R>(
     // Only now is nothing left in its place that the client has sent itself.
     match page {
         Some(within) => notes.personal |= within.top.personal,
-        None if site.client_auth.is_some() => {
-            notes.personal |= client.tell(&mut request.headers, site.certificate_fields);
+        None => {
+            if let Some(check) = &site.client_check {
+                notes.personal |= client.tell(&mut request.headers, check.fields);
+            }
         }
-        None => {}
     }
     if let Some(entering) = entering {
         notes.personal |= entering.tell(request);

@@ -33,9 +33,11 @@ use crate::state::ask::Ask;
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
 use crate::state::downstream::Downstream;
-use crate::state::live::{Live, LiveRef, Shared, Site};
+use crate::state::live::{Live, LiveRef};
 use crate::state::place::Place;
 use crate::state::reply::Reply;
+use crate::state::shared::Shared;
+use crate::state::site::Site;
 use crate::vcl::foretell::foretell;
 use crate::{files as from_files, pages, row};
 
@@ -121,7 +123,7 @@ impl Teller<'_> {
         client: &Client<'_>,
         now: Now,
     ) -> Ending {
-        let site = match decide::enter(self.telling.shared, live, request, client) {
+        let site = match decide::enter(&self.telling.shared.challenges, live, request, client) {
             Entry::Site(site) => Arc::clone(site),
             Entry::Challenge(_) => {
                 let why = "a certificate authority's question, which is answered here";
@@ -254,7 +256,7 @@ fn url_of(request: &Request) -> String {
 }
 
 fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
-    let pattern = live.sites.pattern(&request.host).unwrap_or_default();
+    let pattern = live.sites.by_host.pattern(&request.host).unwrap_or_default();
     let (host, name) = (shown(&request.host), &site.name);
     let why = match pattern.as_str() {
         "*" => format!("`{name}`: its host `*` is for every host that no other site names"),
@@ -263,7 +265,7 @@ fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
     };
     let place = site.policy.place(&Notes::default(), "host");
     let mut step = Step::new("site", why).at(place);
-    if site.client_auth.is_some() && request.scheme == Scheme::Https {
+    if site.client_check.is_some() && request.scheme == Scheme::Https {
         let note = "as from a client without a certificate: the site checks its clients'";
         step = step.fact("assumed", note);
     }

@@ -119,7 +119,7 @@ pub(crate) async fn look_on_at(
 
 /// The root beside the scripts of the origin that the request would go to.
 pub(crate) fn beside_scripts<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
-    ask.site.beside_scripts.get(ask.notes.origin as usize)?.as_ref()
+    ask.site.origin(&ask.notes)?.beside_scripts.as_ref()
 }
 
 /// The reply from a file beside the scripts, where the request's path is likely to be one's.
@@ -136,8 +136,9 @@ pub(crate) fn likely(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, Wo
 /// The root beside the scripts, where the request's path is likely to be one of its files.
 #[inline]
 pub(crate) fn likely_root<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
-    let root = beside_scripts(ask)?;
-    let scripts = &ask.site.origins[ask.notes.origin as usize].config().scripts;
+    let own = ask.site.origin(&ask.notes)?;
+    let root = own.beside_scripts.as_ref()?;
+    let scripts = &own.origin.config().scripts;
     let suffixes = scripts.as_ref().map_or(&[][..], |scripts| &scripts.rules.suffixes);
     let likely = is_readable(ask.request) && root.may_be_file(ask.request.path(), suffixes);
     likely.then_some(root)
@@ -156,7 +157,7 @@ pub(crate) fn known(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
 /// The page on the disk that a plugin of the application may have written for this request.
 pub(crate) fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
     let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
-    let root = ask.site.page_caches.get(ask.notes.origin as usize)?.as_ref()?;
+    let root = ask.site.origin(&ask.notes)?.pages.as_ref()?;
     Some((root, policy::page_cache::place(plugin, ask.request)?))
 }
 

@@ -11,7 +11,8 @@ use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade
 use policy::EsiPages;
 
 use crate::state::ask::Ask;
-use crate::state::live::{Live, Site};
+use crate::state::live::Live;
+use crate::state::site::Site;
 use crate::{form, surrogate, tags};
 use codec::Compress;
 
@@ -117,7 +118,7 @@ pub(crate) fn origin_request(ask: &Ask<'_>, errand: &Errand<'_>) -> Request {
     if let Some(left) = hops_left(ask.request) {
         request.headers.set(HeaderId::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
     }
-    add_via(&mut request.headers, ask.request.version, ask.live.pseudonym.as_str());
+    add_via(&mut request.headers, ask.request.version, ask.live.announce.pseudonym.as_str());
     request
 }
 
@@ -156,12 +157,12 @@ fn add_validators(headers: &mut HeaderBlock, object: &Object) {
 
 /// Returns true if the request has passed this proxy too often already.
 pub(crate) fn loops(request: &Request, live: &Live) -> bool {
-    passes(&request.headers, live.pseudonym.as_str()) >= HOPS_MAX
+    passes(&request.headers, live.announce.pseudonym.as_str()) >= HOPS_MAX
 }
 
 /// Returns true if the request has passed this proxy before.
 pub(crate) fn was_here(request: &Request, live: &Live) -> bool {
-    passes(&request.headers, live.pseudonym.as_str()) > 0
+    passes(&request.headers, live.announce.pseudonym.as_str()) > 0
 }
 
 /// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same
@@ -182,12 +183,12 @@ pub(crate) fn passable(response: &mut Response, site: &Site, live: &Live, unix_s
     hide_tags(response, site);
     surrogate::hide(&mut response.headers, site);
     add_date(response, unix_secs);
-    add_via(&mut response.headers, response.version, live.pseudonym.as_str());
+    add_via(&mut response.headers, response.version, live.announce.pseudonym.as_str());
 }
 
 /// Surrogate keys are between origins and caches.
 fn hide_tags(response: &mut Response, site: &Site) {
-    if !site.shows_tags {
+    if !site.shown.tags {
         tags::hide(&mut response.headers);
     }
 }

@@ -42,7 +42,7 @@ impl RowStage for Limits {
         let refused = |problem| {
             StageResult::End(Start::Reply(limited(site, request, problem)), visitor.client)
         };
-        let visit = core.visit(visitor, request, entrant.now);
+        let visit = Visit::new(&core.shared.seed, visitor, request, entrant.now);
         let (turn, spared) = match throttles.come(&visit, &core.counters) {
             Word::On(turn) => (turn, None),
             Word::Spared(turn, problem) => (turn, Some(problem)),

@@ -2,7 +2,7 @@
 //!
 //! Whoever invalidates (a purge request, an unsafe method, a program, an operator, HTCP) says so
 //! with an [`Invalidation`], which is data: it can be written to a journal, sent to another node
-//! and numbered. The door ([`Shared::invalidate`](crate::Shared::invalidate)) has the journal, if
+//! and numbered. The door ([`Door::invalidate`]) has the journal, if
 //! there is one, record it; only then does it take effect. A batch takes effect as a whole or not
 //! at all, and an invalidation that was applied already does nothing.
 //!
@@ -18,7 +18,8 @@ pub use purge::{
     Recording, Sites, Target, Telling, Told, Unreadable, Url, What, htcp, neighbour,
 };
 
-pub use crate::state::invalidate::{Outcome, Patience};
+pub use crate::state::invalidate::{Door, Outcome, Patience};
+pub(crate) use plan::sought;
 pub(crate) use stored::{Meant, Scope, Under};
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use crate::problem::Problem;
 use crate::state::ask::{complete, sign};
 use crate::state::body::ReplyBody;
 use crate::state::invalidate::Outcome;
-use crate::state::live::Site;
 use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::site::Site;
 use crate::state::trace::{About, Trouble};
 use crate::trust::Readiness;
 

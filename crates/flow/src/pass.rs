@@ -3,16 +3,16 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use base::Counters;
 use base::rate::Stay;
-use base::{Counters, Now};
 use message::Request;
 use policy::Declared;
 
 use crate::pages::refusal;
 use crate::problem::Problem;
 use crate::state::core::Core;
-use crate::state::live::Site;
 use crate::state::reply::Reply;
+use crate::state::site::Site;
 use crate::throttle::{Throttles, Visit, Visitor, Word};
 
 /// The verdict of the limits on a request that goes on.
@@ -21,18 +21,6 @@ pub(crate) struct Pass {
     pub(crate) stay: Option<Stay>,
     /// The refusal that a dry run has spared it.
     pub(crate) spared: Option<Problem>,
-}
-
-impl Core {
-    /// A look at the limits by this client.
-    pub(crate) fn visit<'a>(
-        &'a self,
-        visitor: Visitor,
-        request: &'a Request,
-        now: Now,
-    ) -> Visit<'a> {
-        Visit { seed: &self.shared.seed, request, visitor, now_ms: now.mono_ms }
-    }
 }
 
 impl Pass {
@@ -49,7 +37,7 @@ impl Pass {
     ) -> Result<(), Reply> {
         rt::time::sleep(turn).await;
         let Some(throttles) = &site.throttles else { return Ok(()) };
-        let visit = core.visit(self.visitor, request, core.now());
+        let visit = Visit::new(&core.shared.seed, self.visitor, request, core.now());
         self.enter(throttles, &visit, &core.counters)
             .map_err(|problem| limited(site, request, problem))
     }

@@ -7,47 +7,50 @@ mod carry_out;
 mod listing;
 mod reach;
 
-use base::Counter;
+use base::{Counter, Counters};
 use message::{Request, Status};
 pub(crate) use purge::{Answers, Asked, Order, Refusal, Share};
 
 pub use carry_out::Page;
+pub(crate) use carry_out::{list, purge_shares, purge_url};
 pub use listing::{Listed, Listing};
 pub(crate) use reach::find;
 
 use crate::invalidate::NotDone;
 use crate::pages;
-use crate::state::core::Core;
 use crate::state::invalidate::Outcome;
 use crate::state::reply::Reply;
 
-impl Core {
-    /// The answer to a purge that is refused.
-    pub(crate) fn refuse_purge(&self, request: &Request, refusal: Refusal) -> Reply {
-        self.counters.inc(match refusal {
-            Refusal::Host => Counter::PurgesLost,
-            _ => Counter::PurgesRefused,
-        });
-        let (code, text) = refusal.answer();
-        let status = Status::new(code).unwrap_or(Status::OK);
-        pages::purge_refused(request, status, &text)
-    }
+/// The answer to a purge that is refused.
+pub(crate) fn refused(counters: &Counters, request: &Request, refusal: Refusal) -> Reply {
+    counters.inc(match refusal {
+        Refusal::Host => Counter::PurgesLost,
+        _ => Counter::PurgesRefused,
+    });
+    let (code, text) = refusal.answer();
+    let status = Status::new(code).unwrap_or(Status::OK);
+    pages::purge_refused(request, status, &text)
+}
 
-    /// The answer to a purge that did not take effect.
-    pub(crate) fn purge_not_done(&self, request: &Request, why: &NotDone) -> Reply {
-        let status = Status::new(503).unwrap_or(Status::OK);
-        pages::purge_refused(request, status, &why.to_string())
-    }
+/// The answer to a purge that did not take effect.
+pub(crate) fn not_done(request: &Request, why: &NotDone) -> Reply {
+    let status = Status::new(503).unwrap_or(Status::OK);
+    pages::purge_refused(request, status, &why.to_string())
+}
 
-    /// The answer to a purge that hit so many responses.
-    pub(crate) fn purged(&self, request: &Request, outcome: Outcome, answers: Answers) -> Reply {
-        self.counters.inc(Counter::Purges);
-        self.counters.add(Counter::Invalidations, outcome.objects);
-        let status = match answers {
-            Answers::Empty => Status::NO_CONTENT,
-            Answers::OrMissing if outcome.objects == 0 => Status::new(404).unwrap_or(Status::OK),
-            Answers::Always | Answers::OrMissing => Status::OK,
-        };
-        pages::purged(request, status, outcome)
-    }
+/// The answer to a purge that hit so many responses.
+pub(crate) fn done(
+    counters: &Counters,
+    request: &Request,
+    outcome: Outcome,
+    answers: Answers,
+) -> Reply {
+    counters.inc(Counter::Purges);
+    counters.add(Counter::Invalidations, outcome.objects);
+    let status = match answers {
+        Answers::Empty => Status::NO_CONTENT,
+        Answers::OrMissing if outcome.objects == 0 => Status::new(404).unwrap_or(Status::OK),
+        Answers::Always | Answers::OrMissing => Status::OK,
+    };
+    pages::purged(request, status, outcome)
 }

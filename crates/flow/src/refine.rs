@@ -72,7 +72,7 @@ pub(crate) struct Right {
 impl Right {
     /// Takes the right, if nobody has it and there is time left.
     pub(crate) fn take(core: &Rc<Core>, limits: &Limits, now_ms: u64) -> Option<Self> {
-        match core.shared.allowance.begin(now_ms, limits.coding_time) {
+        match core.shared.forms.allowance.begin(now_ms, limits.coding_time) {
             Ok(()) => return Some(Self { core: Rc::clone(core), used_us: 0 }),
             Err(NoTime::UsedUp) => core.counters.limit(Limit::CodingTime),
             Err(NoTime::Busy) => {}
@@ -94,7 +94,7 @@ impl Right {
 impl Drop for Right {
     fn drop(&mut self) {
         self.core.counters.add(Counter::CodingTime, self.used_us);
-        self.core.shared.allowance.end(self.used_us);
+        self.core.shared.forms.allowance.end(self.used_us);
     }
 }
 

@@ -29,7 +29,6 @@ pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings
 use self::usable::is_usable;
 use crate::carry::leave;
 use crate::fetch::Fetch;
-use crate::state::live::Shared;
 use crate::state::siblings::asking::SiblingMiss;
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
@@ -58,8 +57,7 @@ const UNSELECTING: [HeaderId; 21] = [
 ];
 
 /// The siblings that would be asked for what `miss` wants, in words, if there are any.
-pub(crate) fn foretell(shared: &Shared, miss: SiblingMiss<'_>) -> Option<Step> {
-    let siblings = shared.siblings.load_full()?;
+pub(crate) fn foretell(siblings: &Siblings, miss: SiblingMiss<'_>) -> Option<Step> {
     if !miss.may_be_there() || !is_for_all(miss.keyed) {
         return None;
     }

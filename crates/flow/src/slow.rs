@@ -20,7 +20,7 @@ use crate::invalidate::Level;
 use crate::key::select_by;
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
-use crate::purge::{Answers, Order, Share};
+use crate::purge::{self, Answers, Order, Share};
 use crate::state::ask::{Ask, Front};
 use crate::state::core::Core;
 use crate::state::place::Place;
@@ -148,7 +148,7 @@ impl Slow {
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
             },
             Way::Recorded(reply) => {
-                core.shared.wait_for_records().await;
+                core.shared.door.wait_for_records().await;
                 *reply
             }
             // Boxed: it is rare, and larger than a fetch.
@@ -187,21 +187,24 @@ async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -
         }
     };
     let done = match order {
-        Order::Url { target, soft } => core.purge_url(ask, &target, soft, level).await,
+        Order::Url { target, soft } => {
+            purge::purge_url(&core.shared.door, ask, &target, soft, level).await
+        }
         Order::Many { what, soft } => {
             let sites = vec![ask.site.number];
-            core.purge_shares(ask, vec![Share { what, soft, sites }], level).await
+            purge::purge_shares(&core.shared.door, ask, vec![Share { what, soft, sites }], level)
+                .await
         }
-        Order::Shared(shares) => core.purge_shares(ask, shares, level).await,
+        Order::Shared(shares) => purge::purge_shares(&core.shared.door, ask, shares, level).await,
         Order::List => {
-            let names = core.shared.list(ask.live, ask.site).await;
+            let names = purge::list(&core.shared.cache, ask.live, ask.site).await;
             core.counters.inc(Counter::Purges);
             return pages::listed(ask.request, &names);
         }
     };
     match done {
-        Ok(outcome) => core.purged(ask.request, outcome, answers),
-        Err(why) => core.purge_not_done(ask.request, &why),
+        Ok(outcome) => purge::done(&core.counters, ask.request, outcome, answers),
+        Err(why) => purge::not_done(ask.request, &why),
     }
 }
 

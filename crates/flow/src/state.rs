@@ -3,24 +3,31 @@
 //!
 //! Nothing here knows the steps of a request, which stand above it.
 
+pub(crate) mod announce;
 pub(crate) mod ask;
 pub(crate) mod assemble;
 pub(crate) mod below;
 pub(crate) mod body;
 pub(crate) mod client;
+pub(crate) mod connections;
 pub(crate) mod core;
 pub(crate) mod dictionary;
 pub(crate) mod downstream;
 pub(crate) mod error_pages;
 pub(crate) mod finish;
 pub(crate) mod gate;
+pub(crate) mod in_force;
 pub(crate) mod invalidate;
 pub mod live;
+pub(crate) mod origin;
 pub(crate) mod over;
 pub(crate) mod peers;
 pub(crate) mod place;
+pub(crate) mod purges;
 pub mod reply;
+pub(crate) mod shared;
 pub(crate) mod siblings;
+pub(crate) mod site;
 pub(crate) mod slices;
 pub(crate) mod term;
 pub(crate) mod tier;

@@ -4,7 +4,7 @@
 use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
 
-use crate::state::live::Site;
+use crate::state::site::Site;
 use crate::stored::stored_head;
 
 /// The first byte of such a note; that of [`vcl::note`](crate::state::vcl::note) is another.
@@ -14,7 +14,7 @@ const BETWEEN: u8 = b'\n';
 
 /// Removes the field, unless the site shows it.
 pub(crate) fn hide(headers: &mut HeaderBlock, site: &Site) {
-    if !site.shows_surrogate_control {
+    if !site.shown.surrogate_control {
         headers.remove(HeaderId::SurrogateControl);
     }
 }
@@ -22,7 +22,7 @@ pub(crate) fn hide(headers: &mut HeaderBlock, site: &Site) {
 /// Removes the field from a head that is to be stored, unless the site shows it; the note that
 /// keeps it.
 pub(crate) fn set_aside(headers: &mut HeaderBlock, site: &Site) -> Box<[u8]> {
-    if site.shows_surrogate_control { Box::default() } else { take(headers) }
+    if site.shown.surrogate_control { Box::default() } else { take(headers) }
 }
 
 fn take(headers: &mut HeaderBlock) -> Box<[u8]> {

@@ -18,8 +18,8 @@ use message::{Framing, HeaderBlock, HeaderId, Request, Response, Trailers, Versi
 use policy::{Notes, TrailerCtx};
 
 use crate::state::body::{Part, Parts, ReplyBody};
-use crate::state::live::Site;
 use crate::state::reply::Reply;
+use crate::state::site::Site;
 
 /// The gate that the trailers of one message have to pass.
 pub(crate) struct Gate {

@@ -11,7 +11,7 @@ use policy::{Notes, ResponseCtx};
 
 use crate::key::is_internal;
 use crate::state::ask::Ask;
-use crate::state::live::Site;
+use crate::state::site::Site;
 use crate::surrogate;
 
 /// The side that judges what was stored before.
@@ -59,7 +59,8 @@ fn judge_by(
     let rules = site.policy.store_rules(notes);
     let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
     // X-Accel-Expires is not kept. Where it counts, it may have spoken against Cache-Control.
-    let expires = site.accel.iter().flatten().any(|accel| accel.expires);
+    let mut accels = site.origins.iter().filter_map(|own| own.accel.as_ref());
+    let expires = accels.any(|accel| accel.expires);
     let said = Said { lifetime_s: expires.then_some(1), file: None };
     let neutral = Request::new();
     let mut plan =

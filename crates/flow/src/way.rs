@@ -15,8 +15,9 @@ use crate::state::core::Core;
 use crate::state::downstream::Downstream;
 use crate::state::gate::User;
 use crate::state::gate::parked::Parked;
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::LiveRef;
 use crate::state::reply::{Forward, Reply};
+use crate::state::site::Site;
 use crate::state::vcl::waiting::Waiting;
 
 /// The outcome of the steps that a request takes without waiting.

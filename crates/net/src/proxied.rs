@@ -68,7 +68,7 @@ impl Ends {
     fn line(&mut self, stream: &Stream, live: &Live, secured: Option<&Rc<Secured>>) -> Line {
         let pair = self.pair(stream);
         let local = stream.local_addr();
-        let (socket, endpoint) = match live.endpoints.get(usize::from(self.door)) {
+        let (socket, endpoint) = match live.vcl.endpoints.get(usize::from(self.door)) {
             Some(own) => (Arc::clone(&own.socket), Arc::clone(&own.endpoint)),
             None => Default::default(),
         };
@@ -120,8 +120,8 @@ impl Link<'_> {
     /// that.
     fn show(self, known: &mut Option<Box<Known>>, live: &Live) {
         let Self { ends, stream, guard, secured } = self;
-        let sites = live.listed.iter().filter_map(|site| site.vcl.as_ref());
-        let mut programs = sites.chain(live.labels.values()).peekable();
+        let sites = live.sites.listed.iter().filter_map(|site| site.vcl.as_ref());
+        let mut programs = sites.chain(live.vcl.labels.values()).peekable();
         if programs.peek().is_none() {
             return;
         }

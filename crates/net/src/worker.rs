@@ -508,7 +508,7 @@ impl Gate {
         let live = core.flow.live();
         let mut ends = Ends::direct(remote);
         ends.door = self.listen.door;
-        if self.listen.proxy && !live.trusted.has(ends.peer) {
+        if self.listen.proxy && !live.connections.trusted.has(ends.peer) {
             counters.inc(Counter::ProxyRefused);
             return None;
         }
@@ -552,7 +552,7 @@ impl Gate {
         core.flow.counters.inc(Counter::ConnectionsOpen);
         let open = Open { core: Rc::clone(core), place, entry, opened, end };
         let Listen { tls, h2c, door, peers, .. } = self.listen;
-        let h2c = core.flow.live().h2c.unwrap_or(h2c);
+        let h2c = core.flow.live().connections.h2c.unwrap_or(h2c);
         let arrived = Arrived { wire, guard, open, tls, h2c, door, peers };
         if self.listen.proxy {
             rt::spawn_local(arrived.serve_proxied(remote));
@@ -622,7 +622,7 @@ impl Arrived {
                 true => {
                     core.flow.shared.peers.load().as_ref().map(|peers| Arc::clone(&peers.server))
                 }
-                false => core.flow.live().tls.clone(),
+                false => core.flow.live().connections.tls.clone(),
             };
             let Some(server) = server else { return };
             // Boxed, so that its state is gone when the connection has begun.

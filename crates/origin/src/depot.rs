@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use crate::journal::Journal;
 use crate::link::Link;
 use crate::owner::{Owner, OwnerHold};
 use crate::reserved::Reserved;
@@ -70,14 +71,25 @@ impl Way {
     }
 }
 
-/// The ways in use, each once.
-#[derive(Debug, Default)]
+/// What all cores have of connections to origins: the ways in use, each once.
+#[derive(Default)]
 pub struct Depot {
     lanes: Mutex<HashMap<Way, Weak<Lane>>>,
     space: Arc<Space>,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 impl Depot {
+    /// What servers say besides responses goes to `journal`.
+    pub fn with_journal(journal: Arc<dyn Journal>) -> Self {
+        Self { journal: Some(journal), ..Self::default() }
+    }
+
+    /// Where it goes what servers say besides responses.
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.journal.as_ref()
+    }
+
     /// The files of request bodies that are kept until their length is known.
     pub(crate) fn space(&self) -> &Arc<Space> {
         &self.space

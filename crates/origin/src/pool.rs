@@ -15,7 +15,6 @@ use message::Request;
 use crate::config::ScriptsConfig;
 use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
-use crate::journal::Journal;
 use crate::link::Link;
 use crate::origin::Origin;
 use crate::owner::Owner;
@@ -47,7 +46,6 @@ pub(crate) struct Core {
     script_lookups: usize,
     lookups: ScriptPaths,
     stderr_bytes: usize,
-    journal: Option<Arc<dyn Journal>>,
     buffer_bytes: usize,
     depot: Arc<Depot>,
     kept: Rc<RefCell<HashMap<usize, Kept>>>,
@@ -67,27 +65,20 @@ impl CorePool {
     /// A pool without connections, alone with its idle ones. Response heads are held to `limits`;
     /// all that concerns one origin is in its own settings.
     pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
-        Self::with_journal(counters, limits, Arc::default(), None)
+        Self::over(Arc::default(), counters, limits)
     }
 
-    /// As [`CorePool::new`]; idle connections are shared with all pools of `depot`, and what
-    /// servers say besides responses goes to `journal`.
-    pub fn with_journal(
-        counters: Arc<Counters>,
-        limits: &Limits,
-        depot: Arc<Depot>,
-        journal: Option<Arc<dyn Journal>>,
-    ) -> Self {
-        Self { core: Rc::new(Core::new(counters, limits, depot, journal, Rc::default())) }
+    /// As [`CorePool::new`]; idle connections are shared with all pools of `depot`.
+    pub fn over(depot: Arc<Depot>, counters: Arc<Counters>, limits: &Limits) -> Self {
+        Self { core: Rc::new(Core::new(depot, counters, limits, Rc::default())) }
     }
 
     /// The same core's pool with other limits. Exchanges under way keep those they began with.
     #[must_use]
     pub fn with_limits(&self, limits: &Limits) -> Self {
-        let Core { counters, depot, journal, kept, .. } = &*self.core;
-        let (counters, depot) = (Arc::clone(counters), Arc::clone(depot));
-        let core = Core::new(counters, limits, depot, journal.clone(), Rc::clone(kept));
-        Self { core: Rc::new(core) }
+        let Core { counters, depot, kept, .. } = &*self.core;
+        let (depot, counters) = (Arc::clone(depot), Arc::clone(counters));
+        Self { core: Rc::new(Core::new(depot, counters, limits, Rc::clone(kept))) }
     }
 
     /// Closes connections idle for too long, closed by their server, or to an address its name no
@@ -110,10 +101,9 @@ impl CorePool {
 
 impl Core {
     fn new(
+        depot: Arc<Depot>,
         counters: Arc<Counters>,
         limits: &Limits,
-        depot: Arc<Depot>,
-        journal: Option<Arc<dyn Journal>>,
         kept: Rc<RefCell<HashMap<usize, Kept>>>,
     ) -> Self {
         let head_limits = HeadLimits::of_origins(limits);
@@ -127,7 +117,6 @@ impl Core {
             script_lookups: size(limits.script_lookups),
             lookups: ScriptPaths::default(),
             stderr_bytes: size(limits.stderr_bytes),
-            journal,
             // A head is parsed where it was read, so the largest one must fit.
             buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
             depot,
@@ -205,7 +194,7 @@ impl Core {
     pub(crate) fn note_line_feeds(&self, server: &Server) {
         self.counters.inc(Counter::OriginLineFeeds);
         if server.tell_of_line_feeds()
-            && let Some(journal) = &self.journal
+            && let Some(journal) = self.depot.journal()
         {
             journal.line_feeds(&server.name);
         }
@@ -353,7 +342,7 @@ impl Drop for Workspace {
         if self.parts.talk.has_dropped() {
             self.core.counters.limit(Limit::StderrBytes);
         }
-        if let Some(journal) = &self.core.journal
+        if let Some(journal) = self.core.depot.journal()
             && let Some(said) = self.parts.talk.said()
         {
             journal.said(&said);
@@ -408,7 +397,7 @@ mod tests {
         let here = listener.local_addr().expect("an address");
         let depot = Arc::<Depot>::default();
         let limits = Limits::default();
-        let pool = || CorePool::with_journal(Arc::default(), &limits, Arc::clone(&depot), None);
+        let pool = || CorePool::over(Arc::clone(&depot), Arc::default(), &limits);
         let (pools, url) = ([pool(), pool()], format!("http://{here}"));
         let stream = Stream::connect_tcp(here).await.expect("a connection");
         pools[0].core.checkin(&server(&url), Link::new(stream, Some(here)), 0);

@@ -14,12 +14,13 @@ use cache::Config;
 use flow::tier::{Cache, memory_only};
 use flow::vcl::Sight;
 use flow::vcl::link::Connected;
-use flow::{Announce, CertificateFields, CidrSet, Core, Gates, Live, Shared, Site, Throttles};
-use h1::HeadLimits;
-use message::pseudonym::Pseudonym;
+use flow::{
+    Announce, Core, Gates, Live, Shared, ShownFields, Site, SiteOrigin, SiteTable, Throttles,
+    VclSettings,
+};
 use net::SimulatedPort;
 use origin::{Address, EjectConfig, Origin, OriginConfig, Protocol, ServerConfig};
-use policy::{Declared, HostTable, SiteRules, Users};
+use policy::{Declared, SiteRules, Users};
 use rt::simulation::random;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
@@ -286,28 +287,13 @@ pub(crate) fn site_of(
     let users = Arc::new(Users::parse(USERS.as_bytes()).expect("a user"));
     let gates = Gates::new(&rules, name, |_| Some(Arc::clone(&users)), &[], &limits);
     Arc::new(Site {
-        name: name.into(),
         number,
         vcl,
-        policy: Arc::new(Declared::new(rules)),
-        origins: vec![Arc::clone(origin)],
-        files: Vec::new(),
-        beside_scripts: vec![None],
-        page_caches: vec![None],
-        accel: vec![None],
-        client_auth: None,
-        certificate_fields: CertificateFields::default(),
-        purge: None,
-        by_htcp: false,
-        server_timing: false,
-        shows_tags: true,
-        shows_surrogate_control: false,
-        error_pages: Vec::new(),
-        includes: policy::Includes::default(),
+        origins: vec![SiteOrigin::new(origin)],
+        shown: ShownFields { tags: true, ..ShownFields::default() },
         throttles,
         gates,
-        compress: codec::Compress::default(),
-        hsts: None,
+        ..Site::new(name, Arc::new(Declared::new(rules)))
     })
 }
 
@@ -317,37 +303,15 @@ fn live(seed: HashSeed, origin: &Arc<Origin>, vcl: Option<Arc<Instance>>, params
 
 /// A configuration with these sites.
 pub(crate) fn live_of(seed: HashSeed, listed: Vec<Arc<Site>>, params: &Params) -> Live {
-    let mut sites = HostTable::new(seed);
+    let mut sites = SiteTable::new(seed);
     for site in &listed {
-        sites.insert(&site.name, Arc::clone(site)).expect("a host of its own");
+        sites.by_host.insert(&site.name, Arc::clone(site)).expect("a host of its own");
     }
-    let limits = limits();
+    sites.listed = listed;
+    let (identity, hostname) = ("sim".into(), "sim".into());
     Live {
-        sites,
-        listed,
-        tls: None,
-        trusted: CidrSet::default(),
-        hsts: Vec::new(),
-        head_limits: HeadLimits::from(&limits),
-        limits,
-        compression: codec::Compression::default(),
-        announce: Announce {
-            cache_status: false,
-            x_cache: true,
-            detail: false,
-            server_timing: false,
-        },
-        tracing: None,
-        pseudonym: Pseudonym::new("larder"),
-        params: Arc::new(params.clone()),
-        labels: Default::default(),
-        identity: "sim".into(),
-        h2c: None,
-        health_check: None,
-        hostname: "sim".into(),
-        endpoints: Default::default(),
-        storages: ["s0", "Transient"].map(Into::into).into(),
-        disk_storages: Arc::default(),
-        trust: Arc::default(),
+        announce: Announce { x_cache: true, ..Announce::new("larder") },
+        vcl: VclSettings { identity, hostname, ..VclSettings::new(params) },
+        ..Live::new(sites, limits())
     }
 }

@@ -214,7 +214,7 @@ impl Daemon {
         let now = rt::now();
         let outcome = match wanted.meant()? {
             Meant::Many(what) => {
-                self.shared.purge(what, soft, now, patience).await.map_err(refused)?
+                self.shared.door.purge(what, soft, now, patience).await.map_err(refused)?
             }
             Meant::Urls(urls) => {
                 let live = self.shared.live();
@@ -227,9 +227,9 @@ impl Daemon {
                 let batch = pages.iter().map(|(site, request)| {
                     let client = Peer::Local;
                     let page = Page { live: &live, site, request, client, now };
-                    self.shared.invalidation_of(&page, &request.target, soft)
+                    self.shared.door.invalidation_of(&page, &request.target, soft)
                 });
-                let done = self.shared.invalidate(Some(&live), batch, now, patience);
+                let done = self.shared.door.invalidate(Some(&live), batch, now, patience);
                 done.await.map_err(refused)?
             }
         };
@@ -265,14 +265,14 @@ impl Daemon {
         let live = self.shared.live();
         let site = match get("site") {
             Some(name) => {
-                let site = live.listed.iter().find(|site| *site.name == *name);
+                let site = live.sites.listed.iter().find(|site| *site.name == *name);
                 let missing = || (StatusCode::NOT_FOUND, format!("there is no site `{name}`"));
                 Some((&live, &**site.ok_or_else(missing)?))
             }
             None => None,
         };
         let most = get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(OBJECTS);
-        let listing = self.shared.listing(what, site, rt::now().mono_ms, most).await;
+        let listing = self.shared.door.listing(what, site, rt::now().mono_ms, most).await;
         let objects: Vec<Value> = listing
             .seen
             .iter()
@@ -322,7 +322,7 @@ impl Daemon {
 
 /// The site of a URL's host.
 fn site_of(live: &Arc<Live>, request: &Request, url: &str) -> Result<Arc<Site>, Refused> {
-    let found = live.sites.find(&request.host).map(Arc::clone);
+    let found = live.sites.by_host.find(&request.host).map(Arc::clone);
     found.ok_or_else(|| (StatusCode::NOT_FOUND, format!("no site has the host of `{url}`")))
 }
 

@@ -188,7 +188,7 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
     };
     let (mut objects, mut pending) = (0, false);
     for what in whats {
-        match daemon.shared.purge(what, false, rt::now(), COUNT_MS).await {
+        match daemon.shared.door.purge(what, false, rt::now(), COUNT_MS).await {
             Ok(outcome) => {
                 objects += outcome.objects;
                 pending |= outcome.pending;
@@ -209,8 +209,8 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
 /// hashes, and an expression on them must name them whole.
 fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<What>, String> {
     let live = daemon.shared.live();
-    let programs = live.listed.iter().any(|site| site.vcl.is_some());
-    let policies = live.listed.iter().any(|site| site.vcl.is_none());
+    let programs = live.sites.listed.iter().any(|site| site.vcl.is_some());
+    let policies = live.sites.listed.iter().any(|site| site.vcl.is_none());
     let by_keys = policies.then(|| What::of_expression(expression.clone()));
     if !programs {
         return Ok(Vec::from_iter(by_keys.transpose()?));

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use flow::Shared;
 use flow::vcl::Sight;
+use flow::{Shared, VclSettings};
 use origin::{Pace, Reserved};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
@@ -93,12 +93,7 @@ pub(crate) struct Wanted<'a> {
 
 /// Programs and parameters that the configuration in force takes.
 pub(crate) struct View {
-    pub(crate) params: Arc<Params>,
-    pub(crate) labels: HashMap<Box<str>, Arc<Instance>>,
-    pub(crate) identity: Arc<str>,
-    pub(crate) hostname: Arc<str>,
-    pub(crate) endpoints: Arc<[flow::Endpoint]>,
-    pub(crate) storages: Arc<[Arc<str>]>,
+    pub(crate) vcl: VclSettings,
     /// The program in force, or what stands in for it.
     pub(crate) active: Option<Arc<Instance>>,
     /// Programs by the file that sites name.
@@ -110,7 +105,7 @@ impl View {
     /// The limits, where parameters rule some.
     pub(crate) fn limits(&self, limits: &base::Limits) -> base::Limits {
         let mut limits = limits.clone();
-        varnishd::hold(&self.params, &mut limits, self.as_varnishd);
+        varnishd::hold(&self.vcl.params, &mut limits, self.as_varnishd);
         limits
     }
 }
@@ -165,12 +160,15 @@ impl Vcls {
             Some((loaded.file.clone()?, Arc::clone(&loaded.instance)))
         };
         View {
-            params: self.params(),
-            labels: registry.labels().map(label).collect(),
-            identity: Arc::clone(&self.about.identity),
-            hostname: Arc::clone(&self.about.hostname),
-            endpoints: Arc::clone(&self.about.endpoints),
-            storages: self.about.storages.iter().map(|own| own.name.as_str().into()).collect(),
+            vcl: VclSettings {
+                params: self.params(),
+                labels: registry.labels().map(label).collect(),
+                identity: Arc::clone(&self.about.identity),
+                hostname: Arc::clone(&self.about.hostname),
+                endpoints: Arc::clone(&self.about.endpoints),
+                storages: self.about.storages.iter().map(|own| own.name.as_str().into()).collect(),
+                disk_storages: Arc::default(),
+            },
             active: match registry.active() {
                 Some((_, loaded)) => Some(Arc::clone(&loaded.instance)),
                 None => self.place.get().map(|place| Arc::clone(&place.nothing)),
@@ -500,7 +498,7 @@ impl Vcls {
         let changed = self.registry.lock().settle(Instant::now(), cooldown_s);
         let Some(place) = self.place.get() else { return };
         let shared = place.shared.upgrade();
-        let journal = shared.as_ref().and_then(|shared| shared.journal());
+        let journal = shared.as_ref().and_then(|shared| shared.depot.journal());
         for (instance, warm) in changed {
             match warm {
                 true => link::warm(&instance.backends(), &place.runtime, journal),

@@ -115,7 +115,7 @@ impl Outside for World {
         let limits: &Limits = &live.limits;
         self.pace.set(u32::try_from(limits.director_new_hosts).unwrap_or(u32::MAX));
         let settings = LinkSettings {
-            params: &live.params,
+            params: &live.vcl.params,
             limits,
             reserved: &self.reserved,
             pace: Some(&self.pace),
@@ -123,7 +123,7 @@ impl Outside for World {
         match link::connect(leaf, &settings) {
             Ok(()) => {
                 let leaf = [Backend::Leaf(Arc::clone(leaf))];
-                link::warm(&leaf, &self.runtime, shared.journal());
+                link::warm(&leaf, &self.runtime, shared.depot.journal());
             }
             Err(why) => base::tell!(Error, "larder: {why}"),
         }

@@ -36,7 +36,7 @@ impl Instructions {
 
 /// The limits and the rules under which pages are read.
 pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limits) {
-    let has = |name| live.params.has_feature(name);
+    let has = |name| live.vcl.params.has_feature(name);
     let dialect = match dialect {
         Dialect::Esi => esi::Dialect::Esi,
         Dialect::Ssi => esi::Dialect::Ssi,

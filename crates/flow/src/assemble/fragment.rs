@@ -19,8 +19,8 @@ use crate::state::assemble::{Composed, Dialect, GzipSegment};
 use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::finish::{Started, Told};
-use crate::state::live::Site;
 use crate::state::reply::{Head, Reply};
+use crate::state::site::Site;
 use crate::state::trace::Trouble;
 
 /// The longest address of a fragment.
@@ -146,7 +146,7 @@ fn pattern(page: &Composed) -> Request {
     (request.expect_continue, request.keep_alive) = (false, true);
     request.headers.retain(|f| !CONDITIONS.contains(&f.id) && !LEFT.contains(&f.id));
     // Under a program a fragment comes as Varnish has it come, and is unfolded here.
-    let is_folded = page.folded && page.live.params.is_on(Param::HttpGzipSupport);
+    let is_folded = page.folded && page.live.vcl.params.is_on(Param::HttpGzipSupport);
     if page.gzip || is_folded {
         request.headers.set(HeaderId::AcceptEncoding, b"gzip");
     }
@@ -167,8 +167,8 @@ fn site_of(page: &Composed, authority: &[u8], request: &mut Request) -> Result<A
     if !may {
         return refused;
     }
-    let site = match page.live.sites.find(&name) {
-        Some(site) if site.client_auth.is_none() => Arc::clone(site),
+    let site = match page.live.sites.by_host.find(&name) {
+        Some(site) if site.client_check.is_none() => Arc::clone(site),
         Some(_) => return refused,
         // A program decides for every host.
         None if is_program => Arc::clone(&page.site),

@@ -234,7 +234,7 @@ fn shape_stored(ask: &Ask<'_>, object: &Arc<Object>, reply: &mut Reply) {
     let Some(mut response) = stored_head(object) else { return };
     response.status = reply.status;
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    add_via(&mut response.headers, received, ask.live.pseudonym.as_str());
+    add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
     if let Some(changed) = &mut reply.changed {
         if let Some(kind) = changed.content_type.take() {
             response.headers.set(HeaderId::ContentType, kind.as_bytes());

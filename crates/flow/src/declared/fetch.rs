@@ -36,10 +36,11 @@ use crate::state::ask::{Ask, Front};
 use crate::state::assemble::Dialect;
 use crate::state::core::Core;
 use crate::state::invalidate::Haste;
-use crate::state::live::Site;
+use crate::state::origin::SiteOrigin;
 use crate::state::peers::Asking;
 use crate::state::place::Place;
 use crate::state::siblings::asking::{AskingSiblings, SiblingMiss};
+use crate::state::site::Site;
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
@@ -97,11 +98,11 @@ impl ByPolicy {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
-            own.fetch.asking = Asking::of(&core.shared, ask.request, None, key.bytes());
+            own.fetch.asking = Asking::of(&core.shared.peers, ask.request, None, key.bytes());
             let (asked, key) = (ask.request, key.bytes());
             let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
             let is_new = own.fetch.old.is_none();
-            let siblings = is_new.then(|| AskingSiblings::of(&core.shared, miss));
+            let siblings = is_new.then(|| AskingSiblings::of(&core.shared.siblings, miss));
             own.fetch.siblings = siblings.flatten();
         }
         own
@@ -232,8 +233,7 @@ impl Judge for ByPolicy {
         if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut ctx) {
             return Attempt::Fate(Fate::Instead(Instead::Synthetic(synthetic), None));
         }
-        let number = self.notes.origin as usize;
-        let Some(origin) = self.site.origins.get(number) else {
+        let Some(SiteOrigin { origin, beside_scripts, .. }) = self.site.origin(&self.notes) else {
             let reason = "This site has no origin to ask.".to_owned();
             let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
             let failure = Failure { problem, stale: None, unreachable: false };
@@ -252,13 +252,13 @@ impl Judge for ByPolicy {
             origin: Arc::clone(origin),
             timeouts: self.timeouts(origin),
             with_body: true,
-            beside_scripts: self.site.beside_scripts.get(number).is_some_and(Option::is_some),
+            beside_scripts: beside_scripts.is_some(),
             once: false,
         })
     }
 
     fn answered(&mut self, fetch: &mut Fetch, mut exchange: Box<Exchange>) -> Fate<Self> {
-        let accel = self.site.accel.get(self.notes.origin as usize).and_then(Option::as_ref);
+        let accel = self.site.origin(&self.notes).and_then(|own| own.accel.as_ref());
         let said = accel::take(&mut exchange.response.headers, accel, self.sent.unix_secs());
         let status = exchange.response.status;
         if status == Status::NOT_MODIFIED && fetch.old.is_some() {
@@ -662,7 +662,7 @@ impl ByPolicy {
         let until_ms = fetch.now().mono_ms + fetch.live.limits.hit_for_miss_ttl;
         self.leave_for_file(fetch, Some(until_ms));
         self.invalidate_after(fetch, &exchange.response);
-        let accel = self.site.accel.get(self.notes.origin as usize).and_then(Option::as_ref);
+        let accel = self.site.origin(&self.notes).and_then(|own| own.accel.as_ref());
         let place = accel.and_then(|accel| accel.place(named));
         NamedFile {
             place: place.map(|(root, path)| (Arc::clone(root), path.to_vec())),
@@ -685,8 +685,8 @@ impl ByPolicy {
 
     /// Tells whether bodies are stored whose end is their connection's.
     fn keeps_until_close(&self) -> bool {
-        let origin = self.site.origins.get(self.notes.origin as usize);
-        origin.is_some_and(|origin| origin.config().store_close_delimited)
+        let own = self.site.origin(&self.notes);
+        own.is_some_and(|own| own.origin.config().store_close_delimited)
     }
 
     /// The time until which requests of the key do not wait for each other after this uncacheable
@@ -738,7 +738,7 @@ impl ByPolicy {
             }
         }
         let (live, haste) = (Some(&*fetch.live), Haste::Regardless);
-        let done = core.shared.invalidate_at_once(live, untrue, now, haste);
+        let done = core.shared.door.invalidate_at_once(live, untrue, now, haste);
         let outcome = done.unwrap_or_default();
         core.counters.add(Counter::Invalidations, outcome.objects);
         core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());

@@ -14,9 +14,9 @@ use crate::form;
 use crate::shape::shape;
 use crate::state::ask::Ask;
 use crate::state::assemble::{Composed, Dialect, Top};
-use crate::state::live::Site;
 use crate::state::place::Place;
 use crate::state::reply::{Head, Reply};
+use crate::state::site::Site;
 use crate::stored::stored_head;
 use codec::Compress;
 
@@ -70,7 +70,7 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
 pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, reply: &mut Reply) {
     let Some(mut response) = stored_head(object) else { return };
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
-    add_via(&mut response.headers, received, ask.live.pseudonym.as_str());
+    add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
     if ask.site.policy.shapes_delivery(&ask.notes) {
         shape(ask, &mut response, true);
     }
@@ -104,7 +104,7 @@ pub(super) fn put_together(
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
         let mut top = Top::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.
-        top.personal = ask.site.client_auth.is_some() && ask.notes.personal;
+        top.personal = ask.site.client_check.is_some() && ask.notes.personal;
         top
     }));
 }

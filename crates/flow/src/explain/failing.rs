@@ -29,7 +29,7 @@ impl Teller<'_> {
         let times = freshness(ask.live, object, now_ms);
         let failed_ms = self.telling.shared.failing.foresee(key.hash(), &times, now_ms);
         let failed_for = failed_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
-        let origin = ask.site.origins.get(ask.notes.origin as usize)?;
+        let origin = &ask.site.origin(&ask.notes)?.origin;
         let servers = origin.servers();
         let down_for = down_ms(&servers).map(|since_ms| ask.now.unix_ms.saturating_sub(since_ms));
         let down_for = down_for.filter(|_| times.may_serve_unreachable(now_ms));

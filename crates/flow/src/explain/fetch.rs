@@ -13,6 +13,7 @@ use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::forecast::words::duration;
 use crate::forward::{self, Errand};
 use crate::state::ask::Ask;
+use crate::state::origin::SiteOrigin;
 use crate::state::reply::Forward;
 use crate::state::siblings::asking::SiblingMiss;
 use crate::{peers, siblings};
@@ -66,7 +67,9 @@ impl Teller<'_> {
                 if old.is_none() {
                     let (asked, key) = (ask.request, key.bytes());
                     let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
-                    self.telling.steps.extend(siblings::foretell(self.telling.shared, miss));
+                    let siblings = self.telling.shared.siblings.load();
+                    let step = siblings.as_ref().and_then(|those| siblings::foretell(those, miss));
+                    self.telling.steps.extend(step);
                 }
             }
             self.ask_origin(ask, &errand, key.hash());
@@ -84,7 +87,7 @@ impl Teller<'_> {
             self.telling.steps.push(Step::new("fetch", why));
             return;
         }
-        let Some(origin) = ask.site.origins.get(notes.origin as usize) else {
+        let Some(SiteOrigin { origin, .. }) = ask.site.origin(&notes) else {
             self.telling.steps.push(Step::new("fetch", "this site has no origin to ask"));
             return;
         };

@@ -13,16 +13,16 @@ use crate::dictionary::{self, Seeker, Sought};
 use crate::form::{self, Choice, Given};
 use crate::sent::SentForm;
 use crate::state::ask::Ask;
-use crate::state::live::Shared;
+use crate::state::dictionary::Dictionaries;
 use crate::stored::stored_head;
 use codec::Compress;
 
 /// Tells which form the client of a request gets.
-pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, shared: &Shared) -> Step {
+pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, dictionaries: &Dictionaries) -> Step {
     let is_one = !declared::is_negotiated(ask, object);
     let Sought { used, form } = match is_one {
         true => dictionary::of_one_form(ask.request).into(),
-        false => dictionary::seek(Seeker::Forecast(shared), declared::occasion(ask), object),
+        false => dictionary::seek(Seeker::Forecast(dictionaries), declared::occasion(ask), object),
     };
     let step = match form {
         Some(form) => {

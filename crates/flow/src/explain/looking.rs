@@ -97,7 +97,7 @@ impl Mode for Teller<'_> {
         object: Arc<Object>,
         served: Served,
     ) -> Ending {
-        self.telling.steps.push(about_form(ask, &object, self.telling.shared));
+        self.telling.steps.push(about_form(ask, &object, &self.telling.shared.dictionaries));
         if object.whole().is_some()
             && let Some(dialect) = declared::dialect_of(object.flags())
         {

@@ -9,8 +9,9 @@ use policy::{Peer, Step, told::shown};
 use super::forecast;
 use super::teller::Whole;
 use crate::state::assemble::{Composed, Dialect, Top};
-use crate::state::live::{LiveRef, Shared};
+use crate::state::live::LiveRef;
 use crate::state::place::Place;
+use crate::state::shared::Shared;
 
 /// Fragments that are told of.
 const MOST: usize = 32;

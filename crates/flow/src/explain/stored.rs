@@ -281,7 +281,7 @@ fn lifetime(
         _ => lifetime_ms.abs_diff(planned_ms) < 1000,
     };
     if !same {
-        let accel = ask.site.accel.get(ask.notes.origin as usize).and_then(Option::as_ref);
+        let accel = ask.site.origin(&ask.notes).and_then(|own| own.accel.as_ref());
         let why = match accel.is_some_and(|accel| accel.expires) {
             true => "`X-Accel-Expires`, which is not kept, or settings that have changed since",
             false => "what was in force when it was stored: settings have changed since",

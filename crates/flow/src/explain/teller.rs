@@ -10,8 +10,8 @@ use crate::files as from_files;
 use crate::forecast::telling::Telling;
 use crate::state::ask::Ask;
 use crate::state::assemble::Dialect;
-use crate::state::live::Site;
 use crate::state::reply::Reply;
+use crate::state::site::Site;
 
 /// The teller of a forecast.
 pub(super) struct Teller<'s> {

@@ -78,7 +78,7 @@ impl<J: Judge> Job<J> {
         let fate = self.judge_sent(sent);
         // Whoever is answered knows that what is untrue will not come back.
         if self.fetch.core.recorded() != recorded {
-            self.fetch.core.shared.wait_for_records().await;
+            self.fetch.core.shared.door.wait_for_records().await;
         }
         fate
     }

@@ -131,7 +131,7 @@ fn give(
 #[cold]
 fn begin(core: &Rc<Core>, ask: &Ask<'_>, file: &Arc<Opened>, key: &KeyBuf) {
     let (limits, compression) = (&ask.live.limits, &ask.live.compression);
-    if !core.shared.asked.is_due(key.hash(), compression.gzip_hits)
+    if !core.shared.forms.file_hits.is_due(key.hash(), compression.gzip_hits)
         || file.length() > most_bytes(limits)
         || !file.is_settled(ask.now.unix_secs())
     {

@@ -13,7 +13,7 @@ use crate::state::core::Core;
 use crate::state::finish::{
     Batch, CoreLog, Name, RecordValues, TransactionEnd, tell_program, version, write_with,
 };
-use crate::state::live::Site;
+use crate::state::site::Site;
 use crate::state::trace::Trace;
 
 /// A fetch that no client waits for. Tells of itself when it is over, however that comes about.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use policy::Step;
 
 use crate::forecast::foreseen::{Ending, Foreseen};
-use crate::state::live::Shared;
 use crate::state::reply::Reply;
+use crate::state::shared::Shared;
 
 /// The steps of a forecast, as far as it has come.
 pub(crate) struct Telling<'s> {

@@ -36,7 +36,7 @@ pub(crate) async fn admit(
     let mut proofs = Vec::new();
     loop {
         proofs.push(Box::pin(check.run(core, place, request, guest, account)).await?);
-        match core.look(place.site, request, guest, &proofs, core.now()) {
+        match core.gates.look(place, request, guest, &proofs, core.now()) {
             Looked::In(entering) => return Ok(entering),
             Looked::Refused(refusal) => return Err(refusal),
             Looked::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Account, Counter, Limit, Limits};
+use base::{Account, Counter, Counters, Limit};
 use bytes::Bytes;
 use message::authority::write_authority;
 use message::forwarding::add_via;
@@ -27,9 +27,9 @@ use crate::state::gate::check::Check;
 use crate::state::gate::{
     Admitted, Gates, Guest, NoPlace, PasswordGate, Proof, Told, User, WordGate,
 };
-use crate::state::live::Site;
 use crate::state::place::Place;
 use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::site::Site;
 use crate::state::term::Term;
 
 /// Fields about a client's body, which the other server does not get.
@@ -61,7 +61,7 @@ impl Check {
                 let now_ms = core.now().mono_ms;
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
                 let term = Term { from_ms: now_ms, until_ms };
-                core.shared.right.note(digest, mark, &name, term);
+                core.gates.right.note(digest, mark, &name, term);
                 (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
             }
             Self::Word { gate, digest, keeps_password } => {
@@ -71,44 +71,26 @@ impl Check {
             }
         };
         let now_ms = core.now().mono_ms;
-        let until_ms = now_ms.saturating_add(keep_ms);
-        core.remember(digest, &entered, now_ms, until_ms, &live.limits);
+        let term = Term { from_ms: now_ms, until_ms: now_ms.saturating_add(keep_ms) };
+        core.gates.remember(digest, &entered, term, live.limits.gate_memory);
         Ok(Proof { digest, entered })
     }
 }
 
-impl Core {
-    /// Remembers from `now_ms` until `until_ms` what was found out about what has this digest.
-    pub(super) fn remember(
-        &self,
-        digest: [u8; 32],
-        entered: &Admitted,
-        now_ms: u64,
-        until_ms: u64,
-        limits: &Limits,
-    ) {
-        let most = limits.gate_memory;
-        let term = Term { from_ms: now_ms, until_ms };
-        if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
-            self.counters.limit(Limit::GateMemory);
-        }
+/// The answer to who has shown no password, or a wrong one.
+pub(super) fn ask_for_password(
+    counters: &Counters,
+    site: &Site,
+    request: &Request,
+    gate: &PasswordGate,
+) -> Reply {
+    counters.inc(Counter::GateRefused);
+    let mut reply = refusal(site, request, Problem::PasswordNeeded, Declared::BASIC_AUTH);
+    if let Head::Owned(head) = &mut reply.head {
+        let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", gate.rule.realm);
+        head.headers.push(HeaderId::WwwAuthenticate, challenge.as_bytes());
     }
-
-    /// The answer to who has shown no password, or a wrong one.
-    pub(super) fn ask_for_password(
-        &self,
-        site: &Site,
-        request: &Request,
-        gate: &PasswordGate,
-    ) -> Reply {
-        self.counters.inc(Counter::GateRefused);
-        let mut reply = refusal(site, request, Problem::PasswordNeeded, Declared::BASIC_AUTH);
-        if let Head::Owned(head) = &mut reply.head {
-            let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", gate.rule.realm);
-            head.headers.push(HeaderId::WwwAuthenticate, challenge.as_bytes());
-        }
-        reply
-    }
+    reply
 }
 
 /// A user's name and password, as a client has sent them.
@@ -142,7 +124,7 @@ async fn check(
         if gates.queue.is_busy() {
             core.counters.limit(Limit::PasswordChecks);
         }
-        let standing = core.shared.right.standing(&digest, mark, core.now().mono_ms);
+        let standing = core.gates.right.standing(&digest, mark, core.now().mono_ms);
         let place = gates.queue.place(standing, gates.bounds).await;
         let _place = place.map_err(|why| {
             let limit = match why {
@@ -163,7 +145,7 @@ async fn check(
     };
     match cell.get_or_try_init(find_out).await {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Box::new(core.ask_for_password(site, request, gate))),
+        Ok(false) => Err(Box::new(ask_for_password(&core.counters, site, request, gate))),
         Err(problem) => Err(Box::new(refusal(site, request, problem, Declared::BASIC_AUTH))),
     }
 }
@@ -322,7 +304,7 @@ fn its_own(
         response.headers.remove(id);
     }
     response.headers.push(HeaderId::CacheControl, b"private, no-store");
-    add_via(&mut response.headers, Version::Http11, live.pseudonym.as_str());
+    add_via(&mut response.headers, Version::Http11, live.announce.pseudonym.as_str());
     let body = ReplyBody::from(body).answering(&request.method, response.status);
     let mut reply = Reply::owned(response, body, Served::Synthetic);
     reply.made = Made::Here;

@@ -6,11 +6,11 @@ use base::{Counter, Now};
 use message::{HeaderId, Request, Scheme};
 use policy::users::basic_credentials;
 
-use crate::state::core::Core;
+use super::check::ask_for_password;
 use crate::state::gate::Entering;
 use crate::state::gate::check::Check;
-use crate::state::gate::{Admitted, Guest, PasswordGate, Proof, WordGate, digest_of};
-use crate::state::live::Site;
+use crate::state::gate::{Admitted, GateMemory, Guest, PasswordGate, Proof, WordGate, digest_of};
+use crate::state::place::Place;
 use crate::state::reply::Reply;
 
 /// The gates' verdict on a request.
@@ -22,11 +22,11 @@ pub(crate) enum Looked {
     Waits(Box<Check>),
 }
 
-impl Core {
-    /// Looks at the gates before `site` for a request of `guest`. What `proofs` say is known, too.
+impl GateMemory {
+    /// Looks at the gates before a site for a request of `guest`. What `proofs` say is known, too.
     pub(crate) fn look(
         &self,
-        site: &Site,
+        Place { live, site }: Place<'_>,
         request: &Request,
         guest: Guest,
         proofs: &[Proof],
@@ -37,21 +37,21 @@ impl Core {
         let known = |digest: &[u8; 32]| {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
             let proven = proof.map(|proof| proof.entered.clone());
-            proven.or_else(|| self.known.borrow().get(digest, now.mono_ms).cloned())
+            proven.or_else(|| self.get(digest, now.mono_ms))
         };
-        let routes = site.policy.routes(request);
+        let (routes, most) = (site.policy.routes(request), live.limits.gate_memory);
         let mut is_any = false;
         for gate in gates.of(routes) {
             is_any |= gate.password.is_some() || gate.word.is_some();
             if let Some(gate) = &gate.password {
                 match gate.look(request, known) {
                     Ok(entered) => gate.let_in(entered, &mut entering),
-                    Err(Some(check)) => match self.learn(&check, now) {
+                    Err(Some(check)) => match self.learn(check.digest(), now.mono_ms, most) {
                         Some(entered) => gate.let_in(entered, &mut entering),
                         None => return Looked::Waits(Box::new(check)),
                     },
                     Err(None) => {
-                        let reply = self.ask_for_password(site, request, gate);
+                        let reply = ask_for_password(&self.counters, site, request, gate);
                         return Looked::Refused(Box::new(reply));
                     }
                 }
@@ -78,15 +78,6 @@ impl Core {
             self.counters.inc(Counter::GateRemembered);
         }
         Looked::In(entering)
-    }
-
-    /// The user whose password another core has checked; this one remembers it, too.
-    fn learn(&self, check: &Check, now: Now) -> Option<Admitted> {
-        let Check::Password { digest, .. } = check else { return None };
-        let (user, until_ms) = self.shared.right.entered(digest, now.mono_ms)?;
-        let entered = Admitted { user: Some(user), ..Admitted::default() };
-        self.remember(*digest, &entered, now.mono_ms, until_ms, &self.live().limits);
-        Some(entered)
     }
 }
 

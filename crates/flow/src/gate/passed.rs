@@ -7,7 +7,7 @@ use policy::headers::FieldName;
 
 use crate::state::gate::Entering;
 use crate::state::gate::RouteGates;
-use crate::state::live::Site;
+use crate::state::site::Site;
 
 /// A request before its site.
 #[derive(Clone, Copy)]

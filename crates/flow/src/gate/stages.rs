@@ -80,7 +80,7 @@ impl RowStage for Access {
             }
         }
         let guest = Guest::of(&*site.policy, request, entrant.client.peer);
-        match core.look(site, request, guest, &[], entrant.now) {
+        match core.gates.look(entrant.place, request, guest, &[], entrant.now) {
             Looked::In(entering) => {
                 clearance.let_in(Some(entering), request);
                 StageResult::On

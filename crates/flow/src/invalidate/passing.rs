@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 
 use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{Id, Invalidation, Journal, NotDone, Recording, Sites, Target, What};
-use crate::state::invalidate::{Haste, Outcome, Patience};
-use crate::state::live::{Live, Shared};
+use crate::state::invalidate::{Door, Haste, Outcome, Patience};
+use crate::state::live::Live;
 
 /// Invalidations that take effect together or not at all.
 type Plans = SmallVec<[InvalidationPlan; 1]>;
@@ -23,11 +23,11 @@ const AT_ONCE_MAX: usize = 16;
 /// them are not counted.
 const COUNT_PLACES: usize = 64 * 1024;
 
-impl Shared {
+impl Door {
     /// An invalidation made at `now`, which has not been applied.
     pub fn invalidation(&self, what: Target, soft: bool, sites: Sites, now: Now) -> Invalidation {
-        let sequence = self.door.sequence.fetch_add(1, Ordering::Relaxed);
-        let id = Id { node: self.door.node.0, sequence };
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let id = Id { node: self.node, sequence };
         let cause = Cause::default();
         Invalidation { id, at_unix_ms: now.unix_ms, sites, soft, what, cause }
     }
@@ -35,12 +35,12 @@ impl Shared {
     /// Has invalidations recorded in `journal` before they take effect; false if another one does
     /// that already.
     pub fn record_invalidations(&self, journal: Arc<dyn Journal>) -> bool {
-        self.door.journal.set(journal).is_ok()
+        self.journal.set(journal).is_ok()
     }
 
     /// Has `others` told of invalidations that take effect here; false if others are told already.
     pub fn tell_others(&self, others: Arc<dyn Others>) -> bool {
-        self.door.others.set(others).is_ok()
+        self.others.set(others).is_ok()
     }
 
     /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
@@ -59,19 +59,19 @@ impl Shared {
     ) -> Result<Outcome, NotDone> {
         let Patience { count_ms, level } = patience.into();
         let plans = self.plan(live, batch, now)?;
-        let is_recorded = self.door.journal.get().is_some();
+        let is_recorded = self.journal.get().is_some();
         let long =
             is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(InvalidationPlan::is_long);
         let mut entered = if long {
             // Another thread's: it may wait for the journal, and where there are many bans it
             // completes the oldest first.
-            let shared = Arc::clone(self);
+            let door = Arc::clone(self);
             let entering = rt::blocking(move || {
                 if plans.iter().any(InvalidationPlan::is_long) {
-                    shared.cache.complete_bans(now.mono_ms);
+                    door.cache.complete_bans(now.mono_ms);
                 }
-                let mut entered = shared.enter(plans, BatchSource::New, level)?;
-                shared.wait_for_record(&mut entered).map(|()| entered)
+                let mut entered = door.enter(plans, BatchSource::New, level)?;
+                door.wait_for_record(&mut entered).map(|()| entered)
             });
             match entering.await {
                 Ok(entered) => entered?,
@@ -127,7 +127,7 @@ impl Shared {
         self.apply_record(record, BatchSource::Replayed(number), now)
     }
 
-    /// As [`Shared::replay`], at a start: nothing is in memory yet that a sweep would have to look
+    /// As [`Door::replay`], at a start: nothing is in memory yet that a sweep would have to look
     /// at. Where there are more bans than there may be, the oldest are forgotten.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Shared {
     /// # Errors
     /// A sentence that says why it may not.
     pub fn settle(&self) -> Result<(), String> {
-        self.door.journal.get().map_or(Ok(()), |journal| journal.wait())
+        self.journal.get().map_or(Ok(()), |journal| journal.wait())
     }
 
     /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
@@ -205,7 +205,7 @@ impl Shared {
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
     ) -> Result<Plans, NotDone> {
-        let planner = Planner { shared: self, live, now };
+        let planner = Planner { door: self, live, now };
         batch.into_iter().map(|invalidation| planner.plan(invalidation)).collect()
     }
 
@@ -216,13 +216,13 @@ impl Shared {
         source: BatchSource,
         level: Option<Level>,
     ) -> Result<Entered, NotDone> {
-        let mut applied = self.door.applied.lock();
+        let mut applied = self.applied.lock();
         if !source.is_restored() {
             plans.retain(|plan| !applied.has(plan.invalidation.id));
         }
         let (journal, mut number) = match source {
             BatchSource::New | BatchSource::Regardless | BatchSource::Told => {
-                (self.door.journal.get(), 0)
+                (self.journal.get(), 0)
             }
             BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
         };
@@ -268,7 +268,7 @@ impl Shared {
         source: BatchSource,
     ) -> Result<Option<Box<dyn Prepared>>, NotDone> {
         let is_own = matches!(source, BatchSource::New | BatchSource::Regardless);
-        let Some(others) = self.door.others.get().filter(|_| !plans.is_empty()) else {
+        let Some(others) = self.others.get().filter(|_| !plans.is_empty()) else {
             return Ok(None);
         };
         if !is_own {
@@ -291,8 +291,7 @@ impl Shared {
 
     /// Waits until the journal has recorded the batch, if it records it.
     fn wait_for_record(&self, entered: &mut Entered) -> Result<(), NotDone> {
-        let Some((journal, recording)) = self.door.journal.get().zip(entered.recording.take())
-        else {
+        let Some((journal, recording)) = self.journal.get().zip(entered.recording.take()) else {
             return Ok(());
         };
         recording.wait().map_err(|why| {
@@ -304,12 +303,12 @@ impl Shared {
     /// Waits until all invalidations that were made will outlive this process, as far as they are
     /// recorded.
     pub(crate) async fn wait_for_records(self: &Arc<Self>) {
-        let shared = Arc::clone(self);
+        let door = Arc::clone(self);
         let waiting = rt::blocking(move || {
-            if let Some(journal) = shared.door.journal.get()
+            if let Some(journal) = door.journal.get()
                 && let Err(why) = journal.wait()
             {
-                shared.count_refused(1);
+                door.count_refused(1);
                 base::tell!(
                     Error,
                     "larder: an invalidation may be undone at the next start: {why}"
@@ -319,15 +318,14 @@ impl Shared {
         if let Err(error) = waiting.await {
             std::panic::resume_unwind(error.into_panic());
         }
-        if let Some(telling) = self.door.others.get().and_then(|others| others.begun()) {
+        if let Some(telling) = self.others.get().and_then(|others| others.begun()) {
             // Whoever is answered cannot be told: the cluster's figures have it.
             _ = telling.wait().await;
         }
     }
 
     fn count_refused(&self, invalidations: u64) {
-        let counters = self.door.counters.get_or_init(|| self.counters.register());
-        counters.add(Counter::InvalidationsRefused, invalidations);
+        self.counters.add(Counter::InvalidationsRefused, invalidations);
     }
 }
 

@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 use super::stored::{Matcher, Meant, Scope};
 use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
 use crate::key::make_key;
-use crate::state::live::{Live, Shared, Site};
+use crate::state::invalidate::Door;
+use crate::state::live::Live;
+use crate::state::site::Site;
 use crate::state::tier::Cache;
 use crate::tags;
 
@@ -28,7 +30,7 @@ pub(super) struct InvalidationPlan {
 
 /// Makes plans for one store.
 pub(super) struct Planner<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) door: &'a Door,
     /// The configuration that a request began with; without one it is the one in force.
     pub(super) live: Option<&'a Arc<Live>>,
     pub(super) now: Now,
@@ -43,9 +45,9 @@ impl Planner<'_> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
-            Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.shared.seed)),
+            Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.door.seed)),
             Target::Retime(key, new) => {
-                keys.push(KeyBuf::of_bytes(key, &self.shared.seed));
+                keys.push(KeyBuf::of_bytes(key, &self.door.seed));
                 times = Some(retime(*new, made_ms));
             }
             Target::Many(what) => bans.push(self.new_ban(&invalidation, what, made_ms)?),
@@ -66,7 +68,7 @@ impl Planner<'_> {
     }
 
     fn live(&self) -> Arc<Live> {
-        self.live.map_or_else(|| self.shared.live(), Arc::clone)
+        self.live.map_or_else(|| self.door.in_force.live(), Arc::clone)
     }
 
     /// The keys of a URL; the result are targets under whose keys there are values that a purge
@@ -83,7 +85,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let mut key = KeyBuf::new();
-                make_key(&self.shared.seed, &*site.policy, &request, &notes, &mut key);
+                make_key(&self.door.seed, &*site.policy, &request, &notes, &mut key);
                 keys.push(key);
             }
         }
@@ -111,7 +113,7 @@ impl Planner<'_> {
             text = format!("{} && {text}", of.text());
             scope = Some(of);
         }
-        let (tags, matcher) = self.shared.sought(what);
+        let (tags, matcher) = sought(what);
         let test = Arc::new(Meant { scope, matcher, now_ms: made_ms });
         Ok(NewBan {
             number: 0,
@@ -190,6 +192,7 @@ fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>
     match sites {
         Sites::Every => live
             .sites
+            .by_host
             .find(&url.host)
             .ok_or_else(|| NotDone::NoSite(String::from_utf8_lossy(&url.host).into_owned())),
         Sites::Named(names) => {
@@ -201,21 +204,19 @@ fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>
 
 /// The site of this name, which is its first host.
 fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
-    let by_host = live.sites.find(name.as_bytes()).filter(|site| *site.name == *name);
-    by_host.or_else(|| live.listed.iter().find(|site| *site.name == *name))
+    let by_host = live.sites.by_host.find(name.as_bytes()).filter(|site| *site.name == *name);
+    by_host.or_else(|| live.sites.listed.iter().find(|site| *site.name == *name))
 }
 
-impl Shared {
-    /// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
-    pub(crate) fn sought(&self, what: &What) -> (Option<Tags>, Matcher) {
-        let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
-        match what {
-            What::Everything => (None, Matcher::All),
-            What::Tags(of) => (Some(hashes(of)), Matcher::All),
-            What::Ban { expression, tags } => {
-                (tags.as_deref().map(hashes), Matcher::Expression(expression.clone()))
-            }
-            What::Listed(regex) => (None, Matcher::Listed(regex.clone())),
+/// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
+pub(crate) fn sought(what: &What) -> (Option<Tags>, Matcher) {
+    let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
+    match what {
+        What::Everything => (None, Matcher::All),
+        What::Tags(of) => (Some(hashes(of)), Matcher::All),
+        What::Ban { expression, tags } => {
+            (tags.as_deref().map(hashes), Matcher::Expression(expression.clone()))
         }
+        What::Listed(regex) => (None, Matcher::Listed(regex.clone())),
     }
 }

@@ -117,7 +117,7 @@ pub(crate) struct Scope {
 impl Scope {
     /// Of some sites of `live`.
     pub(crate) fn of(live: &Arc<Live>, numbers: impl IntoIterator<Item = u32>) -> Self {
-        let mut sites = vec![false; live.listed.len()];
+        let mut sites = vec![false; live.sites.listed.len()];
         for number in numbers {
             if let Some(site) = sites.get_mut(number as usize) {
                 *site = true;
@@ -127,13 +127,14 @@ impl Scope {
     }
 
     pub(crate) fn has(&self, under: &Under<'_>) -> bool {
-        let site = self.live.sites.find(under.host);
+        let site = self.live.sites.by_host.find(under.host);
         site.is_some_and(|site| self.sites.get(site.number as usize) == Some(&true))
     }
 
     /// As lists of bans have it.
     pub(crate) fn text(&self) -> String {
-        let named = self.live.listed.iter().zip(&self.sites).filter(|(_, is_meant)| **is_meant);
+        let named =
+            self.live.sites.listed.iter().zip(&self.sites).filter(|(_, is_meant)| **is_meant);
         let names = named.map(|(site, _)| &*site.name);
         format!("site {}", names.collect::<Vec<_>>().join(", "))
     }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::state::core::Core;
-use crate::state::live::Shared;
+use crate::state::invalidate::Door;
 
 /// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
 /// processor with answers meanwhile.
@@ -12,7 +11,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Pieces of work between two pauses: a few hundred microseconds.
 const PIECES: u32 = 8;
 
-impl Shared {
+impl Door {
     /// Has everything stored tested against the bans up to `until`, beside the cores. One sweep
     /// serves all who wait, and goes on when they do not.
     pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
@@ -37,19 +36,17 @@ impl Shared {
     pub(super) fn sweep_beside(self: &Arc<Self>, until: u32, now_ms: u64) {
         // Outside of a runtime (a program's start) the next sweep will do.
         if tokio::runtime::Handle::try_current().is_ok() {
-            let shared = Arc::clone(self);
-            rt::spawn(async move { shared.sweep(until, now_ms).await });
+            let door = Arc::clone(self);
+            rt::spawn(async move { door.sweep(until, now_ms).await });
         }
     }
-}
 
-impl Core {
     /// Tests what nobody asked for against bans that were made, and forgets old ones. Once a
     /// second.
-    pub(crate) fn sweep_bans(&self, now_ms: u64) {
-        let shared = Arc::clone(&self.shared);
-        if shared.cache.has_bans() && shared.sweeping.try_lock().is_ok() {
-            rt::spawn_local(async move { shared.sweep(u32::MAX, now_ms).await });
+    pub(crate) fn sweep_bans(self: &Arc<Self>, now_ms: u64) {
+        if self.cache.has_bans() && self.sweeping.try_lock().is_ok() {
+            let door = Arc::clone(self);
+            rt::spawn_local(async move { door.sweep(u32::MAX, now_ms).await });
         }
     }
 }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::begin_key;
 use crate::state::invalidate::Haste;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
@@ -167,11 +167,11 @@ fn some() -> impl Strategy<Value = Vec<Wish>> {
 
 fn make(shared: &Shared, wish: Wish) -> Invalidation {
     let then = Now { unix_ms: NOW.unix_ms - wish.age_ms, ..NOW };
-    shared.invalidation(wish.what, wish.soft, wish.sites, then)
+    shared.door.invalidation(wish.what, wish.soft, wish.sites, then)
 }
 
 fn do_it(shared: &Arc<Shared>, one: Invalidation) -> Result<Outcome, NotDone> {
-    shared.invalidate_at_once(None, [one], NOW, Haste::Counted)
+    shared.door.invalidate_at_once(None, [one], NOW, Haste::Counted)
 }
 
 proptest! {
@@ -202,12 +202,12 @@ proptest! {
             let made = make(&store, one);
             let record = made.encode();
             let done = do_it(&store, made).expect("there is no journal");
-            let replayed = twin.replay(&record, 0, NOW).expect("what was encoded");
+            let replayed = twin.door.replay(&record, 0, NOW).expect("what was encoded");
             prop_assert_eq!(answers(&store), answers(&twin));
             prop_assert!(replayed.objects <= done.objects);
             // A second time it does nothing.
             let bans = twin.cache.bans().len();
-            prop_assert_eq!(twin.replay(&record, 0, NOW), Ok(Outcome::default()));
+            prop_assert_eq!(twin.door.replay(&record, 0, NOW), Ok(Outcome::default()));
             prop_assert_eq!(twin.cache.bans().len(), bans);
         }
     }
@@ -228,7 +228,7 @@ proptest! {
             bans.iter().map(one).collect()
         };
         for copied in store.cache.bans() {
-            twin.restore_ban(copied.ban.data(), copied.ban.number(), NOW).expect("its data");
+            twin.door.restore_ban(copied.ban.data(), copied.ban.number(), NOW).expect("its data");
         }
         prop_assert_eq!(listed(&store), listed(&twin));
         // What the store got after them is there; what the twin had before is tested.
@@ -283,7 +283,8 @@ fn version_1_stays_readable() {
 #[test]
 fn what_cannot_be_read_is_refused_by_name() {
     let shared = shared();
-    let good = shared.invalidation(expression("req.url ~ x"), false, Sites::Every, NOW).encode();
+    let good =
+        shared.door.invalidation(expression("req.url ~ x"), false, Sites::Every, NOW).encode();
     let mut longer = good.clone();
     longer.push(0);
     let mut wrong = good.clone();
@@ -295,17 +296,17 @@ fn what_cannot_be_read_is_refused_by_name() {
         (good[..good.len() - 1].to_vec(), Unreadable::Malformed),
         (longer, Unreadable::Trailing(1)),
     ] {
-        assert_eq!(shared.replay(&bytes, 0, NOW), Err(error.into()));
+        assert_eq!(shared.door.replay(&bytes, 0, NOW), Err(error.into()));
     }
     let error = Invalidation::decode(&wrong).expect_err("no operator");
     assert!(matches!(error, Unreadable::Expression(_)), "{error}");
-    let stray = shared.invalidation(
+    let stray = shared.door.invalidation(
         Target::Many(What::Everything),
         false,
         Sites::one("elsewhere.example"),
         NOW,
     );
-    let error = shared.replay(&stray.encode(), 0, NOW).expect_err("no such site");
+    let error = shared.door.replay(&stray.encode(), 0, NOW).expect_err("no such site");
     assert!(error.to_string().contains("`elsewhere.example`"), "{error}");
 }
 
@@ -327,7 +328,7 @@ impl Notebook {
             refuses,
             number,
         });
-        assert!(shared.record_invalidations(Arc::clone(&notebook) as Arc<dyn Journal>));
+        assert!(shared.door.record_invalidations(Arc::clone(&notebook) as Arc<dyn Journal>));
         notebook
     }
 }
@@ -381,7 +382,7 @@ fn every_kind(shared: &Shared) -> Vec<Invalidation> {
         expression("req.url == /shop/1"),
         Target::Many(What::Everything),
     ]
-    .map(|what| shared.invalidation(what, false, Sites::Every, NOW))
+    .map(|what| shared.door.invalidation(what, false, Sites::Every, NOW))
     .into()
 }
 
@@ -399,13 +400,13 @@ fn it_is_recorded_before_it_takes_effect_and_the_record_makes_it_again() {
     assert_eq!(numbers, [70, 71, 72]);
     let records = std::mem::take(&mut *notebook.kept.lock());
     for record in &records {
-        twin.replay(record, 0, NOW).expect("a record");
+        twin.door.replay(record, 0, NOW).expect("a record");
     }
     assert_eq!(answers(&twin), [None; 6]);
     // What comes back to the store that made it does nothing, and is not recorded again.
     store_all(&store);
     for record in &records {
-        assert_eq!(store.replay(record, 0, NOW), Ok(Outcome::default()));
+        assert_eq!(store.door.replay(record, 0, NOW), Ok(Outcome::default()));
     }
     assert!(answers(&store).iter().all(Option::is_some) && notebook.kept.lock().is_empty());
     *notebook.store.lock() = None;
@@ -422,12 +423,12 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
         assert_eq!(do_it(&store, one), refused);
     }
     let batch = every_kind(&store);
-    assert_eq!(store.invalidate_at_once(None, batch, NOW, Haste::Counted), refused);
+    assert_eq!(store.door.invalidate_at_once(None, batch, NOW, Haste::Counted), refused);
     assert_eq!((answers(&store), store.cache.bans().len()), (before, 0));
     assert_eq!(store.counters.sum(base::Counter::InvalidationsRefused), 12);
     // An origin has changed: the cache follows (RFC 9111 4.4), recorded or not.
-    let one = store.invalidation(Target::key(&key(&store, "/a")), false, Sites::Every, NOW);
-    let done = store.invalidate_at_once(None, [one], NOW, Haste::Regardless);
+    let one = store.door.invalidation(Target::key(&key(&store, "/a")), false, Sites::Every, NOW);
+    let done = store.door.invalidate_at_once(None, [one], NOW, Haste::Regardless);
     assert_eq!(done.map(|done| done.objects), Ok(1));
     *notebook.store.lock() = None;
 }
@@ -484,23 +485,23 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
     let shared = shared();
     store_all(&shared);
     let others = Arc::new(Neighbours::default());
-    assert!(shared.tell_others(others.clone()));
-    assert!(!shared.tell_others(others.clone()), "they are told already");
+    assert!(shared.door.tell_others(others.clone()));
+    assert!(!shared.door.tell_others(others.clone()), "they are told already");
     let list = every_kind(&shared);
     for one in &list {
         let patience = Patience { count_ms: 1_000, level: Some(Level::All) };
-        shared.invalidate(None, [one.clone()], NOW, patience).await.expect("done");
+        shared.door.invalidate(None, [one.clone()], NOW, patience).await.expect("done");
     }
     let told = others.told.lock().clone();
     let wanted: Vec<_> = list.iter().map(|one| (one.encode(), Some(Level::All))).collect();
     assert_eq!(told, wanted);
     // What comes back, or comes from another, is not told again.
-    shared.apply_told(&list[0].encode(), NOW).expect("done");
+    shared.door.apply_told(&list[0].encode(), NOW).expect("done");
     let twin = self::shared();
     store_all(&twin);
     let news = every_kind(&twin);
-    news.iter().for_each(|one| _ = shared.apply_told(&one.encode(), NOW).expect("done"));
-    shared.doubt(NOW);
+    news.iter().for_each(|one| _ = shared.door.apply_told(&one.encode(), NOW).expect("done"));
+    shared.door.doubt(NOW);
     assert_eq!(others.told.lock().len(), list.len());
 }
 
@@ -508,17 +509,18 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
 async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
     let (silent, refusing) = (shared(), shared());
     let all = |shared: &Shared| {
-        shared.invalidation(Target::Many(What::Everything), false, Sites::Every, NOW)
+        shared.door.invalidation(Target::Many(What::Everything), false, Sites::Every, NOW)
     };
     let neighbours = Neighbours { silent: true, ..Neighbours::default() };
-    silent.tell_others(Arc::new(neighbours));
+    silent.door.tell_others(Arc::new(neighbours));
     store_all(&silent);
-    let why = silent.invalidate(None, [all(&silent)], NOW, 0).await.expect_err("n2 is silent");
+    let why = silent.door.invalidate(None, [all(&silent)], NOW, 0).await.expect_err("n2 is silent");
     assert!(why.to_string().contains("not applied yet by: n2"), "{why}");
     assert!(answers(&silent).iter().all(Option::is_none), "it is in force here");
-    refusing.tell_others(Arc::new(Neighbours { refuses: true, ..Neighbours::default() }));
+    refusing.door.tell_others(Arc::new(Neighbours { refuses: true, ..Neighbours::default() }));
     store_all(&refusing);
-    let why = refusing.invalidate(None, [all(&refusing)], NOW, 0).await.expect_err("too large");
+    let why =
+        refusing.door.invalidate(None, [all(&refusing)], NOW, 0).await.expect_err("too large");
     assert!(why.to_string().contains("`cluster` refuses: it is too large"), "{why}");
     assert!(answers(&refusing).iter().all(Option::is_some), "nothing was done");
 }
@@ -527,9 +529,9 @@ async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
 async fn what_is_doubted_is_stale_from_then_on() {
     let shared = shared();
     store_all(&shared);
-    assert_eq!(shared.trust.doubted_ms(), None);
-    shared.doubt(NOW);
-    assert_eq!(shared.trust.doubted_ms(), Some(NOW.mono_ms as i64));
+    assert_eq!(shared.door.trust.doubted_ms(), None);
+    shared.door.doubt(NOW);
+    assert_eq!(shared.door.trust.doubted_ms(), Some(NOW.mono_ms as i64));
     let until = |(fresh_until_ms, ..): &(i64, u64, u64)| *fresh_until_ms;
     let all = answers(&shared);
     assert!(all.iter().flatten().all(|own| until(own) <= NOW.mono_ms as i64), "{all:?}");

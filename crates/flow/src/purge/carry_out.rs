@@ -11,9 +11,10 @@ use crate::invalidate::{
     Heard, Invalidation, Level, NotDone, Scope, Sites, Target, Under, Url, What,
 };
 use crate::state::ask::Ask;
-use crate::state::core::Core;
-use crate::state::invalidate::{Outcome, Patience};
-use crate::state::live::{Live, Shared, Site};
+use crate::state::invalidate::{Door, Outcome, Patience};
+use crate::state::live::Live;
+use crate::state::site::Site;
+use crate::state::tier::Cache;
 
 /// The time that the answer to a purge waits until it is known what was hit: plugins purge many
 /// pages and keys, one after the other, and few of them wait for more than a second.
@@ -36,7 +37,7 @@ pub struct Page<'a> {
     pub now: Now,
 }
 
-impl Shared {
+impl Door {
     /// Invalidates what is meant of all sites. When this returns no core uses it any more. At most
     /// `wait_ms` are waited until everything stored has been looked at.
     ///
@@ -83,73 +84,71 @@ impl Shared {
         let patience = Patience { count_ms: COUNT_MS, level };
         self.invalidate(Some(page.live), [one], page.now, patience).await
     }
-
-    /// Lists the stored responses of a site, as Souin names them: no more than some thousand.
-    pub(crate) async fn list(self: &Arc<Self>, live: &Arc<Live>, site: &Site) -> Vec<String> {
-        let scope = Scope::of(live, [site.number]);
-        let cache = Arc::clone(&self.cache);
-        let listed = rt::blocking(move || {
-            let mut names = Vec::new();
-            cache.walk(&mut |object| {
-                let under = Under::of(object);
-                if scope.has(&under) {
-                    names.push(String::from_utf8_lossy(&under.souin_key()).into_owned());
-                }
-                names.len() < LISTED_MAX
-            });
-            names
-        });
-        match listed.await {
-            Ok(names) => names,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
-    }
 }
 
-impl Core {
-    /// Invalidates some sites' shares, all or none.
-    ///
-    /// # Errors
-    /// The journal refuses the purge.
-    pub(crate) async fn purge_shares(
-        &self,
-        ask: &Ask<'_>,
-        shares: Vec<Share>,
-        level: Option<Level>,
-    ) -> Result<Outcome, NotDone> {
-        let now = self.now();
-        let one = |share: Share| {
-            let listed = &ask.live.listed;
-            let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
-            let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
-            let many = Target::Many(share.what);
-            let mut purge = self.shared.invalidation(many, share.soft, sites, now);
-            purge.cause.heard = Heard::of(ask.request);
-            purge
-        };
-        let batch = shares.into_iter().map(one);
-        let patience = Patience { count_ms: COUNT_MS, level };
-        self.shared.invalidate(Some(ask.live), batch, now, patience).await
-    }
+/// Invalidates some sites' shares, all or none.
+///
+/// # Errors
+/// The journal refuses the purge.
+pub(crate) async fn purge_shares(
+    door: &Arc<Door>,
+    ask: &Ask<'_>,
+    shares: Vec<Share>,
+    level: Option<Level>,
+) -> Result<Outcome, NotDone> {
+    let now = rt::now();
+    let one = |share: Share| {
+        let listed = &ask.live.sites.listed;
+        let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
+        let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
+        let many = Target::Many(share.what);
+        let mut purge = door.invalidation(many, share.soft, sites, now);
+        purge.cause.heard = Heard::of(ask.request);
+        purge
+    };
+    let batch = shares.into_iter().map(one);
+    let patience = Patience { count_ms: COUNT_MS, level };
+    door.invalidate(Some(ask.live), batch, now, patience).await
+}
 
-    /// Invalidates every variant of `target`, of the host that the request names.
-    ///
-    /// # Errors
-    /// The journal refuses the purge.
-    pub(crate) async fn purge_url(
-        &self,
-        ask: &Ask<'_>,
-        target: &[u8],
-        soft: bool,
-        level: Option<Level>,
-    ) -> Result<Outcome, NotDone> {
-        let page = Page {
-            live: ask.live,
-            site: ask.site,
-            request: ask.request,
-            client: ask.notes.client.unwrap_or(Peer::Local),
-            now: self.now(),
-        };
-        self.shared.purge_url(&page, target, soft, level).await
+/// Invalidates every variant of `target`, of the host that the request names.
+///
+/// # Errors
+/// The journal refuses the purge.
+pub(crate) async fn purge_url(
+    door: &Arc<Door>,
+    ask: &Ask<'_>,
+    target: &[u8],
+    soft: bool,
+    level: Option<Level>,
+) -> Result<Outcome, NotDone> {
+    let page = Page {
+        live: ask.live,
+        site: ask.site,
+        request: ask.request,
+        client: ask.notes.client.unwrap_or(Peer::Local),
+        now: rt::now(),
+    };
+    door.purge_url(&page, target, soft, level).await
+}
+
+/// Lists the stored responses of a site, as Souin names them: no more than some thousand.
+pub(crate) async fn list(cache: &Arc<Cache>, live: &Arc<Live>, site: &Site) -> Vec<String> {
+    let scope = Scope::of(live, [site.number]);
+    let cache = Arc::clone(cache);
+    let listed = rt::blocking(move || {
+        let mut names = Vec::new();
+        cache.walk(&mut |object| {
+            let under = Under::of(object);
+            if scope.has(&under) {
+                names.push(String::from_utf8_lossy(&under.souin_key()).into_owned());
+            }
+            names.len() < LISTED_MAX
+        });
+        names
+    });
+    match listed.await {
+        Ok(names) => names,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use cache::{Object, Tags, Test};
 
-use crate::invalidate::{Meant, Scope, Under, What};
+use crate::invalidate::{Meant, Scope, Under, What, sought};
 use crate::key::is_internal;
-use crate::state::live::{Live, Shared, Site};
+use crate::state::invalidate::Door;
+use crate::state::live::Live;
+use crate::state::site::Site;
 
 /// Responses looked at between two pauses: some hundred microseconds.
 const PIECE: usize = 1024;
@@ -78,18 +80,18 @@ pub struct Listing {
     pub more: bool,
 }
 
-impl Shared {
+impl Door {
     /// Lists the stored responses that `what` selects: of one site, or of all, and no more than
     /// `most`. No lock is held for more than some microseconds, so a response that comes or goes
     /// meanwhile may be missing.
     pub async fn listing(
-        self: &Arc<Self>,
+        &self,
         what: What,
         site: Option<(&Arc<Live>, &Site)>,
         now_ms: u64,
         most: usize,
     ) -> Listing {
-        let (tags, matcher) = self.sought(&what);
+        let (tags, matcher) = sought(&what);
         let scope = site.map(|(live, site)| Scope::of(live, [site.number]));
         let meant = Meant { scope, matcher, now_ms };
         let cache = Arc::clone(&self.cache);

@@ -9,7 +9,8 @@ use policy::Asker;
 use purge::{Asked, Order, Refusal, Said, Share, is_purge_method, read};
 
 use crate::state::client::Client;
-use crate::state::live::{Live, Site};
+use crate::state::live::Live;
+use crate::state::site::Site;
 
 /// A purge that was read, and the site in whose name it is answered.
 pub(crate) type Found<'l> = (&'l Arc<Site>, Result<Asked, Refusal>);
@@ -32,7 +33,8 @@ pub(crate) fn find<'l>(
         let is_readers = matches!(request.method, Method::Get | Method::Head);
         return if is_readers { None } else { of_many(live, request, client, None) };
     };
-    let is_any = is_purge_method(&request.method) && live.sites.named(&request.host).is_none();
+    let is_any =
+        is_purge_method(&request.method) && live.sites.by_host.named(&request.host).is_none();
     // A site for every other host is one among those that may be meant.
     if is_any
         && site.vcl.is_none()
@@ -40,7 +42,7 @@ pub(crate) fn find<'l>(
     {
         return Some(found);
     }
-    let purge = site.purge.as_ref()?;
+    let purge = site.purges.by_request.as_ref()?;
     let said = Said { request, named: true };
     let read = read(purge, said, || asker(site, request, client))?;
     match (&read, purge.group.as_deref()) {
@@ -62,10 +64,10 @@ fn of_many<'l>(
     let mut refused: Option<(&Arc<Site>, Refusal)> = None;
     let mut first = None;
     let said = Said { request, named: group.is_some() };
-    for site in &live.listed {
-        let Some(purge) = &site.purge else { continue };
+    for site in &live.sites.listed {
+        let Some(purge) = &site.purges.by_request else { continue };
         let outside = group.is_some() && purge.group.as_deref() != group;
-        if outside || client.admit(&request.host, site.client_auth.as_ref()).is_err() {
+        if outside || client.admit(&request.host, site.client_check.as_ref()).is_err() {
             continue;
         }
         let refusal = match read(purge, said, || asker(site, request, client)) {

@@ -78,7 +78,7 @@ impl Cut {
         };
         let orders = Desk::orders(&fetch.core);
         let sliced = Sliced { edition, source, parts };
-        let set = SliceSet::new(&fetch.core.shared, shape, sliced, plan.sinks, orders);
+        let set = SliceSet::new(&fetch.core.shared.slices, shape, sliced, plan.sinks, orders);
         Some(Self { set, range: extent.range, exchange })
     }
 
@@ -184,7 +184,7 @@ impl Cutter<'_> {
         let last = (slice + self.set.shape.ahead).min(self.set.count() - 1);
         let from = self.next.back().map_or(slice, |(slice, _)| slice + 1);
         for slice in from..=last {
-            let key = self.set.key(shared, slice);
+            let key = self.set.key(&shared.seed, slice);
             let now_ms = self.core.now().mono_ms;
             let begun = shared.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
             let lead = if let Begin::Lead(lead) = begun { Some(lead) } else { None };

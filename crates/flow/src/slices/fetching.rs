@@ -113,7 +113,7 @@ async fn raised(
         Ok(None) => {}
         Err(lead) => return Some(lead),
     }
-    let key = set.key(&core.shared, slice);
+    let key = set.key(&core.shared.seed, slice);
     let options = BeginOptions::default();
     match core.shared.cache.begin(&key, &mut |_, _| {}, options, core.now().mono_ms) {
         Begin::Object(object) => {

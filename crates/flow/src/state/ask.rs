@@ -15,9 +15,10 @@ use policy::{Notes, Peer};
 use crate::interims::Interims;
 use crate::state::downstream::Downstream;
 use crate::state::error_pages;
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::LiveRef;
 use crate::state::place::Place;
 use crate::state::reply::{Head, Made, Reply};
+use crate::state::site::Site;
 use crate::state::trace::{Decided, Trace};
 
 /// A request and what belongs to it while it is dealt with.
@@ -136,7 +137,7 @@ fn complete_made(reply: &mut Reply, site: &Site, request: &Request, notes: &Note
 pub(crate) fn sign(reply: &mut Reply, site: &Site, rule: u32, scheme: Scheme) {
     reply.about.decided = Decided { site: site.number, rule };
     if scheme == Scheme::Https {
-        reply.hsts = site.hsts;
+        reply.hsts = site.shown.hsts;
     }
 }
 

@@ -27,6 +27,15 @@ pub struct Client<'a> {
     pub account: &'a Arc<Account>,
 }
 
+/// A site's check of its TLS clients.
+#[derive(Clone, Debug)]
+pub struct ClientCheck {
+    /// The certificates that let a client in.
+    pub auth: ClientAuth,
+    /// The fields in which origins are told of them.
+    pub fields: CertificateFields,
+}
+
 /// Fields that tell origins of a client's certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateFields {
@@ -58,9 +67,10 @@ impl Client<'_> {
     }
 
     /// Checks that a request for `host` may come over this connection, when the site checks clients
-    /// by `auth`. It fails closed: a handshake for another site never opens a site that lets in
+    /// by `check`. It fails closed: a handshake for another site never opens a site that lets in
     /// fewer clients (nginx's CVE-2025-23419).
-    pub(crate) fn admit(&self, host: &[u8], auth: Option<&ClientAuth>) -> Result<(), Problem> {
+    pub(crate) fn admit(&self, host: &[u8], check: Option<&ClientCheck>) -> Result<(), Problem> {
+        let auth = check.map(|check| &check.auth);
         match self.secured {
             None if auth.is_some_and(ClientAuth::is_required) => Err(Problem::CertificateNeeded),
             None => Ok(()),

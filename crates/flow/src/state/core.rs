@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use base::{Account, Counter, Counters, KeyBuf, Now};
 use cache::{BeginOptions, Found};
@@ -16,15 +15,26 @@ use vcl::counts::Counts;
 use crate::key::{self, select_by};
 use crate::state::ask::Ask;
 use crate::state::finish::{CoreLog, Records};
-use crate::state::gate::Known;
+use crate::state::gate::GateMemory;
+use crate::state::in_force::TakenOver;
 use crate::state::invalidate::{Haste, Outcome};
-use crate::state::live::{Live, LiveRef, Shared, Site};
+use crate::state::live::LiveRef;
+use crate::state::shared::Shared;
+use crate::state::site::Site;
 use crate::state::slices::Desk;
 use crate::state::term::Term;
 use crate::state::tier::Begin;
-use crate::state::vcl::Turn;
+use crate::state::vcl::CoreVcl;
 use crate::state::{over, tier};
 use purge::{Cause, Invalidation, NotDone, Sites, Target};
+
+/// Room that a core's requests lend each other.
+#[derive(Default)]
+pub(crate) struct Room {
+    pub(crate) key: RefCell<KeyBuf>,
+    /// For the cookies of a request.
+    pub(crate) cookies: Cell<Vec<u8>>,
+}
 
 /// One core's state. Not shared between threads.
 pub struct Core {
@@ -32,22 +42,18 @@ pub struct Core {
     pub shared: Arc<Shared>,
     /// This core's counters.
     pub counters: Arc<Counters>,
-    counts: Arc<Counts>,
-    /// The memory of a request that has been through a program.
-    pub(crate) spare_turn: Cell<Option<Box<Turn>>>,
+    /// State of this core's programs.
+    pub(crate) vcl: CoreVcl,
     pool: RefCell<CorePool>,
-    live: RefCell<LiveRef>,
-    version: Cell<u64>,
-    pub(crate) key: RefCell<KeyBuf>,
-    /// Room for the cookies of a request.
-    pub(crate) spare_cookies: Cell<Vec<u8>>,
+    taken_over: TakenOver,
+    pub(crate) room: Room,
     pub(crate) files: RefCell<Table>,
     pub(crate) desk: Desk,
     /// The account of what this core holds for no client: of fetches in the background, and of
     /// slices that are brought ahead.
     pub(crate) background: Arc<Account>,
     /// The memory of who was let in at gates.
-    pub(crate) known: RefCell<Known>,
+    pub(crate) gates: GateMemory,
     /// This core's records and what goes with them.
     pub log: CoreLog,
 }
@@ -61,23 +67,27 @@ impl Core {
     /// Core number `index` over `shared`, whose records go to `records`.
     pub fn with_records(shared: Arc<Shared>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
-        let log = CoreLog::new(records, index, &shared, &counters);
-        let version = shared.version.load(Ordering::Acquire);
-        let live = shared.live.load_full();
-        log.want(shared.wanted());
+        let log = CoreLog::new(records, index, shared.tallies.register(), &counters);
+        let taken_over = TakenOver::of(&shared.in_force);
+        log.want(shared.in_force.wanted());
         Rc::new(Self {
-            pool: RefCell::new(pool(&shared, &counters, &live)),
+            pool: RefCell::new(CorePool::over(
+                Arc::clone(&shared.depot),
+                Arc::clone(&counters),
+                &shared.live().limits,
+            )),
             log,
-            live: RefCell::new(Rc::new(live)),
-            version: Cell::new(version),
-            key: RefCell::new(KeyBuf::new()),
-            spare_cookies: Cell::default(),
+            taken_over,
+            room: Room::default(),
             desk: Desk::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            known: RefCell::new(Known::new(Account::open(shared.cache.memory(), u64::MAX))),
+            gates: GateMemory::new(
+                Account::open(shared.cache.memory(), u64::MAX),
+                &shared.right,
+                &counters,
+            ),
             files: RefCell::default(),
-            counts: shared.vcl.counts.register(),
-            spare_turn: Cell::new(None),
+            vcl: CoreVcl::new(&shared.vcl),
             shared,
             counters,
         })
@@ -85,23 +95,18 @@ impl Core {
 
     /// The configuration in force.
     pub fn live(&self) -> LiveRef {
-        let version = self.shared.version.load(Ordering::Acquire);
-        if version != self.version.get() {
-            let next = self.shared.live.load_full();
-            if next.limits != self.live.borrow().limits {
+        self.taken_over.live(|in_force, before, next| {
+            if next.limits != before.limits {
                 let pool = self.pool().with_limits(&next.limits);
                 *self.pool.borrow_mut() = pool;
             }
-            *self.live.borrow_mut() = Rc::new(next);
-            self.version.set(version);
-            self.log.want(self.shared.wanted());
-        }
-        Rc::clone(&self.live.borrow())
+            self.log.want(in_force.wanted());
+        })
     }
 
     /// Grows with every change of [`Core::live`].
     pub fn version(&self) -> u64 {
-        self.version.get()
+        self.taken_over.version()
     }
 
     /// This core's origin connections.
@@ -111,7 +116,7 @@ impl Core {
 
     /// This core's counters under Varnish's names.
     pub(crate) fn counts(&self) -> &Arc<Counts> {
-        &self.counts
+        &self.vcl.counts
     }
 
     /// Both clocks.
@@ -128,17 +133,17 @@ impl Core {
     pub fn sweep(&self, now: Now) {
         // A configuration that was replaced ends here too where no request comes.
         self.live();
-        self.sweep_bans(now.mono_ms);
+        self.shared.door.sweep_bans(now.mono_ms);
         over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
-        tier::look_after(&self.shared.chores, &self.shared.cache, now.mono_ms);
+        tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
-        drop(self.spare_turn.take());
+        drop(self.vcl.spare_turn.take());
         self.pool().sweep(now.mono_ms);
         self.files.borrow_mut().sweep(now.mono_ms);
         self.shared.failing.sweep(now.mono_ms);
-        self.known.borrow_mut().sweep(now.mono_ms);
-        self.shared.slices.sweep(&self.shared.cache, &self.shared.seed);
+        self.gates.sweep(now.mono_ms);
+        self.shared.slices.sweep();
     }
 
     /// The key of a request: scheme, host, port and target of its canonical form, and what policy
@@ -155,9 +160,9 @@ impl Core {
         notes: &Notes,
         now: Now,
     ) -> Invalidation {
-        let mut key = self.key.borrow_mut();
+        let mut key = self.room.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        let removal = self.shared.invalidation(Target::key(&key), false, Sites::Every, now);
+        let removal = self.shared.door.invalidation(Target::key(&key), false, Sites::Every, now);
         removal.by(Cause::change(request))
     }
 
@@ -172,7 +177,7 @@ impl Core {
         ask: &Ask<'_>,
         batch: [Invalidation; 1],
     ) -> Result<Outcome, NotDone> {
-        self.shared.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
+        self.shared.door.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
     }
 
     pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> Found {
@@ -195,10 +200,4 @@ impl Core {
     pub(crate) fn note_fetch(&self, key_hash: u64, failed: Option<bool>) {
         self.shared.failing.note(key_hash, failed, self.now().mono_ms);
     }
-}
-
-/// A core's connections to origins.
-fn pool(shared: &Shared, counters: &Arc<Counters>, live: &Live) -> CorePool {
-    let (depot, journal) = (Arc::clone(&shared.depot), shared.journal.clone());
-    CorePool::with_journal(Arc::clone(counters), &live.limits, depot, journal)
 }

@@ -22,7 +22,7 @@ use observe::ring::{BATCH, Ring, Writer};
 use policy::Peer;
 use tokio::sync::Notify;
 
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
 use crate::state::reply::Reply;
 
 pub(crate) use self::batch::{Batch, Name, TransactionEnd};
@@ -79,10 +79,10 @@ impl CoreLog {
     pub(crate) fn new(
         records: &Records,
         index: usize,
-        shared: &Shared,
+        tally: Tally,
         counters: &Arc<Counters>,
     ) -> Self {
-        let tally = RefCell::new(shared.tallies.register());
+        let tally = RefCell::new(tally);
         let counters = Arc::clone(counters);
         let ring = records.ring.as_ref().and_then(|ring| ring.writer(index).ok());
         if ring.is_none() && records.log.is_none() {

@@ -2,5 +2,5 @@
 
 mod door;
 
-pub(crate) use self::door::{Door, Haste};
-pub use self::door::{Outcome, Patience};
+pub(crate) use self::door::Haste;
+pub use self::door::{Door, Outcome, Patience};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::LiveRef;
+use crate::state::site::Site;
 
 /// The configuration in force and a site of it.
 #[derive(Clone, Copy)]

@@ -397,7 +397,7 @@ impl Reply {
     /// Tells of the fields that are added to those of the head: the same for every engine.
     pub fn add_fields(&self, live: &Live, fields: &mut impl Fields) {
         if let Head::Stored(object) = &self.head {
-            fields.add_whole(live.pseudonym.via(object.flags().http10));
+            fields.add_whole(live.announce.pseudonym.via(object.flags().http10));
         }
         if let Some(varnish) = self.varnish {
             fields.add(HeaderId::XVarnish, |out| varnish.write(out));
@@ -408,7 +408,7 @@ impl Reply {
         if let Some(age) = self.age_s {
             fields.add(HeaderId::Age, |out| number(out, age));
         }
-        if let Some(hsts) = self.hsts.and_then(|at| live.hsts.get(usize::from(at))) {
+        if let Some(hsts) = self.hsts.and_then(|at| live.announce.hsts.get(usize::from(at))) {
             fields.add(HeaderId::StrictTransportSecurity, |out| push(out, hsts));
         }
         if let Some(changed) = &self.changed {
@@ -436,7 +436,7 @@ impl Reply {
             fields.add(HeaderId::XCache, |out| push(out, self.served.word()));
         }
         if live.announce.server_timing
-            && self.about.site(live).is_some_and(|site| site.server_timing)
+            && self.about.site(live).is_some_and(|site| site.shown.server_timing)
         {
             fields.add(HeaderId::ServerTiming, |out| self.write_timing(out));
         }
@@ -555,7 +555,7 @@ impl Reply {
             _ => None,
         };
         let rule = if live.announce.detail { self.about.rule_name(live) } else { None };
-        let mut status = CacheStatus::new(&live.pseudonym, handling);
+        let mut status = CacheStatus::new(&live.announce.pseudonym, handling);
         status.ttl_secs = self.ttl_s;
         status.detail = rule.or(state);
         if self.served == Served::Revalidated {

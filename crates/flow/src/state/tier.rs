@@ -28,8 +28,9 @@ use disk::{Disk, Place};
 use parking_lot::Mutex;
 
 pub(crate) use self::body::{OnDisk, Opening};
+use self::chores::Chores;
 pub use self::chores::Resting;
-pub(crate) use self::chores::{Chores, look_after};
+pub(crate) use self::chores::look_after;
 pub(crate) use self::intake::Intake;
 pub(crate) use self::kept::KeptBatches;
 pub(crate) use self::record::{Content, Raised, content};
@@ -67,6 +68,8 @@ pub struct Tier {
     lost: Mutex<Vec<usize>>,
     /// Everything that may answer again is kept: the process ends.
     is_resting: AtomicBool,
+    /// Chores behind requests.
+    chores: Arc<tokio::sync::Mutex<Chores>>,
 }
 
 impl Tier {

@@ -15,7 +15,8 @@ use origin::Exchange;
 use vcl::backend::Leaf;
 
 use crate::state::gate::User;
-use crate::state::live::{Live, Site};
+use crate::state::live::Live;
+use crate::state::site::Site;
 use crate::why::Why;
 
 /// Notes on how a reply came about. No part of them is sent.
@@ -85,7 +86,7 @@ impl Guarded {
 impl About {
     /// The site that was asked; `None` where no site has the host.
     pub fn site<'a>(&self, live: &'a Live) -> Option<&'a Arc<Site>> {
-        live.listed.get(self.decided.site as usize)
+        live.sites.listed.get(self.decided.site as usize)
     }
 
     /// The number of its record, where another's names it.

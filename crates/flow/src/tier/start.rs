@@ -9,7 +9,7 @@ use disk::{Condition, Config, Disk, Opened, Place};
 use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
-use crate::state::live::Shared;
+use crate::state::invalidate::Door;
 use crate::state::tier::{Cache, DiskRules, KeptBatches, Store, Tier};
 
 /// A disk under a cache, before it is taken up.
@@ -39,7 +39,7 @@ const QUEUE_PARTS: u64 = 4;
 /// The least for that, within half of the budget: some long records.
 const QUEUE_MIN: u64 = 8 << 20;
 
-/// Opens a disk for what leaves `cache`. It is in use once [`Shared::take_up`] has been called.
+/// Opens a disk for what leaves `cache`. It is in use once [`OpenedDisk::take_up`] has been called.
 ///
 /// # Errors
 /// The settings or the disks are of no use.
@@ -65,19 +65,13 @@ impl OpenedDisk {
     pub fn seed(&self) -> HashSeed {
         HashSeed::from_u64(seed_bits(&self.opened))
     }
-}
 
-fn seed_bits(opened: &Opened) -> u64 {
-    opened.owner.first_chunk().map_or(0, |bits| u64::from_le_bytes(*bits))
-}
-
-impl Shared {
-    /// Takes the disk below this store's cache up: invalidations of former processes are put in
+    /// Takes the disk up below the cache of `door`: invalidations of former processes are put in
     /// force again, new ones are written down, and what is there is found behind that. Once, before
     /// the first request; the configuration is in force.
-    pub fn take_up(self: &Arc<Self>, below: OpenedDisk, now: Now) -> TakenUp {
-        let OpenedDisk { opened, rules } = below;
-        let tier = self.cache.lower();
+    pub fn take_up(self, door: &Arc<Door>, now: Now) -> TakenUp {
+        let Self { opened, rules } = self;
+        let tier = door.cache.lower();
         let mut told = TakenUp {
             invalidations: opened.invalidations.len(),
             emptied: opened.emptied.clone(),
@@ -91,9 +85,9 @@ impl Shared {
         for invalidation in &opened.invalidations {
             let number = invalidation.number;
             tier.found.replayed.store(number, Ordering::Relaxed);
-            let before = self.cache.newest_ban();
-            let done = self.replay_unswept(&invalidation.bytes, now);
-            let newest = self.cache.newest_ban();
+            let before = door.cache.newest_ban();
+            let done = door.replay_unswept(&invalidation.bytes, now);
+            let newest = door.cache.newest_ban();
             kept.add([number], (newest > before).then_some(newest));
             match done {
                 Ok(()) => former.push((number, newest)),
@@ -105,18 +99,22 @@ impl Shared {
         }
         tier.found.replayed.store(0, Ordering::Relaxed);
         let seed = HashSeed::from_u64(seed_bits(&opened));
-        let live = self.live();
+        let live = door.in_force.live();
         let read_ms = live.limits.disk_read_timeout.into();
         let next_ms = live.limits.between_bytes_timeout.into();
         let read_share = live.limits.disk_read_share.into();
         let (disk, bans, kept) = (opened.disk, Mutex::default(), Mutex::new(kept));
         let store = Store { disk, rules, read_ms, next_ms, read_share, seed, former, bans, kept };
         if tier.store.set(store).is_ok() {
-            self.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&self.cache) }));
+            door.record_invalidations(Arc::new(DiskJournal { cache: Arc::clone(&door.cache) }));
             tier.store.get().into_iter().for_each(|store| store.disk.find());
         }
         told
     }
+}
+
+fn seed_bits(opened: &Opened) -> u64 {
+    opened.owner.first_chunk().map_or(0, |bits| u64::from_le_bytes(*bits))
 }
 
 /// The index, as the disk knows it.

@@ -13,7 +13,7 @@ use message::Status;
 
 use super::*;
 use crate::invalidate::{Invalidation, Sites, Target, What};
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::tier::{Begin, OnDisk, Opening};
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
@@ -42,7 +42,7 @@ fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
     let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
     let opened = open(&cache, config, DiskRules { admit_all: true }).expect("a disk");
     let shared = Shared::with_seed(cache, bare_live(), opened.seed());
-    let taken_up = shared.take_up(opened, rt::now());
+    let taken_up = opened.take_up(&shared.door, rt::now());
     settle(&shared);
     assert!(disk(&shared).has_found());
     shared.cache.lower().found.end();
@@ -67,8 +67,8 @@ fn chores(shared: &Shared) {
 /// Has `what` invalidated, and recorded.
 async fn invalidate(shared: &Arc<Shared>, what: Target) {
     let now = rt::now();
-    let one: Invalidation = shared.invalidation(what, false, Sites::Every, now);
-    shared.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
+    let one: Invalidation = shared.door.invalidation(what, false, Sites::Every, now);
+    shared.door.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
 }
 
 fn key(shared: &Shared, path: &str) -> KeyBuf {

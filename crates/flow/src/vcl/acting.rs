@@ -19,7 +19,7 @@ use crate::key::select_by;
 use crate::recode::{Unfolding, decode_limits};
 use crate::state::body::ReplyBody;
 use crate::state::invalidate::Haste;
-use crate::state::live::Shared;
+use crate::state::shared::Shared;
 use crate::state::tier::Lead;
 use crate::state::vcl::Turn;
 use crate::wait::Began;
@@ -98,9 +98,10 @@ impl Stage for Acting<'_> {
     fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
         let Acting { core, counts } = &env.stage;
         let target = Target::key(&turn.key);
-        let stored = core.shared.invalidation(target, false, Sites::Every, env.now);
+        let stored = core.shared.door.invalidation(target, false, Sites::Every, env.now);
         let stored = stored.by(Cause::purge(&turn.req));
-        let done = core.shared.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
+        let done =
+            core.shared.door.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
         let outcome = done.map_err(|why| why.to_string())?;
         env.count(Count::NPurges);
         counts.add(Count::NObjPurged, outcome.objects);

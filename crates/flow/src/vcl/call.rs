@@ -27,8 +27,10 @@ use crate::state::ask::{Front, sign};
 use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::downstream::Downstream;
-use crate::state::live::{LiveRef, Shared, Site};
+use crate::state::live::LiveRef;
 use crate::state::reply::Reply;
+use crate::state::shared::Shared;
+use crate::state::site::Site;
 use crate::state::vcl::{FoundAs, Line as ClientLine, Turn};
 use crate::wait::Began;
 
@@ -207,7 +209,7 @@ impl Turn {
     /// A request of the session that `line` tells of, in the memory of an earlier one.
     pub(crate) fn take_up(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Box<Self> {
         let xid = line.xid(&env.stage.core.shared.vcl);
-        let mut turn = match env.stage.core.spare_turn.take() {
+        let mut turn = match env.stage.core.vcl.spare_turn.take() {
             Some(spare) => spare,
             None => Box::new(Self::new(instance, line)),
         };
@@ -225,7 +227,7 @@ impl Turn {
         turn.state = ReqState {
             time: env.time(),
             xid: env.xid(),
-            trace: env.live.params.is_traced(),
+            trace: env.live.vcl.params.is_traced(),
             ..ReqState::default()
         };
         (turn.found, turn.close, turn.body, turn.waits) = (FoundAs::Nothing, false, None, 0);
@@ -239,7 +241,7 @@ impl Turn {
 
     /// Keeps the memory for a later request.
     pub(crate) fn end(self: Box<Self>, core: &Core) {
-        core.spare_turn.set(Some(self));
+        core.vcl.spare_turn.set(Some(self));
     }
 
     /// `req` becomes what came again, and VMODs forget.
@@ -275,7 +277,7 @@ impl Turn {
     /// Returns true if one more restart is allowed; the restart has begun then.
     pub(crate) fn restart<S: Stage>(&mut self, env: &Env<'_, S>) -> bool {
         self.state.restarts += 1;
-        if u64::from(self.state.restarts) > env.live.params.number(Param::MaxRestarts) {
+        if u64::from(self.state.restarts) > env.live.vcl.params.number(Param::MaxRestarts) {
             return false;
         }
         self.state.xid = env.xid();

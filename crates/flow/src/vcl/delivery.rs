@@ -234,7 +234,7 @@ fn seek_some<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> S
     let is_whole = !object.flags().esi && object.status() == Status::OK;
     let may = is_whole
         && turn.downstream.page().is_none()
-        && env.live.params.is_on(Param::HttpGzipSupport);
+        && env.live.vcl.params.is_on(Param::HttpGzipSupport);
     match may {
         true => S::seek(turn, env, object),
         false => dictionary::of_one_form(env.asked).into(),
@@ -320,7 +320,7 @@ struct LeftHead {
 impl LeftHead {
     fn validators<S: Stage>(&self, env: &Env<'_, S>) -> Validators<'_> {
         let headers = &self.response.headers;
-        let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.params);
+        let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.vcl.params);
         // What is no date is later than any.
         let shown = headers.value(HeaderId::LastModified).map(|v| parse(v).unwrap_or(u64::MAX));
         Validators {
@@ -388,7 +388,7 @@ fn close<S: Stage>(
 fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
         && !heads::takes_gzip(&turn.req.headers)
-        && env.live.params.is_on(Param::HttpGzipSupport)
+        && env.live.vcl.params.is_on(Param::HttpGzipSupport)
 }
 
 fn run<S: Stage>(
@@ -445,7 +445,7 @@ fn passed<S: Stage>(
         h1::encode::stored_head(&mut head, response.status, &response.reason, &response.headers);
     }
     let modified = response.headers.value(HeaderId::LastModified);
-    let (params, status) = (&env.live.params, response.status);
+    let (params, status) = (&env.live.vcl.params, response.status);
     let modified = modified.and_then(|value| dates::read(value, env.now.unix_secs(), params));
     let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
     let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
@@ -462,7 +462,7 @@ fn passed<S: Stage>(
         uncacheable,
         can_esi: page.is_some(),
         time: env.time() - since - times.age,
-        storage: storages::transient(env.live),
+        storage: storages::transient(&env.live.vcl),
         ..Obj::default()
     };
     let mut state = RespState {
@@ -544,7 +544,7 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
     let resp = Some((&mut response, &mut state));
     match turn.run(env, Sub::Synth, Seen { resp, ..Seen::default() }) {
         Action::Restart
-            if u64::from(turn.state.restarts) <= env.live.params.number(Param::MaxRestarts) =>
+            if u64::from(turn.state.restarts) <= env.live.vcl.params.number(Param::MaxRestarts) =>
         {
             return Err(Step::Restart);
         }
@@ -591,7 +591,7 @@ fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool 
 
 /// Returns true if a client can ask for parts of a response of this status.
 fn offers_ranges<S: Stage>(env: &Env<'_, S>, status: Status) -> bool {
-    status == Status::OK && env.live.params.is_on(Param::HttpRangeSupport)
+    status == Status::OK && env.live.vcl.params.is_on(Param::HttpRangeSupport)
 }
 
 /// Adds the fields that Varnish adds before `vcl_deliver`.
@@ -599,7 +599,7 @@ fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, varnish: Varnis
     let headers = &mut response.headers;
     headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     headers.push_with(HeaderId::Age, |out| number(out, age_s));
-    add_via(headers, Version::Http11, env.live.pseudonym.as_str());
+    add_via(headers, Version::Http11, env.live.announce.pseudonym.as_str());
     if varnish.ranges {
         headers.push(HeaderId::AcceptRanges, b"bytes");
     }
@@ -616,7 +616,7 @@ fn asks_for_the_future<S: Stage>(req: &Request, env: &Env<'_, S>) -> bool {
 
 /// The rules by which a program's replies are cut.
 fn range_rules<S: Stage>(env: &Env<'_, S>) -> Rules {
-    if env.live.params.is_on(Param::HttpRangeSupport) { Rules::Varnish } else { Rules::Off }
+    if env.live.vcl.params.is_on(Param::HttpRangeSupport) { Rules::Varnish } else { Rules::Off }
 }
 
 /// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
@@ -630,7 +630,7 @@ fn narrow<S: Stage>(
     if reply.status != Status::OK {
         return;
     }
-    let req = dates::conditions(&turn.req, env.now.unix_secs(), &env.live.params);
+    let req = dates::conditions(&turn.req, env.now.unix_secs(), &env.live.vcl.params);
     if !asks_for_the_future(&req, env) {
         select::condition(&req, validators, reply);
     }

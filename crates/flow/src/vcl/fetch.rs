@@ -410,8 +410,8 @@ impl ByProgram {
             do_stream: true,
             time: seconds(fetch.now()),
             unfiltered: !has_content,
-            gzip_off: !fetch.live.params.is_on(Param::HttpGzipSupport),
-            storage: storages::first(&fetch.live, &fetch.core.shared.vcl.storages, private),
+            gzip_off: !fetch.live.vcl.params.is_on(Param::HttpGzipSupport),
+            storage: storages::first(&fetch.live.vcl, &fetch.core.shared.vcl.storages, private),
             backend: self.leaf.clone(),
             ..BerespState::default()
         }
@@ -501,7 +501,7 @@ impl ByProgram {
     /// The compression of a body of so many bytes, if that is known. Without memory for it there is
     /// none: the body stays as it is.
     fn folding(&self, fetch: &Fetch, length: Option<u64>) -> Option<Recode> {
-        let level = fetch.live.params.number(Param::GzipLevel);
+        let level = fetch.live.vcl.params.number(Param::GzipLevel);
         let settings = codec::gzip(u8::try_from(level).unwrap_or(u8::MAX));
         let memory = fetch.core.shared.cache.memory();
         let recode = Recode::encode(form::sized(settings, length), memory);
@@ -536,7 +536,7 @@ impl ByProgram {
     fn why_useless(&self, fetch: &Fetch, answer: &Answer) -> Option<&'static str> {
         let is_part = answer.response.headers.contains(HeaderId::ContentRange)
             && !self.original.headers.contains(HeaderId::Range)
-            && fetch.live.params.is_on(Param::HttpRangeSupport);
+            && fetch.live.vcl.params.is_on(Param::HttpRangeSupport);
         if answer.state.cut_off {
             return Some("No backend connection (rollback?)");
         }
@@ -562,7 +562,7 @@ impl ByProgram {
 
     /// Begins one more try, if there may be one; `too_many` is logged where there have been enough.
     fn retry(&mut self, fetch: &Fetch, too_many: &str) -> Retry {
-        let max = fetch.live.params.number(Param::MaxRetries);
+        let max = fetch.live.vcl.params.number(Param::MaxRetries);
         self.state.retries += 1;
         fetch.note(|trace| trace.made_status.set(0));
         if u64::from(self.state.retries) > max {
@@ -643,7 +643,7 @@ impl ByProgram {
 /// program or the parameter say, and never more than anybody else's.
 fn transit_bytes(fetch: &Fetch, state: &BerespState) -> u64 {
     let own = state.transit_buffer.and_then(|bytes| u64::try_from(bytes).ok());
-    match own.unwrap_or_else(|| fetch.live.params.number(Param::TransitBuffer)) {
+    match own.unwrap_or_else(|| fetch.live.vcl.params.number(Param::TransitBuffer)) {
         0 => fetch.passage.bytes,
         most => fetch.passage.bytes.min(most),
     }
@@ -663,7 +663,7 @@ fn lifetime_of(fetch: &Fetch, response: &Response, private: bool) -> Lifetime {
         return Lifetime { age: lifetime::age(&response.headers), ..Lifetime::default() };
     }
     let (status, time) = (response.status.code(), seconds(fetch.now()));
-    lifetime::of(status, &response.headers, time, &fetch.live.params)
+    lifetime::of(status, &response.headers, time, &fetch.live.vcl.params)
 }
 
 /// Returns true if a body of this framing may have bytes.

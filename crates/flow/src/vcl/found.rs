@@ -87,6 +87,6 @@ pub(crate) fn obj_of<'o>(live: &'o Live, now: Now, object: &'o Object) -> Obj<'o
         can_esi: flags.esi,
         time: call::seconds(now) - seconds((now_ms - object.born_ms()).max(0)),
         is_valid: true,
-        storage: note::storage(object.note()).and_then(|name| storages::named(live, name)),
+        storage: note::storage(object.note()).and_then(|name| storages::named(&live.vcl, name)),
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn bereq<S: Stage>(
     stale: Option<&Arc<Object>>,
 ) -> BackendRequest {
     let private = purpose == Purpose::Pass;
-    let gzip = env.live.params.is_on(Param::HttpGzipSupport);
+    let gzip = env.live.vcl.params.is_on(Param::HttpGzipSupport);
     let mut bereq = turn.req.clone();
     heads::bereq(&mut bereq, purpose, gzip);
     bereq.framing = env.asked.framing;
@@ -146,11 +146,11 @@ pub(crate) fn assemble(
     let may_ask = lead.is_some() && may_ask_node(turn);
     let key = turn.key.bytes();
     let asking =
-        may_ask.then(|| Asking::of(&env.stage.core.shared, env.asked, Some(&turn.req), key));
+        may_ask.then(|| Asking::of(&env.stage.core.shared.peers, env.asked, Some(&turn.req), key));
     let asking = asking.flatten();
     let is_new = may_ask && stale.as_ref().is_none_or(Option::is_none);
     let miss = SiblingMiss { site: env.site, asked: env.asked, keyed: &turn.req, key };
-    let siblings = is_new.then(|| AskingSiblings::of(&env.stage.core.shared, miss));
+    let siblings = is_new.then(|| AskingSiblings::of(&env.stage.core.shared.siblings, miss));
     let siblings = siblings.flatten();
     let fetch = Fetch {
         core: Rc::clone(env.stage.core),

@@ -68,7 +68,7 @@ pub(crate) async fn pipe(
     }
     let deadline = state.task_deadline;
     state.task_deadline =
-        deadline.or_else(|| Some(env.live.params.seconds(Param::PipeTaskDeadline)));
+        deadline.or_else(|| Some(env.live.vcl.params.seconds(Param::PipeTaskDeadline)));
     // The engine writes Connection and Upgrade anew, where another protocol may be spoken.
     bereq.upgrade = match (env.asked.upgrade, bereq.headers.contains(HeaderId::Upgrade)) {
         (Upgrade::None, _) | (_, false) => Upgrade::None,

@@ -49,7 +49,7 @@ pub(crate) fn prepare(
     if !heads::is_target(&bereq.target, &bereq.method) {
         return Err("not sent: bereq.url does not begin with a slash".to_owned());
     }
-    let params = &fetch.live.params;
+    let params = &fetch.live.vcl.params;
     let ms = |seconds: f64| (seconds.max(0.0) * 1000.0) as u64;
     let [connect_ms, first_byte_ms, between_bytes_ms] =
         timeouts(params, &judge.state, Some(&leaf.spec)).map(ms);

@@ -123,7 +123,7 @@ impl Turn {
                 self.note_error("Illegal return(vcl): Not after restarts");
                 return Step::Synth(said(503, ""));
             }
-            let Some(instance) = env.live.labels.get(label) else { return Step::Fail };
+            let Some(instance) = env.live.vcl.labels.get(label) else { return Step::Fail };
             self.instance = Arc::clone(instance);
             self.switched = Some(u16::try_from(self.ran.len()).unwrap_or(u16::MAX));
             self.prepare(env);
@@ -160,7 +160,7 @@ impl Turn {
     /// Reduces the codings that the client takes to gzip or nothing: the store tells variants apart
     /// by nothing else.
     fn wash_codings<S: Stage>(&mut self, env: &Env<'_, S>) {
-        if env.live.params.is_on(Param::HttpGzipSupport) {
+        if env.live.vcl.params.is_on(Param::HttpGzipSupport) {
             heads::wash_codings(&mut self.req.headers);
         }
     }

@@ -7,21 +7,20 @@ use cache::Sinks;
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
-use crate::state::live::Live;
-use crate::state::vcl::Turns;
+use crate::state::vcl::{Turns, VclSettings};
 
 /// The storage of what is not kept, or not for long.
 const TRANSIENT: &str = "Transient";
 
 /// The storage of what passes through unstored.
-pub(crate) fn transient(live: &Live) -> Option<&Arc<str>> {
-    live.storages.iter().find(|name| ***name == *TRANSIENT)
+pub(crate) fn transient(settings: &VclSettings) -> Option<&Arc<str>> {
+    settings.storages.iter().find(|name| ***name == *TRANSIENT)
 }
 
 /// Where a response goes that its program has not seen yet: the storages take turns, and what is
 /// for one request only is `Transient`'s.
-pub(crate) fn first(live: &Live, turns: &Turns, private: bool) -> Option<Arc<str>> {
-    let all = &live.storages;
+pub(crate) fn first(settings: &VclSettings, turns: &Turns, private: bool) -> Option<Arc<str>> {
+    let all = &settings.storages;
     let wanted = |name: &&Arc<str>| (***name == *TRANSIENT) == private;
     let turn = match private || all.len() <= 2 {
         true => 0,
@@ -33,22 +32,22 @@ pub(crate) fn first(live: &Live, turns: &Turns, private: bool) -> Option<Arc<str
 
 /// The storage where a response ends up: what its program has chosen, or `Transient` for what is
 /// kept for less than the parameter `shortlived`, or not for others.
-pub(crate) fn place<'n>(live: &Live, state: &'n BerespState) -> &'n str {
+pub(crate) fn place<'n>(settings: &VclSettings, state: &'n BerespState) -> &'n str {
     match &state.storage {
-        Some(name) if !(state.uncacheable || is_short(live, state)) => name,
+        Some(name) if !(state.uncacheable || is_short(settings, state)) => name,
         _ => TRANSIENT,
     }
 }
 
 /// The storage of this name, if there still is one.
-pub(crate) fn named<'l>(live: &'l Live, name: &[u8]) -> Option<&'l Arc<str>> {
-    live.storages.iter().find(|own| own.as_bytes() == name)
+pub(crate) fn named<'l>(settings: &'l VclSettings, name: &[u8]) -> Option<&'l Arc<str>> {
+    settings.storages.iter().find(|own| own.as_bytes() == name)
 }
 
 /// The fate of a response in the storage of this name when it leaves memory. Storages take
 /// turns: one of memory is no reason to lose what no program has put there.
-pub(crate) fn sinks(live: &Live, name: &str) -> Sinks {
-    let is_disk = || live.disk_storages.iter().any(|own| **own == *name);
+pub(crate) fn sinks(settings: &VclSettings, name: &str) -> Sinks {
+    let is_disk = || settings.disk_storages.iter().any(|own| **own == *name);
     match name {
         TRANSIENT => Sinks::Never,
         _ if is_disk() => Sinks::Always,
@@ -57,7 +56,7 @@ pub(crate) fn sinks(live: &Live, name: &str) -> Sinks {
 }
 
 /// Returns true if a response is kept for less than the parameter `shortlived`.
-pub(crate) fn is_short(live: &Live, state: &BerespState) -> bool {
+pub(crate) fn is_short(settings: &VclSettings, state: &BerespState) -> bool {
     let kept = state.ttl + state.grace + state.keep;
-    kept < live.params.seconds(Param::Shortlived)
+    kept < settings.params.seconds(Param::Shortlived)
 }

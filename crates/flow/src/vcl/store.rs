@@ -57,7 +57,7 @@ impl ByProgram {
         let state = &answer.state;
         if private || state.uncacheable {
             self.count(Count::BerespUncacheable);
-        } else if storages::is_short(&fetch.live, state) {
+        } else if storages::is_short(&fetch.live.vcl, state) {
             self.count(Count::BerespShortlived);
         }
         let findable = is_ever_fresh(state);
@@ -85,7 +85,8 @@ impl ByProgram {
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
         let recode = std::mem::take(&mut answer.recode);
         let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
-        let sinks = storages::sinks(&fetch.live, storages::place(&fetch.live, &answer.state));
+        let settings = &fetch.live.vcl;
+        let sinks = storages::sinks(settings, storages::place(settings, &answer.state));
         let (gate, over) = (None, over(fetch, &answer.state));
         let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
         let plan = Box::new(plan);
@@ -159,8 +160,8 @@ impl ByProgram {
             stale_if_unreachable_ms: 0,
         };
         let now_s = fetch.now().unix_secs();
-        let date = |value: &[u8]| dates::read(value, now_s, &fetch.live.params);
-        let place = storages::place(&fetch.live, state);
+        let date = |value: &[u8]| dates::read(value, now_s, &fetch.live.vcl.params);
+        let place = storages::place(&fetch.live.vcl, state);
         NewObject {
             note: note::of(self.state.xid, place, &self.asked),
             ..new_object(response, fetch.now(), &times, flags, &date)
@@ -199,7 +200,7 @@ fn read_tags(fetch: &Fetch, answer: &Answer) -> Result<Tags, base::Limit> {
 /// The variant that the answer is kept as, beside its key.
 fn selected(fetch: &Fetch, vary: Vary) -> Option<Selected> {
     let Vary::Names(names) = vary else { return None };
-    let gzip = fetch.live.params.is_on(Param::HttpGzipSupport);
+    let gzip = fetch.live.vcl.params.is_on(Param::HttpGzipSupport);
     // An object in gzip is for all clients then.
     let names = if gzip { names.without(HeaderId::AcceptEncoding)? } else { names };
     Some(Selected::of(names, &fetch.request))

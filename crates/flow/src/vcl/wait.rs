@@ -49,7 +49,7 @@ impl Waiting {
             let step = match halt {
                 Halt::Reply(reply) => {
                     if env.stage.core.recorded() != recorded {
-                        env.stage.core.shared.wait_for_records().await;
+                        env.stage.core.shared.door.wait_for_records().await;
                     }
                     return reply;
                 }

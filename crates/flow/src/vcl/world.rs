@@ -17,7 +17,8 @@ use vcl::told::Line;
 
 use crate::invalidate::{Cause, NewTimes, Sites, Target, What};
 use crate::state::invalidate::{Haste, Outcome};
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
+use crate::state::shared::Shared;
 use crate::state::vcl::Outside;
 
 /// Most lines kept of one task.
@@ -103,9 +104,9 @@ impl<'a> Sight<'a> {
 
     /// Invalidates on every site; the result is how many responses are known to be selected.
     fn invalidate(&self, what: Target, soft: bool, haste: Haste) -> Result<Outcome, String> {
-        let one = self.shared.invalidation(what, soft, Sites::Every, self.now);
+        let one = self.shared.door.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
-        let done = self.shared.invalidate_at_once(None, [one], self.now, haste);
+        let done = self.shared.door.invalidate_at_once(None, [one], self.now, haste);
         if let (Ok(outcome), Runner::Core(_, counters)) = (&done, self.runner) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         }
@@ -192,7 +193,7 @@ impl World for Sight<'_> {
     }
 
     fn lifetime(&self, status: u16, headers: &HeaderBlock, now: f64) -> Lifetime {
-        lifetime::of(status, headers, now, &self.live.params)
+        lifetime::of(status, headers, now, &self.live.vcl.params)
     }
 
     fn random(&self) -> f64 {
@@ -232,11 +233,11 @@ impl World for Sight<'_> {
     }
 
     fn param(&self, name: &str) -> Option<f64> {
-        self.live.params.by_name(name)
+        self.live.vcl.params.by_name(name)
     }
 
     fn has_feature(&self, word: &str) -> bool {
-        self.live.params.has_feature(word)
+        self.live.vcl.params.has_feature(word)
     }
 
     fn storage(&self, name: &str) -> Option<(u64, u64)> {
@@ -252,10 +253,10 @@ impl World for Sight<'_> {
     }
 
     fn hostname(&self) -> &str {
-        &self.live.hostname
+        &self.live.vcl.hostname
     }
 
     fn identity(&self) -> &str {
-        &self.live.identity
+        &self.live.vcl.identity
     }
 }

@@ -262,7 +262,7 @@ impl Conn {
                 Some(partial) => (&mut partial.reader, &mut partial.request),
                 None => work.fresh(),
             };
-            match reader.read(&bytes[used..], &live.head_limits, scheme, request) {
+            match reader.read(&bytes[used..], &live.connections.head_limits, scheme, request) {
                 Ok(Progress::Complete(len)) => {
                     used += len;
                     if let Some(partial) = partial {

@@ -180,7 +180,7 @@ impl H2 {
         let mut out = Outgoing::default();
         let live = core.flow.live();
         let (limits, seed) = (&live.limits, core.flow.shared.seed);
-        let settings = Settings::from(limits).with_raw_utf8(live.head_limits.raw_utf8);
+        let settings = Settings::from(limits).with_raw_utf8(live.connections.head_limits.raw_utf8);
         let account = account::open_for(core, limits.h2_memory, limits.h2_streams);
         let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
         stream.hold_unsent(UNSENT_BYTES);

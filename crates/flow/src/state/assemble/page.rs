@@ -13,8 +13,9 @@ use vcl::params::Param;
 
 use super::instructions::{Dialect, Instructions};
 use super::places::Places;
-use crate::state::live::{LiveRef, Site};
+use crate::state::live::LiveRef;
 use crate::state::place::Place;
+use crate::state::site::Site;
 use crate::state::trace::{Trace, Trouble};
 use crate::state::vcl::Line;
 
@@ -96,7 +97,7 @@ impl Top {
         account: &Arc<Account>,
     ) -> Self {
         // A page of a program has a line.
-        let wished = line.as_ref().map(|_| live.params.number(Param::EsiParallel));
+        let wished = line.as_ref().map(|_| live.vcl.params.number(Param::EsiParallel));
         let wished = wished.filter(|most| *most > 0);
         Self {
             request,
@@ -178,7 +179,7 @@ impl Composed {
         let Within { level, top } = &*self.within;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
-            Dialect::Varnish => self.live.params.number(Param::MaxEsiDepth),
+            Dialect::Varnish => self.live.vcl.params.number(Param::MaxEsiDepth),
             Dialect::Esi | Dialect::Ssi => self.live.limits.esi_depth,
         };
         let limit = match u64::from(*level) > deepest {

@@ -10,8 +10,8 @@ use vcl::told;
 
 use super::batch::{Batch, Name, TransactionEnd};
 use super::told::Told;
-use crate::state::live::Site;
 use crate::state::reply::{Forward, Reply, Served};
+use crate::state::site::Site;
 use crate::state::trace::{About, Trace};
 
 /// Adds the record of a client's transaction, which is over, to the batch.
@@ -114,7 +114,7 @@ pub(crate) fn write_with(
     let origin = site.zip(trace.origin.get()).and_then(|(site, at)| site.origins.get(at as usize));
     let record = Record {
         origin: match (origin, &*backend) {
-            (Some(origin), _) => origin.name().as_bytes(),
+            (Some(own), _) => own.origin.name().as_bytes(),
             (None, Some(backend)) => backend.name.as_bytes(),
             (None, None) => b"",
         },

@@ -11,3 +11,11 @@ pub(crate) enum Check {
     /// Another server lets the request in. A password that is for the gate alone is not told.
     Word { gate: Arc<WordGate>, digest: [u8; 32], keeps_password: bool },
 }
+
+impl Check {
+    /// The digest of what was shown.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let (Self::Password { digest, .. } | Self::Word { digest, .. }) = self;
+        *digest
+    }
+}

@@ -7,24 +7,56 @@ use base::{Counters, HashSeed};
 use parking_lot::Mutex;
 use purge::{Applied, Journal, Level, Others};
 
-/// State of the door.
-#[derive(Default)]
-pub(crate) struct Door {
-    pub(crate) node: Node,
+use crate::state::in_force::InForce;
+use crate::state::tier::Cache;
+use crate::trust::Trust;
+
+/// The way of invalidations to a store.
+pub struct Door {
+    pub(crate) cache: Arc<Cache>,
+    /// The secret of the keys' hashes.
+    pub(crate) seed: HashSeed,
+    /// The configuration that names of sites are of, if they are of no request's.
+    pub(crate) in_force: Arc<InForce>,
+    /// Trust in what is stored.
+    pub trust: Arc<Trust>,
+    /// Counters of what no core counts.
+    pub(crate) counters: Arc<Counters>,
+    /// This process among those whose invalidations may meet in a journal.
+    pub(crate) node: u64,
     pub(crate) sequence: AtomicU64,
     pub(crate) applied: Mutex<Applied>,
     pub(crate) journal: OnceLock<Arc<dyn Journal>>,
     pub(crate) others: OnceLock<Arc<dyn Others>>,
-    /// Counters of what no core has counted.
-    pub(crate) counters: OnceLock<Arc<Counters>>,
+    /// Held by the sweep of the store that is under way.
+    pub(crate) sweeping: Arc<tokio::sync::Mutex<()>>,
+    /// Held by the look at all that is stored that is under way.
+    pub(crate) listing: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// This process among those whose invalidations may meet in a journal.
-pub(crate) struct Node(pub(crate) u64);
-
-impl Default for Node {
-    fn default() -> Self {
-        Self(HashSeed::random().hash(b"node"))
+impl Door {
+    /// The door to `cache`, which nothing has come by yet.
+    pub(crate) fn new(
+        cache: &Arc<Cache>,
+        seed: HashSeed,
+        in_force: &Arc<InForce>,
+        trust: &Arc<Trust>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            cache: Arc::clone(cache),
+            seed,
+            in_force: Arc::clone(in_force),
+            trust: Arc::clone(trust),
+            counters,
+            node: HashSeed::random().hash(b"node"),
+            sequence: AtomicU64::new(0),
+            applied: Mutex::default(),
+            journal: OnceLock::new(),
+            others: OnceLock::new(),
+            sweeping: Arc::default(),
+            listing: Arc::default(),
+        })
     }
 }
 
@@ -38,7 +70,7 @@ pub struct Outcome {
     /// Not everything has been looked at yet. What is still there is not used any more.
     pub pending: bool,
     /// It is being recorded: whoever must know that it will outlive the process waits
-    /// (`Shared::wait_for_records`).
+    /// ([`Door::wait_for_records`]).
     pub recorded: bool,
 }
 

@@ -1,9 +1,10 @@
 //! A request that the owner of its key may be asked with.
 
+use arc_swap::ArcSwapOption;
 use message::Request;
 use origin::Caller;
 
-use crate::state::live::Shared;
+use super::nodes::Peers;
 
 /// A request that the owner of its key may be asked with.
 #[derive(Debug)]
@@ -27,12 +28,12 @@ impl Asking {
     /// The question behind `request`, whose key is `key`; `None` where that is this node's own, or
     /// nodes share nothing.
     pub(crate) fn of(
-        shared: &Shared,
+        peers: &ArcSwapOption<Peers>,
         request: &Request,
         selecting: Option<&Request>,
         key: &[u8],
     ) -> Option<Box<Self>> {
-        let peers = shared.peers.load();
+        let peers = peers.load();
         peers.as_ref()?.owner(key)?.way()?;
         let (request, selecting) = (request.clone(), selecting.cloned());
         Some(Box::new(Self { request, selecting, key: key.into() }))

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use base::{KeyBuf, key_fields};
 use message::{HeaderId, Method, Request};
 
 use crate::key::begin_key;
 use crate::state::ask::only_if_cached;
-use crate::state::live::{Shared, Site};
 use crate::state::siblings::Siblings;
+use crate::state::site::Site;
 
 /// A miss that siblings may be asked for.
 pub(crate) struct AskingSiblings {
@@ -29,8 +30,11 @@ pub(crate) struct SiblingMiss<'a> {
 
 impl AskingSiblings {
     /// The question behind `miss`; `None` where no sibling is to be asked.
-    pub(crate) fn of(shared: &Shared, miss: SiblingMiss<'_>) -> Option<Box<Self>> {
-        let siblings = shared.siblings.load_full()?;
+    pub(crate) fn of(
+        siblings: &ArcSwapOption<Siblings>,
+        miss: SiblingMiss<'_>,
+    ) -> Option<Box<Self>> {
+        let siblings = siblings.load_full()?;
         let is_any = siblings.of(&miss.site.name, miss.asked.scheme).next().is_some();
         let may_ask = is_any && miss.may_be_there();
         may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(miss.site) }))

@@ -122,7 +122,7 @@ pub(crate) fn kept_again(
     };
     let count = kept.length.div_ceil(kept.slice_bytes);
     let life = life.and_then(|life| life.downcast().ok());
-    let life = life.unwrap_or_else(|| SliceLife::new(&core.shared, kept.id, count));
+    let life = life.unwrap_or_else(|| SliceLife::new(&core.shared.slices, kept.id, count));
     let parts = permit.parts(edition.against);
     let sliced = Sliced { edition, source, parts };
     Some(SliceSet::living(life, shape, sliced, Sinks::ByMerit, orders))

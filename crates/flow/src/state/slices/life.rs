@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::memory::Remains;
-use crate::state::live::Shared;
+use super::memory::{Remains, SliceMemory};
 
 /// The life of a set's slices: they are removed when neither memory nor the disk has the set any
 /// more.
@@ -11,13 +10,13 @@ pub(crate) struct SliceLife {
     pub(crate) id: u64,
     /// The number of slices.
     pub(crate) count: u64,
-    pub(crate) shared: Weak<Shared>,
+    pub(crate) memory: Weak<SliceMemory>,
 }
 
 impl SliceLife {
     /// That of `count` slices.
-    pub(crate) fn new(shared: &Arc<Shared>, id: u64, count: u64) -> Arc<Self> {
-        Arc::new(Self { id, count, shared: Arc::downgrade(shared) })
+    pub(crate) fn new(memory: &Arc<SliceMemory>, id: u64, count: u64) -> Arc<Self> {
+        Arc::new(Self { id, count, memory: Arc::downgrade(memory) })
     }
 }
 
@@ -29,9 +28,9 @@ impl std::fmt::Debug for SliceLife {
 
 impl Drop for SliceLife {
     fn drop(&mut self) {
-        if let Some(shared) = self.shared.upgrade() {
+        if let Some(memory) = self.memory.upgrade() {
             // A lock of the store may be held: what is left is removed by a sweep.
-            shared.slices.leave(Remains { id: self.id, next: 0, end: self.count });
+            memory.leave(Remains { id: self.id, next: 0, end: self.count });
         }
     }
 }

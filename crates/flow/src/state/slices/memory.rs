@@ -17,9 +17,11 @@ const SWEPT: u64 = 16 * 1024;
 /// Origins remembered at once.
 const ORIGINS_MAX: usize = 1024;
 
-/// The memory of all cores.
-#[derive(Debug)]
+/// The memory of all cores, and the store that slices lie in.
 pub(crate) struct SliceMemory {
+    pub(crate) cache: Arc<Cache>,
+    /// The secret of the keys' hashes.
+    pub(crate) seed: HashSeed,
     /// The next set's number. Slices of former processes may be on disk: it begins anywhere.
     next: AtomicU64,
     /// Sets that have ended, and the numbers of their slices.
@@ -42,18 +44,19 @@ pub(crate) struct Remains {
     pub(crate) end: u64,
 }
 
-impl Default for SliceMemory {
-    fn default() -> Self {
+impl SliceMemory {
+    /// No set yet.
+    pub(crate) fn new(cache: &Arc<Cache>, seed: HashSeed) -> Self {
         Self {
+            cache: Arc::clone(cache),
+            seed,
             next: AtomicU64::new(HashSeed::draw()),
             remains: Mutex::default(),
             unprobed: Origins::default(),
             unsliced: Origins::default(),
         }
     }
-}
 
-impl SliceMemory {
     /// A number that no other set has.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -64,15 +67,15 @@ impl SliceMemory {
     }
 
     /// Removes slices that ended sets have left, a bounded number of them.
-    pub(crate) fn sweep(&self, cache: &Cache, seed: &HashSeed) {
+    pub(crate) fn sweep(&self) {
         let mut left = SWEPT;
         let mut key = KeyBuf::new();
         while left > 0 {
             let Some(mut remains) = self.remains.lock().pop() else { return };
             let end = remains.end.min(remains.next.saturating_add(left));
             for number in remains.next..end {
-                slice_key(seed, remains.id, number, &mut key);
-                cache.forget(&key);
+                slice_key(&self.seed, remains.id, number, &mut key);
+                self.cache.forget(&key);
             }
             left -= end - remains.next;
             remains.next = end;

@@ -14,9 +14,8 @@ use bytes::Bytes;
 use cache::{Aborted, BeginOptions, Elsewhere, Found, Object, Reader, Reading, Ticket, Waited};
 use tokio::sync::oneshot;
 
-use crate::state::live::Shared;
 use crate::state::slices::lasting::kept;
-use crate::state::slices::{SliceOrder, SliceSet};
+use crate::state::slices::{SliceMemory, SliceOrder, SliceSet};
 use crate::state::tier::Begin;
 
 /// Slices that are counted for an operator.
@@ -63,18 +62,18 @@ impl SliceReading {
 
     /// Comes by the slice of the next byte.
     fn begin(&mut self, account: Option<&Arc<Account>>) -> Result<Fetching, Aborted> {
-        let shared = self.set.shared.upgrade().ok_or(Aborted)?;
+        let memory = self.set.life.memory.upgrade().ok_or(Aborted)?;
         if self.set.has_ended() {
             return Err(Aborted);
         }
         let slice = self.set.slice_at(self.at);
-        let key = self.set.key(&shared, slice);
+        let key = self.set.key(&memory.seed, slice);
         let now_ms = rt::now().mono_ms;
-        if let Found::Object(object) = shared.cache.lookup(&key, &mut |_, _| {}, now_ms) {
+        if let Found::Object(object) = memory.cache.lookup(&key, &mut |_, _| {}, now_ms) {
             return self.follow(&object, account);
         }
         let options = BeginOptions::default();
-        match shared.cache.begin(&key, &mut |_, _| {}, options, now_ms) {
+        match memory.cache.begin(&key, &mut |_, _| {}, options, now_ms) {
             Begin::Object(object) => self.follow(&object, account),
             Begin::Wait(ticket) => {
                 self.set.joined.fetch_add(1, Ordering::Relaxed);
@@ -126,8 +125,8 @@ impl SliceReading {
         let reads_on = self.at - self.began >= self.set.shape.slice_bytes / 2;
         if reads_on && self.ahead_of.is_none_or(|of| of < next) {
             self.ahead_of = Some(next);
-            if let Some(shared) = self.set.shared.upgrade() {
-                self.order_ahead(&shared, next);
+            if let Some(memory) = self.set.life.memory.upgrade() {
+                self.order_ahead(&memory, next);
             }
         }
         if next != slice {
@@ -137,14 +136,14 @@ impl SliceReading {
     }
 
     /// Orders the slices behind `slice` that nobody has and nobody brings.
-    fn order_ahead(&self, shared: &Arc<Shared>, slice: u64) {
+    fn order_ahead(&self, memory: &SliceMemory, slice: u64) {
         for slice in slice + 1..=slice + self.set.shape.ahead {
             if slice >= self.set.count() || self.set.range(slice).start >= self.until {
                 return;
             }
-            let key = self.set.key(shared, slice);
+            let key = self.set.key(&memory.seed, slice);
             let now_ms = rt::now().mono_ms;
-            let begun = shared.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
+            let begun = memory.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
             if let Begin::Lead(lead) = begun {
                 let set = Arc::clone(&self.set);
                 let order = SliceOrder { set, slice, lead, reply: None, account: None };
@@ -245,11 +244,11 @@ impl Elsewhere for SliceSet {
     }
 
     fn told(&self) -> Option<String> {
-        let shared = self.shared.upgrade()?;
+        let memory = self.life.memory.upgrade()?;
         let (count, size) = (self.count(), Size(self.shape.slice_bytes));
         let looked_at = count.min(COUNTED_MAX);
         let is_there = |number: &u64| {
-            let seen = shared.cache.peek(&self.key(&shared, *number), &mut |_, _| {});
+            let seen = memory.cache.peek(&self.key(&memory.seed, *number), &mut |_, _| {});
             seen.found.is_some() || seen.below > 0
         };
         let there = (0..looked_at).filter(is_there).count();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use base::{KeyBuf, Now};
+use base::{HashSeed, KeyBuf, Now};
 use cache::{Flags, NewObject, Object, Sinks, Tags};
 use message::store::PartPermits;
 use message::{Request, Response, Status};
@@ -17,9 +17,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::answer::Edition;
 use super::desk::SliceOrder;
 use super::life::SliceLife;
+use super::memory::SliceMemory;
 use super::shape::Shape;
 use crate::key::slice_key;
-use crate::state::live::Shared;
 use crate::state::peers::Asking;
 
 /// Milliseconds for which a slice would be fresh: its set says how long it is used.
@@ -54,7 +54,6 @@ pub(crate) struct SliceSet {
     pub(crate) source: Whence,
     /// The permission to keep its slices.
     pub(crate) parts: PartPermits,
-    pub(crate) shared: Weak<Shared>,
     /// The desk of the core that made it, and fetches for it.
     pub(crate) orders: UnboundedSender<SliceOrder>,
     /// Clients that waited for another's slice and have not been counted.
@@ -90,14 +89,14 @@ pub(crate) enum Pace {
 
 impl SliceSet {
     pub(crate) fn new(
-        shared: &Arc<Shared>,
+        memory: &Arc<SliceMemory>,
         shape: Shape,
         sliced: Sliced,
         sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
         let count = sliced.edition.length.div_ceil(shape.slice_bytes);
-        let life = SliceLife::new(shared, shared.slices.number(), count);
+        let life = SliceLife::new(memory, memory.number(), count);
         Self::living(life, shape, sliced, sinks, orders)
     }
 
@@ -109,14 +108,12 @@ impl SliceSet {
         sinks: Sinks,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
-        let shared = life.shared.clone();
         Arc::new(Self {
             life,
             shape,
             edition,
             source,
             parts,
-            shared,
             orders,
             joined: AtomicU64::new(0),
             moved: Notify::new(),
@@ -158,9 +155,9 @@ impl SliceSet {
         offset / self.shape.slice_bytes
     }
 
-    pub(crate) fn key(&self, shared: &Shared, number: u64) -> KeyBuf {
+    pub(crate) fn key(&self, seed: &HashSeed, number: u64) -> KeyBuf {
         let mut key = KeyBuf::new();
-        slice_key(&shared.seed, self.life.id, number, &mut key);
+        slice_key(seed, self.life.id, number, &mut key);
         key
     }
 
@@ -175,8 +172,8 @@ impl SliceSet {
             return false;
         }
         let object = self.object.get().and_then(Weak::upgrade);
-        if let (Some(shared), Some(object)) = (self.shared.upgrade(), object) {
-            shared.cache.withdraw(self.source.key_hash, &object);
+        if let (Some(memory), Some(object)) = (self.life.memory.upgrade(), object) {
+            memory.cache.withdraw(self.source.key_hash, &object);
         }
         self.moved.notify_one();
         true

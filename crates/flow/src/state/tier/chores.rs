@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use cache::{Object, Walk};
 use disk::Condition;
-use tokio::sync::Mutex;
 
 use super::body::may_answer;
 use super::store::Store;
@@ -46,11 +45,11 @@ pub struct Resting {
 }
 
 /// Does the chores of a second, unless another core has.
-pub(crate) fn look_after(chores: &Arc<Mutex<Chores>>, cache: &Arc<Cache>, now_ms: u64) {
+pub(crate) fn look_after(cache: &Arc<Cache>, now_ms: u64) {
     if cache.lower().store.get().is_none() {
         return;
     }
-    let Ok(mut chores) = Arc::clone(chores).try_lock_owned() else { return };
+    let Ok(mut chores) = Arc::clone(&cache.lower().chores).try_lock_owned() else { return };
     if now_ms < chores.began_ms + EVERY_MS {
         return;
     }

@@ -28,14 +28,14 @@ pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
     let head = stored_head(object).unwrap_or_else(|| Response::new(status));
     let status = status.code();
     let born = env.time() - object.age_ms(now_ms) as f64 / 1000.0;
-    let planned = lifetime::of(status, &head.headers, born, &live.params);
+    let planned = lifetime::of(status, &head.headers, born, &live.vcl.params);
     let program = turn.instance.program();
     let is_planned = |ms: u64, planned: f64| (ms as f64 - planned.max(0.0) * 1000.0).abs() < 1000.0;
     let by_program = "set by the program, or by parameters that have changed since";
     let is_own = !is_planned(object.lifetime_ms(), planned.ttl);
     let from = match is_own {
         true => by_program.to_owned(),
-        false => lifetime::source(status, &head.headers, born, &live.params),
+        false => lifetime::source(status, &head.headers, born, &live.vcl.params),
     };
     let over_ms = i64::try_from(now_ms).unwrap_or(i64::MAX) - object.fresh_until_ms();
     let left = duration(over_ms.unsigned_abs());
@@ -45,7 +45,7 @@ pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
     if is_own {
         step = lines_with(program, "beresp.ttl", step);
     }
-    let is_named = planned.grace != live.params.seconds(Param::DefaultGrace);
+    let is_named = planned.grace != live.vcl.params.seconds(Param::DefaultGrace);
     for (name, ms, planned, field) in [
         ("grace", object.grace_ms(), planned.grace, "beresp.grace"),
         ("keep", object.stale_if_error_ms(), planned.keep, "beresp.keep"),
@@ -135,7 +135,7 @@ fn place_of(leaf: &Leaf) -> String {
 
 fn timeouts(live: &Live, state: &BereqState, leaf: Option<&Leaf>) -> String {
     let spec = leaf.map(|leaf| &leaf.spec);
-    let [connect, first, between] = send::timeouts(&live.params, state, spec);
+    let [connect, first, between] = send::timeouts(&live.vcl.params, state, spec);
     format!("connect {connect} s, first byte {first} s, between bytes {between} s")
 }
 
@@ -146,7 +146,7 @@ pub(super) fn storing(live: &Live, private: bool) -> Step {
         return Step::new("storing", why);
     }
     let why = "vcl_backend_response decides when the answer is there";
-    let seconds = |param| format!("{} s", live.params.seconds(param));
+    let seconds = |param| format!("{} s", live.vcl.params.seconds(param));
     Step::new("storing", why)
         .fact("default_ttl", seconds(Param::DefaultTtl))
         .fact("default_grace", seconds(Param::DefaultGrace))

@@ -25,9 +25,10 @@ use crate::siblings;
 use crate::state::ask::Ask;
 use crate::state::below::Below;
 use crate::state::body::ReplyBody;
-use crate::state::live::{Live, Shared};
+use crate::state::live::Live;
 use crate::state::place::Place;
 use crate::state::reply::{Reply, Served};
+use crate::state::shared::Shared;
 use crate::state::siblings::asking::SiblingMiss;
 use crate::state::vcl::Turn;
 use crate::vcl::call::{Env, Seen, Stage};
@@ -100,7 +101,8 @@ impl<'a> Rehearsal<'a> {
 
     /// Adds the siblings that would be asked.
     pub(super) fn tell_siblings(&self, miss: SiblingMiss<'_>) {
-        if let Some(step) = siblings::foretell(self.shared, miss) {
+        let siblings = self.shared.siblings.load();
+        if let Some(step) = siblings.as_ref().and_then(|those| siblings::foretell(those, miss)) {
             self.tell(step);
         }
     }
@@ -328,7 +330,11 @@ impl Stage for Rehearsal<'_> {
     }
 
     fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought {
-        dictionary::seek(Seeker::Forecast(env.stage.shared), env.occasion(turn), object)
+        dictionary::seek(
+            Seeker::Forecast(&env.stage.shared.dictionaries),
+            env.occasion(turn),
+            object,
+        )
     }
 
     fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {

@@ -76,7 +76,7 @@ fn what_a_journal_refuses_no_program_purges_and_its_log_names_the_journal() {
          if (req.http.hard) { set req.http.n = purge.hard(); } if (req.http.soft) { \
          set req.http.n = purge.soft(0s); } }",
     );
-    assert!(rig.core.shared.record_invalidations(std::sync::Arc::new(Full)));
+    assert!(rig.core.shared.door.record_invalidations(std::sync::Arc::new(Full)));
     rig.ask("GET /a");
     for (request, status) in [
         ("PURGE /a", 503),

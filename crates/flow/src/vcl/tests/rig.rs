@@ -12,11 +12,10 @@ use base::{Account, HashSeed, Limits};
 use bytes::Bytes;
 use cache::{Body, Config, Passage, Reader};
 use h1::{HeadLimits, Progress, RequestReader};
-use message::pseudonym::Pseudonym;
 use message::{Framing, Method, Request, Scheme};
 use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
 use parking_lot::Mutex;
-use policy::{Declared, HostTable, Peer, SiteRules};
+use policy::{Declared, Peer, SiteRules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 use vcl::backend::{Backend, split};
@@ -28,13 +27,15 @@ use crate::explain::{Explanation, explain};
 use crate::invalidate::What;
 use crate::state::ask::Front;
 use crate::state::body::{Part, Parts, ReplyBody};
-use crate::state::client::{CertificateFields, Client};
+use crate::state::client::Client;
 use crate::state::core::Core;
 use crate::state::invalidate::Outcome;
-use crate::state::live::{Announce, Live, Shared, Site};
+use crate::state::live::Live;
 use crate::state::reply::Reply;
-use crate::state::vcl::Line;
+use crate::state::shared::Shared;
+use crate::state::site::{Site, SiteTable};
 use crate::state::vcl::link::Connected;
+use crate::state::vcl::{Line, VclSettings};
 use crate::vcl::Sight;
 use crate::way::Start;
 
@@ -197,8 +198,8 @@ impl Rig {
     /// Has the label `other` lead to the program `text`, and no more to the rig's own.
     pub(super) fn label(&self, text: &str) {
         let (shared, params) = (&self.core.shared, Params::default());
-        let mut live = live(shared.live().listed[0].vcl.clone(), &params);
-        live.labels.insert("other".into(), start(text, shared));
+        let mut live = live(shared.live().sites.listed[0].vcl.clone(), &params);
+        live.vcl.labels.insert("other".into(), start(text, shared));
         shared.replace(live);
     }
 
@@ -223,13 +224,13 @@ impl Rig {
 
     /// Holds up sweeps of the store until it is dropped.
     pub(super) fn hold_sweeps(&self) -> tokio::sync::OwnedMutexGuard<()> {
-        Arc::clone(&self.core.shared.sweeping).try_lock_owned().expect("none is under way")
+        Arc::clone(&self.core.shared.door.sweeping).try_lock_owned().expect("none is under way")
     }
 
     /// Purges everything, and waits so long for it to be counted.
     pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
         let now = self.core.now();
-        let purge = self.core.shared.purge(What::Everything, false, now, wait_ms);
+        let purge = self.core.shared.door.purge(What::Everything, false, now, wait_ms);
         self.local.block_on(&self.runtime, purge).expect("there is no journal")
     }
 
@@ -417,59 +418,15 @@ fn store() -> Arc<crate::state::tier::Cache> {
 }
 
 pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
-    let site = Arc::new(Site {
-        name: "example.com".into(),
-        number: 0,
-        vcl: vcl.clone(),
-        policy: Arc::new(Declared::new(SiteRules::default())),
-        origins: Vec::new(),
-        files: Vec::new(),
-        beside_scripts: Vec::new(),
-        page_caches: Vec::new(),
-        accel: Vec::new(),
-        client_auth: None,
-        certificate_fields: CertificateFields::default(),
-        purge: None,
-        by_htcp: true,
-        server_timing: false,
-        shows_tags: false,
-        shows_surrogate_control: false,
-        error_pages: Vec::new(),
-        includes: policy::Includes::default(),
-        throttles: None,
-        gates: None,
-        compress: codec::Compress::default(),
-        hsts: None,
-    });
-    let mut sites = HostTable::new(HashSeed::from_u64(1));
-    sites.insert("*", Arc::clone(&site)).expect("every host");
-    let limits = Limits::default();
+    let policy = Arc::new(Declared::new(SiteRules::default()));
+    let site = Arc::new(Site { vcl: vcl.clone(), ..Site::new("example.com", policy) });
+    let mut sites = SiteTable::new(HashSeed::from_u64(1));
+    sites.by_host.insert("*", Arc::clone(&site)).expect("every host");
+    sites.listed.push(site);
+    let labels = vcl.into_iter().map(|instance| ("other".into(), instance)).collect();
+    let (identity, hostname) = ("me".into(), "host".into());
     Live {
-        sites,
-        listed: vec![site],
-        tls: None,
-        trusted: crate::CidrSet::default(),
-        hsts: Vec::new(),
-        head_limits: HeadLimits::from(&limits),
-        limits,
-        compression: codec::Compression::default(),
-        announce: Announce {
-            cache_status: false,
-            x_cache: false,
-            detail: false,
-            server_timing: false,
-        },
-        tracing: None,
-        pseudonym: Pseudonym::new("larder"),
-        params: Arc::new(params.clone()),
-        labels: vcl.into_iter().map(|instance| ("other".into(), instance)).collect(),
-        identity: "me".into(),
-        h2c: None,
-        health_check: None,
-        hostname: "host".into(),
-        endpoints: Default::default(),
-        storages: ["s0", "Transient"].map(Into::into).into(),
-        disk_storages: Arc::default(),
-        trust: Arc::default(),
+        vcl: VclSettings { labels, identity, hostname, ..VclSettings::new(params) },
+        ..Live::new(sites, Limits::default())
     }
 }

@@ -1,0 +1,77 @@
+//! A core's side of gates: who was let in, and by what passwords on all cores.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use base::{Account, Counters, Limit};
+
+use super::known::{Admitted, Known};
+use super::right::RightPasswords;
+use crate::state::term::Term;
+
+/// A core's memory of who was let in.
+pub(crate) struct GateMemory {
+    known: RefCell<Known>,
+    pub(crate) right: Arc<RightPasswords>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl GateMemory {
+    /// Nobody yet, held on `account`.
+    pub(crate) fn new(
+        account: Arc<Account>,
+        right: &Arc<RightPasswords>,
+        counters: &Arc<Counters>,
+    ) -> Self {
+        let known = RefCell::new(Known::new(account));
+        Self { known, right: Arc::clone(right), counters: Arc::clone(counters) }
+    }
+
+    /// Finds who has shown this, if it is remembered at `now_ms`.
+    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<Admitted> {
+        self.known.borrow().get(digest, now_ms).cloned()
+    }
+
+    /// Remembers for `term` what was found out about what has this digest, with no more than
+    /// `most`.
+    pub(crate) fn remember(&self, digest: [u8; 32], entered: &Admitted, term: Term, most: u64) {
+        if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
+            self.counters.limit(Limit::GateMemory);
+        }
+    }
+
+    /// The user whose password another core has checked; this one remembers it, too.
+    pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<Admitted> {
+        let (user, until_ms) = self.right.entered(&digest, now_ms)?;
+        let entered = Admitted { user: Some(user), ..Admitted::default() };
+        self.remember(digest, &entered, Term { from_ms: now_ms, until_ms }, most);
+        Some(entered)
+    }
+
+    /// Forgets what is over.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        self.known.borrow_mut().sweep(now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Memory;
+
+    use super::*;
+    use crate::state::gate::User;
+
+    #[test]
+    fn a_password_that_one_core_has_checked_lets_in_on_another() {
+        let (memory, right) = (Memory::new(8 << 20, 4 << 20), Arc::default());
+        let account = || Account::open(&memory, u64::MAX);
+        let other = GateMemory::new(account(), &right, &Arc::default());
+        assert!(other.learn([1; 32], 5, 4).is_none());
+        let term = Term { from_ms: 0, until_ms: 10 };
+        right.note([1; 32], 7, &Arc::new(User("ann".into())), term);
+        assert!(other.get(&[1; 32], 5).is_none() && other.learn([1; 32], 5, 4).is_some());
+        let known = other.get(&[1; 32], 9).and_then(|known| known.user);
+        assert!(known.is_some_and(|user| &*user.0 == "ann"));
+        assert!(other.get(&[1; 32], 10).is_none(), "for as long as there");
+    }
+}

@@ -1,0 +1,39 @@
+//! An origin of a site, with the files that its settings give it here.
+
+use std::sync::Arc;
+
+use files::Root;
+use files::accel::Accel;
+use origin::{Origin, Try};
+
+/// An origin that a site may choose.
+pub struct SiteOrigin {
+    /// The origin.
+    pub origin: Arc<Origin>,
+    /// The files beside its scripts, where its rules look for files at all.
+    pub(crate) beside_scripts: Option<Arc<Root>>,
+    /// The pages that plugins write below its root.
+    pub(crate) pages: Option<Arc<Root>>,
+    /// The actions that its X-Accel-* fields and X-Sendfile may ask for.
+    pub(crate) accel: Option<Accel>,
+}
+
+impl SiteOrigin {
+    /// The files of `origin` are those that its settings name.
+    pub fn new(origin: &Arc<Origin>) -> Self {
+        let scripts = origin.config().scripts.as_ref();
+        let looks = scripts.filter(|scripts| scripts.rules.tries.contains(&Try::Path));
+        let root = |config: &files::Config| Root::new(config.clone());
+        let roots = |all: &[files::Config]| all.iter().map(root).collect();
+        Self {
+            origin: Arc::clone(origin),
+            beside_scripts: looks.and_then(|scripts| scripts.files.as_ref()).map(root),
+            pages: scripts.map(|scripts| files::page_cache(&scripts.root)),
+            accel: origin.config().accel.as_ref().map(|accel| Accel {
+                expires: accel.expires,
+                redirects: roots(&accel.redirects),
+                sendfile: roots(&accel.sendfile),
+            }),
+        }
+    }
+}
