@@ -299,7 +299,12 @@ impl Side for StreamSide {
         Poll::Ready(Ok(taken))
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        _: &CoreCtx,
+    ) -> Poll<io::Result<usize>> {
         let Some(promise) = &self.promise else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
