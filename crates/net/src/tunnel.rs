@@ -255,13 +255,7 @@ impl Direction {
     }
 
     /// Writes `bytes` as far as they are taken at once, and holds the rest.
-    fn write(
-        &mut self,
-        cx: &mut Context<'_>,
-        core: &CoreCtx,
-        bytes: &[u8],
-        to: &mut impl Side,
-    ) {
+    fn write(&mut self, cx: &mut Context<'_>, core: &CoreCtx, bytes: &[u8], to: &mut impl Side) {
         let wrote = match to.poll_write(cx, bytes, core) {
             Poll::Ready(Ok(wrote)) => wrote,
             Poll::Ready(Err(_)) => return self.break_off(),

@@ -5,6 +5,7 @@
 //! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
 //! ordinary async function to finish. An idle connection holds no buffer at all.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,7 +13,7 @@ use std::task::{Context, Poll};
 use base::memory::Full;
 use base::{Account, Counter, Limit, Now};
 use flow::finish::{Started, Unread};
-use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
+use flow::{Client, LiveRef, Part, Parts, Reply, ReplyBody, Slow, Start};
 use h1::{Progress, RequestError, RequestReader};
 use message::{Framing, Request, Scheme, Version};
 use tls::Secured;
@@ -22,7 +23,7 @@ use super::last::Last;
 use crate::account::{self, Buffered};
 use crate::core::CoreCtx;
 use crate::ending::{Age, may_stay};
-use crate::exchange::{self, Moment, Moved, Note};
+use crate::exchange::{self, Asked, Moment, Moved, Note};
 use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::head::append;
@@ -118,14 +119,10 @@ pub(crate) enum Then {
 pub(crate) struct Waiting {
     /// Answers to earlier requests of the pipeline that did not leave yet.
     pub(crate) before: Option<Segments>,
-    pub(crate) request: Request,
-    pub(crate) live: LiveRef,
+    pub(crate) asked: Asked,
     pub(crate) answer: Answer,
-    /// On whose behalf it is made.
-    pub(crate) client: Peer,
     /// True if the connection may go on after this request.
     pub(crate) keep: bool,
-    pub(crate) started: Started,
 }
 
 /// An answer that is there, or on its way.
@@ -133,13 +130,6 @@ pub(crate) struct Waiting {
 pub(crate) enum Answer {
     Reply(Reply),
     Slow(Box<Slow>),
-}
-
-impl Answer {
-    /// Returns true if a client that waits for a 100 gets it only when its body is asked for.
-    pub(crate) fn continues_late(&self) -> bool {
-        matches!(self, Self::Slow(slow) if slow.continues_late())
-    }
 }
 
 /// A refusal of what was received and cannot be read.
@@ -414,15 +404,9 @@ impl Conn {
             Start::Reply(reply) => Answer::Reply(reply),
             Start::Slow(slow) => Answer::Slow(slow),
         };
-        Some(Pause::Wait(Box::new(Waiting {
-            before: None,
-            request: std::mem::take(request),
-            live: Rc::clone(live),
-            answer,
-            client,
-            keep,
-            started,
-        })))
+        let (request, live) = (std::mem::take(request), Rc::clone(live));
+        let asked = Asked { request, live, client, started, held: RefCell::default() };
+        Some(Pause::Wait(Box::new(Waiting { before: None, asked, answer, keep })))
     }
 
     /// An answer could not be sent to its end. Where that is not the client's doing, the client

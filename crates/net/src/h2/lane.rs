@@ -1,7 +1,6 @@
 //! State that a connection keeps of one stream: its request and the client, the target of the
 //! request's body, and the source of the response's body.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -9,24 +8,14 @@ use std::task::{Context, Poll};
 use base::Held;
 use bytes::Bytes;
 use cache::{BodyWriter, Making, Reader, Trailed, Watch};
-use flow::finish::Started;
-use flow::{LiveRef, Part, Parts, Peer, Reply, Slow};
-use message::{Request, Trailers};
+use flow::{Part, Parts, Reply, Slow};
+use message::Trailers;
 use tokio::task::AbortHandle;
 
 use super::mail::Feed;
 use super::outgoing::Outgoing;
+use crate::exchange::Asked;
 use crate::rate::Behind;
-
-/// A request that is not answered at once, and what belongs to it.
-pub(crate) struct Asked {
-    pub(crate) request: Request,
-    pub(crate) live: LiveRef,
-    pub(crate) client: Peer,
-    pub(crate) started: Started,
-    /// Memory that it takes while it is here.
-    pub(crate) held: RefCell<Held>,
-}
 
 /// A stream's side of the connection.
 #[derive(Default)]

@@ -17,7 +17,7 @@ mod outgoing;
 mod timing;
 mod uploads;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -30,19 +30,19 @@ use cache::{Making, Passage};
 use flow::finish::Started;
 use flow::{Client, LiveRef, Part, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
-use message::{Framing, Request, Scheme, Status, Upgrade as Change};
+use message::{Request, Scheme, Status, Upgrade as Change};
 use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use self::arrival::{Asking, Malformed};
 use self::exchange::Task;
-use self::lane::{Asked, Lane, Running, Source, StreamUpload};
+use self::lane::{Lane, Running, Source, StreamUpload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 use crate::account::{self, Buffered, SMALLEST_WINDOW};
 use crate::core::CoreCtx;
 use crate::ending;
-use crate::exchange::{self as common, BodyFault, Moved, Note};
+use crate::exchange::{Asked, Intake, Moved, Note, client_left, suite};
 use crate::guard::{Guard, Phase};
 use crate::proxied::{Ends, Link, View};
 use crate::rate::Behind;
@@ -291,7 +291,7 @@ impl H2 {
             let Some(event) = event else { break };
             let head_bytes = before - rest.len();
             let (began_us, policy_us) = (read_us, read_us);
-            let suite = common::suite(self.secured.as_ref());
+            let suite = suite(self.secured.as_ref());
             let started = Started { at: now, began_us, read_us, policy_us, head_bytes, suite };
             match event {
                 Event::Request { stream, ends } => {
@@ -380,7 +380,7 @@ impl H2 {
                 return self.no_memory(core, at, &note, full);
             }
         };
-        let (live, held) = (Rc::clone(live), RefCell::new(held));
+        let (live, held) = (Rc::clone(live), RefCell::new(Some(held)));
         request.fit();
         let asked = Asked { request: std::mem::take(request), live, client, started, held };
         let asked = Rc::new(asked);
@@ -415,7 +415,8 @@ impl H2 {
         }
         let account = Arc::clone(&self.account);
         let is_open = self.engine.is_open_to(at);
-        Task { core: Rc::clone(core), asked, ends, owner, window, account, is_open, promise }
+        let (core, feed, up) = (Rc::clone(core), OnceCell::new(), RefCell::default());
+        Task { core, asked, ends, owner, window, account, is_open, promise, feed, up }
     }
 
     fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
@@ -434,17 +435,13 @@ impl H2 {
         ends: bool,
     ) {
         let limits = &asked.live.limits;
-        let request = &asked.request;
-        if let Framing::Length(length) = request.framing
-            && let Some(fault) = BodyFault::of_declared(length, limits, &core.flow.counters)
-        {
-            return self.refuse(core, at, fault.page());
-        }
-        if ends {
-            return self.start(core, at, slow, None);
-        }
-        let late = request.expect_continue && slow.continues_late();
-        if request.expect_continue && !late {
+        let intake = Intake::of(&asked.request, ends, &slow, limits, &core.flow.counters);
+        let (continues, gathers) = match intake {
+            Intake::None => return self.start(core, at, slow, None),
+            Intake::Refused(fault) => return self.refuse(core, at, fault.page()),
+            Intake::Taken { continues, gathers } => (continues, gathers),
+        };
+        if continues {
             self.engine.begin_head(100, &mut self.out.bytes);
             self.engine.end_head(at, false, &mut self.out.bytes);
         }
@@ -453,7 +450,6 @@ impl H2 {
         let passage = Passage { bytes: window, account: Arc::clone(&self.account) };
         let (writer, reader) = cache::Body::window(passage);
         let now_ms = core.flow.now().mono_ms;
-        let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;
         let Some(lane) = self.lane(at) else { return };
         lane.upload = Some(StreamUpload::new(writer, now_ms));
         if gathers {
@@ -471,7 +467,8 @@ impl H2 {
         body: Option<cache::Reader>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
-        let task = self.task(core, at, asked);
+        let (up, body) = if slow.is_upgrade() { (body, None) } else { (None, body) };
+        let task = Task { up: RefCell::new(up), ..self.task(core, at, asked) };
         let running = rt::spawn_local(task.answer(slow, body));
         self.set_task(at, &running);
     }
@@ -603,15 +600,13 @@ impl H2 {
         self.reserved -= lane.window;
         self.made -= usize::from(lane.source.is_made());
         if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
-            let note = Note {
-                client: asked.client,
-                live: &asked.live,
-                request: &asked.request,
-                started: &asked.started,
-                reply_us: Some(lane.reply_us),
-            };
             let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
-            note.over(core, reply, Moved { head_out, body_out, body_in }, lane.cut_off);
+            Note::of(asked, lane.reply_us).over(
+                core,
+                reply,
+                Moved { head_out, body_out, body_in },
+                lane.cut_off,
+            );
         }
     }
 
@@ -630,7 +625,7 @@ impl H2 {
         let Some(lane) = self.lane(at) else { return };
         core.flow.counters.inc(Counter::Aborted);
         if lane.reply.is_none() {
-            lane.reply = common::client_left().map(Box::new);
+            lane.reply = client_left().map(Box::new);
             lane.reply_us = core.flow.log.micros(core.flow.now());
         }
         lane.cut_off = true;

@@ -1,0 +1,93 @@
+//! The note of an exchange for the log: its times, its bytes, and how it ended.
+
+use std::rc::Rc;
+
+use base::{Counter, Now};
+use flow::finish::{Started, Told};
+use flow::{LiveRef, Peer, Reply, pages};
+use message::{Request, Status};
+use observe::CipherSuite;
+use tls::Secured;
+
+use super::asked::Asked;
+use crate::core::CoreCtx;
+
+/// The status that nginx logs for a client that left before its answer; never sent.
+const CLIENT_CLOSED: u16 = 499;
+
+/// The reply that the log has of a client that left before its answer came. The log says so as
+/// nginx's does; nothing of it is sent.
+pub(crate) fn client_left() -> Option<Reply> {
+    let reason = "The client left before its answer came.";
+    Status::new(CLIENT_CLOSED).map(|status| pages::refused(status, reason))
+}
+
+/// The cipher suite of a connection, as logs tell it.
+pub(crate) fn suite(secured: Option<&Rc<Secured>>) -> CipherSuite {
+    CipherSuite(secured.map_or(0, |secured| secured.suite()))
+}
+
+/// A moment, by the clock and as the log tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Now,
+    /// Microseconds of the log's clock.
+    pub(crate) us: u64,
+}
+
+impl Moment {
+    /// The present one.
+    pub(crate) fn now(core: &CoreCtx) -> Self {
+        let now = core.flow.now();
+        Self { now, us: core.flow.log.micros(now) }
+    }
+}
+
+/// Facts about an exchange for the log that are known before its answer is sent.
+pub(crate) struct Note<'a> {
+    pub(crate) client: Peer,
+    pub(crate) live: &'a LiveRef,
+    pub(crate) request: &'a Request,
+    pub(crate) started: &'a Started,
+    /// When the answer was ready; `None` if it was so at once.
+    pub(crate) reply_us: Option<u64>,
+}
+
+/// Bytes that an exchange moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moved {
+    pub(crate) head_out: u64,
+    pub(crate) body_out: u64,
+    pub(crate) body_in: u64,
+}
+
+impl<'a> Note<'a> {
+    /// For an exchange whose answer was not ready at once.
+    pub(crate) fn of(asked: &'a Asked, reply_us: u64) -> Self {
+        let Asked { request, live, client, started, .. } = asked;
+        Self { client: *client, live, request, started, reply_us: Some(reply_us) }
+    }
+
+    /// Tells the log of an exchange that is over.
+    pub(crate) fn over(&self, core: &CoreCtx, reply: &Reply, moved: Moved, cut_off: bool) {
+        let Self { client, live, request, started, reply_us } = *self;
+        let told = Told {
+            request: Some(request),
+            reply_us,
+            head_out: moved.head_out,
+            body_in: moved.body_in,
+            body_out: moved.body_out,
+            cut_off,
+            ..Told::new(client, live, started)
+        };
+        core.flow.log.answered(reply, &told);
+    }
+
+    /// Tells it of a client that has left before its answer came.
+    pub(crate) fn gone(&self, core: &CoreCtx, body_in: u64) {
+        core.flow.counters.inc(Counter::Aborted);
+        if let Some(reply) = client_left() {
+            self.over(core, &reply, Moved { body_in, ..Moved::default() }, true);
+        }
+    }
+}
