@@ -13,9 +13,9 @@ use cache::{Reader, Trailed};
 use flow::{ClientEnds, Front, Interims, Owner, Reply, ReplyBody, Slow, pages};
 use message::{Status, Version};
 
-use super::asked::Asked;
+use super::body::broke_off;
 use super::engine::{Broken, Engine};
-use super::fault::broke_off;
+use super::note::Asked;
 use crate::core::CoreCtx;
 use crate::peers::Entry;
 use crate::tunnel;
@@ -75,17 +75,14 @@ impl Exchange<'_> {
             return Some(refusal);
         }
         let Self { core, asked, ends, owner, window, account } = *self;
-        let interims = engine.takes_interims().then(Rc::<Interims>::default);
-        let front =
-            Front { interims: interims.as_ref(), ends, window, account, owner: Some(owner) };
+        let interims = Rc::<Interims>::default();
+        let (known, owner) = (Some(&interims), Some(owner));
+        let front = Front { interims: known, ends, window, account, owner };
         let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
         let waiting = poll_fn(|cx| {
             let done = run.as_mut().poll(cx);
-            if let Some(interims) = &interims {
-                while let Poll::Ready(response) = interims.poll_take(cx) {
-                    engine.interim(response);
-                }
-                engine.poll_interims(cx);
+            while let Poll::Ready(response) = interims.poll_take(cx) {
+                engine.interim(response);
             }
             done
         });
@@ -155,28 +152,28 @@ async fn stream(engine: &impl Engine, reply: Reply, mut coming: Coming) -> Resul
     if let Some(Come::Broken) = next {
         return engine.whole(broke_off(coming.reader.is_starved())).await;
     }
-    engine.begin(reply, coming.left, making);
+    let begun = engine.begin(reply, coming.left, making);
     loop {
         if next.is_none() {
             // What there is no room for stays in the window, where it counts.
             if !coming.is_spent() {
-                poll_fn(|cx| engine.poll_room(cx)).await;
+                poll_fn(|cx| engine.poll_room(begun, cx)).await;
             }
             next = coming.at_once().await;
         }
         let come = match next.take() {
             Some(come) => come,
             None => {
-                engine.flush().await?;
+                engine.flush(begun).await?;
                 poll_fn(|cx| coming.poll_next(cx)).await
             }
         };
         match come {
-            Come::Piece(data) => engine.piece(data).await?,
-            Come::All(trailed) => return engine.end(trailed).await,
+            Come::Piece(data) => engine.piece(begun, data).await?,
+            Come::All(trailed) => return engine.end(begun, trailed).await,
             Come::Broken => {
                 // What came before it leaves first.
-                engine.flush().await?;
+                engine.flush(begun).await?;
                 return Err(Broken::Cut);
             }
         }

@@ -35,9 +35,11 @@ impl Broken {
 ///
 /// While the answer is awaited there may be interim responses. Then comes the reply: as a
 /// [`whole`](Engine::whole), as a [`tunnel`](Engine::tunnel), or by [`begin`](Engine::begin), any
-/// number of [`piece`](Engine::piece)s and [`end`](Engine::end). A reply that is begun and not ended
-/// is cut.
+/// number of [`piece`](Engine::piece)s and [`end`](Engine::end).
 pub(crate) trait Engine {
+    /// A reply that is begun.
+    type Begun;
+
     /// Moves on the request's body, where nothing else does.
     fn poll_body(&self, _: &mut Context<'_>) {}
 
@@ -46,21 +48,14 @@ pub(crate) trait Engine {
         None
     }
 
-    /// Ready when the client has left, where nothing else ends the exchange then.
+    /// Moves on what the client is sent meanwhile; ready when it has left, where nothing else ends
+    /// the exchange then.
     fn poll_gone(&self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Returns true if the client knows interim responses.
-    fn takes_interims(&self) -> bool {
-        true
-    }
-
-    /// Sends an interim response, or keeps it to be sent on.
+    /// Sends an interim response if the client knows any, or keeps it until it can leave.
     fn interim(&self, response: Response);
-
-    /// Sends on the interim responses that were kept.
-    fn poll_interims(&self, _: &mut Context<'_>) {}
 
     /// Returns true if bytes that come so may be asked for before the reply has begun.
     fn is_open(&self, _: Making) -> bool {
@@ -68,23 +63,23 @@ pub(crate) trait Engine {
     }
 
     /// Begins a reply whose body follows in pieces. It has `length` bytes, if that is known.
-    fn begin(&self, reply: Reply, length: Option<u64>, making: Making);
+    fn begin(&self, reply: Reply, length: Option<u64>, making: Making) -> &Self::Begun;
 
     /// Ready when the client takes another piece.
-    fn poll_room(&self, _: &mut Context<'_>) -> Poll<()> {
+    fn poll_room(&self, _: &Self::Begun, _: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
     }
 
     /// Sends a piece of the body, or keeps it until the next ones have come.
-    async fn piece(&self, data: Bytes) -> Result<(), Broken>;
+    async fn piece(&self, begun: &Self::Begun, data: Bytes) -> Result<(), Broken>;
 
     /// Sends what was kept: more is not there yet.
-    async fn flush(&self) -> Result<(), Broken> {
+    async fn flush(&self, _: &Self::Begun) -> Result<(), Broken> {
         Ok(())
     }
 
     /// The body is whole; trailers may follow it.
-    async fn end(&self, trailed: Option<Box<Trailed>>) -> Result<(), Broken>;
+    async fn end(&self, begun: &Self::Begun, trailed: Option<Box<Trailed>>) -> Result<(), Broken>;
 
     /// Sends a reply whose body is all there, or in files.
     async fn whole(&self, reply: Reply) -> Result<(), Broken>;

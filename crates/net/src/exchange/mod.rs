@@ -4,16 +4,12 @@
 //! its body; [`Exchange`] says in which order, and what follows when something breaks. Nothing here
 //! knows of frames and sockets.
 
-mod asked;
+mod body;
 mod course;
 mod engine;
-mod fault;
-mod intake;
 mod note;
 
-pub(crate) use self::asked::Asked;
+pub(crate) use self::body::{BodyFault, Intake};
 pub(crate) use self::course::Exchange;
 pub(crate) use self::engine::{Broken, Engine};
-pub(crate) use self::fault::BodyFault;
-pub(crate) use self::intake::Intake;
-pub(crate) use self::note::{Moment, Moved, Note, client_left, suite};
+pub(crate) use self::note::{Asked, Moment, Moved, Note, client_left, suite};

@@ -1,15 +1,16 @@
-//! The note of an exchange for the log: its times, its bytes, and how it ended.
+//! A request as its exchange has it, and the note for the log: times, bytes, and how it ended.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
-use base::{Counter, Now};
+use base::{Counter, Held, Now};
 use flow::finish::{Started, Told};
 use flow::{LiveRef, Peer, Reply, pages};
 use message::{Request, Status};
 use observe::CipherSuite;
 use tls::Secured;
 
-use super::asked::Asked;
+use crate::account;
 use crate::core::CoreCtx;
 
 /// The status that nginx logs for a client that left before its answer; never sent.
@@ -40,6 +41,26 @@ impl Moment {
     pub(crate) fn now(core: &CoreCtx) -> Self {
         let now = core.flow.now();
         Self { now, us: core.flow.log.micros(now) }
+    }
+}
+
+/// A request that is not answered at once, and what belongs to it.
+pub(crate) struct Asked {
+    pub(crate) request: Request,
+    pub(crate) live: LiveRef,
+    /// On whose behalf it is made.
+    pub(crate) client: Peer,
+    pub(crate) started: Started,
+    /// Memory that it takes while it is here.
+    pub(crate) held: RefCell<Option<Held>>,
+}
+
+impl Asked {
+    /// Gives back what the request waited with: it has become a tunnel.
+    pub(super) fn keep_for_tunnel(&self) {
+        if let Some(held) = &mut *self.held.borrow_mut() {
+            account::keep_for_tunnel(held, &self.request);
+        }
     }
 }
 

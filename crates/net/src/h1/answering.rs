@@ -1,6 +1,6 @@
 //! A reply on its way out, its request's body perhaps still on its way in.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -40,77 +40,81 @@ pub(super) struct Answering<'a> {
     pub(super) asked: &'a Asked,
     pub(super) upload: RefCell<Upload>,
     pub(super) early: RefCell<Early>,
+    /// The connection may go on behind it.
+    pub(super) keep: bool,
     /// Bytes that leave with the next write.
     pub(super) out: RefCell<Vec<u8>>,
-    pub(super) left: Left,
+    pub(super) leaving: OnceCell<Leaving>,
 }
 
-/// A reply that is leaving, and what has left of it.
-pub(super) struct Left {
+/// A reply that leaves.
+pub(super) struct Leaving {
+    reply: Reply,
+    reply_us: u64,
+    framing: BodyFraming,
     /// The connection may go on behind it.
-    keep: Cell<bool>,
-    reply: RefCell<Option<Reply>>,
-    reply_us: Cell<u64>,
-    framing: Cell<BodyFraming>,
+    keep: bool,
     /// Bytes that the connection had sent before its head.
-    before: Cell<u64>,
-    head_bytes: Cell<u64>,
+    before: u64,
+    head_bytes: u64,
     /// Bytes of chunked framing, which are no content.
     framed: Cell<u64>,
     /// Bytes that a tunnel carried behind it.
     tunnelled: Cell<Option<Moved>>,
 }
 
-impl Left {
-    /// For a reply that is not there yet; the connection may go on behind it if `keep`.
-    pub(super) fn new(keep: bool) -> Self {
-        Self {
-            keep: Cell::new(keep),
-            reply: RefCell::default(),
-            reply_us: Cell::default(),
-            framing: Cell::new(BodyFraming::None),
-            before: Cell::default(),
-            head_bytes: Cell::default(),
-            framed: Cell::default(),
-            tunnelled: Cell::default(),
-        }
+impl Leaving {
+    /// Appends framing of the body to `out`.
+    fn frame(&self, out: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) {
+        let before = out.len();
+        append(out);
+        self.framed.set(self.framed.get() + (out.len() - before) as u64);
     }
 }
 
 impl Answering<'_> {
-    /// Takes the reply, whose head is next to be written.
-    fn take(&self, reply: Reply, head: impl FnOnce(&Reply, bool, &mut Vec<u8>)) {
-        let Self { core, guard, asked, left, .. } = self;
+    /// Begins to send `reply`, whose head is written next, and its body framed so.
+    fn leave(
+        &self,
+        reply: Reply,
+        framing: BodyFraming,
+        head: impl FnOnce(&Reply, Framed, &mut Vec<u8>),
+    ) -> &Leaving {
+        let Self { core, guard, asked, .. } = self;
         let now = core.flow.now();
-        if self.upload.borrow().is_half_closed() {
+        let mut upload = self.upload.borrow_mut();
+        if upload.is_half_closed() {
             guard.enter(Phase::Busy, now.mono_ms);
         }
         // A body that was not read to its end here is read off afterwards, if it is short. A page in
         // the place of a reply may want an end that nothing else wants.
-        let is_short =
-            || self.upload.borrow_mut().may_finish(&asked.live.limits, &core.flow.counters);
-        let keep = left.keep.get() && is_short() && !reply.close;
-        let mut out = Vec::with_capacity(512);
-        out.extend_from_slice(self.early.borrow().rest());
+        let limits = &asked.live.limits;
+        let keep = self.keep && upload.may_finish(limits, &core.flow.counters) && !reply.close;
+        let mut out = self.early.borrow_mut().take_rest();
         let early = out.len();
-        head(&reply, keep, &mut out);
-        left.keep.set(keep);
-        left.reply_us.set(core.flow.log.micros(now));
-        left.before.set(guard.sent_in_all() + early as u64);
-        left.head_bytes.set((out.len() - early) as u64);
-        left.reply.replace(Some(reply));
+        out.reserve(512);
+        head(&reply, Framed { framing, keep }, &mut out);
+        let head_bytes = (out.len() - early) as u64;
         self.out.replace(out);
-        guard.sending(now.mono_ms);
+        self.leaving.get_or_init(|| Leaving {
+            reply,
+            reply_us: core.flow.log.micros(now),
+            framing,
+            keep,
+            before: guard.sent_in_all() + early as u64,
+            head_bytes,
+            framed: Cell::default(),
+            tunnelled: Cell::default(),
+        })
     }
 
-    /// Takes a reply with a body that is framed so: from here on all of it is timed.
-    fn take_framed(&self, reply: Reply, framing: BodyFraming) {
+    /// Begins to send `reply` with a body that is framed so: from here on all of it is timed.
+    fn leave_framed(&self, reply: Reply, framing: BodyFraming) -> &Leaving {
         let Self { core, guard, asked, .. } = self;
         guard.answering(core.flow.now().mono_ms);
-        self.left.framing.set(framing);
-        self.take(reply, |reply, keep, out| {
-            append_framed(&asked.live, &asked.request, reply, Framed { framing, keep }, out);
-        });
+        self.leave(reply, framing, |reply, framed, out| {
+            append_framed(&asked.live, &asked.request, reply, framed, out);
+        })
     }
 
     /// Writes what was collected, and `tail` behind it. Only while something is written is the
@@ -130,59 +134,42 @@ impl Answering<'_> {
         Ok(())
     }
 
-    /// Appends framing of the body.
-    fn frame(&self, append: impl FnOnce(&mut Vec<u8>)) {
-        let mut out = self.out.borrow_mut();
-        let before = out.len();
-        append(&mut out);
-        let framed = &self.left.framed;
-        framed.set(framed.get() + (out.len() - before) as u64);
-    }
-
-    /// Bytes that have moved so far.
-    fn moved(&self) -> Moved {
-        let left = &self.left;
-        let sent = self.guard.sent_in_all().saturating_sub(left.before.get());
-        let head_out = left.head_bytes.get().min(sent);
-        let tunnelled = left.tunnelled.get().unwrap_or_default();
-        Moved {
-            head_out,
-            body_out: (sent - head_out).saturating_sub(left.framed.get()) + tunnelled.body_out,
-            body_in: self.upload.borrow().received() + tunnelled.body_in,
-        }
-    }
-
     /// Tells the log of the exchange, which is over.
     pub(super) fn note(&self, done: Result<(), Broken>) {
-        let Self { core, asked, left, .. } = self;
-        match &*left.reply.borrow() {
-            Some(reply) => {
-                let note = Note::of(asked, left.reply_us.get());
-                note.over(core, reply, self.moved(), done.is_err());
-            }
-            None => {
-                let note = Note::of(asked, Moment::now(core).us);
-                note.gone(core, self.upload.borrow().received());
-            }
-        }
+        let Self { core, guard, asked, .. } = self;
+        let body_in = self.upload.borrow().received();
+        let Some(leaving) = self.leaving.get() else {
+            return Note::of(asked, Moment::now(core).us).gone(core, body_in);
+        };
+        let sent = guard.sent_in_all().saturating_sub(leaving.before);
+        let head_out = leaving.head_bytes.min(sent);
+        let body_out = (sent - head_out).saturating_sub(leaving.framed.get());
+        let tunnelled = leaving.tunnelled.get().unwrap_or_default();
+        let moved = Moved {
+            head_out,
+            body_out: body_out + tunnelled.body_out,
+            body_in: body_in + tunnelled.body_in,
+        };
+        Note::of(asked, leaving.reply_us).over(core, &leaving.reply, moved, done.is_err());
     }
 
     /// The counter for the connection's end, if it ends with this answer.
-    pub(super) fn end(&self) -> Option<Counter> {
-        let Self { asked, left, .. } = self;
-        let closes = left.reply.borrow().as_ref().is_some_and(|reply| reply.close);
-        let end = match left.framing.get() {
-            _ if left.tunnelled.get().is_some() => Counter::ClosedTunnel,
+    pub(super) fn ends_as(&self) -> Option<Counter> {
+        let leaving = self.leaving.get()?;
+        let end = match leaving.framing {
+            _ if leaving.tunnelled.get().is_some() => Counter::ClosedTunnel,
             BodyFraming::UntilClose => Counter::ClosedByEnd,
-            _ if left.keep.get() => return None,
-            _ => end_after(&asked.request, closes),
+            _ if leaving.keep => return None,
+            _ => end_after(&self.asked.request, leaving.reply.close),
         };
-        let refused = self.upload.borrow().refusal().is_some();
-        Some(if refused { Counter::ClosedBody } else { end })
+        let is_refused = self.upload.borrow().refusal().is_some();
+        Some(if is_refused { Counter::ClosedBody } else { end })
     }
 }
 
 impl Engine for Answering<'_> {
+    type Begun = Leaving;
+
     fn poll_body(&self, cx: &mut Context<'_>) {
         self.upload.borrow_mut().poll_all(cx, self.core, self.guard, self.stream);
     }
@@ -194,59 +181,56 @@ impl Engine for Answering<'_> {
     /// An origin that drips counts against the time of a whole response as a client does.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Self { core, guard, stream, .. } = *self;
+        self.early.borrow_mut().poll_write(cx, core, stream);
         if guard.poll_expired(cx) == Poll::Ready(Limit::ResponseTime) {
             return Poll::Ready(());
         }
         self.upload.borrow_mut().poll_gone(cx, core, guard, stream)
     }
 
-    /// One of HTTP/1.0 knows none (RFC 9110 15.2).
-    fn takes_interims(&self) -> bool {
-        self.asked.request.version >= Version::Http11
-    }
-
+    /// A client of HTTP/1.0 knows none (RFC 9110 15.2).
     fn interim(&self, response: Response) {
-        self.early.borrow_mut().add(&response);
+        if self.asked.request.version >= Version::Http11 {
+            self.early.borrow_mut().add(&response);
+        }
     }
 
-    fn poll_interims(&self, cx: &mut Context<'_>) {
-        self.early.borrow_mut().poll_write(cx, self.core, self.stream);
+    fn begin(&self, reply: Reply, length: Option<u64>, _: Making) -> &Leaving {
+        self.leave_framed(reply, framing_of(&self.asked.request, length))
     }
 
-    fn begin(&self, reply: Reply, length: Option<u64>, _: Making) {
-        self.take_framed(reply, framing_of(&self.asked.request, length));
+    async fn piece(&self, leaving: &Leaving, data: Bytes) -> Result<(), Broken> {
+        let tail = {
+            let mut out = self.out.borrow_mut();
+            let mut after: &'static [u8] = b"";
+            if leaving.framing == BodyFraming::Chunked {
+                leaving.frame(&mut out, |out| encode::chunk_start(out, data.len()));
+                after = encode::CHUNK_END;
+                leaving.framed.set(leaving.framed.get() + after.len() as u64);
+            }
+            if data.len() > COPY_MAX {
+                Some(Tail::Shared(data, after))
+            } else {
+                out.extend_from_slice(&data);
+                out.extend_from_slice(after);
+                if out.len() < COPY_MAX {
+                    return Ok(());
+                }
+                None
+            }
+        };
+        self.write(tail).await
     }
 
-    async fn piece(&self, data: Bytes) -> Result<(), Broken> {
-        let is_chunked = self.left.framing.get() == BodyFraming::Chunked;
-        let mut after: &'static [u8] = b"";
-        if is_chunked {
-            self.frame(|out| encode::chunk_start(out, data.len()));
-            after = encode::CHUNK_END;
-        }
-        if data.len() > COPY_MAX {
-            let framed = &self.left.framed;
-            framed.set(framed.get() + after.len() as u64);
-            return self.write(Some(Tail::Shared(data, after))).await;
-        }
-        self.out.borrow_mut().extend_from_slice(&data);
-        self.frame(|out| out.extend_from_slice(after));
-        if self.out.borrow().len() < COPY_MAX {
-            return Ok(());
-        }
+    async fn flush(&self, _: &Leaving) -> Result<(), Broken> {
         self.write(None).await
     }
 
-    async fn flush(&self) -> Result<(), Broken> {
-        self.write(None).await
-    }
-
-    async fn end(&self, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
-        if self.left.framing.get() == BodyFraming::Chunked {
+    async fn end(&self, leaving: &Leaving, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
+        if leaving.framing == BodyFraming::Chunked {
             let trailed = trailed.filter(|_| are_taken(&self.asked.request.headers));
-            self.frame(|out| {
-                encode::last_chunk(out, trailed.as_ref().map(|come| &come.trailers));
-            });
+            let trailers = trailed.as_ref().map(|come| &come.trailers);
+            leaving.frame(&mut self.out.borrow_mut(), |out| encode::last_chunk(out, trailers));
         }
         self.write(None).await
     }
@@ -257,7 +241,7 @@ impl Engine for Answering<'_> {
             ReplyBody::Parts(parts) => Some(parts),
             _ => None,
         };
-        self.take_framed(reply, framing);
+        self.leave_framed(reply, framing);
         for part in parts.into_iter().flatten() {
             let tail = match part {
                 Part::Bytes(bytes) => {
@@ -285,7 +269,7 @@ impl Engine for Answering<'_> {
         place: Option<Entry>,
     ) -> Result<(), Broken> {
         let Self { core, guard, account, stream, asked, .. } = *self;
-        self.take(reply, |reply, _, out| {
+        let leaving = self.leave(reply, BodyFraming::None, |reply, _, out| {
             reply.write_head(&asked.live, out);
             encode::switching_tail(out, origin.protocol());
         });
@@ -294,7 +278,7 @@ impl Engine for Answering<'_> {
         let rest = self.upload.borrow_mut().take_rest();
         let run = tunnel::Run::new(Carrier { core, guard, account }, origin, rest, place);
         let (body_in, body_out) = run.carry(stream).await;
-        self.left.tunnelled.set(Some(Moved { head_out: 0, body_out, body_in }));
+        leaving.tunnelled.set(Some(Moved { head_out: 0, body_out, body_in }));
         Ok(())
     }
 }

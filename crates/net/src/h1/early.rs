@@ -27,9 +27,11 @@ impl Early {
         encode::interim(&mut self.out, response.status, &response.headers);
     }
 
-    /// Bytes that are still to be written, before anything else is.
-    pub(super) fn rest(&self) -> &[u8] {
-        &self.out[self.sent..]
+    /// Takes the bytes that are still to be written: they leave before anything else does.
+    pub(super) fn take_rest(&mut self) -> Vec<u8> {
+        let mut rest = std::mem::take(&mut self.out);
+        rest.drain(..std::mem::take(&mut self.sent));
+        rest
     }
 
     /// Writes as much as the socket takes.

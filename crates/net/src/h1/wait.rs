@@ -1,17 +1,18 @@
 //! Work of a connection outside its fast way: requests that wait, finishing slow writes, closing with
 //! grace.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Counter, Limit};
-use flow::pages;
+use cache::{Passage, Reader};
+use flow::{Slow, pages};
 use message::{Framing, Status};
 
-use super::answering::{Answering, Left};
+use super::answering::Answering;
 use super::conn::{Answer, Conn, Refusal, Step, Then, Waiting};
 use super::upload::Upload;
 use super::write::write_all;
@@ -103,30 +104,13 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     }
     let passage = account::passage(account, &live.limits);
     let window = account::narrowed(&passage, &live.limits);
-    let intake = match &answer {
-        Answer::Reply(_) => Intake::None,
+    let body = match &answer {
+        Answer::Reply(_) => Ok(None),
         Answer::Slow(slow) => {
-            let ends = request.framing == Framing::None;
-            Intake::of(request, ends, slow, &live.limits, &core.flow.counters)
+            take_in(core, guard, stream, &mut upload, &asked, slow, passage).await
         }
     };
-    let mut body = None;
-    match intake {
-        Intake::None => {}
-        Intake::Refused(fault) => upload.refuse(fault),
-        Intake::Taken { continues, gathers } => {
-            if continues
-                && upload.is_untouched()
-                && say_continue(guard, core, stream).await.is_err()
-            {
-                return Then::Close;
-            }
-            body = Some(upload.open(core, guard, passage));
-            if gathers {
-                upload.gather(core, guard, stream, &live.limits).await;
-            }
-        }
-    }
+    let Ok(body) = body else { return Then::Close };
     let engine = Answering {
         core,
         guard,
@@ -135,8 +119,9 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
         asked: &asked,
         upload: RefCell::new(upload),
         early: RefCell::default(),
+        keep: keep && !is_lost,
         out: RefCell::default(),
-        left: Left::new(keep && !is_lost),
+        leaving: OnceCell::new(),
     };
     let course = Exchange { core, asked: &asked, ends, owner, window, account };
     let done = match answer {
@@ -146,7 +131,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     guard.answered();
     guard.receive_done();
     engine.note(done);
-    let (end, mut upload) = (engine.end(), engine.upload.into_inner());
+    let (end, mut upload) = (engine.ends_as(), engine.upload.into_inner());
     match done {
         Ok(()) => {}
         Err(Broken::Early) => return Then::Close,
@@ -167,9 +152,36 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     Then::Next
 }
 
-/// Has the client send its body.
-async fn say_continue(guard: &Guard, core: &CoreCtx, stream: &Both<'_>) -> io::Result<()> {
-    write_all(guard, core, stream, &mut Segments::new(CONTINUE.to_vec(), None)).await
+/// Begins to take the body of a request that waits; fails if the client cannot be asked for it.
+async fn take_in(
+    core: &CoreCtx,
+    guard: &Guard,
+    stream: &Both<'_>,
+    upload: &mut Upload,
+    asked: &Asked,
+    slow: &Slow,
+    passage: Passage,
+) -> io::Result<Option<Reader>> {
+    let Asked { request, live, .. } = asked;
+    let ends = request.framing == Framing::None;
+    match Intake::of(request, ends, slow, &live.limits, &core.flow.counters) {
+        Intake::None => Ok(None),
+        Intake::Refused(fault) => {
+            upload.refuse(fault);
+            Ok(None)
+        }
+        Intake::Taken { continues, gathers } => {
+            if continues && upload.is_untouched() {
+                let mut line = Segments::new(CONTINUE.to_vec(), None);
+                write_all(guard, core, stream, &mut line).await?;
+            }
+            let body = upload.open(core, guard, passage);
+            if gathers {
+                upload.gather(core, guard, stream, &live.limits).await;
+            }
+            Ok(Some(body))
+        }
+    }
 }
 
 /// A request that must wait holds memory for that, and is refused if there is not enough.

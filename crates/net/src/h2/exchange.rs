@@ -63,16 +63,8 @@ impl Task {
         Exchange { core, asked, ends: *ends, owner, window: *window, account }
     }
 
-    /// Begins a reply whose body comes as `making` says.
-    fn begin(&self, reply: Reply, length: Option<u64>, making: Making) -> &Rc<Feed> {
-        let feed = self.feed.get_or_init(|| Rc::new(Feed::of(making)));
-        let (reply, own) = (Box::new(reply), Some(Rc::clone(feed)));
-        self.promise.tell(Item::Reply { reply, feed: own, length });
-        feed
-    }
-
     /// Hands a piece over when there is room for it.
-    async fn piece(&self, feed: &Feed, bytes: Bytes) {
+    async fn give_on(&self, feed: &Feed, bytes: Bytes) {
         feed.room().await;
         self.give(feed, bytes);
     }
@@ -96,13 +88,15 @@ impl Task {
             let read = file::read(opened, piece, &self.core).await;
             let bytes = read.ok().filter(|bytes| !bytes.is_empty()).ok_or(Broken::Cut)?;
             at += bytes.len() as u64;
-            self.piece(feed, bytes.into()).await;
+            self.give_on(feed, bytes.into()).await;
         }
         Ok(())
     }
 }
 
 impl Engine for Task {
+    type Begun = Rc<Feed>;
+
     fn interim(&self, response: Response) {
         self.promise.tell(Item::Interim(Box::new(response)));
     }
@@ -116,22 +110,23 @@ impl Engine for Task {
         }
     }
 
-    fn begin(&self, reply: Reply, length: Option<u64>, making: Making) {
-        self.begin(reply, length, making);
+    fn begin(&self, reply: Reply, length: Option<u64>, making: Making) -> &Rc<Feed> {
+        let feed = self.feed.get_or_init(|| Rc::new(Feed::of(making)));
+        let (reply, own) = (Box::new(reply), Some(Rc::clone(feed)));
+        self.promise.tell(Item::Reply { reply, feed: own, length });
+        feed
     }
 
-    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.feed.get().map_or(Poll::Ready(()), |feed| feed.poll_room(cx))
+    fn poll_room(&self, feed: &Rc<Feed>, cx: &mut Context<'_>) -> Poll<()> {
+        feed.poll_room(cx)
     }
 
-    async fn piece(&self, data: Bytes) -> Result<(), Broken> {
-        if let Some(feed) = self.feed.get() {
-            self.give(feed, data);
-        }
+    async fn piece(&self, feed: &Rc<Feed>, data: Bytes) -> Result<(), Broken> {
+        self.give(feed, data);
         Ok(())
     }
 
-    async fn end(&self, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
+    async fn end(&self, _: &Rc<Feed>, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
         self.promise.keep(Item::End(trailed));
         Ok(())
     }
@@ -149,16 +144,16 @@ impl Engine for Task {
         let feed = self.begin(reply, length, Making::None);
         for part in parts {
             match part {
-                Part::Bytes(bytes) => self.piece(feed, bytes).await,
+                Part::Bytes(bytes) => self.give_on(feed, bytes).await,
                 Part::Stored(object, range) => {
                     let mut bytes = Vec::new();
                     copy_range(&object, range, &mut bytes);
-                    self.piece(feed, bytes.into()).await;
+                    self.give_on(feed, bytes.into()).await;
                 }
                 Part::File(opened, range) => self.file(feed, &opened, range).await?,
             }
         }
-        self.end(None).await
+        self.end(feed, None).await
     }
 
     async fn tunnel(
@@ -184,7 +179,7 @@ impl Engine for Task {
         let run = Run::new(carrier, origin, Vec::new(), place);
         run.carry(&RefCell::new(&mut side)).await;
         // A limit, or the end of a drain: in order, as the other side.
-        self.end(None).await
+        self.end(feed, None).await
     }
 }
 
