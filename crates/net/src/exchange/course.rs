@@ -144,7 +144,7 @@ async fn watched<T>(
 
 /// Sends a body as it comes. One that fails before its first byte becomes a page that says so.
 async fn stream(engine: &impl Engine, reply: Reply, mut coming: Coming) -> Result<(), Broken> {
-    let making = coming.reader.making();
+    let (making, length) = (coming.reader.making(), coming.left);
     let mut next = match engine.is_open(making) {
         true => coming.at_once().await,
         false => None,
@@ -152,7 +152,7 @@ async fn stream(engine: &impl Engine, reply: Reply, mut coming: Coming) -> Resul
     if let Some(Come::Broken) = next {
         return engine.whole(broke_off(coming.reader.is_starved())).await;
     }
-    let begun = engine.begin(reply, coming.left, making);
+    let begun = engine.begin(reply, length, making);
     loop {
         if next.is_none() {
             // What there is no room for stays in the window, where it counts.

@@ -1,8 +1,8 @@
 //! An exchange as every engine has it, from a request's head to its last byte.
 //!
-//! An [`Engine`] says what HTTP/1 or HTTP/2 does with an interim response, a reply and the pieces of
-//! its body; [`Exchange`] says in which order, and what follows when something breaks. Nothing here
-//! knows of frames and sockets.
+//! An [`Engine`] says what HTTP/1 or HTTP/2 does with an interim response, a reply and the pieces
+//! of its body; [`Exchange`] says in which order, and what follows when something breaks. Nothing
+//! here knows of frames and sockets.
 
 mod body;
 mod course;

@@ -44,11 +44,11 @@ pub(super) struct Answering<'a> {
     pub(super) keep: bool,
     /// Bytes that leave with the next write.
     pub(super) out: RefCell<Vec<u8>>,
-    pub(super) leaving: OnceCell<Leaving>,
+    pub(super) leaving: OnceCell<ReplyOut>,
 }
 
 /// A reply that leaves.
-pub(super) struct Leaving {
+pub(super) struct ReplyOut {
     reply: Reply,
     reply_us: u64,
     framing: BodyFraming,
@@ -63,7 +63,7 @@ pub(super) struct Leaving {
     tunnelled: Cell<Option<Moved>>,
 }
 
-impl Leaving {
+impl ReplyOut {
     /// Appends framing of the body to `out`.
     fn frame(&self, out: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) {
         let before = out.len();
@@ -79,15 +79,15 @@ impl Answering<'_> {
         reply: Reply,
         framing: BodyFraming,
         head: impl FnOnce(&Reply, Framed, &mut Vec<u8>),
-    ) -> &Leaving {
+    ) -> &ReplyOut {
         let Self { core, guard, asked, .. } = self;
         let now = core.flow.now();
         let mut upload = self.upload.borrow_mut();
         if upload.is_half_closed() {
             guard.enter(Phase::Busy, now.mono_ms);
         }
-        // A body that was not read to its end here is read off afterwards, if it is short. A page in
-        // the place of a reply may want an end that nothing else wants.
+        // A body that was not read to its end here is read off afterwards, if it is short. A page
+        // in the place of a reply may want an end that nothing else wants.
         let limits = &asked.live.limits;
         let keep = self.keep && upload.may_finish(limits, &core.flow.counters) && !reply.close;
         let mut out = self.early.borrow_mut().take_rest();
@@ -96,7 +96,7 @@ impl Answering<'_> {
         head(&reply, Framed { framing, keep }, &mut out);
         let head_bytes = (out.len() - early) as u64;
         self.out.replace(out);
-        self.leaving.get_or_init(|| Leaving {
+        self.leaving.get_or_init(|| ReplyOut {
             reply,
             reply_us: core.flow.log.micros(now),
             framing,
@@ -109,7 +109,7 @@ impl Answering<'_> {
     }
 
     /// Begins to send `reply` with a body that is framed so: from here on all of it is timed.
-    fn leave_framed(&self, reply: Reply, framing: BodyFraming) -> &Leaving {
+    fn leave_framed(&self, reply: Reply, framing: BodyFraming) -> &ReplyOut {
         let Self { core, guard, asked, .. } = self;
         guard.answering(core.flow.now().mono_ms);
         self.leave(reply, framing, |reply, framed, out| {
@@ -168,7 +168,7 @@ impl Answering<'_> {
 }
 
 impl Engine for Answering<'_> {
-    type Begun = Leaving;
+    type Begun = ReplyOut;
 
     fn poll_body(&self, cx: &mut Context<'_>) {
         self.upload.borrow_mut().poll_all(cx, self.core, self.guard, self.stream);
@@ -195,11 +195,11 @@ impl Engine for Answering<'_> {
         }
     }
 
-    fn begin(&self, reply: Reply, length: Option<u64>, _: Making) -> &Leaving {
+    fn begin(&self, reply: Reply, length: Option<u64>, _: Making) -> &ReplyOut {
         self.leave_framed(reply, framing_of(&self.asked.request, length))
     }
 
-    async fn piece(&self, leaving: &Leaving, data: Bytes) -> Result<(), Broken> {
+    async fn piece(&self, leaving: &ReplyOut, data: Bytes) -> Result<(), Broken> {
         let tail = {
             let mut out = self.out.borrow_mut();
             let mut after: &'static [u8] = b"";
@@ -222,11 +222,11 @@ impl Engine for Answering<'_> {
         self.write(tail).await
     }
 
-    async fn flush(&self, _: &Leaving) -> Result<(), Broken> {
+    async fn flush(&self, _: &ReplyOut) -> Result<(), Broken> {
         self.write(None).await
     }
 
-    async fn end(&self, leaving: &Leaving, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
+    async fn end(&self, leaving: &ReplyOut, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
         if leaving.framing == BodyFraming::Chunked {
             let trailed = trailed.filter(|_| are_taken(&self.asked.request.headers));
             let trailers = trailed.as_ref().map(|come| &come.trailers);

@@ -1,5 +1,5 @@
-//! Work of a connection outside its fast way: requests that wait, finishing slow writes, closing with
-//! grace.
+//! Work of a connection outside its fast way: requests that wait, finishing slow writes, closing
+//! with grace.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;

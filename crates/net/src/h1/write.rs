@@ -1,5 +1,5 @@
-//! Writing to a client that may be slow: what it does not take is held on its account, and the sweep
-//! looks on.
+//! Writing to a client that may be slow: what it does not take is held on its account, and the
+//! sweep looks on.
 
 use std::future::poll_fn;
 use std::io;

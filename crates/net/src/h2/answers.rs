@@ -202,7 +202,7 @@ impl H2 {
         lane.reply = Some(reply);
         lane.reply_held = reply_held;
         lane.source = source;
-        (lane.moved_ms, lane.begun_ms) = (now.mono_ms, now.mono_ms);
+        lane.begun_ms = now.mono_ms;
         (lane.reply_us, lane.head_out) = (core.flow.log.micros(now), head_out);
         if ends {
             self.finished(core, at);

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use super::mail::Feed;
 use super::outgoing::Outgoing;
 use crate::exchange::Asked;
-use crate::rate::Behind;
+use crate::rate::Transfer;
 
 /// A stream's side of the connection.
 #[derive(Default)]
@@ -46,10 +46,8 @@ pub(crate) struct Lane {
     pub(crate) received: u64,
     /// The reply did not reach its end.
     pub(crate) cut_off: bool,
-    /// When the last of them was.
-    pub(crate) moved_ms: u64,
-    /// Bytes by which the client is behind the least rate in taking the reply.
-    pub(crate) taking: Behind,
+    /// Progress in sending the reply.
+    pub(crate) sending: Transfer,
     /// When the reply began to be sent.
     pub(crate) begun_ms: u64,
 }
@@ -122,9 +120,7 @@ pub(crate) struct StreamUpload {
     used: u64,
     /// Bytes wait to be taken, and the connection is woken when some are.
     pub(crate) waits: bool,
-    pub(crate) moved_ms: u64,
-    /// Bytes by which the body is behind the least rate.
-    pub(crate) coming: Behind,
+    pub(crate) coming: Transfer,
 }
 
 /// The state of the bytes received.
@@ -139,16 +135,9 @@ pub(crate) enum Taken {
 
 impl StreamUpload {
     pub(crate) fn new(writer: BodyWriter, now_ms: u64) -> Self {
-        let watch = writer.watch();
-        Self {
-            writer: Some(writer),
-            watch,
-            given: 0,
-            used: 0,
-            waits: false,
-            moved_ms: now_ms,
-            coming: Behind::default(),
-        }
+        let (watch, coming) = (writer.watch(), Transfer::default());
+        coming.start(now_ms);
+        Self { writer: Some(writer), watch, given: 0, used: 0, waits: false, coming }
     }
 
     /// Bytes received.
@@ -162,8 +151,7 @@ impl StreamUpload {
             _ = writer.push(bytes);
         }
         self.given += bytes.len() as u64;
-        self.coming.moved(bytes.len() as u64);
-        self.moved_ms = now_ms;
+        self.coming.moved(bytes.len(), now_ms);
     }
 
     /// Looks how much was taken.

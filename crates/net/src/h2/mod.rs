@@ -45,7 +45,7 @@ use crate::ending;
 use crate::exchange::{Asked, Intake, Moved, Note, client_left, suite};
 use crate::guard::{Guard, Phase};
 use crate::proxied::{Ends, Link, View};
-use crate::rate::Behind;
+use crate::rate::Transfer;
 use crate::scratch::{Scratch, Work};
 use crate::stream::Stream;
 use crate::wire::Wire;
@@ -75,9 +75,8 @@ pub(crate) struct H2 {
     phase: Phase,
     /// When the last request was under way.
     worked_ms: u64,
-    /// Bytes by which the client is behind the least rate in opening the flow-control window of all
-    /// streams.
-    taking: Behind,
+    /// Progress of all streams' replies, as far as the flow-control window of all streams goes.
+    sending: Transfer,
     /// Bytes set apart for passing bodies.
     reserved: u64,
     /// Bodies under way that are made as the client takes them.
@@ -198,7 +197,7 @@ impl H2 {
             uploads: Vec::new(),
             phase: Phase::New,
             worked_ms: now_ms,
-            taking: Behind::default(),
+            sending: Transfer::default(),
             reserved: 0,
             made: 0,
             account,
@@ -223,7 +222,7 @@ impl H2 {
                 return Poll::Ready(self.expired(limit));
             }
             let now = core.flow.now();
-            self.take_mail(core, now);
+            self.take_mail(core);
             self.poll_uploads(cx);
             self.tick(core, now);
             self.pump(core, now);
@@ -321,12 +320,12 @@ impl H2 {
     }
 
     /// The lane of a stream that has just begun.
-    fn new_lane(&mut self, at: StreamAt, now_ms: u64) -> &mut Lane {
+    fn new_lane(&mut self, at: StreamAt) -> &mut Lane {
         if self.lanes.len() <= at.place {
             self.lanes.resize_with(at.place + 1, Lane::default);
         }
         let lane = &mut self.lanes[at.place];
-        *lane = Lane { id: at.id, moved_ms: now_ms, ..Lane::default() };
+        *lane = Lane { id: at.id, ..Lane::default() };
         lane
     }
 
@@ -384,7 +383,7 @@ impl H2 {
         request.fit();
         let asked = Asked { request: std::mem::take(request), live, client, started, held };
         let asked = Rc::new(asked);
-        self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
+        self.new_lane(at).asked = Some(Rc::clone(&asked));
         match start {
             Start::Reply(reply)
                 if reply.is_at_hand() && !reply.body.part().is_some_and(Part::is_file) =>
@@ -473,7 +472,7 @@ impl H2 {
         self.set_task(at, &running);
     }
 
-    fn take_mail(&mut self, core: &Rc<CoreCtx>, now: Now) {
+    fn take_mail(&mut self, core: &Rc<CoreCtx>) {
         while let Some((at, item)) = self.mail.take() {
             // A task that was ended has nothing to say any more.
             let Some(lane) = self.lane(at).filter(|lane| lane.task.is_some()) else { continue };
@@ -489,9 +488,6 @@ impl H2 {
                 Item::Piece(bytes) => {
                     if let Source::Fed(pieces, _) = &mut lane.source {
                         let length = bytes.len() as u64;
-                        if pieces.is_empty() {
-                            lane.moved_ms = now.mono_ms;
-                        }
                         pieces.push_back(bytes);
                         self.engine.offer(at, length, false);
                     }
@@ -520,10 +516,9 @@ impl H2 {
             if let Some(lane) = self.lanes.get_mut(at.place) {
                 lane.source.take(grant.bytes, &mut self.out);
                 lane.sent += grant.bytes as u64;
-                lane.taking.moved(grant.bytes as u64);
-                lane.moved_ms = now.mono_ms;
+                lane.sending.moved(grant.bytes, now.mono_ms);
             }
-            self.taking.moved(grant.bytes as u64);
+            self.sending.moved(grant.bytes, now.mono_ms);
             if grant.ends {
                 let lane = self.lanes.get_mut(at.place);
                 match lane.and_then(|lane| lane.trailed.take()) {
