@@ -1,14 +1,11 @@
 //! A request as its exchange has it, and the note for the log: times, bytes, and how it ended.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 
 use base::{Counter, Held, Now};
 use flow::finish::{Started, Told};
 use flow::{LiveRef, Peer, Reply, pages};
 use message::{Request, Status};
-use observe::CipherSuite;
-use tls::Secured;
 
 use crate::account;
 use crate::core::CoreCtx;
@@ -21,11 +18,6 @@ const CLIENT_CLOSED: u16 = 499;
 pub(crate) fn client_left() -> Option<Reply> {
     let reason = "The client left before its answer came.";
     Status::new(CLIENT_CLOSED).map(|status| pages::refused(status, reason))
-}
-
-/// The cipher suite of a connection, as logs tell it.
-pub(crate) fn suite(secured: Option<&Rc<Secured>>) -> CipherSuite {
-    CipherSuite(secured.map_or(0, |secured| secured.suite()))
 }
 
 /// A moment, by the clock and as the log tells it.

@@ -48,12 +48,12 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
             Step::Wait(waiting) => Box::pin(exchange(&mut conn, &core, waiting)).await,
         };
         match then {
-            Then::Next => conn.guard.enter(Phase::Idle, core.flow.now().mono_ms),
+            Then::Next => conn.caller.guard.enter(Phase::Idle, core.flow.now().mono_ms),
             Then::Close if conn.held.is_empty() => return conn.stream.close(),
             // Closing with requests unread would be a reset, which takes the last answer along.
             Then::Close | Then::Linger => {
                 conn.held = Vec::new();
-                Box::pin(linger(&mut conn.stream, &conn.guard, &core, u64::MAX)).await;
+                Box::pin(linger(&mut conn.stream, &conn.caller.guard, &core, u64::MAX)).await;
                 return;
             }
         }
@@ -77,7 +77,7 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
 }
 
 async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::Result<()> {
-    let guard = Rc::clone(&conn.guard);
+    let guard = Rc::clone(&conn.caller.guard);
     guard.answering(core.flow.now().mono_ms);
     guard.sending(core.flow.now().mono_ms);
     let stream = RefCell::new(&mut conn.stream);
@@ -89,9 +89,9 @@ async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::R
 /// One request's exchange: its body goes up while its answer is awaited and sent.
 async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) -> Then {
     let Waiting { before, mut asked, answer, keep } = *waiting;
-    let (guard, account) = (&Rc::clone(&conn.guard), &Arc::clone(&conn.account));
+    let (guard, account) = (&Rc::clone(&conn.caller.guard), &Arc::clone(&conn.caller.account));
     let held = std::mem::take(&mut conn.held);
-    let (ends, owner) = (conn.ends.pair(&conn.stream), &conn.ends.owner());
+    let (ends, owner) = (conn.caller.ends.pair(&conn.stream), &conn.caller.ends.owner());
     let stream = &RefCell::new(&mut conn.stream);
     let answer = hold_memory(core, account, &mut asked, answer);
     let Asked { request, live, .. } = &asked;

@@ -67,7 +67,7 @@ impl H2 {
             false => [method, b" ", &request.target, b" HTTP/2.0"].concat(),
         };
         let unread = Unread { received: &received, head_out };
-        core.flow.log.refused(live, self.ends.peer, &reply, started, unread);
+        core.flow.log.refused(live, self.caller.ends.peer, &reply, started, unread);
     }
 
     /// Answers a request for which there is no memory: one too many of this connection's can be
@@ -164,7 +164,7 @@ impl H2 {
         length: Option<u64>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
-        let (reply_held, feed) = match account::hold_reply(&self.account, &reply) {
+        let (reply_held, feed) = match account::hold_reply(&self.caller.account, &reply) {
             Ok(held) => (held, feed),
             Err(_) => {
                 *reply = account::no_memory(core);

@@ -25,12 +25,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Account, Counter, Limit, Now};
+use base::{Counter, Limit, Now};
 use cache::{Making, Passage};
 use flow::finish::Started;
-use flow::{Client, LiveRef, Part, Start, pages};
+use flow::{LiveRef, Part, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
-use message::{Request, Scheme, Status, Upgrade as Change};
+use message::{Request, Status, Upgrade as Change};
 use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -40,11 +40,12 @@ use self::lane::{Lane, Running, Source, StreamUpload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 use crate::account::{self, Buffered, SMALLEST_WINDOW};
+use crate::caller::Caller;
 use crate::core::CoreCtx;
 use crate::ending;
-use crate::exchange::{Asked, Intake, Moved, Note, client_left, suite};
+use crate::exchange::{Asked, Intake, Moment, Moved, Note, client_left};
 use crate::guard::{Guard, Phase};
-use crate::proxied::{Ends, Link, View};
+use crate::proxied::Ends;
 use crate::rate::Transfer;
 use crate::scratch::{Scratch, Work};
 use crate::stream::Stream;
@@ -59,10 +60,7 @@ const MADE_BYTES: usize = 16 * 1024;
 /// A connection.
 pub(crate) struct H2 {
     stream: Stream,
-    secured: Option<Rc<Secured>>,
-    view: View,
-    ends: Ends,
-    guard: Rc<Guard>,
+    caller: Caller,
     engine: Box<Connection>,
     lanes: Vec<Lane>,
     mail: Rc<Mail>,
@@ -81,11 +79,8 @@ pub(crate) struct H2 {
     reserved: u64,
     /// Bodies under way that are made as the client takes them.
     made: usize,
-    /// Memory held for the client, and the part of it that waits in buffers.
-    account: Arc<Account>,
+    /// Memory held for the client that waits in buffers.
     buffered: Buffered,
-    served: u64,
-    opened_ms: u64,
     ticked_ms: u64,
     /// The last bytes are on their way.
     over: bool,
@@ -151,7 +146,7 @@ pub(crate) async fn serve(
 ) {
     let mut connection = H2::new(stream, secured, ends, guard, received, &core);
     let end = poll_fn(|cx| connection.poll(cx, &core)).await;
-    let H2 { mut stream, guard, .. } = connection.leave(&core);
+    let H2 { mut stream, caller: Caller { guard, .. }, .. } = connection.leave(&core);
     match end {
         End::Linger => {
             // What is on its way when the client learns of the end is no more than its windows; a
@@ -175,20 +170,18 @@ impl H2 {
         core: &CoreCtx,
     ) -> Self {
         let now_ms = core.flow.now().mono_ms;
-        let scheme = if secured.is_some() { Scheme::Https } else { Scheme::Http };
         let mut out = Outgoing::default();
         let live = core.flow.live();
         let (limits, seed) = (&live.limits, core.flow.shared.seed);
         let settings = Settings::from(limits).with_raw_utf8(live.head_limits.raw_utf8);
         let account = account::open_for(core, limits.h2_memory, limits.h2_streams);
-        let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
+        let caller = Caller::new(secured, ends, guard, account, now_ms);
+        let engine = Connection::new(settings, caller.scheme(), seed, now_ms, &mut out.bytes);
         stream.hold_unsent(UNSENT_BYTES);
         core.flow.counters.inc(Counter::H2Connections);
         Self {
             stream,
-            secured,
-            ends,
-            guard,
+            caller,
             engine: Box::new(engine),
             lanes: Vec::new(),
             mail: Rc::default(),
@@ -200,11 +193,7 @@ impl H2 {
             sending: Transfer::default(),
             reserved: 0,
             made: 0,
-            account,
             buffered: Buffered::default(),
-            view: View::default(),
-            served: 0,
-            opened_ms: now_ms,
             ticked_ms: now_ms,
             over: false,
         }
@@ -218,7 +207,7 @@ impl H2 {
         work.output.clear();
         self.out.borrow(&mut work.output);
         loop {
-            if let Poll::Ready(limit) = self.guard.poll_expired(cx) {
+            if let Poll::Ready(limit) = self.caller.guard.poll_expired(cx) {
                 return Poll::Ready(self.expired(limit));
             }
             let now = core.flow.now();
@@ -233,7 +222,7 @@ impl H2 {
                 // What the client still says on its way must not become a reset.
                 Ok(()) if self.over => return Poll::Ready(End::Linger),
                 Ok(()) if self.engine.is_over() => {
-                    self.guard.ends_as(Counter::ClosedByReply);
+                    self.caller.guard.ends_as(Counter::ClosedByReply);
                     return Poll::Ready(End::Linger);
                 }
                 Ok(()) => self.open_feeds(),
@@ -282,16 +271,13 @@ impl H2 {
     ) -> Result<(), Fatal> {
         let live = core.flow.live();
         let now = core.flow.now();
-        let read_us = core.flow.log.micros(now);
+        let begun = self.caller.begun(Moment { now, us: core.flow.log.micros(now) });
         let mut rest = bytes;
         while self.out.room() > 0 {
             let (request, before) = (&mut work.request, rest.len());
             let event = self.engine.next(&mut rest, request, &mut self.out.bytes, now.mono_ms)?;
             let Some(event) = event else { break };
-            let head_bytes = before - rest.len();
-            let (began_us, policy_us) = (read_us, read_us);
-            let suite = suite(self.secured.as_ref());
-            let started = Started { at: now, began_us, read_us, policy_us, head_bytes, suite };
+            let started = Started { head_bytes: before - rest.len(), ..begun };
             match event {
                 Event::Request { stream, ends } => {
                     let asking = Asking { at: stream, ends };
@@ -340,20 +326,13 @@ impl H2 {
     ) {
         let Asking { at, ends } = asking;
         let now = started.at;
-        self.served += 1;
+        self.caller.served += 1;
         self.worked_ms = now.mono_ms;
         let extended = request.upgrade != Change::None;
         if extended {
             head::as_http1_upgrade(request);
         }
-        let secured = self.secured.as_ref();
-        let link =
-            Link { ends: &mut self.ends, stream: &mut self.stream, guard: &self.guard, secured };
-        let line = self.view.line(core.flow.version(), live, link);
-        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
-        let client = Client { peer, near, secured, line, account: &self.account };
-        let (start, client) = core.flow.start(live, request, &client, now);
-        started.policy_us = core.flow.log.micros(now);
+        let (start, client) = self.caller.ask(core, live, &mut self.stream, request, &mut started);
         let start = match start {
             Start::Reply(mut reply) => {
                 if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
@@ -368,13 +347,13 @@ impl H2 {
             slow @ Start::Slow(_) => slow,
         };
         let held = match &start {
-            Start::Reply(_) => account::hold_answered(&self.account, client, request),
-            Start::Slow(slow) => account::hold_waiting(&self.account, client, request, slow),
+            Start::Reply(_) => account::hold_answered(&self.caller.account, client, request),
+            Start::Slow(slow) => account::hold_waiting(&self.caller.account, client, request, slow),
         };
         let held = match held {
             Ok(held) => held,
             Err(full) => {
-                let (client, request, started) = (self.ends.peer, &*request, &started);
+                let (client, request, started) = (self.caller.ends.peer, &*request, &started);
                 let note = Note { client, live, request, started, reply_us: None };
                 return self.no_memory(core, at, &note, full);
             }
@@ -400,19 +379,19 @@ impl H2 {
     }
 
     fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
-        let (ends, owner) = (self.ends.pair(&self.stream), self.ends.owner());
+        let (ends, owner) = (self.caller.ends.pair(&self.stream), self.caller.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first get much, later ones less: together never much more than a tenth of the
         // limit, since each may be held several times on its way.
         let limits = &asked.live.limits;
         let share = (limits.h2_memory / 16).saturating_sub(self.reserved) / 8;
-        let scarce = account::window(&self.account, limits);
+        let scarce = account::window(&self.caller.account, limits);
         let window = share.min(scarce).max(SMALLEST_WINDOW).min(limits.window_bytes);
         self.reserved += window;
         if let Some(lane) = self.lane(at) {
             lane.window = window;
         }
-        let account = Arc::clone(&self.account);
+        let account = Arc::clone(&self.caller.account);
         let is_open = self.engine.is_open_to(at);
         let (core, feed, up) = (Rc::clone(core), OnceCell::new(), RefCell::default());
         Task { core, asked, ends, owner, window, account, is_open, promise, feed, up }
@@ -446,7 +425,7 @@ impl H2 {
         }
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
-        let passage = Passage { bytes: window, account: Arc::clone(&self.account) };
+        let passage = Passage { bytes: window, account: Arc::clone(&self.caller.account) };
         let (writer, reader) = cache::Body::window(passage);
         let now_ms = core.flow.now().mono_ms;
         let Some(lane) = self.lane(at) else { return };
@@ -557,12 +536,12 @@ impl H2 {
         let now_ms = core.flow.now().mono_ms;
         match done {
             Poll::Pending => {
-                self.guard.sending(now_ms);
+                self.caller.guard.sending(now_ms);
                 if moved > 0 || self.stream.wire_bytes() > before {
-                    self.guard.sent(moved, now_ms);
+                    self.caller.guard.sent(moved, now_ms);
                 }
             }
-            Poll::Ready(_) => self.guard.send_done(),
+            Poll::Ready(_) => self.caller.guard.send_done(),
         }
         done
     }
@@ -573,7 +552,7 @@ impl H2 {
         self.out.fit();
         let received = self.held.capacity() + self.engine.kept();
         let bytes = self.out.bytes.capacity() + self.stream.unsent() + received;
-        let account = &self.account;
+        let account = &self.caller.account;
         match self.buffered.set(bytes as u64, || Arc::clone(account)) {
             Ok(()) => Poll::Pending,
             Err(_) => Poll::Ready(self.too_much(core)),
@@ -583,7 +562,7 @@ impl H2 {
     /// The client would have more of it kept than there is memory for.
     fn too_much(&mut self, core: &CoreCtx) -> End {
         core.flow.counters.limit(Limit::ClientMemory);
-        self.guard.ends_as(Counter::ClosedSending);
+        self.caller.guard.ends_as(Counter::ClosedSending);
         self.stream.cut();
         End::Gone
     }
@@ -641,7 +620,7 @@ impl H2 {
     /// The client has broken the protocol, or a limit.
     fn fatal(&mut self, core: &CoreCtx, fatal: &Fatal) {
         core.flow.counters.inc(Counter::H2ProtocolErrors);
-        self.guard.ends_as(Counter::ClosedMalformed);
+        self.caller.guard.ends_as(Counter::ClosedMalformed);
         if let Some(limit) = fatal.limit {
             core.flow.counters.limit(limit);
         }

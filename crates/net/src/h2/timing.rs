@@ -7,7 +7,6 @@ use h2::{Code, Fatal, StreamAt};
 
 use super::{End, H2};
 use crate::core::CoreCtx;
-use crate::ending::{Age, may_stay};
 use crate::exchange::BodyFault;
 use crate::guard::Phase;
 use crate::rate::{Bounds, Stall};
@@ -40,10 +39,10 @@ impl H2 {
             self.give_back();
         }
         match self.phase {
-            Phase::Idle => self.guard.enter_since(Phase::Idle, self.worked_ms),
-            phase => self.guard.enter(phase, now_ms),
+            Phase::Idle => self.caller.guard.enter_since(Phase::Idle, self.worked_ms),
+            phase => self.caller.guard.enter(phase, now_ms),
         }
-        self.guard.ticks(self.phase == Phase::Busy);
+        self.caller.guard.ticks(self.phase == Phase::Busy);
     }
 
     /// Gives back what many requests at once have taken: none is left.
@@ -60,8 +59,7 @@ impl H2 {
     pub(super) fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
         let live = core.flow.live();
         let limits = &live.limits;
-        let age = Age { served: self.served, ms: now.mono_ms - self.opened_ms };
-        let reached = may_stay(limits, age).err();
+        let reached = self.caller.may_stay(limits, now.mono_ms).err();
         let leaves = core.draining.get() || reached.is_some();
         if leaves && self.engine.announce_end(&mut self.out.bytes) {
             self.ticked_ms = now.mono_ms;
@@ -96,7 +94,7 @@ impl H2 {
         let stall = Stall { ms: u64::MAX, limit: Limit::H2StallTimeout };
         if let Some(limit) = self.sending.overdue(now.mono_ms, Bounds::of_reply(limits, stall)) {
             core.flow.counters.limit(limit);
-            self.guard.expire(limit);
+            self.caller.guard.expire(limit);
         }
     }
 
@@ -104,7 +102,7 @@ impl H2 {
     fn overdue(&self, at: StreamAt, limits: &Limits, now_ms: u64) -> Option<Limit> {
         let lane = &self.lanes[at.place];
         lane.reply.as_ref()?;
-        if now_ms.saturating_sub(lane.begun_ms) > self.guard.response_ms(limits) {
+        if now_ms.saturating_sub(lane.begun_ms) > self.caller.guard.response_ms(limits) {
             return Some(Limit::ResponseTime);
         }
         lane.sending.waits(self.engine.is_held_back(at), now_ms);
@@ -143,7 +141,7 @@ impl H2 {
             return End::Gone;
         }
         // The end of its last answer may still be on its way to a client that reads slowly.
-        self.guard.pardon();
+        self.caller.guard.pardon();
         End::Linger
     }
 }
