@@ -12,4 +12,4 @@ mod note;
 pub(crate) use self::body::{BodyFault, Intake};
 pub(crate) use self::course::Exchange;
 pub(crate) use self::engine::{Broken, Engine};
-pub(crate) use self::note::{Asked, Moment, Moved, Note, client_left};
+pub(crate) use self::note::{Asked, Moment, Moved, Note};

@@ -13,13 +13,6 @@ use crate::core::CoreCtx;
 /// The status that nginx logs for a client that left before its answer; never sent.
 const CLIENT_CLOSED: u16 = 499;
 
-/// The reply that the log has of a client that left before its answer came. The log says so as
-/// nginx's does; nothing of it is sent.
-pub(crate) fn client_left() -> Option<Reply> {
-    let reason = "The client left before its answer came.";
-    Status::new(CLIENT_CLOSED).map(|status| pages::refused(status, reason))
-}
-
 /// A moment, by the clock and as the log tells it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
@@ -82,25 +75,35 @@ impl<'a> Note<'a> {
     }
 
     /// Tells the log of an exchange that is over.
-    pub(crate) fn over(&self, core: &CoreCtx, reply: &Reply, moved: Moved, cut_off: bool) {
+    pub(crate) fn over(&self, core: &CoreCtx, reply: &Reply, moved: Moved) {
+        self.tell(core, reply, moved, false);
+    }
+
+    /// Tells it of one that did not come to its end; `reply` is `None` if the client left before
+    /// its answer came. The log says so as nginx's does.
+    pub(crate) fn cut_off(&self, core: &CoreCtx, reply: Option<&Reply>, moved: Moved) {
+        core.flow.counters.inc(Counter::Aborted);
+        if let Some(reply) = reply {
+            return self.tell(core, reply, moved, true);
+        }
+        let Some(status) = Status::new(CLIENT_CLOSED) else { return };
+        let page = pages::refused(status, "The client left before its answer came.");
+        let reply_us = Some(Moment::now(core).us);
+        Self { reply_us, ..*self }.tell(core, &page, moved, true);
+    }
+
+    fn tell(&self, core: &CoreCtx, reply: &Reply, moved: Moved, cut_off: bool) {
         let Self { client, live, request, started, reply_us } = *self;
+        let Moved { head_out, body_out, body_in } = moved;
         let told = Told {
             request: Some(request),
             reply_us,
-            head_out: moved.head_out,
-            body_in: moved.body_in,
-            body_out: moved.body_out,
+            head_out,
+            body_in,
+            body_out,
             cut_off,
             ..Told::new(client, live, started)
         };
         core.flow.log.answered(reply, &told);
-    }
-
-    /// Tells it of a client that has left before its answer came.
-    pub(crate) fn gone(&self, core: &CoreCtx, body_in: u64) {
-        core.flow.counters.inc(Counter::Aborted);
-        if let Some(reply) = client_left() {
-            self.over(core, &reply, Moved { body_in, ..Moved::default() }, true);
-        }
     }
 }

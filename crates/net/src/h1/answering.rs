@@ -17,7 +17,7 @@ use super::early::Early;
 use super::upload::Upload;
 use super::write::write_all;
 use crate::core::CoreCtx;
-use crate::exchange::{Asked, Broken, Engine, Moment, Moved, Note};
+use crate::exchange::{Asked, Broken, Engine, Moved, Note};
 use crate::guard::{Guard, Phase};
 use crate::head::{Framed, append_framed, framing, framing_of};
 use crate::peers::Entry;
@@ -137,20 +137,21 @@ impl Answering<'_> {
     /// Tells the log of the exchange, which is over.
     pub(super) fn note(&self, done: Result<(), Broken>) {
         let Self { core, guard, asked, .. } = self;
-        let body_in = self.upload.borrow().received();
+        let mut moved = Moved { body_in: self.upload.borrow().received(), ..Moved::default() };
         let Some(leaving) = self.leaving.get() else {
-            return Note::of(asked, Moment::now(core).us).gone(core, body_in);
+            return Note::of(asked, 0).cut_off(core, None, moved);
         };
         let sent = guard.sent_in_all().saturating_sub(leaving.before);
-        let head_out = leaving.head_bytes.min(sent);
-        let body_out = (sent - head_out).saturating_sub(leaving.framed.get());
+        moved.head_out = leaving.head_bytes.min(sent);
+        moved.body_out = (sent - moved.head_out).saturating_sub(leaving.framed.get());
         let tunnelled = leaving.tunnelled.get().unwrap_or_default();
-        let moved = Moved {
-            head_out,
-            body_out: body_out + tunnelled.body_out,
-            body_in: body_in + tunnelled.body_in,
-        };
-        Note::of(asked, leaving.reply_us).over(core, &leaving.reply, moved, done.is_err());
+        moved.body_in += tunnelled.body_in;
+        moved.body_out += tunnelled.body_out;
+        let note = Note::of(asked, leaving.reply_us);
+        match done {
+            Ok(()) => note.over(core, &leaving.reply, moved),
+            Err(_) => note.cut_off(core, Some(&leaving.reply), moved),
+        }
     }
 
     /// The counter for the connection's end, if it ends with this answer.

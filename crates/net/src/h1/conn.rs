@@ -124,13 +124,6 @@ pub(crate) enum Answer {
     Slow(Box<Slow>),
 }
 
-/// A refusal of what was received and cannot be read.
-#[derive(Clone, Copy)]
-pub(crate) struct Refusal<'a> {
-    pub(crate) reply: &'a Reply,
-    pub(crate) received: &'a [u8],
-}
-
 /// Why the loop over the received requests stopped before it ran out of bytes.
 enum Pause {
     /// A body too large to be copied comes next, or the end.
@@ -299,8 +292,7 @@ impl Conn {
         work: &mut Work,
     ) -> Pause {
         let started = Started { head_bytes: received.len(), ..begun };
-        let refusal = Refusal { reply, received };
-        self.refuse(core, &core.flow.live(), refusal, &started, &mut work.output);
+        self.refuse(core, reply, received, &started, &mut work.output);
         Pause::Send(None, Then::Linger)
     }
 
@@ -308,12 +300,12 @@ impl Conn {
     pub(crate) fn refuse(
         &self,
         core: &CoreCtx,
-        live: &LiveRef,
-        refusal: Refusal<'_>,
+        reply: &Reply,
+        received: &[u8],
         started: &Started,
         output: &mut Vec<u8>,
     ) {
-        let Refusal { reply, received } = refusal;
+        let live = &core.flow.live();
         let before = output.len();
         append(live, &Request::new(), reply, false, output);
         let head_out = (output.len() - before) as u64;
@@ -361,7 +353,7 @@ impl Conn {
                 let moved = Moved { head_out, body_out, body_in: 0 };
                 let (request, started) = (&*request, &started);
                 let note = Note { client, live, request, started, reply_us: None };
-                note.over(core, &reply, moved, false);
+                note.over(core, &reply, moved);
                 return stop;
             }
             Start::Reply(reply) => Answer::Reply(reply),
@@ -374,8 +366,7 @@ impl Conn {
 
     /// An answer could not be sent to its end. Where that is not the client's doing, the client
     /// must see that it is `cut`: a reset, not an orderly end.
-    pub(crate) fn broke_off(&mut self, core: &CoreCtx, cut: bool) {
-        core.flow.counters.inc(Counter::Aborted);
+    pub(crate) fn broke_off(&mut self, cut: bool) {
         self.caller.guard.ends_as(Counter::ClosedSending);
         if cut {
             self.stream.cut();
@@ -427,7 +418,8 @@ impl Conn {
                 }
             }
             Poll::Ready(Err(error)) => {
-                self.broke_off(core, error.kind() == std::io::ErrorKind::UnexpectedEof);
+                core.flow.counters.inc(Counter::Aborted);
+                self.broke_off(error.kind() == std::io::ErrorKind::UnexpectedEof);
                 Some(Step::Close)
             }
             Poll::Pending => Some(Step::Send(segments, then)),

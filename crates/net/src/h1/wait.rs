@@ -13,7 +13,7 @@ use flow::{Slow, pages};
 use message::{Framing, Status};
 
 use super::answering::Answering;
-use super::conn::{Answer, Conn, Refusal, Step, Then, Waiting};
+use super::conn::{Answer, Conn, Step, Then, Waiting};
 use super::upload::Upload;
 use super::write::write_all;
 use crate::account;
@@ -40,7 +40,8 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
                 match Box::pin(send(&mut conn, &core, &mut segments)).await {
                     Ok(()) => then,
                     Err(error) => {
-                        conn.broke_off(&core, Broken::of(&error) == Broken::Cut);
+                        core.flow.counters.inc(Counter::Aborted);
+                        conn.broke_off(Broken::of(&error) == Broken::Cut);
                         Then::Close
                     }
                 }
@@ -70,8 +71,7 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     let reply = pages::refused(status, reason).because_of(limit);
     let started = conn.half_read(Moment::now(core));
     let mut out = Vec::new();
-    let refusal = Refusal { reply: &reply, received: &conn.held };
-    conn.refuse(core, &core.flow.live(), refusal, &started, &mut out);
+    conn.refuse(core, &reply, &conn.held, &started, &mut out);
     // As much as the socket takes at once; a client this slow gets no more of our time.
     conn.stream.write_now(&out);
 }
@@ -136,7 +136,7 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
         Ok(()) => {}
         Err(Broken::Early) => return Then::Close,
         Err(broken) => {
-            conn.broke_off(core, broken == Broken::Cut);
+            conn.broke_off(broken == Broken::Cut);
             return Then::Close;
         }
     }

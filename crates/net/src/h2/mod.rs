@@ -8,7 +8,6 @@
 //! bounded by its windows and by what is written at once.
 
 mod answers;
-mod arrival;
 mod exchange;
 mod head;
 mod lane;
@@ -18,7 +17,7 @@ mod timing;
 mod uploads;
 
 use std::cell::{OnceCell, RefCell};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -34,7 +33,6 @@ use message::{Request, Status, Upgrade as Change};
 use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use self::arrival::{Asking, Malformed};
 use self::exchange::Task;
 use self::lane::{Lane, Running, Source, StreamUpload};
 use self::mail::{Item, Mail, Promise};
@@ -43,7 +41,7 @@ use crate::account::{self, Buffered, SMALLEST_WINDOW};
 use crate::caller::Caller;
 use crate::core::CoreCtx;
 use crate::ending;
-use crate::exchange::{Asked, Intake, Moment, Moved, Note, client_left};
+use crate::exchange::{Asked, Intake, Moment, Moved, Note};
 use crate::guard::{Guard, Phase};
 use crate::proxied::Ends;
 use crate::rate::Transfer;
@@ -280,12 +278,10 @@ impl H2 {
             let started = Started { head_bytes: before - rest.len(), ..begun };
             match event {
                 Event::Request { stream, ends } => {
-                    let asking = Asking { at: stream, ends };
-                    self.request(core, &live, request, asking, started);
+                    self.request(core, &live, request, stream, ends, started);
                 }
                 Event::Refused { stream, error } => {
-                    let malformed = Malformed { at: stream, request, error: &error };
-                    self.refused(core, &live, malformed, &started);
+                    self.refused(core, &live, stream, request, &error, &started);
                 }
                 Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
                 Event::End { stream, trailers } => self.body_ends(core, stream, trailers, cx),
@@ -315,16 +311,16 @@ impl H2 {
         lane
     }
 
-    /// Deals with a request.
+    /// Deals with a request, which `ends` with its head if it has no body.
     fn request(
         &mut self,
         core: &Rc<CoreCtx>,
         live: &LiveRef,
         request: &mut Request,
-        asking: Asking,
+        at: StreamAt,
+        ends: bool,
         mut started: Started,
     ) {
-        let Asking { at, ends } = asking;
         let now = started.at;
         self.caller.served += 1;
         self.worked_ms = now.mono_ms;
@@ -340,7 +336,7 @@ impl H2 {
                     let moved = Moved { head_out, body_out, body_in: 0 };
                     let (request, started) = (&*request, &started);
                     let note = Note { client, live, request, started, reply_us: None };
-                    return note.over(core, &reply, moved, false);
+                    return note.over(core, &reply, moved);
                 }
                 Start::Reply(reply)
             }
@@ -371,8 +367,7 @@ impl H2 {
             }
             Start::Reply(reply) => {
                 let task = self.task(core, at, asked);
-                let running = rt::spawn_local(task.hand_over(reply));
-                self.set_task(at, &running);
+                self.run(at, task.hand_over(reply));
             }
             Start::Slow(slow) => self.wait(core, at, &asked, slow, ends),
         }
@@ -397,9 +392,10 @@ impl H2 {
         Task { core, asked, ends, owner, window, account, is_open, promise, feed, up }
     }
 
-    fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
+    /// Runs a stream's task.
+    fn run(&mut self, at: StreamAt, task: impl Future<Output = ()> + 'static) {
         if let Some(lane) = self.lane(at) {
-            lane.task = Some(Running(running.abort_handle()));
+            lane.task = Some(Running(rt::spawn_local(task).abort_handle()));
         }
     }
 
@@ -447,8 +443,7 @@ impl H2 {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
         let (up, body) = if slow.is_upgrade() { (body, None) } else { (None, body) };
         let task = Task { up: RefCell::new(up), ..self.task(core, at, asked) };
-        let running = rt::spawn_local(task.answer(slow, body));
-        self.set_task(at, &running);
+        self.run(at, task.answer(slow, body));
     }
 
     fn take_mail(&mut self, core: &Rc<CoreCtx>) {
@@ -573,20 +568,17 @@ impl H2 {
         let lane = std::mem::take(lane);
         self.reserved -= lane.window;
         self.made -= usize::from(lane.source.is_made());
-        if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
-            let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
-            Note::of(asked, lane.reply_us).over(
-                core,
-                reply,
-                Moved { head_out, body_out, body_in },
-                lane.cut_off,
-            );
+        let Some(asked) = &lane.asked else { return };
+        let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
+        let (note, moved) = (Note::of(asked, lane.reply_us), Moved { head_out, body_out, body_in });
+        match lane.reply.as_deref() {
+            Some(reply) if !lane.cut_off => note.over(core, reply, moved),
+            reply => note.cut_off(core, reply, moved),
         }
     }
 
     /// Ends a stream whose answer does not come to its end: the client must see that.
     fn cut(&mut self, core: &CoreCtx, at: StreamAt, code: Code) {
-        core.flow.counters.inc(Counter::Aborted);
         self.engine.reset(at, code, &mut self.out.bytes);
         if let Some(lane) = self.lane(at) {
             lane.cut_off = true;
@@ -597,11 +589,6 @@ impl H2 {
     /// A stream is gone, and what was done for it ends.
     fn drop_lane(&mut self, core: &CoreCtx, at: StreamAt) {
         let Some(lane) = self.lane(at) else { return };
-        core.flow.counters.inc(Counter::Aborted);
-        if lane.reply.is_none() {
-            lane.reply = client_left().map(Box::new);
-            lane.reply_us = core.flow.log.micros(core.flow.now());
-        }
         lane.cut_off = true;
         self.finished(core, at);
     }
