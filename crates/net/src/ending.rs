@@ -1,39 +1,16 @@
-//! The end of a connection, as every engine has it: the age at which it takes no more requests, and
-//! a close that lets the client read its last answer.
+//! The end of a connection, as every engine has it: a close that lets the client read its last
+//! answer.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-use base::{Counter, Limit, Limits};
+use base::{Counter, Limit};
 use tokio::io::{AsyncWrite, ReadBuf};
 
 use crate::core::CoreCtx;
 use crate::guard::{Guard, Phase};
 use crate::stream::Stream;
-
-/// The age of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Age {
-    /// Requests that it has had.
-    pub(crate) served: u64,
-    /// Milliseconds since it began.
-    pub(crate) ms: u64,
-}
-
-/// Checks that a connection may have another request at this age.
-///
-/// # Errors
-/// The limit that ends it.
-pub(crate) fn may_stay(limits: &Limits, age: Age) -> Result<(), Limit> {
-    if age.served >= limits.keepalive_requests {
-        Err(Limit::KeepaliveRequests)
-    } else if age.ms >= limits.connection_lifetime {
-        Err(Limit::ConnectionLifetime)
-    } else {
-        Ok(())
-    }
-}
 
 /// Ends a connection whose client may still be sending: closing it with bytes unread would be a
 /// reset, which may overtake the answer (RFC 9112 9.6). So this side ends first, and what comes is

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Counter, Limit, Limits};
 use flow::vcl::Times;
 
-use crate::rate::Behind;
+use crate::rate::{Bounds, Stall, Transfer};
 
 /// Of a core's connections, one in so many is ended when there is no memory for a new one, at least
 /// one and at most [`ENDED_AT_ONCE`]: looking for them takes a look at all.
@@ -56,54 +56,6 @@ pub(crate) enum Phase {
     Linger,
 }
 
-/// Progress of a transfer in one direction.
-#[derive(Debug, Default)]
-struct Transfer {
-    active: Cell<bool>,
-    moved_ms: Cell<u64>,
-    /// When it was last looked at, or went on.
-    looked_ms: Cell<u64>,
-    behind: Cell<Behind>,
-}
-
-impl Transfer {
-    fn start(&self, now_ms: u64) {
-        self.behind.take();
-        self.active.set(false);
-        self.go_on(now_ms);
-    }
-
-    /// The client is what it waits for, again.
-    fn go_on(&self, now_ms: u64) {
-        if !self.active.replace(true) {
-            self.moved_ms.set(now_ms);
-            self.looked_ms.set(now_ms);
-        }
-    }
-
-    fn moved(&self, bytes: usize, now_ms: u64) {
-        let mut behind = self.behind.get();
-        behind.moved(bytes as u64);
-        self.behind.set(behind);
-        self.moved_ms.set(now_ms);
-    }
-
-    /// The bound that the transfer breaks: a stall timeout, or a minimum rate after `leeway_ms`.
-    fn overdue(&self, now_ms: u64, stall_ms: u64, rate: u64, leeway_ms: u64) -> Option<Overdue> {
-        if !self.active.get() {
-            return None;
-        }
-        if now_ms.saturating_sub(self.moved_ms.get()) > stall_ms {
-            return Some(Overdue::Stall);
-        }
-        let waited_ms = now_ms.saturating_sub(self.looked_ms.replace(now_ms));
-        let mut behind = self.behind.get();
-        let is_slow = behind.waited(waited_ms, rate, leeway_ms);
-        self.behind.set(behind);
-        is_slow.then_some(Overdue::Rate)
-    }
-}
-
 /// Looks at what the kernel still holds of what was sent. It says that there is room for more only
 /// when a third of its buffer is free, and that may be megabytes: a client that takes them slowly
 /// takes something all the same.
@@ -134,11 +86,6 @@ fn counter_of(limit: Limit) -> Option<Counter> {
         Limit::SendTimeout | Limit::SendMinRate | Limit::ResponseTime => Counter::ClosedSending,
         _ => return None,
     })
-}
-
-enum Overdue {
-    Stall,
-    Rate,
 }
 
 /// One connection's place in the sweep.
@@ -190,7 +137,7 @@ impl Guard {
         if self.phase.replace(phase) != phase || phase == Phase::Idle {
             self.since_ms.set(now_ms);
             if phase == Phase::Linger {
-                self.receive.moved_ms.set(now_ms);
+                self.receive.moved(0, now_ms);
             }
         }
     }
@@ -210,20 +157,18 @@ impl Guard {
 
     /// The request's body goes on coming, or waits for the client no more.
     pub(crate) fn receives(&self, goes_on: bool, now_ms: impl FnOnce() -> u64) {
-        match goes_on {
-            true if self.receive.active.get() => {}
-            true => self.receive.go_on(now_ms()),
-            false => self.receive_done(),
+        if goes_on != self.receive.is_active() {
+            self.receive.waits(goes_on, now_ms());
         }
     }
 
     pub(crate) fn receive_done(&self) {
-        self.receive.active.set(false);
+        self.receive.pause();
     }
 
     /// Something is to be sent, and the client is what it waits for.
     pub(crate) fn sending(&self, now_ms: u64) {
-        self.send.go_on(now_ms);
+        self.send.waits(true, now_ms);
     }
 
     /// A response over HTTP/1 begins to be sent: from here on all of it is timed.
@@ -273,8 +218,8 @@ impl Guard {
 
     /// Says whether it is time for a look, of a transfer that may be silent for so long.
     fn is_look_due(&self, now_ms: u64, silent_ms: u64) -> bool {
-        let since_ms = self.send.moved_ms.get().max(self.looks.last_ms.get());
-        let is_due = self.send.active.get() && now_ms.saturating_sub(since_ms) > silent_ms / LOOKS;
+        let since_ms = self.send.moved_ms().max(self.looks.last_ms.get());
+        let is_due = self.send.is_active() && now_ms.saturating_sub(since_ms) > silent_ms / LOOKS;
         if is_due {
             self.looks.last_ms.set(now_ms);
             self.looks.wanted.set(true);
@@ -293,7 +238,7 @@ impl Guard {
     }
 
     pub(crate) fn send_done(&self) {
-        self.send.active.set(false);
+        self.send.pause();
     }
 
     /// The limit that ended this connection, if one has; otherwise the sweep will wake the calling
@@ -315,7 +260,7 @@ impl Guard {
         let own = self.times();
         let idle_ms = own.idle.map_or(limits.idle_timeout, millis);
         let head_ms = own.idle.map_or(limits.header_timeout, millis);
-        let silent = || now_ms.saturating_sub(self.receive.moved_ms.get());
+        let silent = || now_ms.saturating_sub(self.receive.moved_ms());
         let phase = match self.phase.get() {
             Phase::New if draining && in_phase > limits.drain_wait => Some(Limit::DrainWait),
             Phase::New if in_phase > idle_ms => Some(Limit::IdleTimeout),
@@ -337,23 +282,9 @@ impl Guard {
             Phase::Linger if silent() > limits.linger_timeout => Some(Limit::LingerTimeout),
             _ => None,
         };
-        let receive = || {
-            self.receive
-                .overdue(now_ms, limits.body_timeout, limits.body_min_rate, limits.body_rate_leeway)
-                .map(|o| match o {
-                    Overdue::Stall => Limit::BodyTimeout,
-                    Overdue::Rate => Limit::BodyMinRate,
-                })
-        };
-        let stall_ms = self.send_stall_ms(limits);
-        let send = || {
-            self.send.overdue(now_ms, stall_ms, limits.send_min_rate, limits.send_rate_leeway).map(
-                |o| match o {
-                    Overdue::Stall => Limit::SendTimeout,
-                    Overdue::Rate => Limit::SendMinRate,
-                },
-            )
-        };
+        let receive = || self.receive.overdue(now_ms, Bounds::of_body(limits));
+        let stall = Stall { ms: self.send_stall_ms(limits), limit: Limit::SendTimeout };
+        let send = || self.send.overdue(now_ms, Bounds::of_reply(limits, stall));
         let whole = || {
             let took_ms = now_ms.saturating_sub(self.answer_ms.get()?);
             (took_ms > self.response_ms(limits)).then_some(Limit::ResponseTime)

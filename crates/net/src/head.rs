@@ -14,20 +14,47 @@ pub(crate) fn append(
     keep: bool,
     output: &mut Vec<u8>,
 ) -> BodyFraming {
-    reply.write_head(live, output);
-    if let ReplyBody::Tunnel(tunnel) = &reply.body {
-        encode::switching_tail(output, tunnel.protocol());
-        return BodyFraming::None;
-    }
-    let framing = match &reply.body {
+    let framing = framing(request, reply);
+    append_framed(live, request, reply, Framed { framing, keep }, output);
+    framing
+}
+
+/// The framing of the body of `reply` in the answer to `request`.
+pub(crate) fn framing(request: &Request, reply: &Reply) -> BodyFraming {
+    match &reply.body {
         ReplyBody::None => BodyFraming::None,
         ReplyBody::Head(length) => BodyFraming::HeadOf(*length),
-        _ => match reply.length() {
-            Some(length) => BodyFraming::Length(length),
-            None if request.version == Version::Http10 => BodyFraming::UntilClose,
-            None => BodyFraming::Chunked,
-        },
-    };
+        _ => framing_of(request, reply.length()),
+    }
+}
+
+/// The framing of a body of `length` bytes, if that is known, in the answer to `request`.
+pub(crate) fn framing_of(request: &Request, length: Option<u64>) -> BodyFraming {
+    match length {
+        Some(length) => BodyFraming::Length(length),
+        None if request.version == Version::Http10 => BodyFraming::UntilClose,
+        None => BodyFraming::Chunked,
+    }
+}
+
+/// The end of a reply's head.
+#[derive(Clone, Copy)]
+pub(crate) struct Framed {
+    pub(crate) framing: BodyFraming,
+    /// The connection may go on behind the reply.
+    pub(crate) keep: bool,
+}
+
+/// Writes a reply's head, whose body is framed so.
+pub(crate) fn append_framed(
+    live: &LiveRef,
+    request: &Request,
+    reply: &Reply,
+    framed: Framed,
+    output: &mut Vec<u8>,
+) {
+    let Framed { framing, keep } = framed;
+    reply.write_head(live, output);
     let connection = match request.version {
         _ if !keep || framing == BodyFraming::UntilClose => ConnectionHeader::Close,
         Version::Http10 => ConnectionHeader::KeepAliveExplicit,
@@ -41,5 +68,4 @@ pub(crate) fn append(
         encode::trailer_names(output, &response.headers);
     }
     encode::response_tail(output, framing, connection);
-    framing
 }

@@ -5,12 +5,13 @@
 //! caching or policy.
 //!
 //! `core` is what the connections of a core share, as data. Above it stand the parts that every
-//! engine needs (`account`, `stream`, `segments`, `exchange`, `tunnel`, `ending`), then the two
+//! engine needs (`account`, `stream`, `segments`, `tunnel`, `exchange`, `caller`, `ending`), then the two
 //! engines' loops, `h1` and `h2`, which do not know each other, and at the top `worker`, which
 //! accepts connections and hands each to one of them.
 
 mod account;
 mod again;
+mod caller;
 mod claim;
 mod core;
 mod diag;

@@ -1,8 +1,13 @@
-//! Least rates of streams: how far a transfer is behind the slowest that is allowed.
+//! Transfers and their bounds: how long one stands still, and how far it is behind the slowest that
+//! is allowed.
 //!
 //! Time counts only while the client is what the transfer waits for, so that neither a slow origin
 //! nor other streams are held against it. What was moved faster is no credit for later: whoever
 //! took megabytes may not hold an origin's connection for hours after that.
+
+use std::cell::Cell;
+
+use base::{Limit, Limits};
 
 /// Longest time between two looks that is held against the client: a machine that stood still is
 /// none of its doing.
@@ -10,19 +15,120 @@ const LOOK_MS: u64 = 5_000;
 
 /// Bytes that a transfer is behind the least rate.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Behind(u64);
+struct Behind(u64);
 
 impl Behind {
     /// Bytes have moved.
-    pub(crate) fn moved(&mut self, bytes: u64) {
+    fn moved(&mut self, bytes: u64) {
         self.0 = self.0.saturating_sub(bytes);
     }
 
     /// The client was waited for, for so long; whether it has been below `rate`, in bytes per
-    /// second, for longer than `leeway_ms`.
-    pub(crate) fn waited(&mut self, ms: u64, rate: u64, leeway_ms: u64) -> bool {
+    /// second, for longer than `leeway_ms`. Without a rate it never is.
+    fn waited(&mut self, ms: u64, rate: u64, leeway_ms: u64) -> bool {
         self.0 = self.0.saturating_add(rate.saturating_mul(ms.min(LOOK_MS)) / 1000);
-        self.0 > rate.saturating_mul(leeway_ms) / 1000
+        rate > 0 && self.0 > rate.saturating_mul(leeway_ms) / 1000
+    }
+}
+
+/// The longest time for which nothing moves, and the limit that says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    pub(crate) ms: u64,
+    pub(crate) limit: Limit,
+}
+
+/// Bounds of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    stall: Stall,
+    /// Bytes per second, and the limit that says so.
+    rate: u64,
+    slow: Limit,
+    leeway_ms: u64,
+}
+
+impl Bounds {
+    /// For the body of a request.
+    pub(crate) fn of_body(limits: &Limits) -> Self {
+        let stall = Stall { ms: limits.body_timeout, limit: Limit::BodyTimeout };
+        let (rate, leeway_ms) = (limits.body_min_rate, limits.body_rate_leeway);
+        Self { stall, rate, slow: Limit::BodyMinRate, leeway_ms }
+    }
+
+    /// For a reply.
+    pub(crate) fn of_reply(limits: &Limits, stall: Stall) -> Self {
+        let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
+        Self { stall, rate, slow: Limit::SendMinRate, leeway_ms }
+    }
+
+    /// Leaves the rate out of account.
+    pub(crate) fn at_any_rate(self) -> Self {
+        Self { rate: 0, ..self }
+    }
+}
+
+/// Progress of a transfer in one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Transfer {
+    active: Cell<bool>,
+    moved_ms: Cell<u64>,
+    /// When it was last looked at, or went on.
+    looked_ms: Cell<u64>,
+    behind: Cell<Behind>,
+}
+
+impl Transfer {
+    /// Begins anew.
+    pub(crate) fn start(&self, now_ms: u64) {
+        self.behind.take();
+        self.pause();
+        self.waits(true, now_ms);
+    }
+
+    /// The client is what it waits for, again or still, or is not.
+    pub(crate) fn waits(&self, for_client: bool, now_ms: u64) {
+        if self.active.replace(for_client) != for_client {
+            self.moved_ms.set(now_ms);
+            self.looked_ms.set(now_ms);
+        }
+    }
+
+    /// Waits for the client no more.
+    pub(crate) fn pause(&self) {
+        self.active.set(false);
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.get()
+    }
+
+    pub(crate) fn moved(&self, bytes: usize, now_ms: u64) {
+        let mut behind = self.behind.get();
+        behind.moved(bytes as u64);
+        self.behind.set(behind);
+        self.moved_ms.set(now_ms);
+    }
+
+    /// When bytes last moved.
+    pub(crate) fn moved_ms(&self) -> u64 {
+        self.moved_ms.get()
+    }
+
+    /// The limit that the transfer breaks.
+    pub(crate) fn overdue(&self, now_ms: u64, bounds: Bounds) -> Option<Limit> {
+        let Bounds { stall, rate, slow, leeway_ms } = bounds;
+        if !self.active.get() {
+            return None;
+        }
+        if now_ms.saturating_sub(self.moved_ms.get()) > stall.ms {
+            return Some(stall.limit);
+        }
+        let waited_ms = now_ms.saturating_sub(self.looked_ms.replace(now_ms));
+        let mut behind = self.behind.get();
+        let is_slow = behind.waited(waited_ms, rate, leeway_ms);
+        self.behind.set(behind);
+        is_slow.then_some(slow)
     }
 }
 
@@ -60,5 +166,22 @@ mod tests {
         let mut behind = Behind::default();
         assert!(!behind.waited(u64::MAX, 0, 0));
         assert!(!behind.waited(3_600_000, 1024, 10_000));
+        assert!(!behind.waited(1_000, 0, 0), "nor one that was slow while there was a rate");
+    }
+
+    #[test]
+    fn time_counts_only_while_the_client_is_waited_for() {
+        let limits = Limits::default();
+        let (transfer, bounds) = (Transfer::default(), Bounds::of_body(&limits));
+        assert_eq!(transfer.overdue(u64::MAX, bounds), None, "it has not begun");
+        transfer.start(0);
+        assert_eq!(transfer.overdue(limits.body_timeout, bounds), None);
+        transfer.waits(false, limits.body_timeout);
+        let later = 10 * limits.body_timeout;
+        assert_eq!(transfer.overdue(later, bounds), None);
+        transfer.waits(true, later);
+        assert_eq!(transfer.overdue(later + limits.body_timeout, bounds), None);
+        let late = transfer.overdue(later + limits.body_timeout + 1, bounds);
+        assert_eq!(late, Some(Limit::BodyTimeout));
     }
 }

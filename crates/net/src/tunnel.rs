@@ -50,7 +50,8 @@ pub(crate) fn no_place(limit: Limit) -> Reply {
     pages::refused(Status::SERVICE_UNAVAILABLE, &reason).because_of(limit)
 }
 
-/// One end of a tunnel.
+/// One end of a tunnel. A socket of a client's counts what goes over it; a stream of a connection
+/// does not, since its connection has counted its frames.
 pub(crate) trait Side {
     fn poll_read(
         &mut self,
@@ -58,7 +59,12 @@ pub(crate) trait Side {
         buf: &mut [u8],
         core: &CoreCtx,
     ) -> Poll<io::Result<usize>>;
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        core: &CoreCtx,
+    ) -> Poll<io::Result<usize>>;
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Has it end in a way that cannot be taken for an orderly one.
@@ -78,11 +84,20 @@ impl Side for Stream {
     ) -> Poll<io::Result<usize>> {
         let mut buf = ReadBuf::new(buf);
         ready!(self.poll_read(cx, &mut buf, &core.sealed))?;
-        Poll::Ready(Ok(buf.filled().len()))
+        let read = buf.filled().len();
+        core.flow.counters.add(Counter::BytesIn, read as u64);
+        Poll::Ready(Ok(read))
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(self), cx, bytes)
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        core: &CoreCtx,
+    ) -> Poll<io::Result<usize>> {
+        let wrote = ready!(AsyncWrite::poll_write(Pin::new(self), cx, bytes))?;
+        core.flow.counters.add(Counter::BytesOut, wrote as u64);
+        Poll::Ready(Ok(wrote))
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -112,7 +127,12 @@ impl Side for Tunnel {
         self.poll_read(cx, buf)
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        _: &CoreCtx,
+    ) -> Poll<io::Result<usize>> {
         self.poll_write(cx, bytes)
     }
 
@@ -187,7 +207,7 @@ impl Direction {
             if self.is_over() {
                 return Poll::Ready(Ok(()));
             }
-            if ready!(self.poll_held(cx, to)).is_err() {
+            if ready!(self.poll_held(cx, core, to)).is_err() {
                 self.break_off();
                 continue;
             }
@@ -206,16 +226,21 @@ impl Direction {
             let read = ready!(from.poll_read(cx, &mut scratch.input[..room], core));
             match read.map_err(|_| SourceBroke)? {
                 0 => self.state = State::Ending,
-                read => self.write(cx, &scratch.input[..read], to),
+                read => self.write(cx, core, &scratch.input[..read], to),
             }
             self.buffered.set_anyway(self.held.capacity() as u64, account);
         }
     }
 
     /// Writes what is held.
-    fn poll_held(&mut self, cx: &mut Context<'_>, to: &mut impl Side) -> Poll<io::Result<()>> {
+    fn poll_held(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        to: &mut impl Side,
+    ) -> Poll<io::Result<()>> {
         while self.at < self.held.len() {
-            match ready!(to.poll_write(cx, &self.held[self.at..]))? {
+            match ready!(to.poll_write(cx, &self.held[self.at..], core))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 wrote => {
                     self.at += wrote;
@@ -230,8 +255,8 @@ impl Direction {
     }
 
     /// Writes `bytes` as far as they are taken at once, and holds the rest.
-    fn write(&mut self, cx: &mut Context<'_>, bytes: &[u8], to: &mut impl Side) {
-        let wrote = match to.poll_write(cx, bytes) {
+    fn write(&mut self, cx: &mut Context<'_>, core: &CoreCtx, bytes: &[u8], to: &mut impl Side) {
+        let wrote = match to.poll_write(cx, bytes, core) {
             Poll::Ready(Ok(wrote)) => wrote,
             Poll::Ready(Err(_)) => return self.break_off(),
             Poll::Pending => 0,
@@ -306,9 +331,7 @@ impl<'a> Run<'a> {
         let counters = &core.flow.counters;
         if sent > 0 || got > 0 {
             guard.moved(core.flow.now().mono_ms);
-            counters.add(Counter::BytesIn, sent);
             counters.add(Counter::TunnelBytesIn, sent);
-            counters.add(Counter::BytesOut, got);
             counters.add(Counter::TunnelBytesOut, got);
         }
         if lanes.iter().any(|lane| matches!(lane, Poll::Ready(Err(SourceBroke)))) {

@@ -5,28 +5,29 @@
 //! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
 //! ordinary async function to finish. An idle connection holds no buffer at all.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use base::memory::Full;
-use base::{Account, Counter, Limit, Now};
+use base::{Counter, Limit, Now};
 use flow::finish::{Started, Unread};
-use flow::{Client, LiveRef, Part, Parts, Peer, Reply, ReplyBody, Slow, Start};
+use flow::{LiveRef, Part, Parts, Reply, ReplyBody, Slow, Start};
 use h1::{Progress, RequestError, RequestReader};
-use message::{Framing, Request, Scheme, Version};
+use message::{Framing, Request, Version};
 use tls::Secured;
 use tokio::io::ReadBuf;
 
 use super::last::Last;
 use crate::account::{self, Buffered};
+use crate::caller::Caller;
 use crate::core::CoreCtx;
-use crate::ending::{Age, may_stay};
-use crate::exchange::{self, Moment, Moved, Note};
+use crate::exchange::{Asked, Moment, Moved, Note};
 use crate::file;
 use crate::guard::{Guard, Phase};
 use crate::head::append;
-use crate::proxied::{Ends, Link, View};
+use crate::proxied::Ends;
 use crate::scratch::{Scratch, Work};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
@@ -45,12 +46,7 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 /// A client connection.
 pub(crate) struct Conn {
     pub(crate) stream: Stream,
-    /// Results of the TLS handshake; `None` for a plain connection.
-    secured: Option<Rc<Secured>>,
-    pub(crate) ends: Ends,
-    pub(crate) guard: Rc<Guard>,
-    /// The account of what its requests hold.
-    pub(crate) account: Arc<Account>,
+    pub(crate) caller: Caller,
     /// Received bytes that no request has used yet; empty while idle.
     pub(crate) held: Vec<u8>,
     /// True if `held` may begin with a whole request.
@@ -58,9 +54,6 @@ pub(crate) struct Conn {
     partial: Option<Box<Partial>>,
     /// It might have been another protocol's: what begins as none is not answered.
     pub(crate) either: bool,
-    view: View,
-    served: u64,
-    opened_ms: u64,
 }
 
 /// A head that has begun and is not whole.
@@ -118,14 +111,10 @@ pub(crate) enum Then {
 pub(crate) struct Waiting {
     /// Answers to earlier requests of the pipeline that did not leave yet.
     pub(crate) before: Option<Segments>,
-    pub(crate) request: Request,
-    pub(crate) live: LiveRef,
+    pub(crate) asked: Asked,
     pub(crate) answer: Answer,
-    /// On whose behalf it is made.
-    pub(crate) client: Peer,
     /// True if the connection may go on after this request.
     pub(crate) keep: bool,
-    pub(crate) started: Started,
 }
 
 /// An answer that is there, or on its way.
@@ -133,20 +122,6 @@ pub(crate) struct Waiting {
 pub(crate) enum Answer {
     Reply(Reply),
     Slow(Box<Slow>),
-}
-
-impl Answer {
-    /// Returns true if a client that waits for a 100 gets it only when its body is asked for.
-    pub(crate) fn continues_late(&self) -> bool {
-        matches!(self, Self::Slow(slow) if slow.continues_late())
-    }
-}
-
-/// A refusal of what was received and cannot be read.
-#[derive(Clone, Copy)]
-pub(crate) struct Refusal<'a> {
-    pub(crate) reply: &'a Reply,
-    pub(crate) received: &'a [u8],
 }
 
 /// Why the loop over the received requests stopped before it ran out of bytes.
@@ -166,20 +141,9 @@ impl Conn {
         held: Vec<u8>,
         core: &CoreCtx,
     ) -> Self {
-        Self {
-            stream,
-            secured,
-            ends,
-            guard,
-            account: account::open(core),
-            unread: !held.is_empty(),
-            held,
-            partial: None,
-            either: false,
-            view: View::default(),
-            served: 0,
-            opened_ms: core.flow.now().mono_ms,
-        }
+        let (account, now_ms) = (account::open(core), core.flow.now().mono_ms);
+        let caller = Caller::new(secured, ends, guard, account, now_ms);
+        Self { stream, caller, unread: !held.is_empty(), held, partial: None, either: false }
     }
 
     /// Reads and answers until something needs awaiting.
@@ -189,7 +153,7 @@ impl Conn {
         // Whatever a panic left behind is not this client's.
         work.output.clear();
         loop {
-            let makes_room = match self.guard.poll_waiting(cx) {
+            let makes_room = match self.caller.guard.poll_waiting(cx) {
                 Ok(makes_room) => makes_room,
                 Err(limit) => return Poll::Ready(Step::Expired(limit)),
             };
@@ -207,7 +171,7 @@ impl Conn {
                 core.flow.counters.add(Counter::BytesIn, read as u64);
             }
             if makes_room {
-                self.guard.stay();
+                self.caller.guard.stay();
             }
             let moment = Moment::now(core);
             let stop = if self.held.is_empty() {
@@ -232,7 +196,7 @@ impl Conn {
                 None if self.held.is_empty() => Phase::Idle,
                 None => Phase::Head,
             };
-            self.guard.enter(phase, moment.now.mono_ms);
+            self.caller.guard.enter(phase, moment.now.mono_ms);
             if let Some(step) = self.flush(cx, core, &mut work.output, stop) {
                 return Poll::Ready(step);
             }
@@ -248,16 +212,13 @@ impl Conn {
         moment: Moment,
     ) -> (usize, Option<Pause>) {
         let live = core.flow.live();
-        let scheme = match self.secured {
-            None => Scheme::Http,
-            Some(_) => Scheme::Https,
-        };
+        let scheme = self.caller.scheme();
         let mut used = 0;
         let mut stop = None;
         while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
             let mut partial = self.partial.take();
             let began_us = partial.as_ref().map_or(moment.us, |partial| partial.began_us);
-            let begun = Started { began_us, ..self.begun(moment) };
+            let begun = Started { began_us, ..self.caller.begun(moment) };
             let (reader, request) = match &mut partial {
                 Some(partial) => (&mut partial.reader, &mut partial.request),
                 None => work.fresh(),
@@ -277,14 +238,14 @@ impl Conn {
                         self.partial = Some(partial);
                         break;
                     }
-                    self.guard.ends_as(Counter::ClosedTooLarge);
+                    self.caller.guard.ends_as(Counter::ClosedTooLarge);
                     let reply = account::no_memory(core);
                     stop = Some(self.turn_away(core, &reply, &bytes[used..], begun, work));
                     used = bytes.len();
                 }
-                Err(RequestError::RequestLine) if self.either && self.served == 0 => {
+                Err(RequestError::RequestLine) if self.either && self.caller.served == 0 => {
                     core.flow.counters.inc(Counter::BadRequests);
-                    self.guard.ends_as(Counter::ClosedMalformed);
+                    self.caller.guard.ends_as(Counter::ClosedMalformed);
                     used = bytes.len();
                     stop = Some(Pause::Send(None, Then::Close));
                 }
@@ -310,8 +271,8 @@ impl Conn {
         if *error == RequestError::Expectation {
             core.flow.counters.inc(Counter::BadExpectations);
         }
-        self.guard.ends_as(match error.limit() {
-            _ if self.served == 0 && received.starts_with(HTTP2) => Counter::ClosedHttp2Off,
+        self.caller.guard.ends_as(match error.limit() {
+            _ if self.caller.served == 0 && received.starts_with(HTTP2) => Counter::ClosedHttp2Off,
             Some(_) => Counter::ClosedTooLarge,
             None => Counter::ClosedMalformed,
         });
@@ -331,8 +292,7 @@ impl Conn {
         work: &mut Work,
     ) -> Pause {
         let started = Started { head_bytes: received.len(), ..begun };
-        let refusal = Refusal { reply, received };
-        self.refuse(core, &core.flow.live(), refusal, &started, &mut work.output);
+        self.refuse(core, reply, received, &started, &mut work.output);
         Pause::Send(None, Then::Linger)
     }
 
@@ -340,12 +300,12 @@ impl Conn {
     pub(crate) fn refuse(
         &self,
         core: &CoreCtx,
-        live: &LiveRef,
-        refusal: Refusal<'_>,
+        reply: &Reply,
+        received: &[u8],
         started: &Started,
         output: &mut Vec<u8>,
     ) {
-        let Refusal { reply, received } = refusal;
+        let live = &core.flow.live();
         let before = output.len();
         append(live, &Request::new(), reply, false, output);
         let head_out = (output.len() - before) as u64;
@@ -353,20 +313,13 @@ impl Conn {
             output.extend_from_slice(body);
         }
         let unread = Unread { received, head_out };
-        core.flow.log.refused(live, self.ends.peer, reply, started, unread);
+        core.flow.log.refused(live, self.caller.ends.peer, reply, started, unread);
     }
 
     /// When the request began whose head is not whole, and what came of it.
     pub(crate) fn half_read(&self, moment: Moment) -> Started {
         let began_us = self.partial.as_ref().map_or(moment.us, |partial| partial.began_us);
-        Started { began_us, head_bytes: self.held.len(), ..self.begun(moment) }
-    }
-
-    /// A request that came as a whole at this moment, whose length is still to be said.
-    fn begun(&self, moment: Moment) -> Started {
-        let Moment { now: at, us } = moment;
-        let suite = exchange::suite(self.secured.as_ref());
-        Started { at, began_us: us, read_us: us, policy_us: us, head_bytes: 0, suite }
+        Started { began_us, head_bytes: self.held.len(), ..self.caller.begun(moment) }
     }
 
     /// Answers `work.request`, or says what it waits for.
@@ -378,29 +331,21 @@ impl Conn {
         mut started: Started,
     ) -> Option<Pause> {
         let now = started.at;
-        self.served += 1;
-        let limits = &live.limits;
+        self.caller.served += 1;
         let request = &mut work.request;
-        let age = Age { served: self.served, ms: now.mono_ms - self.opened_ms };
-        let may_stay = may_stay(limits, age);
+        let may_stay = self.caller.may_stay(&live.limits, now.mono_ms);
         if let Some(limit) = may_stay.err().filter(|_| request.keep_alive) {
             core.flow.counters.limit(limit);
         }
         let keep = request.keep_alive && may_stay.is_ok() && !core.draining.get();
-        let secured = self.secured.as_ref();
-        let (ends, stream, guard) = (&mut self.ends, &mut self.stream, &self.guard);
-        let line = self.view.line(core.flow.version(), live, Link { ends, stream, guard, secured });
-        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
-        let client = Client { peer, near, secured, line, account: &self.account };
         let copy_max = if self.stream.is_tls() { SEALED_COPY_MAX } else { COPY_MAX };
-        let (start, client) = core.flow.start(live, request, &client, now);
-        started.policy_us = core.flow.log.micros(now);
+        let (start, client) = self.caller.ask(core, live, &mut self.stream, request, &mut started);
         let answer = match start {
             Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
                 let (before, out) = (work.output.len(), &mut work.output);
                 let stop = reply_now(live, request, &reply, Way { keep, copy_max, now }, out);
                 if !keep || reply.close {
-                    self.guard.ends_as(end_after(request, reply.close));
+                    self.caller.guard.ends_as(end_after(request, reply.close));
                 }
                 let body_out = reply.length().unwrap_or(0);
                 let behind = if copies_body(&stop) { body_out } else { 0 };
@@ -408,28 +353,21 @@ impl Conn {
                 let moved = Moved { head_out, body_out, body_in: 0 };
                 let (request, started) = (&*request, &started);
                 let note = Note { client, live, request, started, reply_us: None };
-                note.over(core, &reply, moved, false);
+                note.over(core, &reply, moved);
                 return stop;
             }
             Start::Reply(reply) => Answer::Reply(reply),
             Start::Slow(slow) => Answer::Slow(slow),
         };
-        Some(Pause::Wait(Box::new(Waiting {
-            before: None,
-            request: std::mem::take(request),
-            live: Rc::clone(live),
-            answer,
-            client,
-            keep,
-            started,
-        })))
+        let (request, live) = (std::mem::take(request), Rc::clone(live));
+        let asked = Asked { request, live, client, started, held: RefCell::default() };
+        Some(Pause::Wait(Box::new(Waiting { before: None, asked, answer, keep })))
     }
 
     /// An answer could not be sent to its end. Where that is not the client's doing, the client
     /// must see that it is `cut`: a reset, not an orderly end.
-    pub(crate) fn broke_off(&mut self, core: &CoreCtx, cut: bool) {
-        core.flow.counters.inc(Counter::Aborted);
-        self.guard.ends_as(Counter::ClosedSending);
+    pub(crate) fn broke_off(&mut self, cut: bool) {
+        self.caller.guard.ends_as(Counter::ClosedSending);
         if cut {
             self.stream.cut();
         }
@@ -480,7 +418,8 @@ impl Conn {
                 }
             }
             Poll::Ready(Err(error)) => {
-                self.broke_off(core, error.kind() == std::io::ErrorKind::UnexpectedEof);
+                core.flow.counters.inc(Counter::Aborted);
+                self.broke_off(error.kind() == std::io::ErrorKind::UnexpectedEof);
                 Some(Step::Close)
             }
             Poll::Pending => Some(Step::Send(segments, then)),

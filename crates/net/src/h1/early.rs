@@ -3,64 +3,39 @@
 //! They leave as they come. A client that does not read holds nothing up: what its socket does not
 //! take leaves before the final head, and is never more than the origin client lets through.
 
-use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::Counter;
-use flow::Interims;
 use h1::encode;
-use message::Version;
+use message::Response;
 use tokio::io::AsyncWrite;
 
 use crate::core::CoreCtx;
 use crate::stream::Both;
 
 /// The interim responses to one request.
-pub(crate) struct Early {
-    interims: Option<Rc<Interims>>,
+#[derive(Default)]
+pub(super) struct Early {
     out: Vec<u8>,
     sent: usize,
 }
 
 impl Early {
-    /// For a client of `version`; one of HTTP/1.0 knows no interim responses (RFC 9110 15.2).
-    pub(crate) fn new(version: Version) -> Self {
-        let interims = (version >= Version::Http11).then(Rc::default);
-        Self { interims, out: Vec::new(), sent: 0 }
+    /// Adds one to be written.
+    pub(super) fn add(&mut self, response: &Response) {
+        encode::interim(&mut self.out, response.status, &response.headers);
     }
 
-    /// Where they come from.
-    pub(crate) fn interims(&self) -> Option<Rc<Interims>> {
-        self.interims.clone()
+    /// Takes the bytes that are still to be written: they leave before anything else does.
+    pub(super) fn take_rest(&mut self) -> Vec<u8> {
+        let mut rest = std::mem::take(&mut self.out);
+        rest.drain(..std::mem::take(&mut self.sent));
+        rest
     }
 
-    /// Awaits `main`, writing what comes meanwhile.
-    pub(crate) async fn beside<T>(
-        &mut self,
-        core: &CoreCtx,
-        stream: &Both<'_>,
-        mut main: Pin<&mut impl Future<Output = T>>,
-    ) -> T {
-        poll_fn(|cx| {
-            let done = main.as_mut().poll(cx);
-            self.poll_write(cx, core, stream);
-            done
-        })
-        .await
-    }
-
-    /// Bytes that are still to be written, before anything else is.
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.out[self.sent..]
-    }
-
-    fn poll_write(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) {
-        let Some(interims) = &self.interims else { return };
-        while let Poll::Ready(response) = interims.poll_take(cx) {
-            encode::interim(&mut self.out, response.status, &response.headers);
-        }
+    /// Writes as much as the socket takes.
+    pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, core: &CoreCtx, stream: &Both<'_>) {
         if self.out.is_empty() {
             return;
         }

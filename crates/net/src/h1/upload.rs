@@ -1,8 +1,7 @@
 //! A request's body on its way from the socket to whoever takes it.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -31,7 +30,6 @@ pub(crate) struct Upload {
     account: Arc<Account>,
     reader: BodyReader,
     writer: Option<BodyWriter>,
-    declared: Option<u64>,
     received: u64,
     max: u64,
     fault: Option<BodyFault>,
@@ -55,10 +53,6 @@ impl Upload {
             account: Arc::clone(account),
             reader: BodyReader::new(framing, live.limits.trailer_bytes as usize),
             writer: None,
-            declared: match framing {
-                Framing::Length(length) => Some(length),
-                _ => None,
-            },
             received: 0,
             max: live.limits.request_body_bytes,
             fault: None,
@@ -80,13 +74,9 @@ impl Upload {
         held
     }
 
-    /// Refuses a body that is declared to be too large, before a byte of it is asked for; whether
-    /// it is.
-    pub(crate) fn refuse_declared(&mut self, core: &CoreCtx, limits: &Limits) -> bool {
-        let counters = &core.flow.counters;
-        let declared = self.declared;
-        self.fault = declared.and_then(|all| BodyFault::of_declared(all, limits, counters));
-        self.fault.is_some()
+    /// Has the request refused because of `fault`, before a byte of its body is asked for.
+    pub(crate) fn refuse(&mut self, fault: BodyFault) {
+        self.fault = Some(fault);
     }
 
     /// Opens the window through which the body is taken.
@@ -137,42 +127,28 @@ impl Upload {
         .await;
         if self.writer.is_none() {
             guard.receive_done();
-        } else if limits.body_buffer_bytes > 0 {
+        } else {
             core.flow.counters.limit(Limit::BodyBufferBytes);
         }
     }
 
-    /// Runs `main` while the body is moved on; `main` decides when this ends. With `watch`, so does
-    /// a client that leaves, and the limit on the time of a whole response, for which an origin
-    /// that drips counts like a client that does: the result is `None` then.
-    pub(crate) async fn beside<T>(
+    /// Moves the body on, if anything waits for it.
+    pub(crate) fn poll_all(
         &mut self,
+        cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
         stream: &Both<'_>,
-        mut main: Pin<&mut impl Future<Output = T>>,
-        watch: bool,
-    ) -> Option<T> {
-        poll_fn(|cx| {
-            let all = u64::MAX;
-            if self.writer.is_some() && self.poll_move(cx, core, guard, stream, all).is_ready() {
-                guard.receive_done();
-            }
-            if let Poll::Ready(done) = main.as_mut().poll(cx) {
-                if self.half_closed {
-                    guard.enter(Phase::Busy, core.flow.now().mono_ms);
-                }
-                return Poll::Ready(Some(done));
-            }
-            if !watch {
-                return Poll::Pending;
-            }
-            if guard.poll_expired(cx) == Poll::Ready(Limit::ResponseTime) {
-                return Poll::Ready(None);
-            }
-            self.poll_gone(cx, core, guard, stream).map(|()| None)
-        })
-        .await
+    ) {
+        let all = u64::MAX;
+        if self.writer.is_some() && self.poll_move(cx, core, guard, stream, all).is_ready() {
+            guard.receive_done();
+        }
+    }
+
+    /// Returns true if the client has ended its side together with its request.
+    pub(crate) fn is_half_closed(&self) -> bool {
+        self.half_closed
     }
 
     /// Ready when the client has left: it broke the connection, or ended its side long after its
@@ -182,7 +158,7 @@ impl Upload {
     /// Requests that are sent ahead are kept as far as there is memory for them, and no more of
     /// them than one read takes. Beyond them the client is not watched: one that sends so much is
     /// there.
-    fn poll_gone(
+    pub(crate) fn poll_gone(
         &mut self,
         cx: &mut Context<'_>,
         core: &CoreCtx,

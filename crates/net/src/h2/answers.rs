@@ -7,10 +7,9 @@ use base::{Counter, Limit, Now};
 use bytes::Bytes;
 use flow::finish::{Started, Unread};
 use flow::{LiveRef, Part, Parts, Reply, ReplyBody, pages};
-use h2::{Code, Connection, StreamAt};
-use message::Status;
+use h2::{Code, Connection, RequestError, StreamAt};
+use message::{Request, Status};
 
-use super::arrival::Malformed;
 use super::lane::Source;
 use super::mail::Feed;
 use super::outgoing::BATCH;
@@ -33,15 +32,17 @@ impl H2 {
         }
     }
 
-    /// Answers what is not a request that could be dealt with.
+    /// Answers what is not a request that could be dealt with; `request` is as much of it as was
+    /// read, and `at` its stream, if it has one.
     pub(super) fn refused(
         &mut self,
         core: &Rc<CoreCtx>,
         live: &LiveRef,
-        malformed: Malformed<'_>,
+        at: Option<StreamAt>,
+        request: &Request,
+        error: &RequestError,
         started: &Started,
     ) {
-        let Malformed { at, request, error } = malformed;
         if let Some(limit) = error.limit() {
             core.flow.counters.limit(limit);
         }
@@ -67,7 +68,7 @@ impl H2 {
             false => [method, b" ", &request.target, b" HTTP/2.0"].concat(),
         };
         let unread = Unread { received: &received, head_out };
-        core.flow.log.refused(live, self.ends.peer, &reply, started, unread);
+        core.flow.log.refused(live, self.caller.ends.peer, &reply, started, unread);
     }
 
     /// Answers a request for which there is no memory: one too many of this connection's can be
@@ -90,7 +91,7 @@ impl H2 {
             Some(head_out) => {
                 let body_out = reply.length().unwrap_or(0);
                 let moved = Moved { head_out, body_out, body_in: 0 };
-                note.over(core, &reply, moved, false);
+                note.over(core, &reply, moved);
             }
             // Not even that can leave now.
             None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
@@ -164,7 +165,7 @@ impl H2 {
         length: Option<u64>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
-        let (reply_held, feed) = match account::hold_reply(&self.account, &reply) {
+        let (reply_held, feed) = match account::hold_reply(&self.caller.account, &reply) {
             Ok(held) => (held, feed),
             Err(_) => {
                 *reply = account::no_memory(core);
@@ -202,7 +203,7 @@ impl H2 {
         lane.reply = Some(reply);
         lane.reply_held = reply_held;
         lane.source = source;
-        (lane.moved_ms, lane.begun_ms) = (now.mono_ms, now.mono_ms);
+        lane.begun_ms = now.mono_ms;
         (lane.reply_us, lane.head_out) = (core.flow.log.micros(now), head_out);
         if ends {
             self.finished(core, at);

@@ -1,7 +1,6 @@
 //! State that a connection keeps of one stream: its request and the client, the target of the
 //! request's body, and the source of the response's body.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -9,24 +8,14 @@ use std::task::{Context, Poll};
 use base::Held;
 use bytes::Bytes;
 use cache::{BodyWriter, Making, Reader, Trailed, Watch};
-use flow::finish::Started;
-use flow::{LiveRef, Part, Parts, Peer, Reply, Slow};
-use message::{Request, Trailers};
+use flow::{Part, Parts, Reply, Slow};
+use message::Trailers;
 use tokio::task::AbortHandle;
 
 use super::mail::Feed;
 use super::outgoing::Outgoing;
-use crate::rate::Behind;
-
-/// A request that is not answered at once, and what belongs to it.
-pub(crate) struct Asked {
-    pub(crate) request: Request,
-    pub(crate) live: LiveRef,
-    pub(crate) client: Peer,
-    pub(crate) started: Started,
-    /// Memory that it takes while it is here.
-    pub(crate) held: RefCell<Held>,
-}
+use crate::exchange::Asked;
+use crate::rate::Transfer;
 
 /// A stream's side of the connection.
 #[derive(Default)]
@@ -57,10 +46,8 @@ pub(crate) struct Lane {
     pub(crate) received: u64,
     /// The reply did not reach its end.
     pub(crate) cut_off: bool,
-    /// When the last of them was.
-    pub(crate) moved_ms: u64,
-    /// Bytes by which the client is behind the least rate in taking the reply.
-    pub(crate) taking: Behind,
+    /// Progress in sending the reply.
+    pub(crate) sending: Transfer,
     /// When the reply began to be sent.
     pub(crate) begun_ms: u64,
 }
@@ -133,9 +120,7 @@ pub(crate) struct StreamUpload {
     used: u64,
     /// Bytes wait to be taken, and the connection is woken when some are.
     pub(crate) waits: bool,
-    pub(crate) moved_ms: u64,
-    /// Bytes by which the body is behind the least rate.
-    pub(crate) coming: Behind,
+    pub(crate) coming: Transfer,
 }
 
 /// The state of the bytes received.
@@ -150,16 +135,9 @@ pub(crate) enum Taken {
 
 impl StreamUpload {
     pub(crate) fn new(writer: BodyWriter, now_ms: u64) -> Self {
-        let watch = writer.watch();
-        Self {
-            writer: Some(writer),
-            watch,
-            given: 0,
-            used: 0,
-            waits: false,
-            moved_ms: now_ms,
-            coming: Behind::default(),
-        }
+        let (watch, coming) = (writer.watch(), Transfer::default());
+        coming.start(now_ms);
+        Self { writer: Some(writer), watch, given: 0, used: 0, waits: false, coming }
     }
 
     /// Bytes received.
@@ -173,8 +151,7 @@ impl StreamUpload {
             _ = writer.push(bytes);
         }
         self.given += bytes.len() as u64;
-        self.coming.moved(bytes.len() as u64);
-        self.moved_ms = now_ms;
+        self.coming.moved(bytes.len(), now_ms);
     }
 
     /// Looks how much was taken.

@@ -143,28 +143,34 @@ pub(crate) struct Promise {
     core: Rc<CoreCtx>,
     mail: Rc<Mail>,
     stream: StreamAt,
-    kept: bool,
+    kept: Cell<bool>,
 }
 
 impl Promise {
     pub(crate) fn new(core: Rc<CoreCtx>, mail: Rc<Mail>, stream: StreamAt) -> Self {
-        Self { core, mail, stream, kept: false }
+        Self { core, mail, stream, kept: Cell::default() }
     }
 
     pub(crate) fn tell(&self, item: Item) {
         self.mail.put(self.stream, item);
     }
 
-    /// Says the last thing.
-    pub(crate) fn keep(mut self, item: Item) {
-        self.kept = true;
-        self.tell(item);
+    /// Says the last thing; what would follow it is not said.
+    pub(crate) fn keep(&self, item: Item) {
+        if !self.kept.replace(true) {
+            self.tell(item);
+        }
+    }
+
+    /// Returns true if the last thing was said.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.kept.get()
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.is_kept() {
             if thread::panicking() {
                 self.core.flow.counters.inc(Counter::Panics);
             }

@@ -8,7 +8,6 @@
 //! bounded by its windows and by what is written at once.
 
 mod answers;
-mod arrival;
 mod exchange;
 mod head;
 mod lane;
@@ -17,35 +16,35 @@ mod outgoing;
 mod timing;
 mod uploads;
 
-use std::cell::RefCell;
-use std::future::poll_fn;
+use std::cell::{OnceCell, RefCell};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::{Account, Counter, Limit, Now};
+use base::{Counter, Limit, Now};
 use cache::{Making, Passage};
 use flow::finish::Started;
-use flow::{Client, LiveRef, Part, Start, pages};
+use flow::{LiveRef, Part, Start, pages};
 use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
-use message::{Framing, Request, Scheme, Status, Upgrade as Change};
+use message::{Request, Status, Upgrade as Change};
 use tls::Secured;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use self::arrival::{Asking, Malformed};
 use self::exchange::Task;
-use self::lane::{Asked, Lane, Running, Source, StreamUpload};
+use self::lane::{Lane, Running, Source, StreamUpload};
 use self::mail::{Item, Mail, Promise};
 use self::outgoing::Outgoing;
 use crate::account::{self, Buffered, SMALLEST_WINDOW};
+use crate::caller::Caller;
 use crate::core::CoreCtx;
 use crate::ending;
-use crate::exchange::{self as common, BodyFault, Moved, Note};
+use crate::exchange::{Asked, Intake, Moment, Moved, Note};
 use crate::guard::{Guard, Phase};
-use crate::proxied::{Ends, Link, View};
-use crate::rate::Behind;
+use crate::proxied::Ends;
+use crate::rate::Transfer;
 use crate::scratch::{Scratch, Work};
 use crate::stream::Stream;
 use crate::wire::Wire;
@@ -59,10 +58,7 @@ const MADE_BYTES: usize = 16 * 1024;
 /// A connection.
 pub(crate) struct H2 {
     stream: Stream,
-    secured: Option<Rc<Secured>>,
-    view: View,
-    ends: Ends,
-    guard: Rc<Guard>,
+    caller: Caller,
     engine: Box<Connection>,
     lanes: Vec<Lane>,
     mail: Rc<Mail>,
@@ -75,18 +71,14 @@ pub(crate) struct H2 {
     phase: Phase,
     /// When the last request was under way.
     worked_ms: u64,
-    /// Bytes by which the client is behind the least rate in opening the flow-control window of all
-    /// streams.
-    taking: Behind,
+    /// Progress of all streams' replies, as far as the flow-control window of all streams goes.
+    sending: Transfer,
     /// Bytes set apart for passing bodies.
     reserved: u64,
     /// Bodies under way that are made as the client takes them.
     made: usize,
-    /// Memory held for the client, and the part of it that waits in buffers.
-    account: Arc<Account>,
+    /// Memory held for the client that waits in buffers.
     buffered: Buffered,
-    served: u64,
-    opened_ms: u64,
     ticked_ms: u64,
     /// The last bytes are on their way.
     over: bool,
@@ -152,7 +144,7 @@ pub(crate) async fn serve(
 ) {
     let mut connection = H2::new(stream, secured, ends, guard, received, &core);
     let end = poll_fn(|cx| connection.poll(cx, &core)).await;
-    let H2 { mut stream, guard, .. } = connection.leave(&core);
+    let H2 { mut stream, caller: Caller { guard, .. }, .. } = connection.leave(&core);
     match end {
         End::Linger => {
             // What is on its way when the client learns of the end is no more than its windows; a
@@ -176,20 +168,18 @@ impl H2 {
         core: &CoreCtx,
     ) -> Self {
         let now_ms = core.flow.now().mono_ms;
-        let scheme = if secured.is_some() { Scheme::Https } else { Scheme::Http };
         let mut out = Outgoing::default();
         let live = core.flow.live();
         let (limits, seed) = (&live.limits, core.flow.shared.seed);
         let settings = Settings::from(limits).with_raw_utf8(live.connections.head_limits.raw_utf8);
         let account = account::open_for(core, limits.h2_memory, limits.h2_streams);
-        let engine = Connection::new(settings, scheme, seed, now_ms, &mut out.bytes);
+        let caller = Caller::new(secured, ends, guard, account, now_ms);
+        let engine = Connection::new(settings, caller.scheme(), seed, now_ms, &mut out.bytes);
         stream.hold_unsent(UNSENT_BYTES);
         core.flow.counters.inc(Counter::H2Connections);
         Self {
             stream,
-            secured,
-            ends,
-            guard,
+            caller,
             engine: Box::new(engine),
             lanes: Vec::new(),
             mail: Rc::default(),
@@ -198,14 +188,10 @@ impl H2 {
             uploads: Vec::new(),
             phase: Phase::New,
             worked_ms: now_ms,
-            taking: Behind::default(),
+            sending: Transfer::default(),
             reserved: 0,
             made: 0,
-            account,
             buffered: Buffered::default(),
-            view: View::default(),
-            served: 0,
-            opened_ms: now_ms,
             ticked_ms: now_ms,
             over: false,
         }
@@ -219,11 +205,11 @@ impl H2 {
         work.output.clear();
         self.out.borrow(&mut work.output);
         loop {
-            if let Poll::Ready(limit) = self.guard.poll_expired(cx) {
+            if let Poll::Ready(limit) = self.caller.guard.poll_expired(cx) {
                 return Poll::Ready(self.expired(limit));
             }
             let now = core.flow.now();
-            self.take_mail(core, now);
+            self.take_mail(core);
             self.poll_uploads(cx);
             self.tick(core, now);
             self.pump(core, now);
@@ -234,7 +220,7 @@ impl H2 {
                 // What the client still says on its way must not become a reset.
                 Ok(()) if self.over => return Poll::Ready(End::Linger),
                 Ok(()) if self.engine.is_over() => {
-                    self.guard.ends_as(Counter::ClosedByReply);
+                    self.caller.guard.ends_as(Counter::ClosedByReply);
                     return Poll::Ready(End::Linger);
                 }
                 Ok(()) => self.open_feeds(),
@@ -283,24 +269,19 @@ impl H2 {
     ) -> Result<(), Fatal> {
         let live = core.flow.live();
         let now = core.flow.now();
-        let read_us = core.flow.log.micros(now);
+        let begun = self.caller.begun(Moment { now, us: core.flow.log.micros(now) });
         let mut rest = bytes;
         while self.out.room() > 0 {
             let (request, before) = (&mut work.request, rest.len());
             let event = self.engine.next(&mut rest, request, &mut self.out.bytes, now.mono_ms)?;
             let Some(event) = event else { break };
-            let head_bytes = before - rest.len();
-            let (began_us, policy_us) = (read_us, read_us);
-            let suite = common::suite(self.secured.as_ref());
-            let started = Started { at: now, began_us, read_us, policy_us, head_bytes, suite };
+            let started = Started { head_bytes: before - rest.len(), ..begun };
             match event {
                 Event::Request { stream, ends } => {
-                    let asking = Asking { at: stream, ends };
-                    self.request(core, &live, request, asking, started);
+                    self.request(core, &live, request, stream, ends, started);
                 }
                 Event::Refused { stream, error } => {
-                    let malformed = Malformed { at: stream, request, error: &error };
-                    self.refused(core, &live, malformed, &started);
+                    self.refused(core, &live, stream, request, &error, &started);
                 }
                 Event::Data { stream, bytes } => self.data(core, stream, bytes, now, cx),
                 Event::End { stream, trailers } => self.body_ends(core, stream, trailers, cx),
@@ -321,40 +302,33 @@ impl H2 {
     }
 
     /// The lane of a stream that has just begun.
-    fn new_lane(&mut self, at: StreamAt, now_ms: u64) -> &mut Lane {
+    fn new_lane(&mut self, at: StreamAt) -> &mut Lane {
         if self.lanes.len() <= at.place {
             self.lanes.resize_with(at.place + 1, Lane::default);
         }
         let lane = &mut self.lanes[at.place];
-        *lane = Lane { id: at.id, moved_ms: now_ms, ..Lane::default() };
+        *lane = Lane { id: at.id, ..Lane::default() };
         lane
     }
 
-    /// Deals with a request.
+    /// Deals with a request, which `ends` with its head if it has no body.
     fn request(
         &mut self,
         core: &Rc<CoreCtx>,
         live: &LiveRef,
         request: &mut Request,
-        asking: Asking,
+        at: StreamAt,
+        ends: bool,
         mut started: Started,
     ) {
-        let Asking { at, ends } = asking;
         let now = started.at;
-        self.served += 1;
+        self.caller.served += 1;
         self.worked_ms = now.mono_ms;
         let extended = request.upgrade != Change::None;
         if extended {
             head::as_http1_upgrade(request);
         }
-        let secured = self.secured.as_ref();
-        let link =
-            Link { ends: &mut self.ends, stream: &mut self.stream, guard: &self.guard, secured };
-        let line = self.view.line(core.flow.version(), live, link);
-        let (peer, near) = (self.ends.peer, self.ends.is_near(&self.stream));
-        let client = Client { peer, near, secured, line, account: &self.account };
-        let (start, client) = core.flow.start(live, request, &client, now);
-        started.policy_us = core.flow.log.micros(now);
+        let (start, client) = self.caller.ask(core, live, &mut self.stream, request, &mut started);
         let start = match start {
             Start::Reply(mut reply) => {
                 if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
@@ -362,29 +336,29 @@ impl H2 {
                     let moved = Moved { head_out, body_out, body_in: 0 };
                     let (request, started) = (&*request, &started);
                     let note = Note { client, live, request, started, reply_us: None };
-                    return note.over(core, &reply, moved, false);
+                    return note.over(core, &reply, moved);
                 }
                 Start::Reply(reply)
             }
             slow @ Start::Slow(_) => slow,
         };
         let held = match &start {
-            Start::Reply(_) => account::hold_answered(&self.account, client, request),
-            Start::Slow(slow) => account::hold_waiting(&self.account, client, request, slow),
+            Start::Reply(_) => account::hold_answered(&self.caller.account, client, request),
+            Start::Slow(slow) => account::hold_waiting(&self.caller.account, client, request, slow),
         };
         let held = match held {
             Ok(held) => held,
             Err(full) => {
-                let (client, request, started) = (self.ends.peer, &*request, &started);
+                let (client, request, started) = (self.caller.ends.peer, &*request, &started);
                 let note = Note { client, live, request, started, reply_us: None };
                 return self.no_memory(core, at, &note, full);
             }
         };
-        let (live, held) = (Rc::clone(live), RefCell::new(held));
+        let (live, held) = (Rc::clone(live), RefCell::new(Some(held)));
         request.fit();
         let asked = Asked { request: std::mem::take(request), live, client, started, held };
         let asked = Rc::new(asked);
-        self.new_lane(at, now.mono_ms).asked = Some(Rc::clone(&asked));
+        self.new_lane(at).asked = Some(Rc::clone(&asked));
         match start {
             Start::Reply(reply)
                 if reply.is_at_hand() && !reply.body.part().is_some_and(Part::is_file) =>
@@ -393,34 +367,35 @@ impl H2 {
             }
             Start::Reply(reply) => {
                 let task = self.task(core, at, asked);
-                let running = rt::spawn_local(task.hand_over(reply));
-                self.set_task(at, &running);
+                self.run(at, task.hand_over(reply));
             }
             Start::Slow(slow) => self.wait(core, at, &asked, slow, ends),
         }
     }
 
     fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
-        let (ends, owner) = (self.ends.pair(&self.stream), self.ends.owner());
+        let (ends, owner) = (self.caller.ends.pair(&self.stream), self.caller.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first get much, later ones less: together never much more than a tenth of the
         // limit, since each may be held several times on its way.
         let limits = &asked.live.limits;
         let share = (limits.h2_memory / 16).saturating_sub(self.reserved) / 8;
-        let scarce = account::window(&self.account, limits);
+        let scarce = account::window(&self.caller.account, limits);
         let window = share.min(scarce).max(SMALLEST_WINDOW).min(limits.window_bytes);
         self.reserved += window;
         if let Some(lane) = self.lane(at) {
             lane.window = window;
         }
-        let account = Arc::clone(&self.account);
+        let account = Arc::clone(&self.caller.account);
         let is_open = self.engine.is_open_to(at);
-        Task { core: Rc::clone(core), asked, ends, owner, window, account, is_open, promise }
+        let (core, feed, up) = (Rc::clone(core), OnceCell::new(), RefCell::default());
+        Task { core, asked, ends, owner, window, account, is_open, promise, feed, up }
     }
 
-    fn set_task(&mut self, at: StreamAt, running: &tokio::task::JoinHandle<()>) {
+    /// Runs a stream's task.
+    fn run(&mut self, at: StreamAt, task: impl Future<Output = ()> + 'static) {
         if let Some(lane) = self.lane(at) {
-            lane.task = Some(Running(running.abort_handle()));
+            lane.task = Some(Running(rt::spawn_local(task).abort_handle()));
         }
     }
 
@@ -434,26 +409,21 @@ impl H2 {
         ends: bool,
     ) {
         let limits = &asked.live.limits;
-        let request = &asked.request;
-        if let Framing::Length(length) = request.framing
-            && let Some(fault) = BodyFault::of_declared(length, limits, &core.flow.counters)
-        {
-            return self.refuse(core, at, fault.page());
-        }
-        if ends {
-            return self.start(core, at, slow, None);
-        }
-        let late = request.expect_continue && slow.continues_late();
-        if request.expect_continue && !late {
+        let intake = Intake::of(&asked.request, ends, &slow, limits, &core.flow.counters);
+        let (continues, gathers) = match intake {
+            Intake::None => return self.start(core, at, slow, None),
+            Intake::Refused(fault) => return self.refuse(core, at, fault.page()),
+            Intake::Taken { continues, gathers } => (continues, gathers),
+        };
+        if continues {
             self.engine.begin_head(100, &mut self.out.bytes);
             self.engine.end_head(at, false, &mut self.out.bytes);
         }
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
-        let passage = Passage { bytes: window, account: Arc::clone(&self.account) };
+        let passage = Passage { bytes: window, account: Arc::clone(&self.caller.account) };
         let (writer, reader) = cache::Body::window(passage);
         let now_ms = core.flow.now().mono_ms;
-        let gathers = limits.body_buffer_bytes > 0 && request.upgrade == Change::None && !late;
         let Some(lane) = self.lane(at) else { return };
         lane.upload = Some(StreamUpload::new(writer, now_ms));
         if gathers {
@@ -471,12 +441,12 @@ impl H2 {
         body: Option<cache::Reader>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
-        let task = self.task(core, at, asked);
-        let running = rt::spawn_local(task.answer(slow, body));
-        self.set_task(at, &running);
+        let (up, body) = if slow.is_upgrade() { (body, None) } else { (None, body) };
+        let task = Task { up: RefCell::new(up), ..self.task(core, at, asked) };
+        self.run(at, task.answer(slow, body));
     }
 
-    fn take_mail(&mut self, core: &Rc<CoreCtx>, now: Now) {
+    fn take_mail(&mut self, core: &Rc<CoreCtx>) {
         while let Some((at, item)) = self.mail.take() {
             // A task that was ended has nothing to say any more.
             let Some(lane) = self.lane(at).filter(|lane| lane.task.is_some()) else { continue };
@@ -492,9 +462,6 @@ impl H2 {
                 Item::Piece(bytes) => {
                     if let Source::Fed(pieces, _) = &mut lane.source {
                         let length = bytes.len() as u64;
-                        if pieces.is_empty() {
-                            lane.moved_ms = now.mono_ms;
-                        }
                         pieces.push_back(bytes);
                         self.engine.offer(at, length, false);
                     }
@@ -523,10 +490,9 @@ impl H2 {
             if let Some(lane) = self.lanes.get_mut(at.place) {
                 lane.source.take(grant.bytes, &mut self.out);
                 lane.sent += grant.bytes as u64;
-                lane.taking.moved(grant.bytes as u64);
-                lane.moved_ms = now.mono_ms;
+                lane.sending.moved(grant.bytes, now.mono_ms);
             }
-            self.taking.moved(grant.bytes as u64);
+            self.sending.moved(grant.bytes, now.mono_ms);
             if grant.ends {
                 let lane = self.lanes.get_mut(at.place);
                 match lane.and_then(|lane| lane.trailed.take()) {
@@ -565,12 +531,12 @@ impl H2 {
         let now_ms = core.flow.now().mono_ms;
         match done {
             Poll::Pending => {
-                self.guard.sending(now_ms);
+                self.caller.guard.sending(now_ms);
                 if moved > 0 || self.stream.wire_bytes() > before {
-                    self.guard.sent(moved, now_ms);
+                    self.caller.guard.sent(moved, now_ms);
                 }
             }
-            Poll::Ready(_) => self.guard.send_done(),
+            Poll::Ready(_) => self.caller.guard.send_done(),
         }
         done
     }
@@ -581,7 +547,7 @@ impl H2 {
         self.out.fit();
         let received = self.held.capacity() + self.engine.kept();
         let bytes = self.out.bytes.capacity() + self.stream.unsent() + received;
-        let account = &self.account;
+        let account = &self.caller.account;
         match self.buffered.set(bytes as u64, || Arc::clone(account)) {
             Ok(()) => Poll::Pending,
             Err(_) => Poll::Ready(self.too_much(core)),
@@ -591,7 +557,7 @@ impl H2 {
     /// The client would have more of it kept than there is memory for.
     fn too_much(&mut self, core: &CoreCtx) -> End {
         core.flow.counters.limit(Limit::ClientMemory);
-        self.guard.ends_as(Counter::ClosedSending);
+        self.caller.guard.ends_as(Counter::ClosedSending);
         self.stream.cut();
         End::Gone
     }
@@ -602,22 +568,17 @@ impl H2 {
         let lane = std::mem::take(lane);
         self.reserved -= lane.window;
         self.made -= usize::from(lane.source.is_made());
-        if let (Some(asked), Some(reply)) = (&lane.asked, &lane.reply) {
-            let note = Note {
-                client: asked.client,
-                live: &asked.live,
-                request: &asked.request,
-                started: &asked.started,
-                reply_us: Some(lane.reply_us),
-            };
-            let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
-            note.over(core, reply, Moved { head_out, body_out, body_in }, lane.cut_off);
+        let Some(asked) = &lane.asked else { return };
+        let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
+        let (note, moved) = (Note::of(asked, lane.reply_us), Moved { head_out, body_out, body_in });
+        match lane.reply.as_deref() {
+            Some(reply) if !lane.cut_off => note.over(core, reply, moved),
+            reply => note.cut_off(core, reply, moved),
         }
     }
 
     /// Ends a stream whose answer does not come to its end: the client must see that.
     fn cut(&mut self, core: &CoreCtx, at: StreamAt, code: Code) {
-        core.flow.counters.inc(Counter::Aborted);
         self.engine.reset(at, code, &mut self.out.bytes);
         if let Some(lane) = self.lane(at) {
             lane.cut_off = true;
@@ -628,11 +589,6 @@ impl H2 {
     /// A stream is gone, and what was done for it ends.
     fn drop_lane(&mut self, core: &CoreCtx, at: StreamAt) {
         let Some(lane) = self.lane(at) else { return };
-        core.flow.counters.inc(Counter::Aborted);
-        if lane.reply.is_none() {
-            lane.reply = common::client_left().map(Box::new);
-            lane.reply_us = core.flow.log.micros(core.flow.now());
-        }
         lane.cut_off = true;
         self.finished(core, at);
     }
@@ -651,7 +607,7 @@ impl H2 {
     /// The client has broken the protocol, or a limit.
     fn fatal(&mut self, core: &CoreCtx, fatal: &Fatal) {
         core.flow.counters.inc(Counter::H2ProtocolErrors);
-        self.guard.ends_as(Counter::ClosedMalformed);
+        self.caller.guard.ends_as(Counter::ClosedMalformed);
         if let Some(limit) = fatal.limit {
             core.flow.counters.limit(limit);
         }

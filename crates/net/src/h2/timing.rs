@@ -7,9 +7,9 @@ use h2::{Code, Fatal, StreamAt};
 
 use super::{End, H2};
 use crate::core::CoreCtx;
-use crate::ending::{Age, may_stay};
 use crate::exchange::BodyFault;
 use crate::guard::Phase;
+use crate::rate::{Bounds, Stall};
 
 /// Milliseconds between two looks for streams that stand still.
 const TICK_MS: u64 = 1_000;
@@ -39,10 +39,10 @@ impl H2 {
             self.give_back();
         }
         match self.phase {
-            Phase::Idle => self.guard.enter_since(Phase::Idle, self.worked_ms),
-            phase => self.guard.enter(phase, now_ms),
+            Phase::Idle => self.caller.guard.enter_since(Phase::Idle, self.worked_ms),
+            phase => self.caller.guard.enter(phase, now_ms),
         }
-        self.guard.ticks(self.phase == Phase::Busy);
+        self.caller.guard.ticks(self.phase == Phase::Busy);
     }
 
     /// Gives back what many requests at once have taken: none is left.
@@ -59,8 +59,7 @@ impl H2 {
     pub(super) fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
         let live = core.flow.live();
         let limits = &live.limits;
-        let age = Age { served: self.served, ms: now.mono_ms - self.opened_ms };
-        let reached = may_stay(limits, age).err();
+        let reached = self.caller.may_stay(limits, now.mono_ms).err();
         let leaves = core.draining.get() || reached.is_some();
         if leaves && self.engine.announce_end(&mut self.out.bytes) {
             self.ticked_ms = now.mono_ms;
@@ -82,66 +81,45 @@ impl H2 {
             if at.id == 0 {
                 continue;
             }
-            if let Some(limit) = self.overdue(at, limits, now.mono_ms, since_ms) {
+            if let Some(limit) = self.overdue(at, limits, now.mono_ms) {
                 core.flow.counters.limit(limit);
                 self.cut(core, at, Code::Cancel);
-            } else if let Some(limit) = self.upload_overdue(at, limits, now.mono_ms, since_ms) {
+            } else if let Some(limit) = self.upload_overdue(at, limits, now.mono_ms) {
                 core.flow.counters.limit(limit);
                 self.refuse(core, at, BodyFault::slow(limit).page());
             }
         }
-        let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
-        if self.engine.is_shut() && self.taking.waited(since_ms, rate, leeway_ms) {
-            core.flow.counters.limit(Limit::SendMinRate);
-            self.guard.expire(Limit::SendMinRate);
+        self.sending.waits(self.engine.is_shut(), now.mono_ms);
+        // Streams that stand still are ended one by one.
+        let stall = Stall { ms: u64::MAX, limit: Limit::H2StallTimeout };
+        if let Some(limit) = self.sending.overdue(now.mono_ms, Bounds::of_reply(limits, stall)) {
+            core.flow.counters.limit(limit);
+            self.caller.guard.expire(limit);
         }
     }
 
     /// The limit that a stream's reply has reached on its way out.
-    fn overdue(
-        &mut self,
-        at: StreamAt,
-        limits: &Limits,
-        now_ms: u64,
-        since_ms: u64,
-    ) -> Option<Limit> {
-        let lane = &mut self.lanes[at.place];
+    fn overdue(&self, at: StreamAt, limits: &Limits, now_ms: u64) -> Option<Limit> {
+        let lane = &self.lanes[at.place];
         lane.reply.as_ref()?;
-        if now_ms.saturating_sub(lane.begun_ms) > self.guard.response_ms(limits) {
+        if now_ms.saturating_sub(lane.begun_ms) > self.caller.guard.response_ms(limits) {
             return Some(Limit::ResponseTime);
         }
-        if !self.engine.is_held_back(at) {
-            return None;
-        }
-        if now_ms.saturating_sub(lane.moved_ms) > limits.h2_stall_timeout {
-            return Some(Limit::H2StallTimeout);
-        }
+        lane.sending.waits(self.engine.is_held_back(at), now_ms);
+        let stall = Stall { ms: limits.h2_stall_timeout, limit: Limit::H2StallTimeout };
+        let bounds = Bounds::of_reply(limits, stall);
         // What the connection's window holds back is the connection's business.
-        let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
-        let slow = self.engine.is_shut_to(at) && lane.taking.waited(since_ms, rate, leeway_ms);
-        slow.then_some(Limit::SendMinRate)
+        let is_own = self.engine.is_shut_to(at);
+        lane.sending.overdue(now_ms, if is_own { bounds } else { bounds.at_any_rate() })
     }
 
     /// The limit that a stream's request body has reached.
-    fn upload_overdue(
-        &mut self,
-        at: StreamAt,
-        limits: &Limits,
-        now_ms: u64,
-        since_ms: u64,
-    ) -> Option<Limit> {
-        let upload = self.lanes[at.place].upload.as_mut()?;
+    fn upload_overdue(&self, at: StreamAt, limits: &Limits, now_ms: u64) -> Option<Limit> {
+        let upload = self.lanes[at.place].upload.as_ref()?;
         // Not the client is slow, but who takes the body, or other streams' bodies are in the way.
-        if upload.waits || upload.is_whole() || self.engine.is_full() {
-            upload.moved_ms = now_ms;
-            return None;
-        }
-        if now_ms.saturating_sub(upload.moved_ms) > limits.body_timeout {
-            return Some(Limit::BodyTimeout);
-        }
-        let (rate, leeway_ms) = (limits.body_min_rate, limits.body_rate_leeway);
-        let slow = upload.coming.waited(since_ms, rate, leeway_ms);
-        slow.then_some(Limit::BodyMinRate)
+        let is_excused = upload.waits || upload.is_whole() || self.engine.is_full();
+        upload.coming.waits(!is_excused, now_ms);
+        upload.coming.overdue(now_ms, Bounds::of_body(limits))
     }
 
     /// A limit ended the connection.
@@ -163,7 +141,7 @@ impl H2 {
             return End::Gone;
         }
         // The end of its last answer may still be on its way to a client that reads slowly.
-        self.guard.pardon();
+        self.caller.guard.pardon();
         End::Linger
     }
 }

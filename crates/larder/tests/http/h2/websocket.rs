@@ -138,6 +138,10 @@ async fn messages_go_there_and_back_beside_requests() {
     let none =
         async || chat.daemon.metric("larder_tunnels_open", "").await.expect("metrics") == 0.0;
     eventually("its end", none).await;
+    for side in ["larder_client_bytes_in_total", "larder_client_bytes_out_total"] {
+        let bytes = chat.daemon.metric(side, "").await.expect("metrics");
+        assert!(bytes > 1_048_576.0 && bytes < 1_200_000.0, "each byte once: {side} {bytes}");
+    }
 }
 
 #[tokio::test]

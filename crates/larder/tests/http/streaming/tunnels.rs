@@ -85,6 +85,9 @@ async fn bytes_go_both_ways_and_are_counted() {
         scene.metric("larder_tunnel_bytes_out_total").await,
     );
     assert!(sent > 2_000 && got == 2 * sent, "{sent} {got}");
+    let all = scene.metric("larder_client_bytes_in_total").await;
+    assert_eq!(all, opening("").len() as u64 + sent, "each byte once");
+    assert!(scene.metric("larder_client_bytes_out_total").await < got + 512, "and a head");
 }
 
 #[tokio::test]
@@ -105,6 +108,8 @@ async fn bytes_behind_either_head_are_the_tunnels() {
     origin.expect("and more").await;
     assert!(scene.origin_is_silent().await);
     scene.daemon.counted("larder_requests_total", 1).await;
+    let all = opening("").len() + smuggled.len() + "and more".len();
+    scene.daemon.counted("larder_client_bytes_in_total", all as u64).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,93 @@
+//! A client's connection as every engine has it: its ends, its age, and how requests are begun on
+//! its behalf.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Account, Limit, Limits};
+use flow::finish::Started;
+use flow::{Client, LiveRef, Peer, Start};
+use message::{Request, Scheme};
+use observe::CipherSuite;
+use tls::Secured;
+
+use crate::core::CoreCtx;
+use crate::exchange::Moment;
+use crate::guard::Guard;
+use crate::proxied::{Ends, Link, View};
+use crate::stream::Stream;
+
+/// A client, as its connection knows it.
+pub(crate) struct Caller {
+    /// Results of the TLS handshake; `None` for a plain connection.
+    secured: Option<Rc<Secured>>,
+    pub(crate) ends: Ends,
+    pub(crate) guard: Rc<Guard>,
+    /// The account of what its requests hold.
+    pub(crate) account: Arc<Account>,
+    view: View,
+    /// Requests that it has made.
+    pub(crate) served: u64,
+    opened_ms: u64,
+}
+
+impl Caller {
+    /// One that connects at this moment.
+    pub(crate) fn new(
+        secured: Option<Rc<Secured>>,
+        ends: Ends,
+        guard: Rc<Guard>,
+        account: Arc<Account>,
+        now_ms: u64,
+    ) -> Self {
+        let view = View::default();
+        Self { secured, ends, guard, account, view, served: 0, opened_ms: now_ms }
+    }
+
+    pub(crate) fn scheme(&self) -> Scheme {
+        if self.secured.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+
+    /// Checks that the connection may have another request at its age.
+    ///
+    /// # Errors
+    /// The limit that ends it.
+    pub(crate) fn may_stay(&self, limits: &Limits, now_ms: u64) -> Result<(), Limit> {
+        if self.served >= limits.keepalive_requests {
+            Err(Limit::KeepaliveRequests)
+        } else if now_ms - self.opened_ms >= limits.connection_lifetime {
+            Err(Limit::ConnectionLifetime)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A request that came as a whole at this moment, whose length is still to be said.
+    pub(crate) fn begun(&self, moment: Moment) -> Started {
+        let Moment { now: at, us } = moment;
+        let suite = CipherSuite(self.secured.as_ref().map_or(0, |secured| secured.suite()));
+        Started { at, began_us: us, read_us: us, policy_us: us, head_bytes: 0, suite }
+    }
+
+    /// Has a request answered as far as that can be done at once.
+    #[inline(always)]
+    pub(crate) fn ask(
+        &mut self,
+        core: &CoreCtx,
+        live: &LiveRef,
+        stream: &mut Stream,
+        request: &mut Request,
+        started: &mut Started,
+    ) -> (Start, Peer) {
+        let now = started.at;
+        let Self { secured, ends, guard, account, view, .. } = self;
+        let secured = secured.as_ref();
+        let link = Link { ends, stream: &mut *stream, guard, secured };
+        let line = view.line(core.flow.version(), live, link);
+        let (peer, near) = (ends.peer, ends.is_near(stream));
+        let asked =
+            core.flow.start(live, request, &Client { peer, near, secured, line, account }, now);
+        started.policy_us = core.flow.log.micros(now);
+        asked
+    }
+}

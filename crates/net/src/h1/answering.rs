@@ -1,0 +1,285 @@
+//! A reply on its way out, its request's body perhaps still on its way in.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use base::{Account, Counter, Limit};
+use bytes::Bytes;
+use cache::{Making, Trailed};
+use flow::{Part, Reply, ReplyBody, Tunnel};
+use h1::encode::{self, BodyFraming};
+use message::trailers::are_taken;
+use message::{Response, Version};
+
+use super::conn::{SEALED_COPY_MAX, end_after};
+use super::early::Early;
+use super::upload::Upload;
+use super::write::write_all;
+use crate::core::CoreCtx;
+use crate::exchange::{Asked, Broken, Engine, Moved, Note};
+use crate::guard::{Guard, Phase};
+use crate::head::{Framed, append_framed, framing, framing_of};
+use crate::peers::Entry;
+use crate::segments::{Segments, Tail, copy_range};
+use crate::stream::Both;
+use crate::tunnel::{self, Carrier};
+
+/// Pieces of a body up to this size are copied behind what stands before them: a plain write of
+/// them is the cheaper one. Longer ones leave from where they lie.
+const COPY_MAX: usize = 4 * 1024;
+/// Bytes of small parts that leave together.
+const GATHERED_MAX: usize = 64 * 1024;
+
+/// The client's side of one exchange.
+pub(super) struct Answering<'a> {
+    pub(super) core: &'a CoreCtx,
+    pub(super) guard: &'a Guard,
+    pub(super) account: &'a Arc<Account>,
+    pub(super) stream: &'a Both<'a>,
+    pub(super) asked: &'a Asked,
+    pub(super) upload: RefCell<Upload>,
+    pub(super) early: RefCell<Early>,
+    /// The connection may go on behind it.
+    pub(super) keep: bool,
+    /// Bytes that leave with the next write.
+    pub(super) out: RefCell<Vec<u8>>,
+    pub(super) leaving: OnceCell<ReplyOut>,
+}
+
+/// A reply that leaves.
+pub(super) struct ReplyOut {
+    reply: Reply,
+    reply_us: u64,
+    framing: BodyFraming,
+    /// The connection may go on behind it.
+    keep: bool,
+    /// Bytes that the connection had sent before its head.
+    before: u64,
+    head_bytes: u64,
+    /// Bytes of chunked framing, which are no content.
+    framed: Cell<u64>,
+    /// Bytes that a tunnel carried behind it.
+    tunnelled: Cell<Option<Moved>>,
+}
+
+impl ReplyOut {
+    /// Appends framing of the body to `out`.
+    fn frame(&self, out: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) {
+        let before = out.len();
+        append(out);
+        self.framed.set(self.framed.get() + (out.len() - before) as u64);
+    }
+}
+
+impl Answering<'_> {
+    /// Begins to send `reply`, whose head is written next, and its body framed so.
+    fn leave(
+        &self,
+        reply: Reply,
+        framing: BodyFraming,
+        head: impl FnOnce(&Reply, Framed, &mut Vec<u8>),
+    ) -> &ReplyOut {
+        let Self { core, guard, asked, .. } = self;
+        let now = core.flow.now();
+        let mut upload = self.upload.borrow_mut();
+        if upload.is_half_closed() {
+            guard.enter(Phase::Busy, now.mono_ms);
+        }
+        // A body that was not read to its end here is read off afterwards, if it is short. A page
+        // in the place of a reply may want an end that nothing else wants.
+        let limits = &asked.live.limits;
+        let keep = self.keep && upload.may_finish(limits, &core.flow.counters) && !reply.close;
+        let mut out = self.early.borrow_mut().take_rest();
+        let early = out.len();
+        out.reserve(512);
+        head(&reply, Framed { framing, keep }, &mut out);
+        let head_bytes = (out.len() - early) as u64;
+        self.out.replace(out);
+        self.leaving.get_or_init(|| ReplyOut {
+            reply,
+            reply_us: core.flow.log.micros(now),
+            framing,
+            keep,
+            before: guard.sent_in_all() + early as u64,
+            head_bytes,
+            framed: Cell::default(),
+            tunnelled: Cell::default(),
+        })
+    }
+
+    /// Begins to send `reply` with a body that is framed so: from here on all of it is timed.
+    fn leave_framed(&self, reply: Reply, framing: BodyFraming) -> &ReplyOut {
+        let Self { core, guard, asked, .. } = self;
+        guard.answering(core.flow.now().mono_ms);
+        self.leave(reply, framing, |reply, framed, out| {
+            append_framed(&asked.live, &asked.request, reply, framed, out);
+        })
+    }
+
+    /// Writes what was collected, and `tail` behind it. Only while something is written is the
+    /// client what the exchange waits for.
+    async fn write(&self, tail: Option<Tail>) -> Result<(), Broken> {
+        let Self { core, guard, stream, .. } = *self;
+        let out = self.out.take();
+        if out.is_empty() && tail.is_none() {
+            return Ok(());
+        }
+        guard.sending(core.flow.now().mono_ms);
+        let mut segments = Segments::new(out, tail);
+        let wrote = write_all(guard, core, stream, &mut segments).await;
+        guard.send_done();
+        wrote.map_err(|error| Broken::of(&error))?;
+        self.out.replace(segments.into_buffer());
+        Ok(())
+    }
+
+    /// Tells the log of the exchange, which is over.
+    pub(super) fn note(&self, done: Result<(), Broken>) {
+        let Self { core, guard, asked, .. } = self;
+        let mut moved = Moved { body_in: self.upload.borrow().received(), ..Moved::default() };
+        let Some(leaving) = self.leaving.get() else {
+            return Note::of(asked, 0).cut_off(core, None, moved);
+        };
+        let sent = guard.sent_in_all().saturating_sub(leaving.before);
+        moved.head_out = leaving.head_bytes.min(sent);
+        moved.body_out = (sent - moved.head_out).saturating_sub(leaving.framed.get());
+        let tunnelled = leaving.tunnelled.get().unwrap_or_default();
+        moved.body_in += tunnelled.body_in;
+        moved.body_out += tunnelled.body_out;
+        let note = Note::of(asked, leaving.reply_us);
+        match done {
+            Ok(()) => note.over(core, &leaving.reply, moved),
+            Err(_) => note.cut_off(core, Some(&leaving.reply), moved),
+        }
+    }
+
+    /// The counter for the connection's end, if it ends with this answer.
+    pub(super) fn ends_as(&self) -> Option<Counter> {
+        let leaving = self.leaving.get()?;
+        let end = match leaving.framing {
+            _ if leaving.tunnelled.get().is_some() => Counter::ClosedTunnel,
+            BodyFraming::UntilClose => Counter::ClosedByEnd,
+            _ if leaving.keep => return None,
+            _ => end_after(&self.asked.request, leaving.reply.close),
+        };
+        let is_refused = self.upload.borrow().refusal().is_some();
+        Some(if is_refused { Counter::ClosedBody } else { end })
+    }
+}
+
+impl Engine for Answering<'_> {
+    type Begun = ReplyOut;
+
+    fn poll_body(&self, cx: &mut Context<'_>) {
+        self.upload.borrow_mut().poll_all(cx, self.core, self.guard, self.stream);
+    }
+
+    fn refusal(&self) -> Option<Reply> {
+        self.upload.borrow().refusal()
+    }
+
+    /// An origin that drips counts against the time of a whole response as a client does.
+    fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { core, guard, stream, .. } = *self;
+        self.early.borrow_mut().poll_write(cx, core, stream);
+        if guard.poll_expired(cx) == Poll::Ready(Limit::ResponseTime) {
+            return Poll::Ready(());
+        }
+        self.upload.borrow_mut().poll_gone(cx, core, guard, stream)
+    }
+
+    /// A client of HTTP/1.0 knows none (RFC 9110 15.2).
+    fn interim(&self, response: Response) {
+        if self.asked.request.version >= Version::Http11 {
+            self.early.borrow_mut().add(&response);
+        }
+    }
+
+    fn begin(&self, reply: Reply, length: Option<u64>, _: Making) -> &ReplyOut {
+        self.leave_framed(reply, framing_of(&self.asked.request, length))
+    }
+
+    async fn piece(&self, leaving: &ReplyOut, data: Bytes) -> Result<(), Broken> {
+        let tail = {
+            let mut out = self.out.borrow_mut();
+            let mut after: &'static [u8] = b"";
+            if leaving.framing == BodyFraming::Chunked {
+                leaving.frame(&mut out, |out| encode::chunk_start(out, data.len()));
+                after = encode::CHUNK_END;
+                leaving.framed.set(leaving.framed.get() + after.len() as u64);
+            }
+            if data.len() > COPY_MAX {
+                Some(Tail::Shared(data, after))
+            } else {
+                out.extend_from_slice(&data);
+                out.extend_from_slice(after);
+                if out.len() < COPY_MAX {
+                    return Ok(());
+                }
+                None
+            }
+        };
+        self.write(tail).await
+    }
+
+    async fn flush(&self, _: &ReplyOut) -> Result<(), Broken> {
+        self.write(None).await
+    }
+
+    async fn end(&self, leaving: &ReplyOut, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
+        if leaving.framing == BodyFraming::Chunked {
+            let trailed = trailed.filter(|_| are_taken(&self.asked.request.headers));
+            let trailers = trailed.as_ref().map(|come| &come.trailers);
+            leaving.frame(&mut self.out.borrow_mut(), |out| encode::last_chunk(out, trailers));
+        }
+        self.write(None).await
+    }
+
+    async fn whole(&self, mut reply: Reply) -> Result<(), Broken> {
+        let framing = framing(&self.asked.request, &reply);
+        let parts = match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            ReplyBody::Parts(parts) => Some(parts),
+            _ => None,
+        };
+        self.leave_framed(reply, framing);
+        for part in parts.into_iter().flatten() {
+            let tail = match part {
+                Part::Bytes(bytes) => {
+                    self.out.borrow_mut().extend_from_slice(&bytes);
+                    None
+                }
+                Part::Stored(object, range) if range.end - range.start <= SEALED_COPY_MAX => {
+                    copy_range(&object, range, &mut self.out.borrow_mut());
+                    None
+                }
+                Part::Stored(object, range) => Some(Tail::Stored(object, range)),
+                Part::File(file, range) => Some(Tail::file(file, range)),
+            };
+            if tail.is_some() || self.out.borrow().len() > GATHERED_MAX {
+                self.write(tail).await?;
+            }
+        }
+        self.write(None).await
+    }
+
+    async fn tunnel(
+        &self,
+        reply: Reply,
+        origin: Box<Tunnel>,
+        place: Option<Entry>,
+    ) -> Result<(), Broken> {
+        let Self { core, guard, account, stream, asked, .. } = *self;
+        let leaving = self.leave(reply, BodyFraming::None, |reply, _, out| {
+            reply.write_head(&asked.live, out);
+            encode::switching_tail(out, origin.protocol());
+        });
+        self.write(None).await?;
+        drop(self.out.take());
+        let rest = self.upload.borrow_mut().take_rest();
+        let run = tunnel::Run::new(Carrier { core, guard, account }, origin, rest, place);
+        let (body_in, body_out) = run.carry(stream).await;
+        leaving.tunnelled.set(Some(Moved { head_out: 0, body_out, body_in }));
+        Ok(())
+    }
+}
