@@ -2,8 +2,8 @@
 
 #[test]
 fn schedules_keep_every_promise() {
-    // Pages that come, with texts that want more memory than is left (220, 621), and with texts that
-    // are handed on before all of them are known (407); a body that is not compressed (502).
+    // Pages that come, with texts that want more memory than is left (220, 621), and texts that are
+    // handed on before all of them are known (407); a body that is not compressed (502).
     for seed in (0..200).chain([220, 407, 502, 621]) {
         if let Err(failure) = sim::run(seed, false) {
             panic!("{failure}");
