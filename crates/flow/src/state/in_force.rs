@@ -37,7 +37,9 @@ impl InForce {
         self.wanted.lock().clone()
     }
 
-    pub(crate) fn replace(&self, live: Live) {
+    /// Puts `live` in force, with the trust that there is.
+    pub(crate) fn replace(&self, mut live: Live) {
+        live.trust = Arc::clone(&self.live.load().trust);
         self.live.store(Arc::new(live));
         self.version.fetch_add(1, Ordering::Release);
     }

@@ -71,7 +71,7 @@ impl Shared {
     pub fn over(cache: Arc<Cache>, live: Live, seed: HashSeed, depot: Depot) -> Arc<Self> {
         let vcl = Common::default();
         vcl.memory.set_limits(&live.limits);
-        live.go_on(None, cache.memory());
+        live.sites.go_on(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
         let in_force = Arc::new(InForce::new(live));
         Arc::new(Self {
@@ -96,9 +96,8 @@ impl Shared {
     }
 
     /// Puts `live` in force for every request that begins from now on.
-    pub fn replace(&self, mut live: Live) {
-        live.trust = Arc::clone(&self.door.trust);
-        live.go_on(Some(&self.in_force.live()), self.cache.memory());
+    pub fn replace(&self, live: Live) {
+        live.sites.go_on(Some(&self.live().sites), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.in_force.replace(live);
