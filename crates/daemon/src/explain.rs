@@ -49,11 +49,9 @@ pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> Answer {
     let folder = daemon.ring.as_ref().map(|ring| ring.folder().to_owned());
     let applications = daemon.with_config(applications);
     // It reads a ring of megabytes, and perhaps looks for files.
-    let told = rt::blocking(move || tell(&shared, folder.as_deref(), &applications, &asked));
-    match told.await {
-        Ok(Ok(told)) => Answer::json(&told),
-        Ok(Err(why)) => Answer::refusal(StatusCode::BAD_REQUEST, &why),
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    match rt::beside(move || tell(&shared, folder.as_deref(), &applications, &asked)).await {
+        Ok(told) => Answer::json(&told),
+        Err(why) => Answer::refusal(StatusCode::BAD_REQUEST, &why),
     }
 }
 

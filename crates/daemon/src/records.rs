@@ -61,7 +61,7 @@ fn format(log: &config::AccessLog, shared: &Shared) -> Result<net::LogFormat, St
     let pattern = pattern.map_err(|why| format!("larder: access log: {why}"))?;
     let fields = pattern.fields();
     if !fields.is_empty() {
-        shared.want_always(Want { fields, secrets: log.secrets, ..Want::default() });
+        shared.in_force.want_always(Want { fields, secrets: log.secrets, ..Want::default() });
     }
     Ok(net::LogFormat::Custom(pattern))
 }

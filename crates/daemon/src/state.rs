@@ -19,7 +19,7 @@ use flow::finish::Records;
 use flow::tier::OpenedDisk;
 use net::AccessLog;
 use observe::ring::Ring;
-use origin::{Order, Reserved, ServerStatus};
+use origin::{Depot, Order, Reserved, ServerStatus};
 use parking_lot::Mutex;
 use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
@@ -179,7 +179,7 @@ impl Daemon {
         let cache = build::cache(config, &machine);
         let below = below::open(config, &cache)?;
         let seed = below.as_ref().map_or_else(HashSeed::random, OpenedDisk::seed);
-        let shared = Shared::with_journal(cache, live, seed, ServerLog::shared());
+        let shared = Shared::over(cache, live, seed, Depot::with_journal(ServerLog::shared()));
         let error_log = ErrorLog::start(config, shared.counters.register())?;
         error_log.listen();
         let lines = shared.counters.register();

@@ -46,7 +46,7 @@ impl Core {
         now: Now,
     ) -> (Start, Peer) {
         if client.secured.is_some_and(|secured| secured.auth().is_some())
-            && let Some(begun) = peers::begin(self, request, client)
+            && let Some(begun) = peers::begin(&self.shared.peers, request, client)
         {
             return match begun {
                 Ok(client) => self.start_for_node(live, request, &client, now),

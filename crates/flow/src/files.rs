@@ -105,14 +105,9 @@ pub(crate) async fn look_on_at(
         return look;
     }
     let (place, wanted) = (Arc::clone(root), path.to_vec());
-    let looked = rt::blocking(move || {
-        // At full depth it does not say that it would have to wait.
-        place.look(&wanted, Depth::Full).unwrap_or(Look::Missing)
-    });
-    let look = match looked.await {
-        Ok(look) => look,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    };
+    // At full depth it does not say that it would have to wait.
+    let wait = move || place.look(&wanted, Depth::Full).unwrap_or(Look::Missing);
+    let look = rt::beside(wait).await;
     let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files);
     put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }

@@ -42,7 +42,8 @@ impl RowStage for Limits {
         let refused = |problem| {
             StageResult::End(Start::Reply(limited(site, request, problem)), visitor.client)
         };
-        let visit = Visit::new(&core.shared.seed, visitor, request, entrant.now);
+        let (seed, now_ms) = (&core.shared.seed, entrant.now.mono_ms);
+        let visit = Visit { seed, request, visitor, now_ms };
         let (turn, spared) = match throttles.come(&visit, &core.counters) {
             Word::On(turn) => (turn, None),
             Word::Spared(turn, problem) => (turn, Some(problem)),

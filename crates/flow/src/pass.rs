@@ -37,7 +37,8 @@ impl Pass {
     ) -> Result<(), Reply> {
         rt::time::sleep(turn).await;
         let Some(throttles) = &site.throttles else { return Ok(()) };
-        let visit = Visit::new(&core.shared.seed, self.visitor, request, core.now());
+        let (seed, visitor, now_ms) = (&core.shared.seed, self.visitor, core.now().mono_ms);
+        let visit = Visit { seed, request, visitor, now_ms };
         self.enter(throttles, &visit, &core.counters)
             .map_err(|problem| limited(site, request, problem))
     }

@@ -12,7 +12,7 @@ use message::{Request, Status};
 pub(crate) use purge::{Answers, Asked, Order, Refusal, Share};
 
 pub use carry_out::Page;
-pub(crate) use carry_out::{list, purge_shares, purge_url};
+pub(crate) use carry_out::purge_shares;
 pub use listing::{Listed, Listing};
 pub(crate) use reach::find;
 

@@ -20,7 +20,7 @@ use crate::invalidate::Level;
 use crate::key::select_by;
 use crate::peers::{self, Silence};
 use crate::problem::Problem;
-use crate::purge::{self, Answers, Order, Share};
+use crate::purge::{self, Answers, Order, Page, Share};
 use crate::state::ask::{Ask, Front};
 use crate::state::core::Core;
 use crate::state::place::Place;
@@ -186,18 +186,16 @@ async fn purge(core: &Rc<Core>, ask: &Ask<'_>, order: Order, answers: Answers) -
             return pages::purge_refused(ask.request, status, why);
         }
     };
+    let door = &core.shared.door;
     let done = match order {
-        Order::Url { target, soft } => {
-            purge::purge_url(&core.shared.door, ask, &target, soft, level).await
-        }
+        Order::Url { target, soft } => door.purge_url(&Page::of(ask), &target, soft, level).await,
         Order::Many { what, soft } => {
             let sites = vec![ask.site.number];
-            purge::purge_shares(&core.shared.door, ask, vec![Share { what, soft, sites }], level)
-                .await
+            purge::purge_shares(door, ask, vec![Share { what, soft, sites }], level).await
         }
-        Order::Shared(shares) => purge::purge_shares(&core.shared.door, ask, shares, level).await,
+        Order::Shared(shares) => purge::purge_shares(door, ask, shares, level).await,
         Order::List => {
-            let names = purge::list(&core.shared.cache, ask.live, ask.site).await;
+            let names = door.names(ask.live, ask.site).await;
             core.counters.inc(Counter::Purges);
             return pages::listed(ask.request, &names);
         }

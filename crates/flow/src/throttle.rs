@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::rate::{Admission, Crowd, Left, Rate, RateTable, Stay};
-use base::{Account, Counter, Counters, HashSeed, Held, Limit, Limits, Memory, Now};
+use base::{Account, Counter, Counters, HashSeed, Held, Limit, Limits, Memory};
 use message::{Request, Status};
 use policy::acl::CidrSet;
 use policy::rules::Settings;
@@ -58,17 +58,6 @@ pub(crate) struct Visit<'a> {
     pub(crate) request: &'a Request,
     pub(crate) visitor: Visitor,
     pub(crate) now_ms: u64,
-}
-
-impl<'a> Visit<'a> {
-    pub(crate) fn new(
-        seed: &'a HashSeed,
-        visitor: Visitor,
-        request: &'a Request,
-        now: Now,
-    ) -> Self {
-        Self { seed, request, visitor, now_ms: now.mono_ms }
-    }
 }
 
 /// A client as limits count it, and its routes.

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use cache::Object;
 use origin::Origin;
@@ -17,53 +16,33 @@ use crate::state::invalidate::Door;
 use crate::state::site::Site;
 use crate::state::vcl::link::Connected;
 
-/// Responses looked at between two pauses, and such a pause, as for lists of what is stored.
-const PIECE: usize = 1024;
-const PAUSE: Duration = Duration::from_micros(100);
-
 /// The sites that nothing can be served for, by their first hosts. Where a disk has something,
 /// nobody knows of what sites it is without reading it: then there are none.
 pub async fn unserved_sites(door: &Door, now_ms: u64) -> Vec<String> {
     let live = door.in_force.live();
     let cut_off = live.sites.listed.iter().filter(|site| is_cut_off(site));
-    let mut without: BTreeMap<u32, String> =
+    let without: BTreeMap<u32, String> =
         cut_off.map(|site| (site.number, site.name.to_string())).collect();
     let on_disk = door.cache.lower().disk().map_or(0, |disk| disk.stats().records);
     if without.is_empty() || on_disk > 0 {
         return Vec::new();
     }
     let cache = Arc::clone(&door.cache);
-    // One look at everything at a time.
-    let turn = Arc::clone(&door.listing).lock_owned().await;
-    let found = rt::blocking(move || {
-        let _turn = turn;
-        let mut looked_at = 0;
-        cache.walk(&mut |object| {
-            looked_at += 1;
-            if looked_at % PIECE == 0 {
-                rt::pause(PAUSE);
-            }
-            let site = live.sites.by_host.find(Under::of(object).host);
-            // One that redirects nothing before its first certificate is there twice.
-            let name = site.and_then(|site| without.get(&site.number));
-            if let Some(name) = name
-                && may_answer(object, now_ms)
-                && cache.may_use(object)
-            {
-                let name = name.clone();
-                without.retain(|_, own| *own != name);
-            }
-            !without.is_empty()
-        });
-        without
-    });
-    match found.await {
-        Ok(without) => {
-            let names: BTreeSet<_> = without.into_values().collect();
-            names.into_iter().collect()
+    let see = move |without: &mut BTreeMap<u32, String>, object: &Object| {
+        let site = live.sites.by_host.find(Under::of(object).host);
+        // One that redirects nothing before its first certificate is there twice.
+        let name = site.and_then(|site| without.get(&site.number));
+        if let Some(name) = name
+            && may_answer(object, now_ms)
+            && cache.may_use(object)
+        {
+            let name = name.clone();
+            without.retain(|_, own| *own != name);
         }
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
+        !without.is_empty()
+    };
+    let names: BTreeSet<_> = door.look_through(without, see).await.into_values().collect();
+    names.into_iter().collect()
 }
 
 /// Returns true if it has origins or backends, and none of them gets requests, or none has an

@@ -71,7 +71,7 @@ impl Way {
     }
 }
 
-/// What all cores have of connections to origins: the ways in use, each once.
+/// The connections to origins, as far as all cores have them: the ways in use, each once.
 #[derive(Default)]
 pub struct Depot {
     lanes: Mutex<HashMap<Way, Weak<Lane>>>,
@@ -80,12 +80,12 @@ pub struct Depot {
 }
 
 impl Depot {
-    /// What servers say besides responses goes to `journal`.
+    /// Has `journal` told what servers say besides responses.
     pub fn with_journal(journal: Arc<dyn Journal>) -> Self {
         Self { journal: Some(journal), ..Self::default() }
     }
 
-    /// Where it goes what servers say besides responses.
+    /// The journal of what servers say besides responses, if there is one.
     pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.journal.as_ref()
     }

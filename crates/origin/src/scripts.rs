@@ -72,14 +72,11 @@ impl ScriptPaths {
             return Rc::clone(found);
         }
         let (scripts, path) = (scripts.clone(), path.to_vec());
-        let looked = rt::blocking(move || {
+        let looked = rt::beside(move || {
             let found = look(&scripts, &path);
             (path, found)
         });
-        let (path, found) = match looked.await {
-            Ok(looked) => looked,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        let (path, found) = looked.await;
         let found = Rc::new(found);
         let mut origins = self.origins.borrow_mut();
         let known = origins

@@ -61,7 +61,7 @@ impl Daemon {
         let want =
             Want { names: names.unwrap_or_default(), query, text, secrets, ..Want::default() };
         let now_ms = rt::now().mono_ms;
-        if !self.shared.want(want, now_ms, now_ms + LEASE_S * 1000) {
+        if !self.shared.in_force.want(want, now_ms, now_ms + LEASE_S * 1000) {
             self.admin_counts.lock().limit(Limit::LogReaders);
             let why = "as many readers ask for header fields as may (limit: log_readers)";
             return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));

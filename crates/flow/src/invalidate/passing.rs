@@ -66,17 +66,14 @@ impl Door {
             // Another thread's: it may wait for the journal, and where there are many bans it
             // completes the oldest first.
             let door = Arc::clone(self);
-            let entering = rt::blocking(move || {
+            let entering = rt::beside(move || {
                 if plans.iter().any(InvalidationPlan::is_long) {
                     door.cache.complete_bans(now.mono_ms);
                 }
                 let mut entered = door.enter(plans, BatchSource::New, level)?;
                 door.wait_for_record(&mut entered).map(|()| entered)
             });
-            match entering.await {
-                Ok(entered) => entered?,
-                Err(error) => std::panic::resume_unwind(error.into_panic()),
-            }
+            entering.await?
         } else {
             self.enter(plans, BatchSource::New, level)?
         };
@@ -304,7 +301,7 @@ impl Door {
     /// recorded.
     pub(crate) async fn wait_for_records(self: &Arc<Self>) {
         let door = Arc::clone(self);
-        let waiting = rt::blocking(move || {
+        let waiting = rt::beside(move || {
             if let Some(journal) = door.journal.get()
                 && let Err(why) = journal.wait()
             {
@@ -315,9 +312,7 @@ impl Door {
                 );
             }
         });
-        if let Err(error) = waiting.await {
-            std::panic::resume_unwind(error.into_panic());
-        }
+        waiting.await;
         if let Some(telling) = self.others.get().and_then(|others| others.begun()) {
             // Whoever is answered cannot be told: the cluster's figures have it.
             _ = telling.wait().await;

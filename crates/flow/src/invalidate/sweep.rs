@@ -17,7 +17,7 @@ impl Door {
     pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
         let turn = Arc::clone(&self.sweeping).lock_owned().await;
         let cache = Arc::clone(&self.cache);
-        let swept = rt::blocking(move || {
+        let sweep = rt::beside(move || {
             let _turn = turn;
             let mut pieces = 0;
             cache.sweep(until, now_ms, &mut || {
@@ -27,9 +27,7 @@ impl Door {
                 }
             });
         });
-        if let Err(error) = swept.await {
-            std::panic::resume_unwind(error.into_panic());
-        }
+        sweep.await;
     }
 
     /// The same without waiting for it.

@@ -20,7 +20,7 @@ use crate::verdict::permit;
 const NOW: Now = Now { mono_ms: 100_000, unix_ms: 1_700_000_000_000 };
 
 fn shared() -> Arc<Shared> {
-    Shared::new(small_cache(100), bare_live())
+    Shared::with_seed(small_cache(100), bare_live(), base::HashSeed::random())
 }
 
 fn key(shared: &Shared, path: &str) -> KeyBuf {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use base::Now;
 use bytes::Bytes;
 use cache::{Object, Reader};
@@ -12,7 +13,7 @@ use super::field::{PEER, RECORD, read_question, write_record};
 use crate::state::ask::Ask;
 use crate::state::body::ReplyBody;
 use crate::state::client::Client;
-use crate::state::core::Core;
+use crate::state::peers::Peers;
 use crate::state::reply::{PeerTold, Reply, Served};
 use crate::state::slices::lasting;
 
@@ -39,11 +40,11 @@ pub(crate) fn may_have(ask: &Ask<'_>) -> bool {
 /// The answer, where that is known already.
 #[cold]
 pub(crate) fn begin<'a>(
-    core: &Core,
+    peers: &ArcSwapOption<Peers>,
     request: &mut Request,
     client: &Client<'a>,
 ) -> Option<Result<Client<'a>, Reply>> {
-    let peers = core.shared.peers.load();
+    let peers = peers.load();
     let (peers, secured) = (peers.as_ref()?, client.secured?);
     if secured.auth() != Some(&peers.auth) {
         return None;

@@ -7,20 +7,15 @@ use message::Request;
 use policy::Peer;
 
 use super::Share;
-use crate::invalidate::{
-    Heard, Invalidation, Level, NotDone, Scope, Sites, Target, Under, Url, What,
-};
+use crate::invalidate::{Heard, Invalidation, Level, NotDone, Sites, Target, Url, What};
 use crate::state::ask::Ask;
 use crate::state::invalidate::{Door, Outcome, Patience};
 use crate::state::live::Live;
 use crate::state::site::Site;
-use crate::state::tier::Cache;
 
 /// The time that the answer to a purge waits until it is known what was hit: plugins purge many
 /// pages and keys, one after the other, and few of them wait for more than a second.
 const COUNT_MS: u64 = 50;
-/// Most names of a list of what is stored.
-const LISTED_MAX: usize = 10_000;
 
 /// Where a URL that is purged belongs.
 #[derive(Clone, Copy)]
@@ -35,6 +30,14 @@ pub struct Page<'a> {
     pub client: Peer,
     /// The time.
     pub now: Now,
+}
+
+impl<'a> Page<'a> {
+    /// The URL is of the host that a request of a client names.
+    pub(crate) fn of(ask: &Ask<'a>) -> Self {
+        let client = ask.notes.client.unwrap_or(Peer::Local);
+        Self { live: ask.live, site: ask.site, request: ask.request, client, now: rt::now() }
+    }
 }
 
 impl Door {
@@ -109,46 +112,4 @@ pub(crate) async fn purge_shares(
     let batch = shares.into_iter().map(one);
     let patience = Patience { count_ms: COUNT_MS, level };
     door.invalidate(Some(ask.live), batch, now, patience).await
-}
-
-/// Invalidates every variant of `target`, of the host that the request names.
-///
-/// # Errors
-/// The journal refuses the purge.
-pub(crate) async fn purge_url(
-    door: &Arc<Door>,
-    ask: &Ask<'_>,
-    target: &[u8],
-    soft: bool,
-    level: Option<Level>,
-) -> Result<Outcome, NotDone> {
-    let page = Page {
-        live: ask.live,
-        site: ask.site,
-        request: ask.request,
-        client: ask.notes.client.unwrap_or(Peer::Local),
-        now: rt::now(),
-    };
-    door.purge_url(&page, target, soft, level).await
-}
-
-/// Lists the stored responses of a site, as Souin names them: no more than some thousand.
-pub(crate) async fn list(cache: &Arc<Cache>, live: &Arc<Live>, site: &Site) -> Vec<String> {
-    let scope = Scope::of(live, [site.number]);
-    let cache = Arc::clone(cache);
-    let listed = rt::blocking(move || {
-        let mut names = Vec::new();
-        cache.walk(&mut |object| {
-            let under = Under::of(object);
-            if scope.has(&under) {
-                names.push(String::from_utf8_lossy(&under.souin_key()).into_owned());
-            }
-            names.len() < LISTED_MAX
-        });
-        names
-    });
-    match listed.await {
-        Ok(names) => names,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
 }

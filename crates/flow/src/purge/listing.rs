@@ -16,6 +16,9 @@ const PIECE: usize = 1024;
 /// Such a pause, in which the thread's processor does something else.
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Most names of a list for a client.
+const NAMES_MAX: usize = 10_000;
+
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -94,33 +97,53 @@ impl Door {
         let (tags, matcher) = sought(&what);
         let scope = site.map(|(live, site)| Scope::of(live, [site.number]));
         let meant = Meant { scope, matcher, now_ms };
+        let see = move |listing: &mut Listing, object: &Object| {
+            if is_internal(object) || !has_any(object, tags.as_ref()) || !meant.matches(object) {
+                return true;
+            }
+            listing.more = listing.seen.len() == most;
+            if !listing.more {
+                listing.seen.push(Listed::of(object, &Under::of(object), now_ms));
+            }
+            !listing.more
+        };
+        self.look_through(Listing::default(), see).await
+    }
+
+    /// Lists the stored responses of a site, as Souin names them: no more than some thousand.
+    pub(crate) async fn names(&self, live: &Arc<Live>, site: &Site) -> Vec<String> {
+        let scope = Scope::of(live, [site.number]);
+        let see = move |names: &mut Vec<String>, object: &Object| {
+            let under = Under::of(object);
+            if scope.has(&under) {
+                names.push(String::from_utf8_lossy(&under.souin_key()).into_owned());
+            }
+            names.len() < NAMES_MAX
+        };
+        self.look_through(Vec::new(), see).await
+    }
+
+    /// Shows all that is stored to `see`, as long as it returns true, and returns what that has
+    /// made of `seen`. There is one such look at a time, also of those whose asker has left.
+    pub(crate) async fn look_through<T: Send + 'static>(
+        &self,
+        mut seen: T,
+        mut see: impl FnMut(&mut T, &Object) -> bool + Send + 'static,
+    ) -> T {
         let cache = Arc::clone(&self.cache);
-        // One at a time, also of those whose asker has left.
         let turn = Arc::clone(&self.listing).lock_owned().await;
-        let listed = rt::blocking(move || {
-            let _turn = turn;
-            let (mut listing, mut looked_at) = (Listing::default(), 0);
+        let look = rt::beside(move || {
+            let (_turn, mut looked_at) = (turn, 0);
             cache.walk(&mut |object| {
                 looked_at += 1;
                 if looked_at % PIECE == 0 {
                     rt::pause(PAUSE);
                 }
-                if is_internal(object) || !has_any(object, tags.as_ref()) || !meant.matches(object)
-                {
-                    return true;
-                }
-                listing.more = listing.seen.len() == most;
-                if !listing.more {
-                    listing.seen.push(Listed::of(object, &Under::of(object), now_ms));
-                }
-                !listing.more
+                see(&mut seen, object)
             });
-            listing
+            seen
         });
-        match listed.await {
-            Ok(listing) => listing,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        look.await
     }
 }
 

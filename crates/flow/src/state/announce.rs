@@ -20,7 +20,7 @@ pub struct Announce {
 }
 
 impl Announce {
-    /// A proxy of this name, of which responses tell nothing else.
+    /// A proxy of this name, which only `Via` tells.
     pub fn new(name: &str) -> Self {
         Self {
             pseudonym: Pseudonym::new(name),

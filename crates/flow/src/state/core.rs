@@ -23,9 +23,9 @@ use crate::state::shared::Shared;
 use crate::state::site::Site;
 use crate::state::slices::Desk;
 use crate::state::term::Term;
+use crate::state::tier;
 use crate::state::tier::Begin;
 use crate::state::vcl::CoreVcl;
-use crate::state::{over, tier};
 use purge::{Cause, Invalidation, NotDone, Sites, Target};
 
 /// Room that a core's requests lend each other.
@@ -134,7 +134,7 @@ impl Core {
         // A configuration that was replaced ends here too where no request comes.
         self.live();
         self.shared.door.sweep_bans(now.mono_ms);
-        over::look_on(&self.shared.rounds, &self.shared.cache, now.mono_ms);
+        self.shared.early_removal.look_on(&self.shared.cache, now.mono_ms);
         tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::state::live::{Live, LiveRef};
 
 /// All that cores take over while they run.
-pub(crate) struct InForce {
+pub struct InForce {
     live: ArcSwap<Live>,
     /// The header fields that readers of the log ask for.
     wanted: Mutex<Option<Arc<Wanted>>>,
@@ -37,19 +37,22 @@ impl InForce {
         self.wanted.lock().clone()
     }
 
-    pub(crate) fn replace(&self, live: Live) {
+    /// Puts `live` in force, with the trust that there is.
+    pub(crate) fn replace(&self, mut live: Live) {
+        live.trust = Arc::clone(&self.live.load().trust);
         self.live.store(Arc::new(live));
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Adds what a reader wants; false when as many as may ask already.
-    pub(crate) fn want(&self, want: Want, now_ms: u64, until_ms: u64) -> bool {
+    /// Has the cores keep with records what a reader wants, from `now_ms` until `until_ms`; false
+    /// when as many as may ask already.
+    pub fn want(&self, want: Want, now_ms: u64, until_ms: u64) -> bool {
         let most = self.live.load().limits.log_readers as usize;
         self.change_wanted(|before| before.with(want, now_ms, until_ms, most))
     }
 
-    /// Adds what a log wants for as long as the daemon runs.
-    pub(crate) fn want_always(&self, want: Want) {
+    /// Has the cores keep with records what a log asks for as long as the daemon runs.
+    pub fn want_always(&self, want: Want) {
         self.change_wanted(|before| Some(before.with_lasting(want)));
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Limits, Memory};
+use base::Limits;
 use codec::Compression;
 use origin::Origin;
 use vcl::backend::Backend;
@@ -73,18 +73,5 @@ impl Live {
             _ => None,
         });
         origins.find(|origin| is_it(origin))
-    }
-
-    /// Has the limits on clients go on from those `before`.
-    pub(crate) fn go_on(&self, before: Option<&Self>, memory: &Arc<Memory>) {
-        for (at, site) in self.sites.listed.iter().enumerate() {
-            let Some(throttles) = &site.throttles else { continue };
-            let earlier = before.into_iter().flat_map(|live| &live.sites.listed);
-            let same = self.sites.listed[..at]
-                .iter()
-                .chain(earlier)
-                .filter(|other| other.name == site.name);
-            throttles.take_over(same.filter_map(|other| other.throttles.as_deref()), memory);
-        }
     }
 }

@@ -19,36 +19,42 @@ const EVERY_MS: u64 = 900;
 const PIECES: u32 = 8;
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// Looks for what is of no more use.
+#[derive(Default)]
+pub(crate) struct EarlyRemoval(Arc<Mutex<Rounds>>);
+
 /// The place that the last look has come to, and its time.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds {
+#[derive(Default)]
+struct Rounds {
     walk: Walk,
     began_ms: u64,
 }
 
-/// Goes on looking, unless another core has done so.
-pub(crate) fn look_on(rounds: &Arc<Mutex<Rounds>>, cache: &Arc<Cache>, now_ms: u64) {
-    if cache.stats().objects == 0 {
-        return;
+impl EarlyRemoval {
+    /// Goes on looking, unless another core has done so.
+    pub(crate) fn look_on(&self, cache: &Arc<Cache>, now_ms: u64) {
+        if cache.stats().objects == 0 {
+            return;
+        }
+        let Ok(mut rounds) = Arc::clone(&self.0).try_lock_owned() else { return };
+        if now_ms < rounds.began_ms + EVERY_MS {
+            return;
+        }
+        rounds.began_ms = now_ms;
+        let cache = Arc::clone(cache);
+        rt::blocking(move || {
+            let mut pieces = 0_u32;
+            let mut pause = || {
+                pieces += 1;
+                if pieces.is_multiple_of(PIECES) {
+                    rt::pause(PAUSE);
+                }
+            };
+            let is_over = |object: &Object| is_over(object, now_ms);
+            cache.drop_over(&mut rounds.walk, PLACES, &is_over, &mut pause);
+            cache.make_room_ahead(&mut pause);
+        });
     }
-    let Ok(mut rounds) = Arc::clone(rounds).try_lock_owned() else { return };
-    if now_ms < rounds.began_ms + EVERY_MS {
-        return;
-    }
-    rounds.began_ms = now_ms;
-    let cache = Arc::clone(cache);
-    rt::blocking(move || {
-        let mut pieces = 0_u32;
-        let mut pause = || {
-            pieces += 1;
-            if pieces.is_multiple_of(PIECES) {
-                rt::pause(PAUSE);
-            }
-        };
-        let is_over = |object: &Object| is_over(object, now_ms);
-        cache.drop_over(&mut rounds.walk, PLACES, &is_over, &mut pause);
-        cache.make_room_ahead(&mut pause);
-    });
 }
 
 /// Returns true if `object` will never answer again, nor be confirmed by its origin: programs say

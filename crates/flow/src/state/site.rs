@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::HashSeed;
+use base::{HashSeed, Memory};
 use codec::Compress;
 use files::Root;
 use policy::{Includes, Notes, Policy, hosts::HostTable};
@@ -89,5 +89,16 @@ impl SiteTable {
     /// No site.
     pub fn new(seed: HashSeed) -> Self {
         Self { by_host: HostTable::new(seed), listed: Vec::new() }
+    }
+
+    /// Has the limits on clients go on from those `before`.
+    pub(crate) fn go_on(&self, before: Option<&Self>, memory: &Arc<Memory>) {
+        for (at, site) in self.listed.iter().enumerate() {
+            let Some(throttles) = &site.throttles else { continue };
+            let earlier = before.into_iter().flat_map(|sites| &sites.listed);
+            let same =
+                self.listed[..at].iter().chain(earlier).filter(|other| other.name == site.name);
+            throttles.take_over(same.filter_map(|other| other.throttles.as_deref()), memory);
+        }
     }
 }

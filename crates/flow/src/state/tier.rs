@@ -33,6 +33,7 @@ pub use self::chores::Resting;
 pub(crate) use self::chores::look_after;
 pub(crate) use self::intake::Intake;
 pub(crate) use self::kept::KeptBatches;
+pub(crate) use self::lower::limit_hits;
 pub(crate) use self::record::{Content, Raised, content};
 pub use self::store::DiskRules;
 pub(crate) use self::store::Store;

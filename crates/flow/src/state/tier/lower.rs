@@ -1,13 +1,14 @@
-//! The tier as the cache has it below its memory.
+//! The tier as the cache has it below its memory, and the limits that both have reached.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use base::Limit;
 use cache::{Lower, Object};
 use disk::Place;
 
-use super::Tier;
 use super::body::OnDisk;
+use super::{Cache, Tier};
 
 impl Lower for Tier {
     type Place = Place;
@@ -54,5 +55,25 @@ impl Lower for Tier {
         } else {
             Some(store.passed(oldest, 0))
         }
+    }
+}
+
+/// Returns the number of times that `limit` was reached in the store, in memory or below.
+pub(crate) fn limit_hits(cache: &Cache, limit: Limit) -> u64 {
+    let store = || cache.stats();
+    let below = || cache.lower().disk().map(|disk| disk.stats()).unwrap_or_default();
+    match limit {
+        Limit::ObjectBytes => store().too_large,
+        Limit::Variants => store().variants_over,
+        Limit::Bans => store().bans_over,
+        Limit::DiskReadTimeout => below().reads_late,
+        Limit::DiskQueueBytes => below().refused_queue,
+        Limit::DiskRetry => below().outs + below().pauses,
+        Limit::DiskIndexBytes => {
+            let below = below();
+            cache.index().refused() + below.refused_index + below.dropped_index
+        }
+        Limit::DiskReadShare => below().refused_hold,
+        _ => 0,
     }
 }
