@@ -228,3 +228,6 @@ impl Coming {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
