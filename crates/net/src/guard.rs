@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use base::{Counter, Limit, Limits};
 use flow::vcl::Times;
 
-use crate::rate::{Bounds, Stall, Transfer};
+use crate::rate::{Bounds, Transfer};
 
 /// Of a core's connections, one in so many is ended when there is no memory for a new one, at least
 /// one and at most [`ENDED_AT_ONCE`]: looking for them takes a look at all.
@@ -283,8 +283,9 @@ impl Guard {
             _ => None,
         };
         let receive = || self.receive.overdue(now_ms, Bounds::of_body(limits));
-        let stall = Stall { ms: self.send_stall_ms(limits), limit: Limit::SendTimeout };
-        let send = || self.send.overdue(now_ms, Bounds::of_reply(limits, stall));
+        let stall_ms = self.send_stall_ms(limits);
+        let bounds = || Bounds::of_reply(limits, stall_ms, Limit::SendTimeout);
+        let send = || self.send.overdue(now_ms, bounds());
         let whole = || {
             let took_ms = now_ms.saturating_sub(self.answer_ms.get()?);
             (took_ms > self.response_ms(limits)).then_some(Limit::ResponseTime)

@@ -15,7 +15,7 @@ pub(crate) fn append(
     output: &mut Vec<u8>,
 ) -> BodyFraming {
     let framing = framing(request, reply);
-    append_framed(live, request, reply, Framed { framing, keep }, output);
+    append_framed(live, request, reply, framing, keep, output);
     framing
 }
 
@@ -37,23 +37,15 @@ pub(crate) fn framing_of(request: &Request, length: Option<u64>) -> BodyFraming 
     }
 }
 
-/// The end of a reply's head.
-#[derive(Clone, Copy)]
-pub(crate) struct Framed {
-    pub(crate) framing: BodyFraming,
-    /// The connection may go on behind the reply.
-    pub(crate) keep: bool,
-}
-
 /// Writes a reply's head, whose body is framed so.
 pub(crate) fn append_framed(
     live: &LiveRef,
     request: &Request,
     reply: &Reply,
-    framed: Framed,
+    framing: BodyFraming,
+    keep: bool,
     output: &mut Vec<u8>,
 ) {
-    let Framed { framing, keep } = framed;
     reply.write_head(live, output);
     let connection = match request.version {
         _ if !keep || framing == BodyFraming::UntilClose => ConnectionHeader::Close,

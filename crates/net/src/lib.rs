@@ -5,9 +5,10 @@
 //! caching or policy.
 //!
 //! `core` is what the connections of a core share, as data. Above it stand the parts that every
-//! engine needs (`account`, `stream`, `segments`, `tunnel`, `exchange`, `caller`, `ending`), then the two
-//! engines' loops, `h1` and `h2`, which do not know each other, and at the top `worker`, which
-//! accepts connections and hands each to one of them.
+//! engine needs (`account`, `stream`, `segments`, `tunnel`, `caller`, `ending`), and `exchange`,
+//! the course of a request whose answer must be waited for. It is generic over what an engine does
+//! there. Then come the two engines' loops, `h1` and `h2`, which do not know each other, and at the
+//! top `worker`, which accepts connections and hands each to one of them.
 
 mod account;
 mod again;

@@ -31,18 +31,12 @@ impl Behind {
     }
 }
 
-/// The longest time for which nothing moves, and the limit that says so.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stall {
-    pub(crate) ms: u64,
-    pub(crate) limit: Limit,
-}
-
-/// Bounds of a transfer.
+/// Bounds of a transfer: for how long nothing may move, the bytes that must move in a second after
+/// the leeway, and the limits that say so.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    stall: Stall,
-    /// Bytes per second, and the limit that says so.
+    stall_ms: u64,
+    stall: Limit,
     rate: u64,
     slow: Limit,
     leeway_ms: u64,
@@ -51,15 +45,15 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// For the body of a request.
     pub(crate) fn of_body(limits: &Limits) -> Self {
-        let stall = Stall { ms: limits.body_timeout, limit: Limit::BodyTimeout };
+        let (stall_ms, stall) = (limits.body_timeout, Limit::BodyTimeout);
         let (rate, leeway_ms) = (limits.body_min_rate, limits.body_rate_leeway);
-        Self { stall, rate, slow: Limit::BodyMinRate, leeway_ms }
+        Self { stall_ms, stall, rate, slow: Limit::BodyMinRate, leeway_ms }
     }
 
-    /// For a reply.
-    pub(crate) fn of_reply(limits: &Limits, stall: Stall) -> Self {
+    /// For a reply that may stand still for `stall_ms`, by the limit `stall`.
+    pub(crate) fn of_reply(limits: &Limits, stall_ms: u64, stall: Limit) -> Self {
         let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
-        Self { stall, rate, slow: Limit::SendMinRate, leeway_ms }
+        Self { stall_ms, stall, rate, slow: Limit::SendMinRate, leeway_ms }
     }
 
     /// Leaves the rate out of account.
@@ -117,12 +111,12 @@ impl Transfer {
 
     /// The limit that the transfer breaks.
     pub(crate) fn overdue(&self, now_ms: u64, bounds: Bounds) -> Option<Limit> {
-        let Bounds { stall, rate, slow, leeway_ms } = bounds;
+        let Bounds { stall_ms, stall, rate, slow, leeway_ms } = bounds;
         if !self.active.get() {
             return None;
         }
-        if now_ms.saturating_sub(self.moved_ms.get()) > stall.ms {
-            return Some(stall.limit);
+        if now_ms.saturating_sub(self.moved_ms.get()) > stall_ms {
+            return Some(stall);
         }
         let waited_ms = now_ms.saturating_sub(self.looked_ms.replace(now_ms));
         let mut behind = self.behind.get();

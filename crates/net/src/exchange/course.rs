@@ -43,25 +43,25 @@ impl Exchange<'_> {
         body: Option<Reader>,
     ) -> Result<(), Broken> {
         let Self { core, asked, .. } = *self;
-        if !slow.is_upgrade() {
-            // Given back before the body comes: it is most of what an exchange takes.
-            let reply = Box::pin(self.wait(engine, slow, body)).await.ok_or(Broken::Early)?;
-            return self.send(engine, reply, None).await;
-        }
-        let place = match tunnel::place(core, asked.client, &asked.live.limits) {
-            Ok(place) => place,
-            Err(limit) => return self.send(engine, tunnel::no_place(limit), None).await,
+        let place = match slow.is_upgrade() {
+            true => match tunnel::place(core, asked.client, &asked.live.limits) {
+                Ok(place) => Some(place),
+                Err(limit) => return self.send(engine, tunnel::no_place(limit), None).await,
+            },
+            false => None,
         };
+        // Given back before the body comes: it is most of what an exchange takes.
         let mut reply = Box::pin(self.wait(engine, slow, body)).await.ok_or(Broken::Early)?;
         // There a success would say that the tunnel is open (RFC 8441 5).
-        if asked.request.version >= Version::Http2
+        if place.is_some()
+            && asked.request.version >= Version::Http2
             && reply.status.code() / 100 == 2
             && !matches!(reply.body, ReplyBody::Tunnel(_))
         {
             let reason = "The origin answered without a change of the protocol.";
             reply = pages::refused(Status::BAD_GATEWAY, reason);
         }
-        self.send(engine, reply, Some(place)).await
+        self.send(engine, reply, place).await
     }
 
     /// Waits for the reply; `None` if the client has left.
@@ -228,3 +228,6 @@ impl Coming {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use super::write::write_all;
 use crate::core::CoreCtx;
 use crate::exchange::{Asked, Broken, Engine, Moved, Note};
 use crate::guard::{Guard, Phase};
-use crate::head::{Framed, append_framed, framing, framing_of};
+use crate::head::{append_framed, framing, framing_of};
 use crate::peers::Entry;
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Both;
@@ -73,14 +73,11 @@ impl ReplyOut {
 }
 
 impl Answering<'_> {
-    /// Begins to send `reply`, whose head is written next, and its body framed so.
-    fn leave(
-        &self,
-        reply: Reply,
-        framing: BodyFraming,
-        head: impl FnOnce(&Reply, Framed, &mut Vec<u8>),
-    ) -> &ReplyOut {
+    /// Begins to send `reply`, whose body is framed so, or behind which `protocol` is spoken; its
+    /// head is written next.
+    fn leave(&self, reply: Reply, framing: BodyFraming, protocol: Option<&[u8]>) -> &ReplyOut {
         let Self { core, guard, asked, .. } = self;
+        let Asked { request, live, .. } = asked;
         let now = core.flow.now();
         let mut upload = self.upload.borrow_mut();
         if upload.is_half_closed() {
@@ -88,12 +85,22 @@ impl Answering<'_> {
         }
         // A body that was not read to its end here is read off afterwards, if it is short. A page
         // in the place of a reply may want an end that nothing else wants.
-        let limits = &asked.live.limits;
-        let keep = self.keep && upload.may_finish(limits, &core.flow.counters) && !reply.close;
+        let mut is_read = || upload.may_finish(&live.limits, &core.flow.counters);
+        let keep = self.keep && is_read() && !reply.close;
         let mut out = self.early.borrow_mut().take_rest();
         let early = out.len();
         out.reserve(512);
-        head(&reply, Framed { framing, keep }, &mut out);
+        match protocol {
+            Some(protocol) => {
+                reply.write_head(live, &mut out);
+                encode::switching_tail(&mut out, protocol);
+            }
+            None => {
+                // From here on all of it is timed.
+                guard.answering(now.mono_ms);
+                append_framed(live, request, &reply, framing, keep, &mut out);
+            }
+        }
         let head_bytes = (out.len() - early) as u64;
         self.out.replace(out);
         self.leaving.get_or_init(|| ReplyOut {
@@ -105,15 +112,6 @@ impl Answering<'_> {
             head_bytes,
             framed: Cell::default(),
             tunnelled: Cell::default(),
-        })
-    }
-
-    /// Begins to send `reply` with a body that is framed so: from here on all of it is timed.
-    fn leave_framed(&self, reply: Reply, framing: BodyFraming) -> &ReplyOut {
-        let Self { core, guard, asked, .. } = self;
-        guard.answering(core.flow.now().mono_ms);
-        self.leave(reply, framing, |reply, framed, out| {
-            append_framed(&asked.live, &asked.request, reply, framed, out);
         })
     }
 
@@ -197,7 +195,7 @@ impl Engine for Answering<'_> {
     }
 
     fn begin(&self, reply: Reply, length: Option<u64>, _: Making) -> &ReplyOut {
-        self.leave_framed(reply, framing_of(&self.asked.request, length))
+        self.leave(reply, framing_of(&self.asked.request, length), None)
     }
 
     async fn piece(&self, leaving: &ReplyOut, data: Bytes) -> Result<(), Broken> {
@@ -242,7 +240,7 @@ impl Engine for Answering<'_> {
             ReplyBody::Parts(parts) => Some(parts),
             _ => None,
         };
-        self.leave_framed(reply, framing);
+        self.leave(reply, framing, None);
         for part in parts.into_iter().flatten() {
             let tail = match part {
                 Part::Bytes(bytes) => {
@@ -269,11 +267,8 @@ impl Engine for Answering<'_> {
         origin: Box<Tunnel>,
         place: Option<Entry>,
     ) -> Result<(), Broken> {
-        let Self { core, guard, account, stream, asked, .. } = *self;
-        let leaving = self.leave(reply, BodyFraming::None, |reply, _, out| {
-            reply.write_head(&asked.live, out);
-            encode::switching_tail(out, origin.protocol());
-        });
+        let Self { core, guard, account, stream, .. } = *self;
+        let leaving = self.leave(reply, BodyFraming::None, Some(origin.protocol()));
         self.write(None).await?;
         drop(self.out.take());
         let rest = self.upload.borrow_mut().take_rest();

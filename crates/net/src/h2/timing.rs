@@ -9,7 +9,7 @@ use super::{End, H2};
 use crate::core::CoreCtx;
 use crate::exchange::BodyFault;
 use crate::guard::Phase;
-use crate::rate::{Bounds, Stall};
+use crate::rate::Bounds;
 
 /// Milliseconds between two looks for streams that stand still.
 const TICK_MS: u64 = 1_000;
@@ -91,8 +91,8 @@ impl H2 {
         }
         self.sending.waits(self.engine.is_shut(), now.mono_ms);
         // Streams that stand still are ended one by one.
-        let stall = Stall { ms: u64::MAX, limit: Limit::H2StallTimeout };
-        if let Some(limit) = self.sending.overdue(now.mono_ms, Bounds::of_reply(limits, stall)) {
+        let bounds = Bounds::of_reply(limits, u64::MAX, Limit::H2StallTimeout);
+        if let Some(limit) = self.sending.overdue(now.mono_ms, bounds) {
             core.flow.counters.limit(limit);
             self.caller.guard.expire(limit);
         }
@@ -106,8 +106,7 @@ impl H2 {
             return Some(Limit::ResponseTime);
         }
         lane.sending.waits(self.engine.is_held_back(at), now_ms);
-        let stall = Stall { ms: limits.h2_stall_timeout, limit: Limit::H2StallTimeout };
-        let bounds = Bounds::of_reply(limits, stall);
+        let bounds = Bounds::of_reply(limits, limits.h2_stall_timeout, Limit::H2StallTimeout);
         // What the connection's window holds back is the connection's business.
         let is_own = self.engine.is_shut_to(at);
         lane.sending.overdue(now_ms, if is_own { bounds } else { bounds.at_any_rate() })
