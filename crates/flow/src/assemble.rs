@@ -1,9 +1,9 @@
 //! Pages that are put together of others: Edge Side Includes and server-side includes.
 //!
-//! A reply that is such a page says so by its [`Composed`]. For one request the page comes to a
-//! row of pieces: texts of its own, and fragments. A fragment is a request like a client's, one
-//! level further down, and what it is answered with is a reply like every other: from the store,
-//! fetched, or put together itself.
+//! What delivery makes of such a page is a [`Draft`]. For one request the page comes to a row of
+//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
+//! further down, and what it is answered with is a reply like every other: from the store, fetched,
+//! or put together itself.
 //!
 //! Where all pieces are at hand, they become the parts of one body, without a copy and without a
 //! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
@@ -20,14 +20,13 @@ mod supply;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Counter;
 use codec::Coding;
 use hand_on::{PageCoder, PageWriter};
 use message::HeaderId;
 
-use crate::state::assemble::{Clip, Composed, PAGE_BYTES, ReadPage, Stitch, places};
+use crate::state::assemble::{Clip, Composed, Draft, PAGE_BYTES, ReadPage, Stitch, places};
 use begin::{Slot, Slots, Text};
 use supply::Supply;
 
@@ -35,7 +34,6 @@ use crate::state::ask::Front;
 use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::{Head, Reply};
-use crate::way::{Slow, Start, WaitingPage, Way};
 
 pub(crate) use document::plain;
 
@@ -48,6 +46,12 @@ const SUMMED_BYTES: u64 = 1 << 20;
 const BODY_BYTES: u64 = 2_500;
 const WAITS_BYTES: u64 = 6_000;
 
+/// A page of which nothing has begun.
+struct Unbegun {
+    reply: Reply,
+    page: Composed,
+}
+
 /// A page whose pieces are not all at hand.
 struct Assembly {
     reply: Reply,
@@ -55,21 +59,15 @@ struct Assembly {
     source: Supply,
 }
 
-/// Puts `reply` together if it is a page of others, as far as that goes without waiting.
-/// `cookies` are those that the request came with, where its policy may have taken some out.
-pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>) -> Start {
-    let Some(page) = reply.page.take() else { return Start::Reply(reply) };
-    let mut page = *page;
+/// The page that `reply` is to become, which has the page's own text for its body.
+pub(crate) fn draft(reply: Reply, page: Composed) -> Box<dyn Draft> {
+    Box::new(Unbegun { reply, page })
+}
+
+/// The page, if all of it is at hand; or else with its pieces begun.
+fn begin(core: &Rc<Core>, draft: Unbegun) -> Result<Reply, Box<Assembly>> {
+    let Unbegun { mut reply, mut page } = draft;
     core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
-    if cookies.is_some() {
-        let left = page.request.headers.value(HeaderId::Cookie);
-        page.cookies_left = Some(left.unwrap_or_default().into());
-    }
-    match cookies {
-        Some([]) => page.request.headers.remove(HeaderId::Cookie),
-        Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
-        None => {}
-    }
     if let Some(trace) = &reply.about.trace {
         page.trace = Rc::clone(trace);
     }
@@ -95,11 +93,13 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
                         say_gzip(&mut reply);
                     }
                     reply.body = ReplyBody::Parts(Parts::Many(parts));
-                    reply.about.trouble = page.trace.trouble.borrow_mut().take().map(Box::new);
+                    if let Some(trouble) = page.trace.trouble.borrow_mut().take() {
+                        reply.about.trouble = Some(Box::new(trouble));
+                    }
                     if page.trace.number.get() != 0 {
                         reply.about.trace = Some(Rc::clone(&page.trace));
                     }
-                    return Start::Reply(reply);
+                    return Ok(reply);
                 }
                 Err(source) => source,
             }
@@ -111,19 +111,17 @@ pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>
             if page.gzip {
                 say_gzip(&mut reply);
             }
-            return Start::Reply(reply);
+            return Ok(reply);
         }
         body => {
             if page.gzip && matches!(body, ReplyBody::None) {
                 say_gzip(&mut reply);
             }
             reply.body = body;
-            return Start::Reply(reply);
+            return Ok(reply);
         }
     };
-    let (live, site) = (Rc::clone(&page.live), Arc::clone(&page.site));
-    let way = Way::Assemble(Box::new(Assembly { reply, page, source }));
-    Start::Slow(Box::new(Slow::of_page(live, site, way)))
+    Err(Box::new(Assembly { reply, page, source }))
 }
 
 /// The parts of a page if all of them are there.
@@ -183,7 +181,33 @@ fn say_gzip(reply: &mut Reply) {
     }
 }
 
-impl WaitingPage for Assembly {
+impl Draft for Unbegun {
+    fn reply(&mut self) -> &mut Reply {
+        &mut self.reply
+    }
+
+    fn begin(self: Box<Self>, core: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
+        begin(core, *self).map_err(|assembly| assembly as Box<dyn Draft>)
+    }
+
+    fn memory(&self) -> u64 {
+        0
+    }
+
+    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
+        begin(core, *self).unwrap_or_else(|assembly| assembly.run(core, front))
+    }
+}
+
+impl Draft for Assembly {
+    fn reply(&mut self) -> &mut Reply {
+        &mut self.reply
+    }
+
+    fn begin(self: Box<Self>, _: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
+        Err(self)
+    }
+
     fn memory(&self) -> u64 {
         let bytes = |slot: &Slot| match slot {
             Slot::Body(..) | Slot::Gzip(..) => BODY_BYTES,

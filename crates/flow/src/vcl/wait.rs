@@ -48,10 +48,13 @@ impl Waiting {
         loop {
             let step = match halt {
                 Halt::Reply(reply) => {
-                    if env.stage.core.recorded() != recorded {
-                        env.stage.core.shared.door.wait_for_records().await;
-                    }
+                    wait_for_records(env, recorded).await;
                     return reply;
+                }
+                Halt::Page(mut draft) => {
+                    wait_for_records(env, recorded).await;
+                    draft.reply().about.trace = Some(Rc::clone(trace));
+                    return draft.run(env.stage.core, env.front);
                 }
                 Halt::Wait(ticket) => {
                     // What became of it, the lookup shows.
@@ -89,6 +92,13 @@ impl Waiting {
             env.now = env.stage.core.now();
             halt = turn.advance(env, step);
         }
+    }
+}
+
+/// Waits for the invalidations that the request has ordered.
+async fn wait_for_records(env: &Env<'_>, recorded: u64) {
+    if env.stage.core.recorded() != recorded {
+        env.stage.core.shared.door.wait_for_records().await;
     }
 }
 
