@@ -9,6 +9,7 @@
 //! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
 //! hands on what comes, in the page's order.
 
+mod ahead;
 mod begin;
 mod document;
 mod environment;
@@ -16,24 +17,24 @@ mod feed;
 mod foreseen;
 mod fragment;
 mod hand_on;
-mod supply;
+mod operations;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use base::Counter;
 use codec::Coding;
-use hand_on::{PageCoder, PageWriter};
 use message::HeaderId;
 
-use crate::state::assemble::{Clip, Composed, Draft, PAGE_BYTES, ReadPage, Stitch, places};
-use begin::{Slot, Slots, Text};
-use supply::Supply;
-
 use crate::state::ask::Front;
+use crate::state::assemble::{Clip, Composed, Draft, PAGE_BYTES, ReadPage, Stitch, places};
 use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::{Head, Reply};
+use begin::{Beginning, Slot, Slots, Text};
+use feed::Pieces;
+use hand_on::{PageCoder, PageWriter};
+use operations::Operations;
 
 pub(crate) use document::plain;
 
@@ -46,82 +47,83 @@ const SUMMED_BYTES: u64 = 1 << 20;
 const BODY_BYTES: u64 = 2_500;
 const WAITS_BYTES: u64 = 6_000;
 
-/// A page of which nothing has begun.
-struct Unbegun {
-    reply: Reply,
-    page: Composed,
-}
-
-/// A page whose pieces are not all at hand.
+/// A page, and what has begun of it.
 struct Assembly {
     reply: Reply,
     page: Rc<Composed>,
-    source: Supply,
+    /// `None`: nothing has begun.
+    pieces: Option<Pieces>,
 }
 
 /// The page that `reply` is to become, which has the page's own text for its body.
 pub(crate) fn draft(reply: Reply, page: Composed) -> Box<dyn Draft> {
-    Box::new(Unbegun { reply, page })
+    Box::new(Assembly { reply, page: Rc::new(page), pieces: None })
 }
 
-/// The page, if all of it is at hand; or else with its pieces begun.
-fn begin(core: &Rc<Core>, draft: Unbegun) -> Result<Reply, Box<Assembly>> {
-    let Unbegun { mut reply, mut page } = draft;
-    core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
-    if let Some(trace) = &reply.about.trace {
-        page.trace = Rc::clone(trace);
-    }
-    if let ReplyBody::Stream { reader, .. } = &mut reply.body {
-        reader.hold_for(&page.within.top.account);
-    }
-    let page = Rc::new(page);
-    let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
-        body @ (ReplyBody::Parts(Parts::One(_)) | ReplyBody::Stream { .. }) if page.verbatim => {
-            Supply::verbatim(body)
+impl Assembly {
+    /// The pieces that must be waited for, begun; `None` if there are none: the reply is whole.
+    fn pieces(&mut self, core: &Rc<Core>) -> Option<Pieces> {
+        if self.pieces.is_some() {
+            return self.pieces.take();
         }
-        ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
-            let (read, text) = begin::read(core, &page, part);
-            let ops = begin::resolve(core, &page, &read.document);
-            let slots = match ops.iter().any(feed::is_awaited) {
-                true => Err(Supply::Nodes(read, text)),
-                false => at_hand(begin::all(core, &page, ops), &page, &read, &text)
-                    .map_err(|slots| Supply::Slots(slots, text)),
-            };
-            match slots {
-                Ok(parts) => {
-                    if page.gzip {
-                        say_gzip(&mut reply);
-                    }
-                    reply.body = ReplyBody::Parts(Parts::Many(parts));
-                    if let Some(trouble) = page.trace.trouble.borrow_mut().take() {
-                        reply.about.trouble = Some(Box::new(trouble));
-                    }
-                    if page.trace.number.get() != 0 {
-                        reply.about.trace = Some(Rc::clone(&page.trace));
-                    }
-                    return Ok(reply);
+        let Self { reply, page, .. } = self;
+        core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
+        if let (Some(trace), Some(page)) = (&reply.about.trace, Rc::get_mut(page)) {
+            page.trace = Rc::clone(trace);
+        }
+        if let ReplyBody::Stream { reader, .. } = &mut reply.body {
+            reader.hold_for(&page.within.top.account);
+        }
+        match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            body @ (ReplyBody::Parts(Parts::One(_)) | ReplyBody::Stream { .. })
+                if page.verbatim =>
+            {
+                let (slots, text) = (begin::verbatim(body), Text::None);
+                Some(Pieces { slots, text, ops: Operations::none(page) })
+            }
+            ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
+                let (read, text) = begin::read(core, page, part);
+                let mut ops = Operations::of_read(page, &read);
+                let known = ops.known(core).unwrap_or_default();
+                let slots = Beginning::new(core, page).of_known(known);
+                match at_hand(slots, page, &read, &text) {
+                    Ok(parts) => self.put_together(parts),
+                    Err(slots) => return Some(Pieces { slots, text, ops }),
                 }
-                Err(source) => source,
+                None
+            }
+            ReplyBody::Stream { reader, .. } => {
+                let ops = Operations::of_arriving(page, reader);
+                Some(Pieces { slots: Slots::new(), text: Text::None, ops })
+            }
+            body => {
+                if page.gzip && matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
+                    say_gzip(reply);
+                }
+                reply.body = match body {
+                    // The length of a page is known only when it is put together.
+                    ReplyBody::Head(_) => ReplyBody::Head(None),
+                    body => body,
+                };
+                None
             }
         }
-        ReplyBody::Stream { reader, .. } => Supply::Stream(reader),
-        ReplyBody::Head(_) => {
-            // Nobody knows the length of a page that nobody has asked for.
-            reply.body = ReplyBody::Head(None);
-            if page.gzip {
-                say_gzip(&mut reply);
-            }
-            return Ok(reply);
+    }
+
+    /// Makes `parts` the reply's body.
+    fn put_together(&mut self, parts: VecDeque<Part>) {
+        let Self { reply, page, .. } = self;
+        if page.gzip {
+            say_gzip(reply);
         }
-        body => {
-            if page.gzip && matches!(body, ReplyBody::None) {
-                say_gzip(&mut reply);
-            }
-            reply.body = body;
-            return Ok(reply);
+        reply.body = ReplyBody::Parts(Parts::Many(parts));
+        if let Some(trouble) = page.trace.trouble.borrow_mut().take() {
+            reply.about.trouble = Some(Box::new(trouble));
         }
-    };
-    Err(Box::new(Assembly { reply, page, source }))
+        if page.trace.number.get() != 0 {
+            reply.about.trace = Some(Rc::clone(&page.trace));
+        }
+    }
 }
 
 /// The parts of a page if all of them are there.
@@ -181,31 +183,14 @@ fn say_gzip(reply: &mut Reply) {
     }
 }
 
-impl Draft for Unbegun {
-    fn reply(&mut self) -> &mut Reply {
-        &mut self.reply
-    }
-
-    fn begin(self: Box<Self>, core: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
-        begin(core, *self).map_err(|assembly| assembly as Box<dyn Draft>)
-    }
-
-    fn memory(&self) -> u64 {
-        0
-    }
-
-    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
-        begin(core, *self).unwrap_or_else(|assembly| assembly.run(core, front))
-    }
-}
-
 impl Draft for Assembly {
     fn reply(&mut self) -> &mut Reply {
         &mut self.reply
     }
 
-    fn begin(self: Box<Self>, _: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
-        Err(self)
+    fn begin(mut self: Box<Self>, core: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
+        self.pieces = self.pieces(core);
+        if self.pieces.is_some() { Err(self) } else { Ok(self.reply) }
     }
 
     fn memory(&self) -> u64 {
@@ -214,14 +199,12 @@ impl Draft for Assembly {
             Slot::Waits(_) => WAITS_BYTES,
             _ => size_of::<Slot>() as u64,
         };
-        match &self.source {
-            Supply::Slots(slots, _) => slots.iter().map(bytes).sum(),
-            Supply::Nodes(..) | Supply::Stream(_) => 0,
-        }
+        self.pieces.iter().flat_map(|pieces| &pieces.slots).map(bytes).sum()
     }
 
-    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
-        let Self { mut reply, page, source } = *self;
+    fn run(mut self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
+        let Some(pieces) = self.pieces(core) else { return self.reply };
+        let Self { mut reply, page, .. } = *self;
         let mut passage = front.passage(&page.live.limits);
         passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
@@ -233,7 +216,7 @@ impl Draft for Assembly {
         rt::spawn_local(feed::run(
             Rc::clone(core),
             page,
-            source,
+            pieces,
             PageWriter { writer, coder },
             passage,
             front.ends,

@@ -165,18 +165,9 @@ impl Core {
             None => return start,
         }
         if matches!(start, Start::Slow(_)) {
-            start = self.assembled(start);
+            start = start.begin(self);
         }
         start
-    }
-
-    /// Puts a page together, as far as that goes without waiting.
-    #[inline(never)]
-    fn assembled(self: &Rc<Self>, start: Start) -> Start {
-        match start {
-            Start::Slow(slow) => slow.begin(self),
-            reply @ Start::Reply(_) => reply,
-        }
     }
 
     /// Goes the way of a purge, and says who asked.

@@ -21,6 +21,7 @@ use crate::peers::{self, Silence};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, Order, Share};
 use crate::state::ask::{Ask, Front};
+use crate::state::assemble::Draft;
 use crate::state::core::Core;
 use crate::state::place::Place;
 use crate::state::reply::{Forward, Reply, Served};
@@ -129,11 +130,10 @@ impl Slow {
                 from_files::answer(Some(core), ask, &look)
             }
             Way::Beside(verdict) => match look_beside(core, ask, verdict).await {
-                Start::Slow(slow) if !slow.is_page() => {
-                    Box::pin(slow.answer(core, ask, body)).await
-                }
-                start => whole(core, ask, start),
+                Start::Reply(reply) => reply,
+                Start::Slow(slow) => Box::pin(slow.answer(core, ask, body)).await,
             },
+            Way::Draft(draft) => put_together(core, ask, draft),
             Way::Page(way) => match from_files::page_on(core, ask).await {
                 Some(reply) => reply,
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
@@ -145,7 +145,7 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) | Way::Draft(_) | Way::Row(_) => pages::problem(request, Problem::Internal),
+            Way::Vcl(_) | Way::Row(_) => pages::problem(request, Problem::Internal),
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             Way::Pass(reason) => {
                 fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await
@@ -371,18 +371,20 @@ fn stored(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) 
 
 /// The reply that delivery has made, or what the page comes to.
 fn whole(core: &Rc<Core>, ask: &Ask<'_>, start: Start) -> Reply {
-    let slow = match start {
-        Start::Reply(reply) => return reply,
-        Start::Slow(slow) => slow,
-    };
-    match slow.way {
-        Way::Draft(mut draft) => {
-            ask.sign(draft.reply());
-            draft.reply().about.trace = ask.trace.cloned();
-            draft.run(core, ask.front)
-        }
-        _ => pages::problem(ask.request, Problem::Internal),
+    match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => match slow.way {
+            Way::Draft(draft) => put_together(core, ask, draft),
+            _ => pages::problem(ask.request, Problem::Internal),
+        },
     }
+}
+
+/// Puts a page together that answers a request which waits.
+fn put_together(core: &Rc<Core>, ask: &Ask<'_>, mut draft: Box<dyn Draft>) -> Reply {
+    ask.sign(draft.reply());
+    draft.reply().about.trace = ask.trace.cloned();
+    draft.run(core, ask.front)
 }
 
 /// Starts a fetch and makes the reply of what comes.

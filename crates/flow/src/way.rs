@@ -115,6 +115,11 @@ pub(crate) enum Way {
 }
 
 impl Start {
+    /// A page that is to be put together first.
+    pub(crate) fn page(place: Place<'_>, draft: Box<dyn Draft>) -> Self {
+        Self::Slow(Box::new(Slow::on(place, Way::Draft(draft))))
+    }
+
     /// The reply, if it is made: of a page that is to be put together, too.
     #[inline(always)]
     pub(crate) fn reply(&mut self) -> Option<&mut Reply> {
@@ -125,6 +130,20 @@ impl Start {
                 _ => None,
             },
         }
+    }
+
+    /// Puts a page together, as far as that goes without waiting.
+    #[inline(never)]
+    pub(crate) fn begin(self, core: &Rc<Core>) -> Self {
+        let Self::Slow(mut slow) = self else { return self };
+        slow.way = match slow.way {
+            Way::Draft(draft) => match draft.begin(core) {
+                Ok(reply) => return Self::Reply(reply),
+                Err(draft) => Way::Draft(draft),
+            },
+            way => way,
+        };
+        Self::Slow(slow)
     }
 }
 
@@ -140,23 +159,6 @@ impl Slow {
             cookies: None,
             marks: Marks::default(),
         }
-    }
-
-    /// Returns true if a page is to be put together first, and all else is known.
-    pub(crate) fn is_page(&self) -> bool {
-        matches!(self.way, Way::Draft(_))
-    }
-
-    /// Begins a page, as far as that goes without waiting.
-    pub(crate) fn begin(mut self: Box<Self>, core: &Rc<Core>) -> Start {
-        self.way = match self.way {
-            Way::Draft(draft) => match draft.begin(core) {
-                Ok(reply) => return Start::Reply(reply),
-                Err(draft) => Way::Draft(draft),
-            },
-            way => way,
-        };
-        Start::Slow(self)
     }
 
     /// Bytes that it takes beside what every request that waits takes, about.

@@ -283,5 +283,5 @@ pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: 
         return Start::Reply(Reply::owned(response, body, served));
     };
     let reply = Reply::owned(Response::new(response.status), body, served);
-    includes::passing(ask, dialect, response, reply)
+    includes::put_together(ask, dialect, response, reply, false)
 }

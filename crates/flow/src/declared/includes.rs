@@ -21,7 +21,7 @@ use crate::state::place::Place;
 use crate::state::reply::{Head, Reply};
 use crate::state::site::Site;
 use crate::stored::stored_head;
-use crate::way::{Slow, Start, Way};
+use crate::way::Start;
 use codec::Compress;
 
 /// The language's name in Surrogate-Control.
@@ -95,14 +95,9 @@ pub(super) fn stored(
     put_together(ask, dialect, response, reply, gzip)
 }
 
-/// The page that is to be put together of a reply that is not stored.
-pub(super) fn passing(ask: &Ask<'_>, dialect: Dialect, response: Response, reply: Reply) -> Start {
-    put_together(ask, dialect, response, reply, false)
-}
-
 /// The page that is to be put together of `reply`, with the head of `response`. What is known of
-/// the page's own bytes is not true of the whole.
-fn put_together(
+/// the page's own bytes is not true of the whole, which is sent in `gzip` or without a coding.
+pub(super) fn put_together(
     ask: &Ask<'_>,
     dialect: Dialect,
     mut response: Response,
@@ -131,5 +126,5 @@ fn put_together(
             cookies => headers.set(HeaderId::Cookie, cookies),
         }
     }
-    Start::Slow(Box::new(Slow::on(place, Way::Draft(draft(reply, page)))))
+    Start::page(place, draft(reply, page))
 }

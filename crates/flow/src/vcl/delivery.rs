@@ -96,7 +96,7 @@ fn stored<S: Stage>(
     let Sought { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
     let unfolds = unfolds(turn, env, told_coding(object.flags()));
-    let mut page = None;
+    let mut left = Shaped::Reply;
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
@@ -106,11 +106,7 @@ fn stored<S: Stage>(
         || turn.instance.program().uses().head.has(Sub::Deliver)
     {
         let shape = Finish { varnish, age_s, unfolds, delta };
-        page = match shaped(turn, env, object, &mut reply, shape)? {
-            Sent::Not => return Ok(failed(turn, env)),
-            Sent::Whole => None,
-            Sent::Page(page) => Some(page),
-        };
+        left = shaped(turn, env, object, &mut reply, shape)?;
     } else {
         reply.varnish = Some(varnish);
         reply.by_dictionary = dictionary::goes_by(env.asked, object);
@@ -122,28 +118,36 @@ fn stored<S: Stage>(
             narrow(turn, env, &Validators::of(object), range_rules(env), &mut reply);
         }
     }
-    if reply.dictionary != DictionaryUse::NotNamed {
-        S::note_dictionary(env, reply.dictionary);
-    }
-    finish(turn, env, &mut reply);
-    whole(reply, page)
+    end(turn, env, reply, left)
 }
 
 /// The outcome of `vcl_deliver` and of what follows it.
-enum Sent {
+enum Shaped {
     /// A head that cannot be sent.
-    Not,
-    /// The reply itself.
-    Whole,
-    /// A page that is to be put together of it.
+    Nothing,
+    Reply,
+    /// A page that is to be put together of the reply.
     Page(Box<Composed>),
 }
 
 /// The reply, unless it goes on as a page.
-fn whole<L, T>(reply: Reply, page: Option<Box<Composed>>) -> Result<Reply, Step<L, T>> {
-    match page {
-        None => Ok(reply),
-        Some(page) => Err(Step::Page(draft(reply, *page))),
+#[inline]
+fn end<S: Stage>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+    mut reply: Reply,
+    left: Shaped,
+) -> Result<Reply, StepOn<S>> {
+    if let Shaped::Nothing = left {
+        return Ok(failed(turn, env));
+    }
+    if reply.dictionary != DictionaryUse::NotNamed {
+        S::note_dictionary(env, reply.dictionary);
+    }
+    finish(turn, env, &mut reply);
+    match left {
+        Shaped::Page(page) => Err(Step::Page(draft(reply, *page))),
+        Shaped::Nothing | Shaped::Reply => Ok(reply),
     }
 }
 
@@ -154,7 +158,7 @@ fn shaped<S: Stage>(
     object: &Arc<Object>,
     reply: &mut Reply,
     Finish { varnish, age_s, unfolds, delta }: Finish,
-) -> Result<Sent, StepOn<S>> {
+) -> Result<Shaped, StepOn<S>> {
     let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
     if unfolds {
         heads::weaken_etag(&mut response.headers);
@@ -361,7 +365,7 @@ fn close<S: Stage>(
     mut left: LeftHead,
     page: Option<SentPage>,
     ranges: Rules,
-) -> Sent {
+) -> Shaped {
     if let Some(page) = &page {
         let headers = &mut left.response.headers;
         heads::weaken_etag(headers);
@@ -379,9 +383,9 @@ fn close<S: Stage>(
     let fits = !has_too_many_fields(env, &left.response);
     own_head(turn, reply, left.response);
     match page {
-        _ if !fits => Sent::Not,
-        None => Sent::Whole,
-        Some(page) => Sent::Page(Box::new(page.composed(turn, env))),
+        _ if !fits => Shaped::Nothing,
+        None => Shaped::Reply,
+        Some(page) => Shaped::Page(Box::new(page.composed(turn, env))),
     }
 }
 
@@ -453,7 +457,7 @@ fn passed<S: Stage>(
     let Passing { mut response, body, head_length, coding, plain, facts } = passing;
     let Passed { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
-    let is_folded = page.as_ref().is_some_and(|page| page.is_folded());
+    let is_folded = page.as_ref().is_some_and(|page| page.is_folded);
     let coding = if is_folded { Coding::Gzip } else { coding };
     let unfolds = unfolds(turn, env, coding);
     if unfolds {
@@ -505,13 +509,8 @@ fn passed<S: Stage>(
     let mut reply = bare(response.status, body, served_past(turn, private));
     let left = LeftHead { response, modified, date: None };
     let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_folded, unfolds));
-    let page = match close(turn, env, &mut reply, left, page, chosen.ranges) {
-        Sent::Not => return Ok(failed(turn, env)),
-        Sent::Whole => None,
-        Sent::Page(page) => Some(page),
-    };
-    finish(turn, env, &mut reply);
-    whole(reply, page)
+    let left = close(turn, env, &mut reply, left, page, chosen.ranges);
+    end(turn, env, reply, left)
 }
 
 /// The cache's part in a reply that is not stored.

@@ -54,7 +54,7 @@ pub(crate) fn start(
             }
             Halt::Page(draft) if core.recorded() == recorded => {
                 turn.end(core);
-                return Box::new(Slow::on(entrant.place, Way::Draft(draft))).begin(core);
+                return Start::page(entrant.place, draft).begin(core);
             }
             halt => Some(halt),
         },

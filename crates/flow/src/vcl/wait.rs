@@ -46,13 +46,14 @@ impl Waiting {
             }
         };
         loop {
+            if let Halt::Reply(_) | Halt::Page(_) = halt
+                && env.stage.core.recorded() != recorded
+            {
+                env.stage.core.shared.door.wait_for_records().await;
+            }
             let step = match halt {
-                Halt::Reply(reply) => {
-                    wait_for_records(env, recorded).await;
-                    return reply;
-                }
+                Halt::Reply(reply) => return reply,
                 Halt::Page(mut draft) => {
-                    wait_for_records(env, recorded).await;
                     draft.reply().about.trace = Some(Rc::clone(trace));
                     return draft.run(env.stage.core, env.front);
                 }
@@ -92,13 +93,6 @@ impl Waiting {
             env.now = env.stage.core.now();
             halt = turn.advance(env, step);
         }
-    }
-}
-
-/// Waits for the invalidations that the request has ordered.
-async fn wait_for_records(env: &Env<'_>, recorded: u64) {
-    if env.stage.core.recorded() != recorded {
-        env.stage.core.shared.door.wait_for_records().await;
     }
 }
 
