@@ -19,7 +19,12 @@ pub struct Document {
 
 impl Document {
     /// A document of what a [`crate::Parser`] gave. It is plain if the parser found no instruction.
-    pub fn new(mut nodes: Vec<Node>, remarks: Remarks, is_plain: bool, limits: Limits) -> Self {
+    pub(crate) fn new(
+        mut nodes: Vec<Node>,
+        remarks: Remarks,
+        is_plain: bool,
+        limits: Limits,
+    ) -> Self {
         join(&mut nodes);
         nodes.shrink_to_fit();
         Self { nodes, remarks, is_plain, limits }
@@ -44,12 +49,6 @@ impl Document {
     pub fn memory(&self) -> usize {
         let nodes: usize = self.nodes.iter().map(Node::memory).sum();
         self.nodes.capacity() * size_of::<Node>() + nodes + self.remarks.memory()
-    }
-
-    /// The nodes, if they are the same for every request: only text, and includes whose addresses
-    /// are known ([`Include::plain`](crate::fragment::Include::plain)).
-    pub fn simple(&self) -> Option<&[Node]> {
-        self.nodes.iter().all(Node::is_simple).then_some(&self.nodes)
     }
 
     /// All that the page comes to for one request.

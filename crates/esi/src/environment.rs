@@ -1,6 +1,13 @@
 //! The request that a page is resolved for.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+/// The text of a page that does not stay: its bytes take the place of ranges.
+pub trait PageText {
+    /// The bytes of a range.
+    fn take(&self, range: &Range<u64>) -> Vec<u8>;
+}
 
 /// The view of a request that variables are read from.
 pub trait Environment {
@@ -17,13 +24,13 @@ pub trait Environment {
     /// 5.3 says (cookies with `; `).
     fn header(&self, name: &[u8]) -> Option<Cow<'_, [u8]>>;
 
+    /// The page's text, where ranges would not be enough for whoever gets the operations.
+    fn text(&self) -> Option<&dyn PageText> {
+        None
+    }
+
     /// The time, for SSI's dates.
     fn unix_seconds(&self) -> u64;
-
-    /// The method of the request.
-    fn method(&self) -> &[u8] {
-        b"GET"
-    }
 
     /// Any other variable, by the name that nginx gives it (`remote_addr`, `scheme`).
     fn variable(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {

@@ -1,5 +1,4 @@
-//! ESI 1.0, as the W3C's note has it, with attributes that Akamai's users know (`maxwait`, `ttl`,
-//! `no-store`, `<esi:assign>`).
+//! ESI 1.0, as the W3C's note has it, with what Akamai's users know (`maxwait`, `<esi:assign>`).
 //!
 //! Instructions are found anywhere in the page, which need not be XML. A tag ends at its `>`
 //! outside of quotes. What is at fault is left out and remarked; the text around it stays.
@@ -11,6 +10,7 @@ mod tests;
 
 use crate::limits::Limits;
 use crate::lines::Lines;
+use crate::machine::Machine;
 use crate::node::Node;
 use crate::remark::{Remarks, What};
 use crate::seek;
@@ -70,12 +70,14 @@ impl EsiMachine {
             is_found: false,
         }
     }
+}
 
-    pub(crate) const fn has_instructions(&self) -> bool {
+impl Machine for EsiMachine {
+    fn has_instructions(&self) -> bool {
         self.is_found
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         let begin = self.lines.offset();
         let mut at = 0;
         while at < bytes.len() {
@@ -92,7 +94,7 @@ impl EsiMachine {
         self.builder.emit(out);
     }
 
-    pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+    fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
         let end = self.lines.offset();
         while let EsiState::Variable(_) = self.state {
             self.release();
@@ -108,7 +110,9 @@ impl EsiMachine {
         self.builder.finish(|what| self.lines.remark(what, end, end), out);
         self.lines.finish()
     }
+}
 
+impl EsiMachine {
     /// The number of bytes that change nothing.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match (self.state, self.is_in_comment, self.builder.has_variables()) {

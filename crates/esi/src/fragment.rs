@@ -28,10 +28,6 @@ pub struct Fragment {
     pub onerror: OnError,
     /// `maxwait`: the time in milliseconds that the page waits for it.
     pub maxwait_ms: Option<u64>,
-    /// `ttl`: the time in seconds that it is to be stored for.
-    pub ttl_s: Option<u64>,
-    /// `no-store="on"`: it is not to be stored.
-    pub no_store: bool,
     /// SSI's `stub`: what takes its place if it is empty or fails.
     pub stub: Option<Vec<Op>>,
     /// SSI's `wait`: what follows is only evaluated, and fetched, when it has come.
@@ -45,11 +41,6 @@ impl Fragment {
     /// The request for it, from a page whose request was for `base` (a path, with its query).
     pub fn target(&self, base: &[u8]) -> Target {
         target(&self.src, base, self.rules)
-    }
-
-    /// The request for `alt`.
-    pub fn alt_target(&self, base: &[u8]) -> Option<Target> {
-        Some(target(self.alt.as_deref()?, base, self.rules))
     }
 
     /// Bytes on the heap.
@@ -93,11 +84,6 @@ pub(crate) struct Open {
 }
 
 impl Include {
-    /// The fragment, if it is the same for every request.
-    pub fn plain(&self) -> Option<&Fragment> {
-        self.open.is_none().then_some(&self.fragment)
-    }
-
     /// An include of a fragment that has its addresses.
     pub(crate) fn fixed(fragment: Fragment) -> Self {
         Self { fragment: Box::new(fragment), open: None }

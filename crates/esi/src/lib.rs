@@ -4,11 +4,10 @@
 //! Pure: no sockets, no clock, no tasks, and nothing is fetched. It never copies the text of a
 //! page, never takes time that grows faster than the page, and never recurses deeper than a limit.
 //!
-//! A page is parsed once, when it is stored: [`Parser`] takes its bytes as they come, or [`parse`]
-//! all of them, and the result is a list of [`Node`]s in which text is a range of offsets. For each
-//! request, [`Document::resolve`] (or a [`Run`], node by node) makes [`Op`]s of them: what to send,
-//! in order, and which fragments to fetch. [`Document::simple`] gives the nodes of the common page,
-//! which is only text and includes, without any of that.
+//! A page is parsed once, when it is stored: [`Parser`] takes its bytes as they come, or
+//! [`Document::parse`] all of them, and the result is a list of [`Node`]s in which text is a range
+//! of offsets. For each request, [`Document::resolve`] (or a [`Run`], node by node) makes [`Op`]s of
+//! them: what to send, in order, and which fragments to fetch.
 //!
 //! Decision 23 in `docs/decisions` says why it is so.
 
@@ -24,6 +23,7 @@ mod fragment;
 pub mod fuzz;
 mod limits;
 mod lines;
+mod machine;
 mod node;
 mod parser;
 mod remark;
@@ -39,12 +39,12 @@ mod varnish;
 
 pub use address::Target;
 pub use document::Document;
-pub use environment::Environment;
+pub use environment::{Environment, PageText};
 pub use error::Error;
 pub use fragment::{Fragment, Include, OnError, Op};
 pub use limits::Limits;
 pub use node::{Branch, Node};
-pub use parser::{Dialect, Parser, parse};
+pub use parser::{Dialect, Parser};
 pub use remark::{Remark, Remarks, What};
 pub use run::Run;
 pub use ssi::Command;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::environment::PageText;
 use crate::expression::Expression;
 use crate::fragment::Include;
 use crate::ssi::Command;
@@ -42,8 +43,6 @@ pub enum Node {
     Inline {
         /// Its address, or the block's name.
         name: Box<[u8]>,
-        /// `fetchable="yes"`: requests of clients may ask for it, too.
-        is_fetchable: bool,
         /// Its content.
         nodes: Arc<[Self]>,
     },
@@ -52,28 +51,12 @@ pub enum Node {
 }
 
 impl Node {
-    /// Puts bytes in the place of ranges that are needed after what follows them: texts of
-    /// fragments within the page. `read` gives the bytes of a range.
-    pub fn hold(&mut self, read: &dyn Fn(&Range<u64>) -> Box<[u8]>) {
+    /// The same with bytes in the place of all ranges: what a fragment within the page is needed
+    /// for may follow it.
+    pub(crate) fn held(&self, text: &dyn PageText) -> Self {
+        let all = |nodes: &[Self]| nodes.iter().map(|node| node.held(text)).collect::<Vec<_>>();
         match self {
-            Self::Inline { nodes, .. } => {
-                *nodes = nodes.iter().map(|node| node.held(read)).collect();
-            }
-            Self::Choose(branches) => {
-                branches.iter_mut().flat_map(|b| &mut b.nodes).for_each(|node| node.hold(read));
-            }
-            Self::Try { attempt, except } => {
-                attempt.iter_mut().chain(except).for_each(|node| node.hold(read));
-            }
-            _ => {}
-        }
-    }
-
-    /// The same with bytes in the place of all ranges.
-    fn held(&self, read: &dyn Fn(&Range<u64>) -> Box<[u8]>) -> Self {
-        let all = |nodes: &[Self]| nodes.iter().map(|node| node.held(read)).collect::<Vec<_>>();
-        match self {
-            Self::Text(range) => Self::Bytes(read(range)),
+            Self::Text(range) => Self::Bytes(text.take(range).into()),
             Self::Choose(branches) => {
                 let branch = |b: &Branch| Branch { test: b.test.clone(), nodes: all(&b.nodes) };
                 Self::Choose(branches.iter().map(branch).collect())
@@ -81,11 +64,9 @@ impl Node {
             Self::Try { attempt, except } => {
                 Self::Try { attempt: all(attempt).into(), except: all(except).into() }
             }
-            Self::Inline { name, is_fetchable, nodes } => Self::Inline {
-                name: name.clone(),
-                is_fetchable: *is_fetchable,
-                nodes: all(nodes).into(),
-            },
+            Self::Inline { name, nodes } => {
+                Self::Inline { name: name.clone(), nodes: all(nodes).into() }
+            }
             node => node.clone(),
         }
     }
@@ -108,15 +89,6 @@ pub(crate) enum Test {
 }
 
 impl Node {
-    /// Tells whether the node is the same for every request.
-    pub fn is_simple(&self) -> bool {
-        match self {
-            Self::Text(_) | Self::Bytes(_) => true,
-            Self::Include(include) => include.plain().is_some(),
-            _ => false,
-        }
-    }
-
     /// Bytes on the heap.
     pub(crate) fn memory(&self) -> usize {
         match self {
@@ -128,7 +100,7 @@ impl Node {
             Self::Variable(variable) => size_of::<Variable>() + variable.memory(),
             Self::Template(template) => size_of::<Template>() + template.memory(),
             Self::Assign { name, value } => name.len() + size_of::<Template>() + value.memory(),
-            Self::Inline { name, nodes, .. } => name.len() + memory(nodes),
+            Self::Inline { name, nodes } => name.len() + memory(nodes),
             Self::Command(command) => command.memory(),
         }
     }

@@ -1,11 +1,13 @@
 //! The parser of all dialects: bytes in as they come, nodes out as soon as they are known.
 
 use crate::document::Document;
+use crate::esi::EsiMachine;
 use crate::limits::Limits;
+use crate::machine::Machine;
 use crate::node::Node;
 use crate::remark::Remarks;
-use crate::varnish::{self, VarnishRules};
-use crate::{esi, ssi};
+use crate::ssi::SsiMachine;
+use crate::varnish::{VarnishMachine, VarnishRules};
 
 /// The language of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,67 +25,50 @@ pub enum Dialect {
 ///
 /// Order of calls: [`Parser::push`] any number of times, then [`Parser::finish`].
 #[derive(Debug)]
-pub struct Parser(Inner);
-
-#[derive(Debug)]
-enum Inner {
-    Varnish(Box<varnish::VarnishMachine>),
-    Esi(Box<esi::EsiMachine>),
-    Ssi(Box<ssi::SsiMachine>),
-}
+pub struct Parser(Box<dyn Machine>);
 
 impl Parser {
     /// A parser at the beginning of a page.
     pub fn new(dialect: Dialect, limits: Limits) -> Self {
         Self(match dialect {
-            Dialect::Varnish(rules) => {
-                Inner::Varnish(Box::new(varnish::VarnishMachine::new(rules, limits)))
-            }
-            Dialect::Esi => Inner::Esi(Box::new(esi::EsiMachine::new(limits))),
-            Dialect::Ssi => Inner::Ssi(Box::new(ssi::SsiMachine::new(limits))),
+            Dialect::Varnish(rules) => Box::new(VarnishMachine::new(rules, limits)),
+            Dialect::Esi => Box::new(EsiMachine::new(limits)),
+            Dialect::Ssi => Box::new(SsiMachine::new(limits)),
         })
     }
 
     /// Takes the next bytes of the page. Nodes that stand in no other node are appended to `out` as
     /// soon as they are known; text that is no instruction is known at once.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
-        match &mut self.0 {
-            Inner::Varnish(machine) => machine.push(bytes, out),
-            Inner::Esi(machine) => machine.push(bytes, out),
-            Inner::Ssi(machine) => machine.push(bytes, out),
-        }
+        self.0.push(bytes, out);
     }
 
     /// Ends the page: appends what is left of it, and gives all that was remarked.
     pub fn finish(self, out: &mut Vec<Node>) -> Remarks {
-        match self.0 {
-            Inner::Varnish(machine) => machine.finish(out),
-            Inner::Esi(machine) => machine.finish(out),
-            Inner::Ssi(machine) => machine.finish(out),
-        }
+        self.0.finish(out)
     }
 
     /// Tells whether an instruction was found so far.
     pub fn has_instructions(&self) -> bool {
-        match &self.0 {
-            Inner::Varnish(machine) => machine.has_instructions(),
-            Inner::Esi(machine) => machine.has_instructions(),
-            Inner::Ssi(machine) => machine.has_instructions(),
-        }
+        self.0.has_instructions()
     }
-}
-
-/// Reads a whole page.
-pub fn parse(page: &[u8], dialect: Dialect, limits: Limits) -> Document {
-    Document::parse(page, dialect, limits)
 }
 
 impl Document {
     /// Reads a whole page.
     pub fn parse(page: &[u8], dialect: Dialect, limits: Limits) -> Self {
+        Self::read([page], dialect, limits)
+    }
+
+    /// Reads a whole page that is there in pieces.
+    pub fn read<'p>(
+        page: impl IntoIterator<Item = &'p [u8]>,
+        dialect: Dialect,
+        limits: Limits,
+    ) -> Self {
         let mut nodes = Vec::new();
         let mut parser = Parser::new(dialect, limits);
-        parser.push(page, &mut nodes);
+        page.into_iter().for_each(|piece| parser.push(piece, &mut nodes));
         // The end of a page may still bring its first: then it brings a node, too.
         let had = parser.has_instructions();
         let remarks = parser.finish(&mut nodes);

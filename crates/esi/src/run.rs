@@ -68,7 +68,10 @@ impl Run {
             return Ok(());
         }
         match node {
-            Node::Text(range) => ops.push(Op::Text(range.clone())),
+            Node::Text(range) => ops.push(match env.text() {
+                Some(text) => Op::Bytes(text.take(range)),
+                None => Op::Text(range.clone()),
+            }),
             Node::Bytes(bytes) => ops.push(Op::Bytes(bytes.to_vec())),
             Node::Include(include) => self.include(include, env, ops)?,
             Node::Choose(branches) => {
@@ -101,9 +104,13 @@ impl Run {
                 let words = self.expanded(value, env);
                 self.values.assign_words(name, words);
             }
-            Node::Inline { name, nodes, .. } => {
+            Node::Inline { name, nodes } => {
                 if self.inlines.len() < self.limits.names && !self.inlines.contains_key(name) {
-                    self.inlines.insert(name.clone(), Arc::clone(nodes));
+                    let nodes = match env.text() {
+                        Some(text) => nodes.iter().map(|node| node.held(text)).collect(),
+                        None => Arc::clone(nodes),
+                    };
+                    self.inlines.insert(name.clone(), nodes);
                 }
             }
             Node::Command(command) => self.command(&command.0, env, ops)?,

@@ -16,6 +16,7 @@ mod text;
 use crate::fragment::Include;
 use crate::limits::Limits;
 use crate::lines::Lines;
+use crate::machine::Machine;
 use crate::node::{Node, join_last};
 use crate::remark::{Remarks, What};
 use crate::seek;
@@ -76,12 +77,14 @@ impl SsiMachine {
             is_found: false,
         }
     }
+}
 
-    pub(crate) const fn has_instructions(&self) -> bool {
+impl Machine for SsiMachine {
+    fn has_instructions(&self) -> bool {
         self.is_found
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         let begin = self.lines.offset();
         let mut at = 0;
         while at < bytes.len() {
@@ -102,7 +105,7 @@ impl SsiMachine {
         out.append(&mut self.done);
     }
 
-    pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+    fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
         let end = self.lines.offset();
         if !matches!(self.state, SsiState::Text | SsiState::Mark(_) | SsiState::Rest) {
             self.lines.remark(What::EndsInTag, self.held_at, end);
@@ -115,7 +118,9 @@ impl SsiMachine {
         out.append(&mut self.done);
         self.lines.finish()
     }
+}
 
+impl SsiMachine {
     fn step(&mut self, byte: u8, at: u64) {
         self.state = match self.state {
             SsiState::Text if byte == b'<' => {
@@ -169,11 +174,7 @@ impl SsiMachine {
         match command {
             Kind::EndBlock => {
                 if let Some(Block { name, nodes }) = self.block.take() {
-                    self.add(Node::Inline {
-                        name: name.into(),
-                        is_fetchable: false,
-                        nodes: nodes.into(),
-                    });
+                    self.add(Node::Inline { name: name.into(), nodes: nodes.into() });
                 }
             }
             // Within a block, a block is nothing.

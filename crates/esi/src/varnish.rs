@@ -13,6 +13,7 @@ mod tests;
 
 use crate::attribute::{begins_name, is_name, is_space};
 use crate::limits::Limits;
+use crate::machine::Machine;
 use crate::node::Node;
 use crate::remark::{Remarks, What};
 use crate::seek::{Seek, Standing};
@@ -140,12 +141,14 @@ impl VarnishMachine {
             is_too_long: false,
         }
     }
+}
 
-    pub(crate) const fn has_instructions(&self) -> bool {
+impl Machine for VarnishMachine {
+    fn has_instructions(&self) -> bool {
         self.runs.is_found
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         let begin = self.runs.lines.offset();
         let mut at = 0;
         let mut seek = Seek::default();
@@ -178,7 +181,7 @@ impl VarnishMachine {
         self.runs.emit(out);
     }
 
-    pub(crate) fn finish(mut self, out: &mut Vec<Node>) -> Remarks {
+    fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
         let end = self.runs.lines.offset();
         let (is_tag, is_cut) = match self.state {
             VarnishState::Text
@@ -200,7 +203,9 @@ impl VarnishMachine {
         }
         self.runs.finish(out)
     }
+}
 
+impl VarnishMachine {
     fn remark(&mut self, what: What) {
         self.runs.remark(what, self.at);
     }

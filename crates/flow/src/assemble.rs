@@ -1,14 +1,15 @@
 //! Pages that are put together of others: Edge Side Includes and server-side includes.
 //!
-//! A reply that is such a page says so by its [`Composed`]. For one request the page comes to a
-//! row of pieces: texts of its own, and fragments. A fragment is a request like a client's, one
-//! level further down, and what it is answered with is a reply like every other: from the store,
-//! fetched, or put together itself.
+//! What delivery makes of such a page is a [`Draft`]. For one request the page comes to a row of
+//! pieces: texts of its own, and fragments. A fragment is a request like a client's, one level
+//! further down, and what it is answered with is a reply like every other: from the store, fetched,
+//! or put together itself.
 //!
 //! Where all pieces are at hand, they become the parts of one body, without a copy and without a
 //! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
 //! hands on what comes, in the page's order.
 
+mod ahead;
 mod begin;
 mod document;
 mod environment;
@@ -16,26 +17,24 @@ mod feed;
 mod foreseen;
 mod fragment;
 mod hand_on;
-mod supply;
+mod operations;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Counter;
 use codec::Coding;
-use hand_on::{PageCoder, PageWriter};
 use message::HeaderId;
 
-use crate::state::assemble::{Clip, Composed, PAGE_BYTES, ReadPage, Stitch, places};
-use begin::{Slot, Slots, Text};
-use supply::Supply;
-
 use crate::state::ask::Front;
+use crate::state::assemble::{Clip, Composed, Draft, PAGE_BYTES, ReadPage, Stitch, places};
 use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
 use crate::state::reply::{Head, Reply};
-use crate::way::{Slow, Start, WaitingPage, Way};
+use begin::{Beginning, Slot, Slots, Text};
+use feed::Pieces;
+use hand_on::{PageCoder, PageWriter};
+use operations::Operations;
 
 pub(crate) use document::plain;
 
@@ -48,82 +47,83 @@ const SUMMED_BYTES: u64 = 1 << 20;
 const BODY_BYTES: u64 = 2_500;
 const WAITS_BYTES: u64 = 6_000;
 
-/// A page whose pieces are not all at hand.
+/// A page, and what has begun of it.
 struct Assembly {
     reply: Reply,
     page: Rc<Composed>,
-    source: Supply,
+    /// `None`: nothing has begun.
+    pieces: Option<Pieces>,
 }
 
-/// Puts `reply` together if it is a page of others, as far as that goes without waiting.
-/// `cookies` are those that the request came with, where its policy may have taken some out.
-pub(crate) fn assemble(core: &Rc<Core>, mut reply: Reply, cookies: Option<&[u8]>) -> Start {
-    let Some(page) = reply.page.take() else { return Start::Reply(reply) };
-    let mut page = *page;
-    core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
-    if cookies.is_some() {
-        let left = page.request.headers.value(HeaderId::Cookie);
-        page.cookies_left = Some(left.unwrap_or_default().into());
-    }
-    match cookies {
-        Some([]) => page.request.headers.remove(HeaderId::Cookie),
-        Some(cookies) => page.request.headers.set(HeaderId::Cookie, cookies),
-        None => {}
-    }
-    if let Some(trace) = &reply.about.trace {
-        page.trace = Rc::clone(trace);
-    }
-    if let ReplyBody::Stream { reader, .. } = &mut reply.body {
-        reader.hold_for(&page.within.top.account);
-    }
-    let page = Rc::new(page);
-    let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
-        body @ (ReplyBody::Parts(Parts::One(_)) | ReplyBody::Stream { .. }) if page.verbatim => {
-            Supply::verbatim(body)
+/// The page that `reply` is to become, which has the page's own text for its body.
+pub(crate) fn draft(reply: Reply, page: Composed) -> Box<dyn Draft> {
+    Box::new(Assembly { reply, page: Rc::new(page), pieces: None })
+}
+
+impl Assembly {
+    /// The pieces that must be waited for, begun; `None` if there are none: the reply is whole.
+    fn pieces(&mut self, core: &Rc<Core>) -> Option<Pieces> {
+        if self.pieces.is_some() {
+            return self.pieces.take();
         }
-        ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
-            let (read, text) = begin::read(core, &page, part);
-            let ops = begin::resolve(core, &page, &read.document);
-            let slots = match ops.iter().any(feed::is_awaited) {
-                true => Err(Supply::Nodes(read, text)),
-                false => at_hand(begin::all(core, &page, ops), &page, &read, &text)
-                    .map_err(|slots| Supply::Slots(slots, text)),
-            };
-            match slots {
-                Ok(parts) => {
-                    if page.gzip {
-                        say_gzip(&mut reply);
-                    }
-                    reply.body = ReplyBody::Parts(Parts::Many(parts));
-                    reply.about.trouble = page.trace.trouble.borrow_mut().take().map(Box::new);
-                    if page.trace.number.get() != 0 {
-                        reply.about.trace = Some(Rc::clone(&page.trace));
-                    }
-                    return Start::Reply(reply);
+        let Self { reply, page, .. } = self;
+        core.counters.add(Counter::EsiPages, u64::from(!page.verbatim));
+        if let (Some(trace), Some(page)) = (&reply.about.trace, Rc::get_mut(page)) {
+            page.trace = Rc::clone(trace);
+        }
+        if let ReplyBody::Stream { reader, .. } = &mut reply.body {
+            reader.hold_for(&page.within.top.account);
+        }
+        match std::mem::replace(&mut reply.body, ReplyBody::None) {
+            body @ (ReplyBody::Parts(Parts::One(_)) | ReplyBody::Stream { .. })
+                if page.verbatim =>
+            {
+                let (slots, text) = (begin::verbatim(body), Text::None);
+                Some(Pieces { slots, text, ops: Operations::none(page) })
+            }
+            ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
+                let (read, text) = begin::read(core, page, part);
+                let mut ops = Operations::of_read(page, &read);
+                let known = ops.known(core).unwrap_or_default();
+                let slots = Beginning::new(core, page).of_known(known);
+                match at_hand(slots, page, &read, &text) {
+                    Ok(parts) => self.put_together(parts),
+                    Err(slots) => return Some(Pieces { slots, text, ops }),
                 }
-                Err(source) => source,
+                None
+            }
+            ReplyBody::Stream { reader, .. } => {
+                let ops = Operations::of_arriving(page, reader);
+                Some(Pieces { slots: Slots::new(), text: Text::None, ops })
+            }
+            body => {
+                if page.gzip && matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
+                    say_gzip(reply);
+                }
+                reply.body = match body {
+                    // The length of a page is known only when it is put together.
+                    ReplyBody::Head(_) => ReplyBody::Head(None),
+                    body => body,
+                };
+                None
             }
         }
-        ReplyBody::Stream { reader, .. } => Supply::Stream(reader),
-        ReplyBody::Head(_) => {
-            // Nobody knows the length of a page that nobody has asked for.
-            reply.body = ReplyBody::Head(None);
-            if page.gzip {
-                say_gzip(&mut reply);
-            }
-            return Start::Reply(reply);
+    }
+
+    /// Makes `parts` the reply's body.
+    fn put_together(&mut self, parts: VecDeque<Part>) {
+        let Self { reply, page, .. } = self;
+        if page.gzip {
+            say_gzip(reply);
         }
-        body => {
-            if page.gzip && matches!(body, ReplyBody::None) {
-                say_gzip(&mut reply);
-            }
-            reply.body = body;
-            return Start::Reply(reply);
+        reply.body = ReplyBody::Parts(Parts::Many(parts));
+        if let Some(trouble) = page.trace.trouble.borrow_mut().take() {
+            reply.about.trouble = Some(Box::new(trouble));
         }
-    };
-    let (live, site) = (Rc::clone(&page.live), Arc::clone(&page.site));
-    let way = Way::Assemble(Box::new(Assembly { reply, page, source }));
-    Start::Slow(Box::new(Slow::of_page(live, site, way)))
+        if page.trace.number.get() != 0 {
+            reply.about.trace = Some(Rc::clone(&page.trace));
+        }
+    }
 }
 
 /// The parts of a page if all of them are there.
@@ -183,21 +183,28 @@ fn say_gzip(reply: &mut Reply) {
     }
 }
 
-impl WaitingPage for Assembly {
+impl Draft for Assembly {
+    fn reply(&mut self) -> &mut Reply {
+        &mut self.reply
+    }
+
+    fn begin(mut self: Box<Self>, core: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
+        self.pieces = self.pieces(core);
+        if self.pieces.is_some() { Err(self) } else { Ok(self.reply) }
+    }
+
     fn memory(&self) -> u64 {
         let bytes = |slot: &Slot| match slot {
             Slot::Body(..) | Slot::Gzip(..) => BODY_BYTES,
             Slot::Waits(_) => WAITS_BYTES,
             _ => size_of::<Slot>() as u64,
         };
-        match &self.source {
-            Supply::Slots(slots, _) => slots.iter().map(bytes).sum(),
-            Supply::Nodes(..) | Supply::Stream(_) => 0,
-        }
+        self.pieces.iter().flat_map(|pieces| &pieces.slots).map(bytes).sum()
     }
 
-    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
-        let Self { mut reply, page, source } = *self;
+    fn run(mut self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
+        let Some(pieces) = self.pieces(core) else { return self.reply };
+        let Self { mut reply, page, .. } = *self;
         let mut passage = front.passage(&page.live.limits);
         passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
@@ -209,7 +216,7 @@ impl WaitingPage for Assembly {
         rt::spawn_local(feed::run(
             Rc::clone(core),
             page,
-            source,
+            pieces,
             PageWriter { writer, coder },
             passage,
             front.ends,

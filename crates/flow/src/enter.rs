@@ -12,7 +12,6 @@ use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
 use policy::{Notes, Peer, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
 
-use crate::assemble::assemble;
 use crate::course::{self, Mode};
 use crate::decide::{self, Entry, Next, freshness};
 use crate::invalidate::{Sites, Target};
@@ -33,7 +32,7 @@ use crate::state::reply::{Forward, Served};
 use crate::state::site::Site;
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
-use crate::way::{Marks, Slow, Start, Way};
+use crate::way::{Slow, Start, Way};
 use crate::{declared, files as from_files, pages};
 
 impl Core {
@@ -161,22 +160,14 @@ impl Core {
     #[inline(always)]
     fn judged(self: &Rc<Self>, ask: &Ask<'_>, verdict: ReceiveVerdict) -> Start {
         let mut start = course::follow(&mut Serving(self), ask, verdict);
-        let mut is_page = false;
-        if let Start::Reply(reply) = &mut start {
-            ask.sign(reply);
-            is_page = reply.page.is_some();
+        match start.reply() {
+            Some(reply) => ask.sign(reply),
+            None => return start,
         }
-        if is_page {
-            start = self.assembled(ask, start);
+        if matches!(start, Start::Slow(_)) {
+            start = start.begin(self);
         }
         start
-    }
-
-    /// The page that a reply is put together of.
-    #[inline(never)]
-    fn assembled(self: &Rc<Self>, ask: &Ask<'_>, start: Start) -> Start {
-        let Start::Reply(reply) = start else { return start };
-        assemble(self, reply, ask.cookies)
     }
 
     /// Goes the way of a purge, and says who asked.
@@ -236,13 +227,10 @@ impl Core {
 
     fn slow(&self, ask: &Ask<'_>, way: Way) -> Start {
         Start::Slow(Box::new(Slow {
-            live: Rc::clone(ask.live),
-            site: Arc::clone(ask.site),
             notes: ask.notes,
-            way,
             downstream: ask.downstream.clone(),
             cookies: ask.cookies.map(Box::from),
-            marks: Marks::default(),
+            ..Slow::on(Place { live: ask.live, site: ask.site }, way)
         }))
     }
 
@@ -274,6 +262,16 @@ impl Drop for KeptCookies<'_> {
             self.core.room.cookies.set(cookies);
         }
     }
+}
+
+/// Notes on a reply from the store what it was found by. Returns true if its body is to be fetched
+/// anew.
+#[inline(always)]
+fn note(start: &mut Start, ask: &Ask<'_>, key: &KeyBuf, cause: Option<Rc<Trace>>) -> bool {
+    let Some(reply) = start.reply() else { return false };
+    reply.about.key = key.hash();
+    reply.about.trace = cause;
+    reply.is_to_be_fetched(ask.request)
 }
 
 /// A core that does what is on a request's course.
@@ -339,18 +337,16 @@ impl<'a> Mode for Serving<'a> {
         if served == Served::Stale {
             cause = self.0.refresh(ask, key, &object);
         }
-        let mut reply = declared::stored(Some(self.0), ask, &object, served);
-        reply.about.key = key.hash();
-        reply.about.trace = cause;
-        if !reply.is_to_be_fetched(ask.request) {
-            return Start::Reply(reply);
+        let mut start = declared::stored(Some(self.0), ask, &object, served);
+        if note(&mut start, ask, key, cause) {
+            let next = match object.is_live() {
+                true => Next::Alone(Forward::UriMiss),
+                // The disk has it no more, and no lookup finds it.
+                false => Next::Fetch(None),
+            };
+            start = course::miss(self, ask, key, next);
         }
-        let next = match object.is_live() {
-            true => Next::Alone(Forward::UriMiss),
-            // The disk has it no more, and no lookup finds it.
-            false => Next::Fetch(None),
-        };
-        course::miss(self, ask, key, next)
+        start
     }
 
     /// The object is fetched again behind the answer, once a second.
@@ -359,10 +355,9 @@ impl<'a> Mode for Serving<'a> {
         let times = freshness(ask.live, object, now_ms);
         let due = core.shared.failing.stands_in(key.hash(), &times, now_ms)?;
         let cause = if due { core.refresh(ask, key, object) } else { None };
-        let mut reply = declared::stored(Some(core), ask, object, Served::StaleOnError);
-        reply.about.key = key.hash();
-        reply.about.trace = cause;
-        Some(Start::Reply(reply))
+        let mut start = declared::stored(Some(core), ask, object, Served::StaleOnError);
+        note(&mut start, ask, key, cause);
+        Some(start)
     }
 
     #[inline(always)]

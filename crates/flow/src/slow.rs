@@ -10,7 +10,6 @@ use cache::{BeginOptions, Object, Reader, Ticket, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
-use crate::assemble::assemble;
 use crate::course;
 use crate::decide::{Judgement, freshness, goes_alone, judge, refusal};
 use crate::declared::{self, ByPolicy, Instead};
@@ -22,6 +21,7 @@ use crate::peers::{self, Silence};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, Order, Page, Share};
 use crate::state::ask::{Ask, Front};
+use crate::state::assemble::Draft;
 use crate::state::core::Core;
 use crate::state::place::Place;
 use crate::state::reply::{Forward, Reply, Served};
@@ -60,7 +60,7 @@ impl Slow {
 
     /// Waits for the reply of a request that its site's policy has received.
     async fn run_on(
-        mut self,
+        self,
         core: &Rc<Core>,
         request: &Request,
         body: Option<Reader>,
@@ -69,20 +69,9 @@ impl Slow {
         if self.downstream.is_node() {
             return self.run_for_node(core, request, front).await;
         }
-        let cookies = self.cookies.take();
-        let reply = match self.way {
-            Way::Assemble(assembly) => return assembly.run(core, front),
+        match self.way {
+            Way::Draft(draft) => draft.run(core, front),
             _ => self.reply(core, request, body, front).await,
-        };
-        if reply.page.is_none() {
-            return reply;
-        }
-        match assemble(core, reply, cookies.as_deref()) {
-            Start::Reply(reply) => reply,
-            Start::Slow(slow) => match slow.way {
-                Way::Assemble(assembly) => assembly.run(core, front),
-                _ => pages::problem(request, Problem::Internal),
-            },
         }
     }
 
@@ -96,13 +85,14 @@ impl Slow {
     }
 
     async fn reply(
-        self,
+        mut self,
         core: &Rc<Core>,
         request: &Request,
         body: Option<Reader>,
         front: Front<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
+        let cookies = self.cookies.take();
         let now = core.now();
         let trace = Rc::new(Trace::default());
         let way = Some(&trace);
@@ -115,7 +105,7 @@ impl Slow {
             front,
             trace: way,
             downstream: &self.downstream.clone(),
-            cookies: None,
+            cookies: cookies.as_deref(),
         };
         if let Way::Vcl(waiting) = self.way {
             let place = Place { live: &live, site: &site };
@@ -143,6 +133,7 @@ impl Slow {
                 Start::Reply(reply) => reply,
                 Start::Slow(slow) => Box::pin(slow.answer(core, ask, body)).await,
             },
+            Way::Draft(draft) => put_together(core, ask, draft),
             Way::Page(way) => match from_files::page_on(core, ask).await {
                 Some(reply) => reply,
                 None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
@@ -154,9 +145,7 @@ impl Slow {
             // Boxed: it is rare, and larger than a fetch.
             Way::Purge(order, answers) => Box::pin(purge(core, ask, *order, answers)).await,
             // Taken out before.
-            Way::Vcl(_) | Way::Assemble(_) | Way::Row(_) => {
-                pages::problem(request, Problem::Internal)
-            }
+            Way::Vcl(_) | Way::Row(_) => pages::problem(request, Problem::Internal),
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             Way::Pass(reason) => {
                 fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await
@@ -358,7 +347,7 @@ async fn waited(
                 core.note_fetch(key.hash(), Some(true));
             }
             Verdict::End(match old.filter(stands_in) {
-                Some(object) => declared::stored(Some(core), ask, object, Served::StaleOnError),
+                Some(object) => stored(core, ask, object, Served::StaleOnError),
                 None => unanswered(core, ask, Problem::SharedFetchFailed),
             })
         }
@@ -368,8 +357,32 @@ async fn waited(
 /// The reply from a stored response; `None` when its body is one that passes through to others, and
 /// began before this request came.
 fn take(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Option<Reply> {
-    let reply = declared::stored(Some(core), ask, object, served);
-    (!reply.is_to_be_fetched(ask.request)).then_some(reply)
+    let mut start = declared::stored(Some(core), ask, object, served);
+    let is_to_be_fetched = start.reply().is_some_and(|it| it.is_to_be_fetched(ask.request));
+    (!is_to_be_fetched).then(|| whole(core, ask, start))
+}
+
+/// The reply from a stored response.
+fn stored(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Reply {
+    whole(core, ask, declared::stored(Some(core), ask, object, served))
+}
+
+/// The reply that delivery has made, or what the page comes to.
+fn whole(core: &Rc<Core>, ask: &Ask<'_>, start: Start) -> Reply {
+    match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => match slow.way {
+            Way::Draft(draft) => put_together(core, ask, draft),
+            _ => pages::problem(ask.request, Problem::Internal),
+        },
+    }
+}
+
+/// Puts a page together that answers a request which waits.
+fn put_together(core: &Rc<Core>, ask: &Ask<'_>, mut draft: Box<dyn Draft>) -> Reply {
+    ask.sign(draft.reply());
+    draft.reply().about.trace = ask.trace.cloned();
+    draft.run(core, ask.front)
 }
 
 /// Starts a fetch and makes the reply of what comes.
@@ -390,19 +403,18 @@ async fn fetch_own(
     };
     let instead = match fetched {
         Fetched::Object { object, stored, reader } => {
-            return declared::fetched(core, ask, &object, served(stored), reader);
-        }
-        Fetched::Confirmed(object) => {
-            return declared::stored(Some(core), ask, &object, Served::Revalidated);
+            return whole(core, ask, declared::fetched(core, ask, &object, served(stored), reader));
         }
         // What is for this client only is for no other node.
-        Fetched::ConfirmedOnce(_) if ask.downstream.is_node() => {
+        Fetched::ConfirmedOnce(_) | Fetched::Passing(_) if ask.downstream.is_node() => {
             return peers::silent(Silence::Nothing);
         }
-        Fetched::ConfirmedOnce(object) => {
-            return declared::stored(Some(core), ask, &object, Served::Revalidated);
+        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
+            return stored(core, ask, &object, Served::Revalidated);
         }
-        Fetched::Passing(passing) => return declared::passing(ask, *passing, served(false)),
+        Fetched::Passing(passing) => {
+            return whole(core, ask, declared::passing(ask, *passing, served(false)));
+        }
         Fetched::Instead(instead) => instead,
     };
     match instead {
@@ -412,7 +424,7 @@ async fn fetch_own(
         Instead::Synthetic(synthetic) => pages::synthetic(ask.request, &synthetic),
         Instead::Failed(failure) => match failure.stale {
             Some(object) => {
-                let mut reply = declared::stored(Some(core), ask, &object, Served::StaleOnError);
+                let mut reply = stored(core, ask, &object, Served::StaleOnError);
                 failure.problem.note(&mut reply.about);
                 reply
             }

@@ -100,8 +100,6 @@ impl Entrant<'_> {
     pub(crate) fn wait(&self, request: &Request, wait: Wait, clearance: &mut Clearance) -> Start {
         let marks = std::mem::take(&mut clearance.marks);
         let parked = Parked::new(wait, request, self.client);
-        let slow =
-            Slow::of_page(Rc::clone(self.place.live), self.place.site.clone(), Way::Row(parked));
-        Start::Slow(Box::new(Slow { marks, ..slow }))
+        Start::Slow(Box::new(Slow { marks, ..Slow::on(self.place, Way::Row(parked)) }))
     }
 }

@@ -10,12 +10,13 @@ use policy::{Notes, ReceiveVerdict};
 
 use crate::pass::Pass;
 use crate::purge::{Answers, Order};
-use crate::state::ask::Front;
+use crate::state::assemble::Draft;
 use crate::state::core::Core;
 use crate::state::downstream::Downstream;
 use crate::state::gate::User;
 use crate::state::gate::parked::Parked;
 use crate::state::live::LiveRef;
+use crate::state::place::Place;
 use crate::state::reply::{Forward, Reply};
 use crate::state::site::Site;
 use crate::state::vcl::waiting::Waiting;
@@ -105,28 +106,53 @@ pub(crate) enum Way {
     Row(Box<Parked>),
     /// With this reply, once the invalidation that it tells of has been recorded.
     Recorded(Box<Reply>),
-    /// A page that must wait for some of its pieces.
-    Assemble(Box<dyn WaitingPage>),
+    /// A page that is to be put together first.
+    Draft(Box<dyn Draft>),
     /// Through a site's program.
     Vcl(Box<Waiting>),
     /// A fetch of its own, whose answer may be stored.
     Alone { key: KeyBuf, reason: Forward },
 }
 
-/// A page whose pieces are not all at hand.
-pub(crate) trait WaitingPage {
-    /// Bytes that the pieces take which have begun, about, beside what they are of.
-    fn memory(&self) -> u64;
-    /// Has the pieces come, and returns the reply, whose body they become.
-    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply;
+impl Start {
+    /// A page that is to be put together first.
+    pub(crate) fn page(place: Place<'_>, draft: Box<dyn Draft>) -> Self {
+        Self::Slow(Box::new(Slow::on(place, Way::Draft(draft))))
+    }
+
+    /// The reply, if it is made: of a page that is to be put together, too.
+    #[inline(always)]
+    pub(crate) fn reply(&mut self) -> Option<&mut Reply> {
+        match self {
+            Self::Reply(reply) => Some(reply),
+            Self::Slow(slow) => match &mut slow.way {
+                Way::Draft(draft) => Some(draft.reply()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Puts a page together, as far as that goes without waiting.
+    #[inline(never)]
+    pub(crate) fn begin(self, core: &Rc<Core>) -> Self {
+        let Self::Slow(mut slow) = self else { return self };
+        slow.way = match slow.way {
+            Way::Draft(draft) => match draft.begin(core) {
+                Ok(reply) => return Self::Reply(reply),
+                Err(draft) => Way::Draft(draft),
+            },
+            way => way,
+        };
+        Self::Slow(slow)
+    }
 }
 
 impl Slow {
-    /// A page that must be waited for.
-    pub(crate) fn of_page(live: LiveRef, site: Arc<Site>, way: Way) -> Self {
+    /// A request that goes this way and has nothing of its own beside.
+    pub(crate) fn on(Place { live, site }: Place<'_>, way: Way) -> Self {
         Self {
-            live,
-            site,
+            live: Rc::clone(live),
+            site: Arc::clone(site),
             notes: Notes::default(),
             way,
             downstream: Downstream::Client,
@@ -137,7 +163,7 @@ impl Slow {
 
     /// Bytes that it takes beside what every request that waits takes, about.
     pub fn memory(&self) -> u64 {
-        if let Way::Assemble(assembly) = &self.way { assembly.memory() } else { 0 }
+        if let Way::Draft(draft) = &self.way { draft.memory() } else { 0 }
     }
 
     /// Returns true if the request may become a tunnel: the client asks for another protocol that

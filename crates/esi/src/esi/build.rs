@@ -47,7 +47,6 @@ struct Frame {
     attempt: Option<Vec<Node>>,
     except: Option<Vec<Node>>,
     name: Vec<u8>,
-    is_fetchable: bool,
 }
 
 impl Frame {
@@ -60,7 +59,6 @@ impl Frame {
             attempt: None,
             except: None,
             name: Vec::new(),
-            is_fetchable: false,
         }
     }
 }
@@ -212,7 +210,6 @@ impl Builder {
             }
             EsiElement::Inline => {
                 frame.name = tag.attribute(b"name").unwrap_or_default();
-                frame.is_fetchable = tag.attribute(b"fetchable").is_some_and(|v| v == b"yes");
                 if frame.name.is_empty() {
                     remark(What::NoName);
                 }
@@ -247,7 +244,7 @@ impl Builder {
 
     fn close(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
-        let Frame { element, nodes, branches, test, attempt, except, name, is_fetchable } = frame;
+        let Frame { element, nodes, branches, test, attempt, except, name } = frame;
         let parent = self.frames.last_mut();
         match (element, parent) {
             (EsiElement::Vars, _) => self.variables -= 1,
@@ -267,8 +264,7 @@ impl Builder {
                 self.add(Node::Try { attempt: attempt.into(), except: except.into() });
             }
             (EsiElement::Inline, _) => {
-                let (name, nodes) = (name.into(), nodes.into());
-                self.add(Node::Inline { name, is_fetchable, nodes });
+                self.add(Node::Inline { name: name.into(), nodes: nodes.into() });
             }
             _ => {}
         }
@@ -286,8 +282,6 @@ impl Builder {
                 Some(_) => OnError::Fail,
             },
             maxwait_ms: tag.attribute(b"maxwait").and_then(|text| number(&text)),
-            ttl_s: tag.attribute(b"ttl").and_then(|text| seconds(&text)),
-            no_store: tag.attribute(b"no-store").is_some_and(|text| text == b"on"),
             rules: Rules::Uri,
             ..Fragment::default()
         };
@@ -309,34 +303,4 @@ impl Builder {
 
 fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-/// A number with a unit: seconds, minutes, hours or days.
-fn seconds(text: &[u8]) -> Option<u64> {
-    let (digits, unit) = match text.split_last()? {
-        (b's', digits) => (digits, 1),
-        (b'm', digits) => (digits, 60),
-        (b'h', digits) => (digits, 3600),
-        (b'd', digits) => (digits, 86_400),
-        _ => (text, 1),
-    };
-    number(digits)?.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        for (text, seconds_of) in
-            [("90", Some(90)), ("1s", Some(1)), ("2m", Some(120)), ("1h", Some(3600))]
-        {
-            assert_eq!(seconds(text.as_bytes()), seconds_of, "{text}");
-        }
-        assert_eq!(seconds(b"3d"), Some(259_200));
-        for text in ["", "h", "-1", "1.5h", "x", "99999999999999999999d", "999999999999999999d"] {
-            assert_eq!(seconds(text.as_bytes()), None, "{text}");
-        }
-    }
 }

@@ -205,7 +205,7 @@ impl Conditional {
             b"is_args" if env.query().is_empty() => return Some(Vec::new()),
             b"is_args" => return Some(b"?".to_vec()),
             b"host" => return Some(env.host().to_vec()),
-            b"request_method" => return Some(env.method().to_vec()),
+            b"request_method" => return Some(b"GET".to_vec()),
             _ => {}
         }
         if let Some(name) = name.strip_prefix(b"arg_") {

@@ -25,7 +25,7 @@ fn page_of(document: &Document, page: &[u8]) -> Vec<u8> {
         match node {
             Node::Text(range) => out.extend_from_slice(&page[place(range)]),
             Node::Include(include) => {
-                let target = include.plain().expect("no variables").target(b"/base/p?q=/y/z");
+                let target = include.fragment.target(b"/base/p?q=/y/z");
                 out.push(b'{');
                 out.extend_from_slice(&target.url);
                 out.push(b'@');

@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Limit, Now};
+use base::Now;
 use bytes::Bytes;
 use cache::{Object, Reader};
-use esi::{Document, Fragment, Op};
+use esi::{Fragment, Op};
 
 use super::document;
-use super::environment::Question;
 use super::fragment::{self, Absent, Came, Gap};
+use super::operations::is_awaited;
 use crate::state::assemble::{Composed, GzipSegment, OwnPlace, ReadPage};
 use crate::state::body::{Part, Parts, ReplyBody};
 use crate::state::core::Core;
@@ -106,7 +106,7 @@ pub(super) fn read(core: &Core, page: &Composed, whole: Part) -> (Arc<ReadPage>,
         Part::Stored(object, _) => (document::of_object(core, page, &object), Text::Stored(object)),
         Part::Bytes(bytes) => {
             let document = match &page.instructions {
-                Some(known) => Arc::clone(known.read()),
+                Some(known) => Arc::clone(&known.read),
                 None => document::of_bytes(core, page, &bytes),
             };
             (document, Text::Bytes(bytes))
@@ -115,17 +115,13 @@ pub(super) fn read(core: &Core, page: &Composed, whole: Part) -> (Arc<ReadPage>,
     }
 }
 
-/// The operations that the page comes to for its request.
-pub(super) fn resolve(core: &Core, page: &Composed, document: &Document) -> Vec<Op> {
-    document.resolve(&Question::of(page, core.now())).unwrap_or_else(|_| {
-        core.counters.limit(Limit::EsiNodes);
-        Vec::new()
-    })
-}
-
-/// The pieces that `ops` come to in `page`; its fragments begin.
-pub(super) fn all(core: &Rc<Core>, page: &Rc<Composed>, ops: Vec<Op>) -> Slots {
-    Beginning::new(core, page).of_ops(ops)
+/// The piece that is all of a page which is sent as it is.
+pub(super) fn verbatim(body: ReplyBody) -> Slots {
+    match body {
+        ReplyBody::Parts(parts) => parts.map(Slot::Part).collect(),
+        ReplyBody::Stream { reader, .. } => vec![Slot::Body(ComingBody::own(reader))],
+        _ => Slots::new(),
+    }
 }
 
 /// A page whose fragments begin.
@@ -151,6 +147,15 @@ impl<'a> Beginning<'a> {
     /// Those of `page` whose turn has come: the first of them begins in any case.
     pub(super) fn in_turn(core: &'a Rc<Core>, page: &'a Rc<Composed>) -> Self {
         Self { is_turn: Cell::new(true), ..Self::new(core, page) }
+    }
+
+    /// The pieces that `ops` come to. The last may be a fragment that decides what follows it: that
+    /// one does not begin yet.
+    pub(super) fn of_known(&self, mut ops: Vec<Op>) -> Slots {
+        let awaited = ops.pop_if(|op| is_awaited(op));
+        let mut slots = self.of_ops(ops);
+        slots.extend(awaited.map(Slot::Op));
+        slots
     }
 
     /// The pieces that `ops` come to.
@@ -216,10 +221,8 @@ impl<'a> Beginning<'a> {
                 self.page.spare.set(Some(asked.request));
                 match judged {
                     Ok(came) => {
-                        let body = FragmentBody { came, place: OwnPlace::of_turn() };
-                        let goes_on = self.page.goes_on(fragment.onerror);
                         let from = slots.len();
-                        add_body(body, &fragment, goes_on, slots);
+                        self.add_body(came, OwnPlace::of_turn(), &fragment, slots);
                         for slot in &mut slots[from..] {
                             if let Slot::Body(coming) = slot {
                                 coming.reader.park();
@@ -259,6 +262,28 @@ impl<'a> Beginning<'a> {
         missing
     }
 
+    /// Adds the pieces of the body that has come of `fragment`, which has its place as long as it
+    /// comes.
+    pub(super) fn add_body(
+        &self,
+        came: Came,
+        place: OwnPlace,
+        fragment: &Fragment,
+        slots: &mut Slots,
+    ) {
+        match came {
+            Came::Gzip(cut) => slots.push(Slot::Gzip(cut)),
+            Came::Body(ReplyBody::Parts(Parts::One(part))) if part.is_empty() => {}
+            Came::Body(ReplyBody::Parts(parts)) => slots.extend(parts.map(Slot::Part)),
+            Came::Body(ReplyBody::Stream { reader, .. }) => {
+                let goes_on = self.page.goes_on(fragment.onerror);
+                let fragment = Some(Box::new(fragment.clone()));
+                slots.push(Slot::Body(ComingBody { reader, goes_on, place, fragment }));
+            }
+            Came::Body(_) => {}
+        }
+    }
+
     /// Takes the request for `fragment` as far as it goes without waiting.
     ///
     /// # Errors
@@ -271,30 +296,5 @@ impl<'a> Beginning<'a> {
         let start = core.start_fragment(place, &mut request, &page.within, *at);
         let began_us = self.looked_us.get();
         Ok((fragment::Asked { request, at: *at, began_us, ended_us: Cell::default() }, start))
-    }
-}
-
-/// The body of a fragment, and the place that it has as long as it comes.
-pub(super) struct FragmentBody {
-    pub(super) came: Came,
-    pub(super) place: OwnPlace,
-}
-
-/// Adds the pieces of a fragment's body. The page may go on when it breaks off, if `goes_on`.
-pub(super) fn add_body(body: FragmentBody, fragment: &Fragment, goes_on: bool, slots: &mut Slots) {
-    let FragmentBody { came, place } = body;
-    match came {
-        Came::Gzip(cut) => slots.push(Slot::Gzip(cut)),
-        Came::Body(ReplyBody::Parts(Parts::One(part))) if !part.is_empty() => {
-            slots.push(Slot::Part(part));
-        }
-        Came::Body(ReplyBody::Parts(parts @ Parts::Many(_))) => {
-            slots.extend(parts.map(Slot::Part));
-        }
-        Came::Body(ReplyBody::Stream { reader, .. }) => {
-            let fragment = Some(Box::new(fragment.clone()));
-            slots.push(Slot::Body(ComingBody { reader, goes_on, place, fragment }));
-        }
-        Came::Body(_) => {}
     }
 }

@@ -17,20 +17,34 @@ use crate::stored::stored_head;
 impl Instructions {
     /// Reads a page that has just come for a program. Its faults are counted now, and never again.
     pub(crate) fn of_new(core: &Core, live: &Live, bytes: &[u8], is_folded: bool) -> Arc<Self> {
-        let (rules, limits) = reading(Dialect::Varnish, live);
-        let document = esi::parse(bytes, rules, limits);
-        let remarks = document.remarks();
+        let (dialect, negotiated) = (Dialect::Varnish, false);
+        let read = Arc::new(ReadPage::of(Some(Whole::One(bytes)), dialect, live, is_folded));
+        let remarks = read.document.remarks();
         core.counters.add(Counter::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiWarnings, remarks.warnings());
-        let cuts = match is_folded && !document.is_plain() && bytes.len() as u64 <= PAGE_BYTES {
-            true => cuts(Whole::One(bytes), &document),
-            false => Vec::new(),
-        };
-        let read = Arc::new(ReadPage { document, cuts });
         let is_told = AtomicBool::new(true);
-        let (dialect, negotiated) = (Dialect::Varnish, false);
         Arc::new(Self { dialect, read, is_folded, negotiated, is_told })
+    }
+}
+
+impl ReadPage {
+    /// Reads a page that is there. Of one that `is_folded`, texts are compressed as far as they are
+    /// the shorter for it.
+    fn of(whole: Option<Whole<'_>>, dialect: Dialect, live: &Live, is_folded: bool) -> Self {
+        let (rules, limits) = reading(dialect, live);
+        let document = Document::read(whole.iter().flat_map(Whole::pieces), rules, limits);
+        let cuts = match whole {
+            Some(whole) if is_folded && !document.is_plain() && whole.len() <= PAGE_BYTES => {
+                let cut = |node: &Node| match node {
+                    Node::Text(range) => Clip::of(whole, range),
+                    _ => None,
+                };
+                document.nodes().iter().filter_map(cut).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self { document, cuts }
     }
 }
 
@@ -68,10 +82,9 @@ pub(super) fn foreseen(page: &Composed, object: &Object) -> Arc<ReadPage> {
 
 /// The instructions of a page that is stored nowhere.
 pub(super) fn of_bytes(core: &Core, page: &Composed, bytes: &[u8]) -> Arc<ReadPage> {
-    let (rules, limits) = reading(page.dialect, &page.live);
-    let document = esi::parse(bytes, rules, limits);
-    note(core, page, document.remarks());
-    Arc::new(ReadPage { document, cuts: Vec::new() })
+    let read = ReadPage::of(Some(Whole::One(bytes)), page.dialect, &page.live, false);
+    note(core, page, read.document.remarks());
+    Arc::new(read)
 }
 
 /// Takes note of faults in a page, unless that was done when it came.
@@ -111,34 +124,12 @@ fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
     {
         return kept;
     }
-    let (rules, limits) = reading(dialect, live);
-    let (mut parser, mut nodes) = (esi::Parser::new(rules, limits), Vec::new());
-    for piece in object.whole().iter().flat_map(Whole::pieces) {
-        parser.push(piece, &mut nodes);
-    }
-    let had = parser.has_instructions();
-    let remarks = parser.finish(&mut nodes);
-    // The end may still bring the first.
-    let is_plain = !had && nodes.iter().all(|node| matches!(node, Node::Text(_)));
-    let document = Document::new(nodes, remarks, is_plain, limits);
-    let cuts = match object.whole() {
-        Some(whole) if object.flags().gzip_page && !is_plain && whole.len() <= PAGE_BYTES => {
-            cuts(whole, &document)
-        }
-        _ => Vec::new(),
-    };
-    let read = Arc::new(ReadPage { document, cuts });
-    let is_told = AtomicBool::new(false);
     let is_folded = object.flags().gzip_page;
+    let read = Arc::new(ReadPage::of(object.whole(), dialect, live, is_folded));
+    let is_plain = read.document.is_plain();
+    let is_told = AtomicBool::new(false);
     let negotiated = is_plain && dialect != Dialect::Varnish && is_negotiated(object, live);
     let made = Arc::new(Instructions { dialect, read, is_folded, negotiated, is_told });
     object.attach(made.clone());
     made
-}
-
-/// The texts of a page in gzip, as far as they are the shorter for it.
-fn cuts(whole: Whole<'_>, document: &Document) -> Vec<Clip> {
-    let cut =
-        |node: &Node| if let Node::Text(range) = node { Clip::of(whole, range) } else { None };
-    document.nodes().iter().filter_map(cut).collect()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use base::Now;
+use esi::PageText;
 use message::HeaderId;
 
 use crate::state::assemble::Composed;
@@ -11,11 +12,13 @@ use crate::state::assemble::Composed;
 pub(super) struct Question<'a> {
     page: &'a Composed,
     now: Now,
+    /// The text of a page that still comes.
+    text: Option<&'a dyn PageText>,
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn of(page: &'a Composed, now: Now) -> Self {
-        Self { page, now }
+    pub(super) fn of(page: &'a Composed, now: Now, text: Option<&'a dyn PageText>) -> Self {
+        Self { page, now, text }
     }
 
     /// The cookies that variables may tell: those that the site names, of what its policy has left.
@@ -59,6 +62,10 @@ impl esi::Environment for Question<'_> {
             id => headers.value(id),
         }
         .map(Cow::Borrowed)
+    }
+
+    fn text(&self) -> Option<&dyn PageText> {
+        self.text
     }
 
     fn unix_seconds(&self) -> u64 {

@@ -1,29 +1,25 @@
 //! The task of a page that must wait for some of its pieces: one half has fragments begin as early
 //! as may be, the other hands on what has come, in the page's order.
 
-use std::cell::{Cell, RefCell};
-use std::ops::Range;
+use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use base::memory::Full;
-use base::{Account, Held, Limit};
-use bytes::Bytes;
-use cache::{Passage, Reader};
-use codec::{Coding, STEP_BYTES};
-use esi::{Document, Fragment, Node, Op, Run};
+use base::Limit;
+use cache::Passage;
+use codec::Coding;
+use esi::{Fragment, Op};
 use origin::ClientEnds;
 use tokio::sync::mpsc::{self, Sender};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::begin::{self, Beginning, Begun, ComingBody, FragmentBody, Slot, Slots, Text};
+use super::ahead::{Ahead, OwnText};
+use super::begin::{Beginning, Begun, ComingBody, Slot, Slots, Text};
 use super::document;
-use super::environment::Question;
 use super::fragment::{self, Absent, Asked, Gap};
 use super::hand_on::{HandOn, PageWriter};
-use super::supply::Supply;
+use super::operations::{Ended, Operations, decides};
 use crate::state::ask::Front;
 use crate::state::assemble::{Composed, GzipSegment, OwnPlace, places};
 use crate::state::body::{Part, Parts, ReplyBody};
@@ -32,6 +28,13 @@ use crate::state::reply::Reply;
 
 /// Pieces that wait for those before them.
 const PIECES: usize = 256;
+
+/// The pieces of a page that must wait for some of them, and what is still to follow.
+pub(super) struct Pieces {
+    pub(super) slots: Slots,
+    pub(super) text: Text,
+    pub(super) ops: Operations,
+}
 
 /// A piece on its way to its place.
 pub(super) enum Arrival {
@@ -45,25 +48,6 @@ pub(super) enum Arrival {
     Op(Box<Op>),
     /// The page cannot go on.
     Broken,
-}
-
-/// A text of the page itself, in bytes that are counted as long as it waits.
-pub(super) struct OwnText {
-    pub(super) bytes: Bytes,
-    ahead: Rc<Ahead>,
-}
-
-impl OwnText {
-    fn new(bytes: Bytes, ahead: &Rc<Ahead>) -> Self {
-        ahead.more(bytes.len() as u64);
-        Self { bytes, ahead: Rc::clone(ahead) }
-    }
-}
-
-impl Drop for OwnText {
-    fn drop(&mut self) {
-        self.ahead.less(self.bytes.len() as u64);
-    }
 }
 
 /// A fragment's reply, which comes. Nobody waits for it any more when this is dropped.
@@ -95,91 +79,6 @@ impl Coming {
     }
 }
 
-/// The distance between the two halves of a page's task, and what they tell each other.
-#[derive(Debug)]
-pub(super) struct Ahead {
-    /// Bytes of text that wait for the pieces before them.
-    bytes: Cell<u64>,
-    less: Notify,
-    /// Nothing is left to be handed on: what begins next has its turn at once.
-    is_idle: Cell<bool>,
-    idle: Notify,
-    /// Pieces handed on, and if the page's reader is what the next one waits for.
-    moved: Cell<u64>,
-    waits_for_reader: Cell<bool>,
-    /// The text's bytes, held for the client.
-    held: RefCell<Held>,
-}
-
-impl Ahead {
-    /// None yet, held on `account`.
-    fn new(account: &Arc<Account>) -> Self {
-        Self {
-            bytes: Cell::default(),
-            less: Notify::default(),
-            is_idle: Cell::default(),
-            idle: Notify::default(),
-            moved: Cell::default(),
-            waits_for_reader: Cell::default(),
-            held: RefCell::new(account.hold_anyway(0)),
-        }
-    }
-
-    /// There are more of them.
-    fn more(&self, bytes: u64) {
-        self.bytes.set(self.bytes.get() + bytes);
-        // They are copies of what has been held.
-        self.held.borrow_mut().grow_anyway(bytes);
-    }
-
-    /// Ready when they are no more than `most`.
-    async fn room(&self, most: u64) {
-        while self.bytes.get() > most {
-            self.less.notified().await;
-        }
-    }
-
-    /// Some of them wait no more.
-    fn less(&self, bytes: u64) {
-        self.bytes.set(self.bytes.get().saturating_sub(bytes));
-        self.held.borrow_mut().shrink_to(self.bytes.get());
-        self.less.notify_one();
-    }
-
-    /// Says if nothing is left to be handed on.
-    pub(super) fn set_idle(&self, is_idle: bool) {
-        self.is_idle.set(is_idle);
-        if is_idle {
-            self.idle.notify_one();
-        }
-    }
-
-    /// Ready when nothing is left to be handed on.
-    async fn idles(&self) {
-        while !self.is_idle.get() {
-            self.idle.notified().await;
-        }
-    }
-
-    /// Something has been handed on, and perhaps the reader must take it first.
-    pub(super) fn moved(&self, waits_for_reader: bool) {
-        self.moved.set(self.moved.get() + 1);
-        self.waits_for_reader.set(waits_for_reader);
-    }
-
-    /// Ready when for `most`, and not twice as long, nothing was handed on that the reader would
-    /// have taken.
-    async fn stands_still(&self, most: Duration) {
-        loop {
-            let before = self.moved.get();
-            rt::time::sleep(most).await;
-            if self.moved.get() == before && !self.waits_for_reader.get() {
-                return;
-            }
-        }
-    }
-}
-
 /// The half that has pieces begin.
 pub(super) struct Feed {
     pub(super) core: Rc<Core>,
@@ -197,7 +96,7 @@ pub(super) struct Feed {
 pub(super) async fn run(
     core: Rc<Core>,
     page: Rc<Composed>,
-    source: Supply,
+    pieces: Pieces,
     out: PageWriter,
     passage: Passage,
     ends: Option<ClientEnds>,
@@ -205,31 +104,22 @@ pub(super) async fn run(
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = out.writer.watch();
     let ahead = Rc::new(Ahead::new(&passage.account));
-    let text = match &source {
-        Supply::Slots(_, text) | Supply::Nodes(_, text) => text.clone(),
-        Supply::Stream(_) => Text::None,
-    };
+    let Pieces { slots, text, ops } = pieces;
     let has_first = Cell::new(false);
-    let feed = Feed { core, page, passage, ahead: Rc::clone(&ahead), ends, text, has_first };
-    let feed = Rc::new(feed);
-    let hand_on = HandOn::new(Rc::clone(&feed), out, Rc::clone(&ahead));
+    let feed = &Feed { core, page, passage, ahead, ends, text, has_first };
     let most = Duration::from_millis(feed.page.live.limits.esi_still_time);
     let begins = async {
-        match source {
-            Supply::Slots(slots, _) => _ = feed.send(feed.pieces(slots), &sender).await,
-            Supply::Nodes(read, _) => _ = feed.nodes(&read.document, &sender).await,
-            Supply::Stream(reader) => _ = feed.stream(reader, &sender).await,
-        }
+        _ = feed.feed(slots, ops, &sender).await;
         drop(sender);
         // The other half ends the page.
         std::future::pending::<()>().await;
     };
     tokio::select! {
         biased;
-        () = hand_on.run(receiver) => {}
+        () = HandOn { feed, out }.run(receiver) => {}
         () = begins => {}
         () = watch.abandoned() => {}
-        () = ahead.stands_still(most) => {
+        () = feed.ahead.stands_still(most) => {
             feed.core.counters.limit(Limit::EsiStillTime);
             feed.page.note_ended(Limit::EsiStillTime);
         }
@@ -237,124 +127,75 @@ pub(super) async fn run(
 }
 
 impl Feed {
-    /// Hands on the pieces of a page that is there, some of whose fragments decide what follows
-    /// them.
-    async fn nodes(&self, document: &Document, to: &Sender<Arrival>) -> Result<(), Gone> {
-        let (_, limits) = document::reading(self.page.dialect, &self.page.live);
-        let mut run = Run::new(limits);
-        self.resolve(&mut run, document.nodes(), to, |ops| ops).await
-    }
-
-    /// Reads a page that still comes and hands on its pieces as soon as they are known.
-    async fn stream(&self, mut reader: Reader, to: &Sender<Arrival>) -> Result<(), Gone> {
-        let (rules, limits) = document::reading(self.page.dialect, &self.page.live);
-        let (mut parser, mut nodes) = (esi::Parser::new(rules, limits), Vec::new());
-        let (mut run, mut text) = (Run::new(limits), Unsent::new(&self.passage.account));
-        loop {
-            let bytes = match reader.next().await {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => break,
-                Err(_) => return broken(to).await,
-            };
-            for step in bytes.chunks(STEP_BYTES) {
-                if text.add(step).is_err() {
-                    // The pieces before it give their memory back when they are handed on.
-                    self.ahead.idles().await;
-                    if text.add(step).is_err() {
-                        self.core.counters.limit(Limit::ClientMemory);
-                        return broken(to).await;
-                    }
-                }
-                parser.push(step, &mut nodes);
-                if text.bytes.len() as u64 > self.page.live.limits.esi_bytes {
-                    self.core.counters.limit(Limit::EsiBytes);
-                    self.page.note_ended(Limit::EsiBytes);
-                    return broken(to).await;
-                }
-                self.known(&mut nodes, &mut run, &mut text, to).await?;
-            }
-        }
-        document::note(&self.core, &self.page, &parser.finish(&mut nodes));
-        self.known(&mut nodes, &mut run, &mut text, to).await
-    }
-
-    /// Hands on what is known of such a page.
-    async fn known(
+    /// Hands on what has begun, and what follows as soon as it is known.
+    async fn feed(
         &self,
-        nodes: &mut Vec<Node>,
-        run: &mut Run,
-        text: &mut Unsent,
+        slots: Slots,
+        mut ops: Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), Gone> {
-        nodes.iter_mut().for_each(|node| node.hold(&|range| text.bytes(range).into()));
-        self.resolve(run, nodes, to, |ops| text.take(ops)).await?;
-        nodes.clear();
-        self.ahead.room(self.passage.bytes).await;
+        self.send(slots, &mut ops, to).await?;
+        loop {
+            let known = match ops.next(&self.core, &self.ahead).await {
+                Ok(Some(known)) => known,
+                Ok(None) => return Ok(()),
+                Err(Ended) => return broken(to).await,
+            };
+            self.send(self.beginning().of_known(known), &mut ops, to).await?;
+            self.ahead.room(self.passage.bytes).await;
+        }
+    }
+
+    /// Hands pieces on; what has not begun begins when there is a place for it.
+    async fn send(
+        &self,
+        slots: Slots,
+        ops: &mut Operations,
+        to: &Sender<Arrival>,
+    ) -> Result<(), Gone> {
+        for piece in self.pieces(slots) {
+            match piece {
+                Arrival::Op(op) => match *op {
+                    Op::Include(fragment) if decides(&fragment) => {
+                        self.in_turn(fragment, ops, to).await?;
+                    }
+                    op => {
+                        for piece in self.begin_late(vec![op], false).await {
+                            self.hand(piece, to).await?;
+                        }
+                    }
+                },
+                piece => self.hand(piece, to).await?,
+            }
+        }
         Ok(())
     }
 
-    /// Hands on what `nodes` come to. A fragment that decides what follows it is waited for.
-    async fn resolve(
+    /// Waits for a fragment that decides what follows it, and hands it on or sets its variable.
+    async fn in_turn(
         &self,
-        run: &mut Run,
-        nodes: &[Node],
+        mut fragment: Box<Fragment>,
+        ops: &mut Operations,
         to: &Sender<Arrival>,
-        mut with_text: impl FnMut(Vec<Op>) -> Vec<Op>,
     ) -> Result<(), Gone> {
-        let mut ops = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let resolved = {
-                let question = Question::of(&self.page, self.core.now());
-                run.resolve(node, &question, &mut ops)
-            };
-            if resolved.is_err() {
-                self.core.counters.limit(Limit::EsiNodes);
-                return broken(to).await;
-            }
-            if ops.iter().any(is_awaited) {
-                for op in with_text(std::mem::take(&mut ops)) {
-                    self.in_turn(op, run, to).await?;
-                }
-            }
-        }
-        let pieces = self.begin(with_text(ops));
-        self.send(pieces, to).await
-    }
-
-    /// Hands on what `op` comes to; if it is a fragment that decides what follows, it is waited
-    /// for.
-    async fn in_turn(&self, op: Op, run: &mut Run, to: &Sender<Arrival>) -> Result<(), Gone> {
-        if !is_awaited(&op) {
-            let pieces = self.begin(vec![op]);
-            return self.send(pieces, to).await;
-        }
-        let name = if let Op::Include(fragment) = &op { fragment.set.clone() } else { None };
-        let mut rest = self.begin_late(vec![op], false).await;
+        fragment.wait = false;
+        let name = fragment.set.take();
+        let mut rest = self.begin_late(vec![Op::Include(fragment)], false).await;
         rest.reverse();
         let mut value = Vec::new();
         while let Some(piece) = rest.pop() {
-            let piece = match piece {
-                Arrival::Fragment(fragment, coming) => {
-                    let next = match self.come(&fragment, coming).await {
-                        Ok(came) => self.pieces_of(came, &fragment),
-                        Err(failed) => match self.instead(fragment, failed) {
-                            Ok(pieces) => pieces,
-                            Err(Gap::LeftOut) => Vec::new(),
-                            Err(Gap::Breaks) => return broken(to).await,
-                        },
-                    };
-                    rest.extend(next.into_iter().rev());
-                    continue;
-                }
-                piece => piece,
-            };
-            match &name {
-                None => self.hand(piece, to).await?,
-                Some(_) => self.collect(piece, &mut value).await,
+            match piece {
+                Arrival::Fragment(fragment, coming) => match self.come(fragment, coming).await {
+                    Ok(pieces) => rest.extend(pieces.into_iter().rev()),
+                    Err(Gap::LeftOut) => {}
+                    Err(Gap::Breaks) => return broken(to).await,
+                },
+                piece if name.is_none() => self.hand(piece, to).await?,
+                piece => self.collect(piece, &mut value).await,
             }
         }
         if let Some(name) = name {
-            run.assign(&name, value);
+            ops.assign(&name, value);
         }
         Ok(())
     }
@@ -385,25 +226,26 @@ impl Feed {
         }
     }
 
-    /// The body of a fragment, and its place.
+    /// The pieces of a fragment, or of what takes its place.
+    ///
+    /// # Errors
+    /// When it has failed, and nothing takes its place.
     pub(super) async fn come(
         &self,
-        fragment: &Fragment,
+        fragment: Box<Fragment>,
         coming: Coming,
-    ) -> Result<FragmentBody, Absent> {
+    ) -> Result<Vec<Arrival>, Gap> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         coming.is_turn.set(true);
-        let (asked, reply, place) = coming.wait(most).await?;
-        let came = fragment::judge(&self.core, &self.page, fragment, &asked, reply)?;
-        Ok(FragmentBody { came, place })
-    }
-
-    /// The pieces of a fragment's body.
-    pub(super) fn pieces_of(&self, body: FragmentBody, fragment: &Fragment) -> Vec<Arrival> {
-        let mut slots = Slots::new();
-        let goes_on = self.page.goes_on(fragment.onerror);
-        begin::add_body(body, fragment, goes_on, &mut slots);
-        self.pieces(slots)
+        let came = coming.wait(most).await.and_then(|(asked, reply, place)| {
+            Ok((fragment::judge(&self.core, &self.page, &fragment, &asked, reply)?, place))
+        });
+        let (mut slots, beginning) = (Slots::new(), self.beginning());
+        match came {
+            Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut slots),
+            Err(failed) => beginning.instead(fragment, failed, &mut slots)?,
+        }
+        Ok(self.pieces(slots))
     }
 
     /// A body in gzip without its coding.
@@ -417,21 +259,6 @@ impl Feed {
             ReplyBody::Stream { reader, .. } => Arrival::Body(ComingBody::own(reader)),
             _ => Arrival::Broken,
         }
-    }
-
-    /// Hands pieces on; what has not begun begins when there is a place for it.
-    async fn send(&self, pieces: Vec<Arrival>, to: &Sender<Arrival>) -> Result<(), Gone> {
-        for piece in pieces {
-            match piece {
-                Arrival::Op(op) => {
-                    for piece in self.begin_late(vec![*op], false).await {
-                        self.hand(piece, to).await?;
-                    }
-                }
-                piece => self.hand(piece, to).await?,
-            }
-        }
-        Ok(())
     }
 
     /// Begins `ops` one after the other, each when there is a place for it, or when its turn has
@@ -473,30 +300,11 @@ impl Feed {
         }
     }
 
-    /// Begins `ops` as far as there are places.
-    fn begin(&self, ops: Vec<Op>) -> Vec<Arrival> {
-        self.pieces(self.beginning().of_ops(ops))
-    }
-
-    /// The pieces that take the place of a fragment that failed.
-    ///
-    /// # Errors
-    /// When there are none.
-    pub(super) fn instead(
-        &self,
-        fragment: Box<Fragment>,
-        failed: Absent,
-    ) -> Result<Vec<Arrival>, Gap> {
-        let mut slots = Slots::new();
-        self.beginning().instead(fragment, failed, &mut slots)?;
-        Ok(self.pieces(slots))
-    }
-
     fn beginning(&self) -> Beginning<'_> {
         Beginning::new(&self.core, &self.page)
     }
 
-    pub(super) fn pieces(&self, slots: Slots) -> Vec<Arrival> {
+    fn pieces(&self, slots: Slots) -> Vec<Arrival> {
         slots.into_iter().map(|slot| self.piece(slot)).collect()
     }
 
@@ -547,74 +355,4 @@ struct Gone;
 /// Ends the page.
 async fn broken(to: &Sender<Arrival>) -> Result<(), Gone> {
     to.send(Arrival::Broken).await.map_err(|_| Gone)
-}
-
-/// Returns true if `op` is a fragment that decides what follows it.
-pub(super) fn is_awaited(op: &Op) -> bool {
-    matches!(op, Op::Include(fragment) if fragment.wait || fragment.set.is_some())
-}
-
-/// The bytes of a page that still comes which belong to no piece yet, held for the client.
-#[derive(Debug)]
-struct Unsent {
-    bytes: Vec<u8>,
-    /// Where in the page they begin.
-    from: u64,
-    held: Held,
-}
-
-impl Unsent {
-    /// None yet, held on `account`.
-    fn new(account: &Arc<Account>) -> Self {
-        Self { bytes: Vec::new(), from: 0, held: account.hold_anyway(0) }
-    }
-
-    /// Takes more of them.
-    ///
-    /// # Errors
-    /// When there is no memory for that.
-    fn add(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let wanted = self.bytes.len() + bytes.len();
-        if wanted > self.bytes.capacity() {
-            let room = wanted.max(2 * self.bytes.capacity());
-            self.held.grow(room as u64 - self.held.bytes())?;
-            self.bytes.reserve_exact(room - self.bytes.len());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    /// The bytes of `range`, as far as they are there.
-    fn bytes(&self, range: &Range<u64>) -> &[u8] {
-        let at = |offset: u64| (offset.saturating_sub(self.from) as usize).min(self.bytes.len());
-        &self.bytes[at(range.start)..at(range.end)]
-    }
-
-    /// The same operations with their texts in bytes.
-    fn take(&mut self, ops: Vec<Op>) -> Vec<Op> {
-        let mut end = self.from;
-        let ops = self.copied(ops, &mut end);
-        self.bytes.drain(..(end - self.from) as usize);
-        self.from = end;
-        ops
-    }
-
-    fn copied(&self, ops: Vec<Op>, end: &mut u64) -> Vec<Op> {
-        let copied = |op| match op {
-            Op::Text(range) => {
-                *end = range.end.max(*end);
-                Op::Bytes(self.bytes(&range).to_vec())
-            }
-            Op::Try { attempt, except } => {
-                let attempt = self.copied(attempt, end);
-                Op::Try { attempt, except: self.copied(except, end) }
-            }
-            Op::Include(mut fragment) => {
-                fragment.stub = fragment.stub.take().map(|stub| self.copied(stub, end));
-                Op::Include(fragment)
-            }
-            op @ Op::Bytes(_) => op,
-        };
-        ops.into_iter().map(copied).collect()
-    }
 }

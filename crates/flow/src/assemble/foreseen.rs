@@ -18,7 +18,7 @@ impl Composed {
     pub(crate) fn fragments(&self, object: &Object, now: Now) -> (Vec<Foreseen>, Vec<String>) {
         let document = &document::foreseen(self, object).document;
         let mut fragments = Vec::new();
-        let mut ops = document.resolve(&Question::of(self, now)).unwrap_or_default();
+        let mut ops = document.resolve(&Question::of(self, now, None)).unwrap_or_default();
         ops.reverse();
         while let Some(op) = ops.pop() {
             match op {

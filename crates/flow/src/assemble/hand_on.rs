@@ -1,16 +1,16 @@
 //! The half of a page's task that hands on what has come, in the page's order.
 
-use std::rc::Rc;
-
 use base::{Held, Limit};
 use cache::{BodyWriter, Passage, Push};
 use codec::{Coding, EncodeSettings, Encoder, Goal, STEP_BYTES};
 use esi::{Fragment, Op};
 use tokio::sync::mpsc::Receiver;
 
+use super::ahead::Ahead;
 use super::begin::ComingBody;
-use super::feed::{Ahead, Arrival, Coming, Feed};
+use super::feed::{Arrival, Coming, Feed};
 use super::fragment::Gap;
+use super::operations::Ended;
 use crate::state::body::Part;
 
 /// Bytes of a file that are read at once.
@@ -18,9 +18,6 @@ const FILE_BYTES: u64 = 64 * 1024;
 
 /// The level at which pages are compressed that cannot be put together of what is compressed.
 const LEVEL: u8 = 3;
-
-/// The page ends here, and is not whole.
-struct Ended;
 
 /// The compression of a page that is sent in gzip while it comes.
 pub(super) struct PageCoder {
@@ -47,35 +44,25 @@ pub(super) struct PageWriter {
     pub(super) coder: Option<PageCoder>,
 }
 
-pub(super) struct HandOn {
-    feed: Rc<Feed>,
-    writer: BodyWriter,
-    coder: Option<PageCoder>,
-    ahead: Rc<Ahead>,
+pub(super) struct HandOn<'a> {
+    pub(super) feed: &'a Feed,
+    pub(super) out: PageWriter,
 }
 
-impl HandOn {
-    pub(super) fn new(
-        feed: Rc<Feed>,
-        PageWriter { writer, coder }: PageWriter,
-        ahead: Rc<Ahead>,
-    ) -> Self {
-        Self { feed, writer, coder, ahead }
-    }
-
+impl HandOn<'_> {
     /// Hands on pieces until there are no more, and ends the page.
     pub(super) async fn run(mut self, mut pieces: Receiver<Arrival>) {
         while let Some(piece) = self.next(&mut pieces).await {
             // What follows may be long in coming.
             let waits = pieces.is_empty();
             if self.piece(piece).await.is_err() || waits && self.flush().await.is_err() {
-                return self.writer.abort();
+                return self.out.writer.abort();
             }
-            self.ahead.moved(false);
+            self.feed.ahead.moved(false);
         }
         match self.code(&[], Goal::Finish).await {
-            Ok(()) => _ = self.writer.finish(),
-            Err(Ended) => self.writer.abort(),
+            Ok(()) => _ = self.out.writer.finish(),
+            Err(Ended) => self.out.writer.abort(),
         }
     }
 
@@ -84,15 +71,15 @@ impl HandOn {
         if let Ok(piece) = pieces.try_recv() {
             return Some(piece);
         }
-        self.ahead.set_idle(true);
+        self.feed.ahead.set_idle(true);
         let piece = pieces.recv().await;
-        self.ahead.set_idle(false);
+        self.feed.ahead.set_idle(false);
         piece
     }
 
     /// Hands on all that was taken, where it is compressed.
     async fn flush(&mut self) -> Result<(), Ended> {
-        match self.coder.as_ref().is_some_and(|coder| coder.is_behind) {
+        match self.out.coder.as_ref().is_some_and(|coder| coder.is_behind) {
             true => self.code(&[], Goal::Flush).await,
             false => Ok(()),
         }
@@ -100,14 +87,16 @@ impl HandOn {
 
     /// Compresses bytes as far as `goal`, and hands on what comes of it.
     async fn code(&mut self, mut bytes: &[u8], goal: Goal) -> Result<(), Ended> {
-        let Self { coder: Some(coder), writer, ahead, .. } = self else { return Ok(()) };
+        let Self { feed, out: PageWriter { writer, coder: Some(coder) } } = self else {
+            return Ok(());
+        };
         coder.is_behind = goal == Goal::Gather;
         loop {
             let step = coder.encoder.step(bytes, &mut coder.output, goal).map_err(|_| Ended)?;
             bytes = &bytes[step.taken..];
             let made = &coder.output[..step.made];
             if !made.is_empty() {
-                hand_on(writer, ahead, made).await?;
+                hand_on(writer, &feed.ahead, made).await?;
             }
             if step.done {
                 return Ok(());
@@ -185,13 +174,10 @@ impl HandOn {
     /// Hands on a fragment when it has come, or what takes its place.
     async fn fragment(&mut self, fragment: Box<Fragment>, coming: Coming) -> Result<(), Ended> {
         self.flush().await?;
-        match self.feed.come(&fragment, coming).await {
-            Ok(came) => Box::pin(self.pieces(self.feed.pieces_of(came, &fragment))).await,
-            Err(failed) => match self.feed.instead(fragment, failed) {
-                Ok(pieces) => Box::pin(self.pieces(pieces)).await,
-                Err(Gap::Breaks) => Err(Ended),
-                Err(Gap::LeftOut) => Ok(()),
-            },
+        match self.feed.come(fragment, coming).await {
+            Ok(pieces) => Box::pin(self.pieces(pieces)).await,
+            Err(Gap::Breaks) => Err(Ended),
+            Err(Gap::LeftOut) => Ok(()),
         }
     }
 
@@ -202,12 +188,9 @@ impl HandOn {
         while let Some(piece) = rest.pop() {
             match piece {
                 Arrival::Fragment(fragment, coming) => {
-                    match self.feed.come(&fragment, coming).await {
-                        Ok(body) => came.extend(self.feed.pieces_of(body, &fragment)),
-                        Err(failed) => match self.feed.instead(fragment, failed) {
-                            Ok(pieces) => rest.extend(pieces.into_iter().rev()),
-                            Err(_) => return self.late(except).await,
-                        },
+                    match self.feed.come(fragment, coming).await {
+                        Ok(pieces) => rest.extend(pieces.into_iter().rev()),
+                        Err(_) => return self.late(except).await,
                     }
                 }
                 Arrival::Op(op) => {
@@ -236,10 +219,10 @@ impl HandOn {
 
     /// Hands bytes on, at the pace of who reads them.
     async fn push(&mut self, bytes: &[u8]) -> Result<(), Ended> {
-        if self.coder.is_some() {
+        if self.out.coder.is_some() {
             return self.code(bytes, Goal::Gather).await;
         }
-        hand_on(&mut self.writer, &self.ahead, bytes).await
+        hand_on(&mut self.out.writer, &self.feed.ahead, bytes).await
     }
 }
 

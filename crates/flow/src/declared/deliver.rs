@@ -30,6 +30,7 @@ use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::reply::{Head, Reply, Served};
 use crate::stored::stored_head;
+use crate::way::Start;
 use crate::{peers, refine, trailers};
 
 /// Fields of requests that ask for something else than the whole of a response with one form, or
@@ -51,7 +52,7 @@ pub(crate) fn stored(
     ask: &Ask<'_>,
     object: &Arc<Object>,
     served: Served,
-) -> Reply {
+) -> Start {
     deliver(core, ask, object, served, None)
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn fetched(
     object: &Arc<Object>,
     served: Served,
     reader: Reader,
-) -> Reply {
+) -> Start {
     deliver(Some(core), ask, object, served, Some(reader))
 }
 
@@ -72,9 +73,9 @@ fn deliver(
     object: &Arc<Object>,
     served: Served,
     reader: Option<Reader>,
-) -> Reply {
+) -> Start {
     if ask.downstream.is_node() {
-        return peers::stored(ask.request, object, reader, served, ask.now);
+        return Start::Reply(peers::stored(ask.request, object, reader, served, ask.now));
     }
     let freshness = freshness(ask.live, object, ask.now.mono_ms);
     let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
@@ -84,8 +85,7 @@ fn deliver(
     let mut negotiated = object.flags().negotiated;
     if let Some(dialect) = includes::of_stored(object.flags()) {
         let Some(page) = plain(object, dialect, ask.live) else {
-            includes::stored(ask, object, dialect, &mut reply);
-            return reply;
+            return includes::stored(ask, object, dialect, reply);
         };
         negotiated |= page.negotiated;
     }
@@ -106,7 +106,7 @@ fn deliver(
     if is_shaped(ask, reply.status) {
         shape_stored(ask, object, &mut reply);
     }
-    reply
+    Start::Reply(reply)
 }
 
 /// Returns true if clients get a stored body in the form that they like best.
@@ -270,7 +270,7 @@ pub(crate) fn switched(ask: &Ask<'_>, switched: Switched, served: Served) -> Rep
 }
 
 /// The reply from a response that is not stored.
-pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: Served) -> Reply {
+pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: Served) -> Start {
     let mut response = passing.response;
     if is_shaped(ask, response.status) {
         shape(ask, &mut response, false);
@@ -279,8 +279,9 @@ pub(crate) fn passing(ask: &Ask<'_>, passing: Passing<Option<Dialect>>, served: 
     if let ReplyBody::Head(length) = &mut body {
         *length = passing.head_length;
     }
-    let Some(dialect) = passing.facts else { return Reply::owned(response, body, served) };
-    let mut reply = Reply::owned(Response::new(response.status), body, served);
-    includes::put_together(ask, dialect, response, &mut reply);
-    reply
+    let Some(dialect) = passing.facts else {
+        return Start::Reply(Reply::owned(response, body, served));
+    };
+    let reply = Reply::owned(Response::new(response.status), body, served);
+    includes::put_together(ask, dialect, response, reply, false)
 }

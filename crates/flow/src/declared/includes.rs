@@ -10,7 +10,10 @@ use message::targeted::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
 use policy::{EsiPages, Peer};
 
+use crate::assemble::draft;
 use crate::form;
+use crate::pages;
+use crate::problem::Problem;
 use crate::shape::shape;
 use crate::state::ask::Ask;
 use crate::state::assemble::{Composed, Dialect, Top};
@@ -18,6 +21,7 @@ use crate::state::place::Place;
 use crate::state::reply::{Head, Reply};
 use crate::state::site::Site;
 use crate::stored::stored_head;
+use crate::way::Start;
 use codec::Compress;
 
 /// The language's name in Surrogate-Control.
@@ -66,9 +70,16 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
     }
 }
 
-/// Makes `reply`, which has the head of `object`, a page that is to be put together.
-pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, reply: &mut Reply) {
-    let Some(mut response) = stored_head(object) else { return };
+/// The page that is to be put together of `reply`, which has the head of `object`.
+pub(super) fn stored(
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    dialect: Dialect,
+    mut reply: Reply,
+) -> Start {
+    let Some(mut response) = stored_head(object) else {
+        return Start::Reply(pages::problem(ask.request, Problem::Internal));
+    };
     let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
     add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
     if ask.site.policy.shapes_delivery(&ask.notes) {
@@ -79,32 +90,41 @@ pub(super) fn stored(ask: &Ask<'_>, object: &Arc<Object>, dialect: Dialect, repl
     if is_gzip {
         form::vary_by_coding(&mut response.headers);
     }
-    put_together(ask, dialect, response, reply);
-    if let (true, Some(page)) = (is_gzip, &mut reply.page) {
-        let taken = form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
-        page.gzip = ask.downstream.page().is_none() && taken == Some(Coding::Gzip);
-    }
+    let taken = || form::accept(ask.request).best([Coding::Gzip, Coding::Identity]);
+    let gzip = is_gzip && ask.downstream.page().is_none() && taken() == Some(Coding::Gzip);
+    put_together(ask, dialect, response, reply, gzip)
 }
 
-/// Makes `reply` a page that is to be put together, with the head of `response`. What is known of
-/// the page's own bytes is not true of the whole.
+/// The page that is to be put together of `reply`, with the head of `response`. What is known of
+/// the page's own bytes is not true of the whole, which is sent in `gzip` or without a coding.
 pub(super) fn put_together(
     ask: &Ask<'_>,
     dialect: Dialect,
     mut response: Response,
-    reply: &mut Reply,
-) {
+    mut reply: Reply,
+    gzip: bool,
+) -> Start {
     response
         .headers
         .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
     reply.head = Head::Owned(Box::new(response));
     let request = ask.request.clone();
     let place = Place { live: ask.live, site: ask.site };
-    reply.page = Some(Composed::new(dialect, place, request, ask.downstream.page(), || {
+    let mut page = Composed::new(dialect, place, request, ask.downstream.page(), || {
         let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
         let mut top = Top::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.
         top.personal = ask.site.client_check.is_some() && ask.notes.personal;
         top
-    }));
+    });
+    page.gzip = gzip;
+    if let Some(cookies) = ask.cookies {
+        let headers = &mut page.request.headers;
+        page.cookies_left = Some(headers.value(HeaderId::Cookie).unwrap_or_default().into());
+        match cookies {
+            [] => headers.remove(HeaderId::Cookie),
+            cookies => headers.set(HeaderId::Cookie, cookies),
+        }
+    }
+    Start::page(place, draft(reply, page))
 }

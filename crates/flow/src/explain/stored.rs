@@ -19,6 +19,7 @@ use crate::forecast::variants;
 use crate::forecast::words::duration;
 use crate::state::ask::Ask;
 use crate::state::reply::{Forward, Served};
+use crate::way::Start;
 use crate::{declared, surrogate};
 
 /// The way of a request to its fetch.
@@ -144,7 +145,8 @@ impl Teller<'_> {
 pub(super) fn deliver_stored(ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Ending {
     // A body that is still coming would take note of a reader.
     let complete = !object.is_filling();
-    let status = complete.then(|| declared::stored(None, ask, object, served).status);
+    let mut start = complete.then(|| declared::stored(None, ask, object, served));
+    let status = start.as_mut().and_then(Start::reply).map(|reply| reply.status);
     let from = match served {
         Served::Stale => "from the cache, stale, while one fetch refreshes it",
         Served::StaleOnError => "from the cache, stale, since its origin fails",

@@ -20,7 +20,6 @@ use message::{HeaderId, Request, Response, Status};
 use observe::DictionaryUse;
 
 use crate::sent::SentForm;
-use crate::state::assemble::Composed;
 use crate::state::body::{Parts, ReplyBody};
 use crate::state::live::Live;
 use crate::state::trace::About;
@@ -248,8 +247,6 @@ pub struct Reply {
     pub(crate) made: Made,
     /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
-    /// The body is a page that is to be put together first.
-    pub(crate) page: Option<Box<Composed>>,
     /// Notes on how the reply came about, for the log.
     pub about: About,
 }
@@ -308,7 +305,6 @@ impl Reply {
             close: false,
             made: Made::No,
             too_many_ranges: false,
-            page: None,
             about: About::default(),
         }
     }

@@ -25,6 +25,7 @@ use super::fetch::Passed;
 use super::found::{Age, age, obj_of};
 use super::step::{Source, Step, StepOn};
 use super::storages;
+use crate::assemble::draft;
 use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
 use crate::form;
@@ -95,6 +96,7 @@ fn stored<S: Stage>(
     let Sought { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
     let unfolds = unfolds(turn, env, told_coding(object.flags()));
+    let mut left = Shaped::Reply;
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
@@ -104,9 +106,7 @@ fn stored<S: Stage>(
         || turn.instance.program().uses().head.has(Sub::Deliver)
     {
         let shape = Finish { varnish, age_s, unfolds, delta };
-        if !shaped(turn, env, object, &mut reply, shape)? {
-            return Ok(failed(turn, env));
-        }
+        left = shaped(turn, env, object, &mut reply, shape)?;
     } else {
         reply.varnish = Some(varnish);
         reply.by_dictionary = dictionary::goes_by(env.asked, object);
@@ -118,21 +118,47 @@ fn stored<S: Stage>(
             narrow(turn, env, &Validators::of(object), range_rules(env), &mut reply);
         }
     }
+    end(turn, env, reply, left)
+}
+
+/// The outcome of `vcl_deliver` and of what follows it.
+enum Shaped {
+    /// A head that cannot be sent.
+    Nothing,
+    Reply,
+    /// A page that is to be put together of the reply.
+    Page(Box<Composed>),
+}
+
+/// The reply, unless it goes on as a page.
+#[inline]
+fn end<S: Stage>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+    mut reply: Reply,
+    left: Shaped,
+) -> Result<Reply, StepOn<S>> {
+    if let Shaped::Nothing = left {
+        return Ok(failed(turn, env));
+    }
     if reply.dictionary != DictionaryUse::NotNamed {
         S::note_dictionary(env, reply.dictionary);
     }
     finish(turn, env, &mut reply);
-    Ok(reply)
+    match left {
+        Shaped::Page(page) => Err(Step::Page(draft(reply, *page))),
+        Shaped::Nothing | Shaped::Reply => Ok(reply),
+    }
 }
 
-/// Takes the stored head apart for `vcl_deliver`; whether what that makes of it can be sent.
+/// Takes the stored head apart for `vcl_deliver`, and returns what becomes of it.
 fn shaped<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
     Finish { varnish, age_s, unfolds, delta }: Finish,
-) -> Result<bool, StepOn<S>> {
+) -> Result<Shaped, StepOn<S>> {
     let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
     if unfolds {
         heads::weaken_etag(&mut response.headers);
@@ -178,12 +204,11 @@ fn shaped<S: Stage>(
         unfold(env, &mut response, &mut reply.body, is_folded, length);
     }
     let left = LeftHead { response, modified: object.last_modified(), date: object.date() };
-    if object.flags().esi
-        && let Some(page) = SentPage::of(object.attached(), &chosen, is_folded, unfolds)
-    {
-        return Ok(put_together(turn, env, reply, left, page));
-    }
-    Ok(close(turn, env, reply, left, chosen.ranges))
+    let page = match object.flags().esi {
+        true => SentPage::of(object.attached(), &chosen, is_folded, unfolds),
+        false => None,
+    };
+    Ok(close(turn, env, reply, left, page, chosen.ranges))
 }
 
 /// The changes of a body on its way to the client, as `resp.filters` has them.
@@ -332,55 +357,53 @@ impl LeftHead {
     }
 }
 
-/// Makes `reply` a page that is to be put together. False for a head that cannot be sent.
-fn put_together<S: Stage>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
-    reply: &mut Reply,
-    mut left: LeftHead,
-    own: SentPage,
-) -> bool {
-    let headers = &mut left.response.headers;
-    heads::weaken_etag(headers);
-    headers.remove(HeaderId::ContentLength);
-    if own.is_folded {
-        // It is said when it is known that there is memory to code the page.
-        headers.remove(HeaderId::ContentEncoding);
-    }
-    if turn.req.headers.contains_any(&SELECTORS) {
-        // The whole has no length that could be cut.
-        narrow(turn, env, &left.validators(env), Rules::Off, reply);
-    }
-    let fits = !has_too_many_fields(env, &left.response);
-    own_head(turn, reply, left.response);
-    let (place, asked) = (Place { live: env.live, site: env.site }, env.asked.clone());
-    let mut page = Composed::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
-        let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
-        Top::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
-    });
-    (page.xid, page.instructions) = (turn.state.xid, own.instructions);
-    (page.folded, page.verbatim) = (own.is_folded, own.is_verbatim);
-    // What becomes a part of another page is put into that as it is.
-    page.gzip = own.is_gzip && turn.downstream.page().is_none();
-    reply.page = Some(page);
-    fits
-}
-
-/// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left. False
-/// for a head that cannot be sent.
+/// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
 fn close<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
-    left: LeftHead,
+    mut left: LeftHead,
+    page: Option<SentPage>,
     ranges: Rules,
-) -> bool {
+) -> Shaped {
+    if let Some(page) = &page {
+        let headers = &mut left.response.headers;
+        heads::weaken_etag(headers);
+        headers.remove(HeaderId::ContentLength);
+        if page.is_folded {
+            // It is said when it is known that there is memory to code the page.
+            headers.remove(HeaderId::ContentEncoding);
+        }
+    }
     if turn.req.headers.contains_any(&SELECTORS) {
+        // The whole of a page has no length that could be cut.
+        let ranges = if page.is_some() { Rules::Off } else { ranges };
         narrow(turn, env, &left.validators(env), ranges, reply);
     }
     let fits = !has_too_many_fields(env, &left.response);
     own_head(turn, reply, left.response);
-    fits
+    match page {
+        _ if !fits => Shaped::Nothing,
+        None => Shaped::Reply,
+        Some(page) => Shaped::Page(Box::new(page.composed(turn, env))),
+    }
+}
+
+impl SentPage {
+    /// The page that answers the request.
+    fn composed<S: Stage>(self, turn: &Turn, env: &Env<'_, S>) -> Composed {
+        let (place, asked) = (Place { live: env.live, site: env.site }, env.asked.clone());
+        let mut page =
+            Composed::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
+                let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
+                Top::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
+            });
+        (page.xid, page.instructions) = (turn.state.xid, self.instructions);
+        (page.folded, page.verbatim) = (self.is_folded, self.is_verbatim);
+        // What becomes a part of another page is put into that as it is.
+        page.gzip = self.is_gzip && turn.downstream.page().is_none();
+        page
+    }
 }
 
 /// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
@@ -434,7 +457,7 @@ fn passed<S: Stage>(
     let Passing { mut response, body, head_length, coding, plain, facts } = passing;
     let Passed { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
-    let is_folded = page.as_ref().is_some_and(|page| page.is_folded());
+    let is_folded = page.as_ref().is_some_and(|page| page.is_folded);
     let coding = if is_folded { Coding::Gzip } else { coding };
     let unfolds = unfolds(turn, env, coding);
     if unfolds {
@@ -486,15 +509,8 @@ fn passed<S: Stage>(
     let mut reply = bare(response.status, body, served_past(turn, private));
     let left = LeftHead { response, modified, date: None };
     let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_folded, unfolds));
-    let fits = match page {
-        Some(page) => put_together(turn, env, &mut reply, left, page),
-        None => close(turn, env, &mut reply, left, chosen.ranges),
-    };
-    if !fits {
-        return Ok(failed(turn, env));
-    }
-    finish(turn, env, &mut reply);
-    Ok(reply)
+    let left = close(turn, env, &mut reply, left, page, chosen.ranges);
+    end(turn, env, reply, left)
 }
 
 /// The cache's part in a reply that is not stored.

@@ -11,7 +11,6 @@ use vcl::rules::heads::has_body;
 
 use super::call::{Acting, Env};
 use super::step::Step;
-use crate::assemble::assemble;
 use crate::stage::Entrant;
 use crate::state::ask::Front;
 use crate::state::core::Core;
@@ -21,7 +20,7 @@ use crate::state::trace::Trace;
 use crate::state::vcl::halt::Halt;
 use crate::state::vcl::waiting::Waiting;
 use crate::state::vcl::{Line, Turn};
-use crate::way::{Marks, Slow, Start, Way};
+use crate::way::{Slow, Start, Way};
 
 /// Takes a request as far as it goes without waiting, in the program `instance`.
 pub(crate) fn start(
@@ -51,22 +50,18 @@ pub(crate) fn start(
         false => match turn.advance(&env, Step::Start) {
             Halt::Reply(reply) if core.recorded() == recorded => {
                 turn.end(core);
-                return match reply.page {
-                    None => Start::Reply(reply),
-                    Some(_) => assemble(core, reply, None),
-                };
+                return Start::Reply(reply);
+            }
+            Halt::Page(draft) if core.recorded() == recorded => {
+                turn.end(core);
+                return Start::page(entrant.place, draft).begin(core);
             }
             halt => Some(halt),
         },
     };
     Start::Slow(Box::new(Slow {
-        live: Rc::clone(live),
-        site: Arc::clone(site),
-        notes: policy::Notes::default(),
-        way: Way::Vcl(Box::new(Waiting { turn, halt, recorded })),
         downstream: downstream.clone(),
-        cookies: None,
-        marks: Marks::default(),
+        ..Slow::on(entrant.place, Way::Vcl(Box::new(Waiting { turn, halt, recorded })))
     }))
 }
 

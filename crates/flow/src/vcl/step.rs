@@ -8,6 +8,7 @@ use vcl::sub::Said;
 use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
+use crate::state::assemble::Draft;
 use crate::state::below::Below;
 use crate::state::tier::Lead;
 use crate::state::vcl::halt::{Halt, Missing};
@@ -32,6 +33,8 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     Fail,
     Synth(Said),
     Deliver(Source),
+    /// A page is to be put together.
+    Page(Box<dyn Draft>),
 }
 
 /// A step on a stage.

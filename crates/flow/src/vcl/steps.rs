@@ -81,6 +81,7 @@ impl Turn {
                     Ok(reply) => return Halt::Reply(reply),
                     Err(step) => step,
                 },
+                Step::Page(draft) => return Halt::Page(draft),
             };
         }
     }

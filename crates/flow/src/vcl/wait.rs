@@ -46,12 +46,16 @@ impl Waiting {
             }
         };
         loop {
+            if let Halt::Reply(_) | Halt::Page(_) = halt
+                && env.stage.core.recorded() != recorded
+            {
+                env.stage.core.shared.door.wait_for_records().await;
+            }
             let step = match halt {
-                Halt::Reply(reply) => {
-                    if env.stage.core.recorded() != recorded {
-                        env.stage.core.shared.door.wait_for_records().await;
-                    }
-                    return reply;
+                Halt::Reply(reply) => return reply,
+                Halt::Page(mut draft) => {
+                    draft.reply().about.trace = Some(Rc::clone(trace));
+                    return draft.run(env.stage.core, env.front);
                 }
                 Halt::Wait(ticket) => {
                     // What became of it, the lookup shows.

@@ -24,7 +24,7 @@ pub(crate) enum Dialect {
 pub(crate) struct Instructions {
     pub(crate) dialect: Dialect,
     pub(crate) read: Arc<ReadPage>,
-    /// It is put together in gzip, of fragments in gzip.
+    /// It is put together in gzip, of fragments in gzip, for clients that take that.
     pub(crate) is_folded: bool,
     /// It has no instruction, and is sent in further forms.
     pub(crate) negotiated: bool,
@@ -41,11 +41,6 @@ pub(crate) struct ReadPage {
 }
 
 impl Instructions {
-    /// Returns true if the page is put together in gzip, for clients that take that.
-    pub(crate) fn is_folded(&self) -> bool {
-        self.is_folded
-    }
-
     /// Returns true if the page is sent as it came.
     pub(crate) fn is_plain(&self) -> bool {
         self.read.document.is_plain()
@@ -54,10 +49,6 @@ impl Instructions {
     /// Faults of the page.
     pub(crate) fn remarks(&self) -> &Remarks {
         self.read.document.remarks()
-    }
-
-    pub(crate) fn read(&self) -> &Arc<ReadPage> {
-        &self.read
     }
 }
 

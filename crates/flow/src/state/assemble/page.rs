@@ -120,14 +120,14 @@ impl Composed {
         request: Request,
         within: Option<&Rc<Within>>,
         top: impl FnOnce() -> Top,
-    ) -> Box<Self> {
+    ) -> Self {
         let (level, top) = match within {
             Some(within) => (within.level + 1, Rc::clone(&within.top)),
             None => (1, Rc::new(top())),
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
         let within = Rc::new(Within { level, top });
-        Box::new(Self {
+        Self {
             dialect,
             live,
             site,
@@ -142,7 +142,7 @@ impl Composed {
             verbatim: false,
             pattern: OnceCell::new(),
             spare: Cell::default(),
-        })
+        }
     }
 
     /// Returns true if the page cannot go on without a fragment of this wish that failed and has

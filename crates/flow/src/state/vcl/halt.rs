@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cache::{Object, Ticket};
 
+use crate::state::assemble::Draft;
 use crate::state::below::Below;
 use crate::state::reply::Reply;
 use crate::state::tier::Lead;
@@ -20,6 +21,8 @@ pub(crate) struct Missing<L = Lead> {
 pub(crate) enum Halt<L = Lead, T = Ticket> {
     /// It is answered.
     Reply(Reply),
+    /// It is answered by a page that is to be put together first.
+    Page(Box<dyn Draft>),
     /// Somebody fetches the same.
     Wait(T),
     /// It reads the disk.

@@ -102,9 +102,10 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
     loop {
         let halt: Halted<'_> = turn.advance(env, step);
         let end = match halt {
-            Halted::Reply(reply) => {
-                env.stage.is_page.set(reply.page.is_some());
-                Ok(env.stage.answered(&reply))
+            Halted::Reply(reply) => Ok(env.stage.answered(&reply)),
+            Halted::Page(mut draft) => {
+                env.stage.is_page.set(true);
+                Ok(env.stage.answered(draft.reply()))
             }
             Halted::Wait(()) => {
                 let reason = Forward::UriMiss;

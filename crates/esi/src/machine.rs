@@ -1,0 +1,15 @@
+//! The parser of one dialect, as that of all dialects knows it.
+
+use std::fmt;
+
+use crate::node::Node;
+use crate::remark::Remarks;
+
+/// The parser of one dialect.
+pub(crate) trait Machine: fmt::Debug {
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>);
+
+    fn finish(self: Box<Self>, out: &mut Vec<Node>) -> Remarks;
+
+    fn has_instructions(&self) -> bool;
+}

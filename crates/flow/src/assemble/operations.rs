@@ -1,0 +1,264 @@
+//! The operations that a page comes to, in its order: of a stored page at once, and of one that
+//! still comes as they are known.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::memory::Full;
+use base::{Account, Held, Limit};
+use bytes::Bytes;
+use cache::Reader;
+use codec::STEP_BYTES;
+use esi::{Fragment, Node, Op, PageText, Parser, Run};
+
+use super::ahead::Ahead;
+use super::document;
+use super::environment::Question;
+use crate::state::assemble::{Composed, ReadPage};
+use crate::state::core::Core;
+
+/// The page ends here, and is not whole.
+pub(super) struct Ended;
+
+/// The operations that a page comes to for its request.
+pub(super) struct Operations {
+    page: Rc<Composed>,
+    run: Run,
+    nodes: Nodes,
+    /// Nodes that are resolved, of those that are known.
+    resolved: usize,
+}
+
+/// The nodes of a page.
+enum Nodes {
+    /// The page is sent as it is.
+    None,
+    /// The page is there.
+    Read(Arc<ReadPage>),
+    /// It still comes: those that the last bytes of it have brought.
+    Arriving(Box<Arriving>),
+}
+
+/// A page that still comes.
+struct Arriving {
+    reader: Reader,
+    /// Bytes that have come and are not parsed yet.
+    unread: Bytes,
+    /// `None` at the end of the page.
+    parser: Option<Parser>,
+    nodes: Vec<Node>,
+    text: Unsent,
+}
+
+impl Operations {
+    /// None: the page is sent as it is.
+    pub(super) fn none(page: &Rc<Composed>) -> Self {
+        Self::new(page, Nodes::None)
+    }
+
+    /// Those of a page that is there.
+    pub(super) fn of_read(page: &Rc<Composed>, read: &Arc<ReadPage>) -> Self {
+        Self::new(page, Nodes::Read(Arc::clone(read)))
+    }
+
+    /// Those of a page that still comes.
+    pub(super) fn of_arriving(page: &Rc<Composed>, reader: Reader) -> Self {
+        let (rules, limits) = document::reading(page.dialect, &page.live);
+        let (parser, text) = (Parser::new(rules, limits), Unsent::new(&page.within.top.account));
+        let (unread, parser, nodes) = (Bytes::new(), Some(parser), Vec::new());
+        let arriving = Arriving { reader, unread, parser, nodes, text };
+        Self::new(page, Nodes::Arriving(Box::new(arriving)))
+    }
+
+    fn new(page: &Rc<Composed>, nodes: Nodes) -> Self {
+        let (_, limits) = document::reading(page.dialect, &page.live);
+        Self { page: Rc::clone(page), run: Run::new(limits), nodes, resolved: 0 }
+    }
+
+    /// The next that are known already, up to a fragment that decides what follows it.
+    ///
+    /// # Errors
+    /// The page comes to more than it may.
+    pub(super) fn known(&mut self, core: &Core) -> Result<Vec<Op>, Ended> {
+        let (nodes, text) = match &self.nodes {
+            Nodes::Read(read) => (read.document.nodes(), None),
+            Nodes::Arriving(arriving) => {
+                (&arriving.nodes[..], Some(&arriving.text as &dyn PageText))
+            }
+            Nodes::None => (&[][..], None),
+        };
+        let question = Question::of(&self.page, core.now(), text);
+        let mut ops = Vec::with_capacity(nodes.len() - self.resolved);
+        while let Some(node) = nodes.get(self.resolved) {
+            self.resolved += 1;
+            if self.run.resolve(node, &question, &mut ops).is_err() {
+                self.resolved = nodes.len();
+                core.counters.limit(Limit::EsiNodes);
+                return Err(Ended);
+            }
+            if ops.last().is_some_and(is_awaited) {
+                break;
+            }
+        }
+        Ok(ops)
+    }
+
+    /// The next, as soon as they are known; of a page that is there they are at once. Those before
+    /// are on their way, so far `ahead`.
+    ///
+    /// # Errors
+    /// The page ends before it is whole.
+    pub(super) async fn next(
+        &mut self,
+        core: &Core,
+        ahead: &Ahead,
+    ) -> Result<Option<Vec<Op>>, Ended> {
+        loop {
+            let ops = self.known(core)?;
+            if !ops.is_empty() {
+                return Ok(Some(ops));
+            }
+            let Nodes::Arriving(arriving) = &mut self.nodes else { return Ok(None) };
+            if !arriving.read(core, &self.page, ahead).await? {
+                return Ok(None);
+            }
+            self.resolved = 0;
+        }
+    }
+
+    /// Sets the variable that a fragment is for.
+    pub(super) fn assign(&mut self, name: &[u8], value: Vec<u8>) {
+        self.run.assign(name, value);
+    }
+}
+
+impl Arriving {
+    /// Reads a little more of the page, or its end. False if all has been read.
+    async fn read(&mut self, core: &Core, page: &Composed, ahead: &Ahead) -> Result<bool, Ended> {
+        let Some(parser) = &mut self.parser else { return Ok(false) };
+        self.nodes.clear();
+        self.text.drop_taken();
+        if self.unread.is_empty() {
+            match self.reader.next().await {
+                Ok(Some(bytes)) => self.unread = bytes,
+                Ok(None) => {
+                    if let Some(parser) = self.parser.take() {
+                        document::note(core, page, &parser.finish(&mut self.nodes));
+                    }
+                    return Ok(true);
+                }
+                Err(_) => return Err(Ended),
+            }
+        }
+        let step = self.unread.split_to(STEP_BYTES.min(self.unread.len()));
+        if self.text.add(&step).is_err() {
+            // The pieces before it give their memory back when they are handed on.
+            ahead.idles().await;
+            if self.text.add(&step).is_err() {
+                core.counters.limit(Limit::ClientMemory);
+                return Err(Ended);
+            }
+        }
+        parser.push(&step, &mut self.nodes);
+        if self.text.bytes.len() as u64 > page.live.limits.esi_bytes {
+            core.counters.limit(Limit::EsiBytes);
+            page.note_ended(Limit::EsiBytes);
+            return Err(Ended);
+        }
+        Ok(true)
+    }
+}
+
+/// Returns true if `op` is a fragment that decides what follows it.
+pub(super) fn is_awaited(op: &Op) -> bool {
+    matches!(op, Op::Include(fragment) if decides(fragment))
+}
+
+/// Returns true if what follows `fragment` is known only when that has come.
+pub(super) fn decides(fragment: &Fragment) -> bool {
+    fragment.wait || fragment.set.is_some()
+}
+
+/// The bytes of a page that still comes which belong to no operation yet, held for the client.
+#[derive(Debug)]
+struct Unsent {
+    bytes: Vec<u8>,
+    /// Where in the page they begin.
+    from: u64,
+    /// Where in the page those end that operations have taken.
+    taken: Cell<u64>,
+    held: Held,
+}
+
+impl Unsent {
+    /// None yet, held on `account`.
+    fn new(account: &Arc<Account>) -> Self {
+        let held = account.hold_anyway(0);
+        Self { bytes: Vec::new(), from: 0, taken: Cell::default(), held }
+    }
+
+    /// Takes more of them.
+    ///
+    /// # Errors
+    /// When there is no memory for that.
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let wanted = self.bytes.len() + bytes.len();
+        if wanted > self.bytes.capacity() {
+            let room = wanted.max(2 * self.bytes.capacity());
+            self.held.grow(room as u64 - self.held.bytes())?;
+            self.bytes.reserve_exact(room - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Forgets those that operations have taken.
+    fn drop_taken(&mut self) {
+        let taken = self.taken.get().max(self.from);
+        self.bytes.drain(..(taken - self.from) as usize);
+        self.from = taken;
+    }
+}
+
+impl PageText for Unsent {
+    fn take(&self, range: &Range<u64>) -> Vec<u8> {
+        self.taken.set(self.taken.get().max(range.end));
+        let at = |offset: u64| (offset.saturating_sub(self.from) as usize).min(self.bytes.len());
+        self.bytes[at(range.start)..at(range.end)].to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Memory;
+
+    use super::*;
+
+    #[test]
+    fn text_stays_until_operations_have_taken_what_follows_it() {
+        let memory = Memory::new(1 << 20, 1 << 20);
+        let mut text = Unsent::new(&Account::open(&memory, 1 << 20));
+        assert!(text.add(b"abcdef").is_ok());
+        assert_eq!(text.take(&(1..4)), b"bcd");
+        assert_eq!(text.take(&(0..2)), b"ab", "what comes first may be taken last");
+        text.drop_taken();
+        assert_eq!(text.bytes, b"ef");
+        assert!(text.add(b"gh").is_ok());
+        assert_eq!(text.take(&(4..8)), b"efgh");
+        text.drop_taken();
+        assert!(text.bytes.is_empty());
+    }
+
+    #[test]
+    fn text_is_held_for_the_client() {
+        let memory = Memory::new(1 << 20, 1 << 20);
+        let account = Account::open(&memory, 1 << 20);
+        let mut text = Unsent::new(&account);
+        let before = account.left();
+        assert!(text.add(&[0; 1000]).is_ok());
+        assert_eq!(before - account.left(), 1000);
+        assert!(text.add(&vec![0; 2 << 20]).is_err(), "there is not so much");
+    }
+}
