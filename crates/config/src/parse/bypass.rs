@@ -8,6 +8,7 @@ use toml::de::DeValue;
 
 use super::lists::{field_name, field_names};
 use crate::keys::{Section, TEXTS};
+use crate::page::{Page, texts};
 use crate::reader::{Item, Reader, Span};
 use crate::rows::{self, Row, rows};
 
@@ -53,6 +54,24 @@ pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     for Reason { bypass, span } in passing.reasons {
         settings.places.note(format!("bypass {bypass}"), r.place(&span));
         settings.bypass.push(bypass);
+    }
+}
+
+/// Paths are looked at first, then cookies, header fields, and the query.
+pub(super) fn show_bypass(page: &mut Page<'_>, settings: &Settings) {
+    let discreet = page.discreet;
+    let kinds = ["path", "cookie", "header", "query"];
+    for (kind, name) in kinds.into_iter().zip(["path", "cookie", "field", "query"]) {
+        let reasons = settings.bypass.iter().filter_map(|reason| {
+            let told = if discreet { reason.told() } else { reason.to_string() };
+            let rest = told.strip_prefix(kind)?.trim_start();
+            Some(if rest.is_empty() { "any".to_owned() } else { rest.to_owned() })
+        });
+        page.list(&format!("passed: {name}"), reasons);
+    }
+    if !settings.bypass_unless.is_empty() {
+        let fields = texts(&settings.bypass_unless);
+        page.line("not passed", format!("for more than its path: a request with {fields}"));
     }
 }
 

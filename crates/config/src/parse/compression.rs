@@ -1,9 +1,9 @@
 //! `[compression]`, and the `compress` of sites.
 
-use codec::{Coding, Compress, Compression, LEAST_BYTES, MEDIA_TYPES, Worth};
+use codec::{Coding, Compress, Compression, LEAST_BYTES, Worth};
 
-use crate::keys::{BOOLEAN, COUNT, SIZE, Section, TEXTS};
-use crate::reader::{Item, Reader, Table};
+use crate::keys::{COUNT, Section, TEXTS};
+use crate::reader::{Item, Reader};
 use crate::rows::{self, Row, put, rows};
 
 /// The codings by their names.
@@ -21,8 +21,9 @@ pub(crate) const COMPRESSION: Section = Section {
 };
 
 const COMPRESSION_ROWS: &[Row<Compression>] = rows! {
-    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.";
-    "min_bytes", SIZE, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
+    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.",
+        |r, item, to| to.worth = worth(r, item);
+    "min_bytes", size worth.least_bytes, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
     "level", COUNT, "6", "Level of gzip: from 1, fast, to 9, small.",
         level;
     "gzip_hits", COUNT, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.",
@@ -35,17 +36,13 @@ const COMPRESSION_ROWS: &[Row<Compression>] = rows! {
         |r, item, to| put(&mut to.warm_hits, r.count32(item, 1, u32::MAX));
     "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.",
         |r, item, to| put(&mut to.hot_hits, r.count32(item, 1, u32::MAX));
-    "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.",
-        |r, item, to| put(&mut to.dictionaries, r.boolean(item));
+    "dictionaries", boolean dictionaries, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.";
 };
 
 /// Reads `[compression]`; what is not set there has its default.
 pub(super) fn compression(r: &mut Reader, item: &Item<'_>) -> Compression {
     let mut compression = Compression::default();
-    if let Some(table) = r.table(item, &COMPRESSION) {
-        compression.worth = worth(r, &table);
-        rows::read(r, &table, COMPRESSION_ROWS, &mut compression);
-    }
+    rows::read_table(r, item, &COMPRESSION, COMPRESSION_ROWS, &mut compression);
     compression
 }
 
@@ -60,24 +57,18 @@ fn ask(r: &mut Reader, item: &Item<'_>) -> Box<str> {
     names.join(", ").into()
 }
 
-fn worth(r: &mut Reader, table: &Table<'_>) -> Worth {
-    let least = table.item("min_bytes").and_then(|item| r.size(&item)).unwrap_or(LEAST_BYTES);
+fn worth(r: &mut Reader, item: &Item<'_>) -> Worth {
     let mut types = Vec::new();
-    match table.item("types") {
-        None => types.extend_from_slice(MEDIA_TYPES),
-        Some(item) => {
-            for (text, item) in r.texts(&item) {
-                match Worth::new([text], least) {
-                    Ok(_) => types.push(text),
-                    Err(text) => {
-                        r.error(item.span, format!("`{text}` is no media type")).help =
-                            Some("write \"text/css\", \"text/*\", \"*+json\" or \"*\"".to_owned());
-                    }
-                }
+    for (text, item) in r.texts(item) {
+        match Worth::new([text], LEAST_BYTES) {
+            Ok(_) => types.push(text),
+            Err(text) => {
+                r.error(item.span, format!("`{text}` is no media type")).help =
+                    Some("write \"text/css\", \"text/*\", \"*+json\" or \"*\"".to_owned());
             }
         }
     }
-    Worth::new(types, least).unwrap_or_default()
+    Worth::new(types, LEAST_BYTES).unwrap_or_default()
 }
 
 fn codings(r: &mut Reader, item: &Item<'_>) -> Vec<Coding> {

@@ -2,11 +2,12 @@
 
 use message::header::is_token;
 use policy::pattern::{NamePattern, PatternError};
-use policy::rules::{CookieRules, QueryRules};
+use policy::rules::{CookieRules, Profile, QueryRules};
 
-use crate::keys::{BOOLEAN, Section, TEXTS};
+use crate::keys::{Section, TEXTS};
+use crate::page::{Page, texts};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, Row, rows};
 
 pub(crate) const COOKIES: Section = Section {
     title: "[site.cookies]",
@@ -17,14 +18,25 @@ pub(crate) const COOKIES: Section = Section {
 };
 
 pub(super) const COOKIES_ROWS: &[Row<CookieRules>] = rows! {
+    "strip_tracking", boolean strip_tracking, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`SERVERID`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile."
+        => |page, cookies| {
+            let tracking = is_stripped(page, cookies.strip_tracking);
+            page.list("cookies removed", tracking.then_some("known tracking cookies"));
+        };
     "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.",
-        |r, item, to| to.strip.extend(names(r, item, NamePattern::cookie));
-    "strip_tracking", BOOLEAN, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`SERVERID`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile.",
-        |r, item, to| to.strip_tracking = r.boolean(item);
+        |r, item, to| to.strip.extend(names(r, item, NamePattern::cookie))
+        => |page, cookies| {
+            let tracking = is_stripped(page, cookies.strip_tracking);
+            page.list(if tracking { "" } else { "cookies removed" }, &cookies.strip);
+        };
     "keep", TEXTS, "all", "The only cookies that count, beside those of `key`: a request with others is not personal for them, and they are removed from requests that are looked up. What passes keeps all its cookies.",
-        |r, item, to| to.keep.extend(names(r, item, NamePattern::cookie));
+        |r, item, to| to.keep.extend(names(r, item, NamePattern::cookie))
+        => |page, cookies| if !cookies.keep.is_empty() {
+            page.line("cookies that count", texts(&cookies.keep));
+        };
     "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.",
-        cookie_key;
+        cookie_key
+        => |page, cookies| page.list("key: cookies", &cookies.key);
 };
 
 pub(crate) const QUERY: Section = Section {
@@ -36,15 +48,28 @@ pub(crate) const QUERY: Section = Section {
 };
 
 pub(super) const QUERY_ROWS: &[Row<QueryRules>] = rows! {
+    "strip_tracking", boolean strip_tracking, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile."
+        => |page, query| {
+            let tracking = is_stripped(page, query.strip_tracking) && !query.ignore;
+            page.list("query removed", tracking.then_some("known tracking parameters"));
+        };
     "strip", TEXTS, "none", "Parameters removed: a name, or `prefix*`.",
-        |r, item, to| to.strip.extend(names(r, item, NamePattern::query));
-    "strip_tracking", BOOLEAN, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile.",
-        |r, item, to| to.strip_tracking = r.boolean(item);
-    "sort", BOOLEAN, "false", "Whether parameters are put in order of their names.",
-        |r, item, to| put(&mut to.sort, r.boolean(item));
-    "ignore", BOOLEAN, "false", "Whether the whole query is removed.",
-        |r, item, to| put(&mut to.ignore, r.boolean(item));
+        |r, item, to| to.strip.extend(names(r, item, NamePattern::query))
+        => |page, query| {
+            let tracking = is_stripped(page, query.strip_tracking);
+            let removed = query.strip.iter().filter(|_| !query.ignore);
+            page.list(if tracking { "" } else { "query removed" }, removed);
+        };
+    "sort", boolean sort, "false", "Whether parameters are put in order of their names."
+        => |page, query| page.list("query", (query.sort && !query.ignore).then_some("sorted by name"));
+    "ignore", boolean ignore, "false", "Whether the whole query is removed."
+        => |page, query| page.list("query removed", query.ignore.then_some("all of it"));
 };
+
+/// What is known of scripts is removed: in the safe profile, unless something else is said.
+fn is_stripped(page: &Page<'_>, said: Option<bool>) -> bool {
+    said.unwrap_or(page.site.rules.profile == Profile::Safe)
+}
 
 fn cookie_key(r: &mut Reader, item: &Item<'_>, cookies: &mut CookieRules) {
     for (text, item) in r.texts(item) {

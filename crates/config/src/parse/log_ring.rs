@@ -1,13 +1,11 @@
 //! `log_ring`.
 
-use std::path::PathBuf;
-
 use observe::record::VALUES_MAX;
 use observe::ring::NAME_MAX;
 use policy::headers::FieldName;
 use toml::de::DeValue;
 
-use crate::keys::{Fixed, Section, TEXTS};
+use crate::keys::{Section, TEXTS};
 use crate::model::LogRing;
 use crate::reader::{Item, Reader};
 use crate::rows::{self, Row, put, rows};
@@ -23,15 +21,13 @@ pub(crate) const LOG_RING: Section = Section {
     about: "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
             change it.",
     keys: || rows::keys(LOG_RING_ROWS),
-    fixed: &[Fixed { name: "log_ring", differs: |own, next| own.log_ring != next.log_ring }],
     ..Section::EMPTY
 };
 
 const LOG_RING_ROWS: &[Row<LogRing>] = rows! {
     "size", "a size such as \"32MiB\"", "\"32MiB\"", "Memory of all cores' rings together, taken as it is written to; a core has at least 1MiB. It comes on top of `[memory] size`.",
         |r, item, to| put(&mut to.size, size(r, item));
-    "folder", "an absolute path", "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.",
-        |r, item, to| to.folder = folder(r, item);
+    "folder", bare_path folder, "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.";
     "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are kept, at most 16.",
         |r, item, to| to.headers = headers(r, item);
 };
@@ -59,16 +55,6 @@ fn size(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
         return Some(size);
     }
     r.error(item.span.clone(), format!("`{}` is memory: at most 64GiB", item.name));
-    None
-}
-
-fn folder(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
-    let path = r.text(item)?;
-    // A relative path would depend on where the daemon was started from.
-    if path.starts_with('/') && !path.contains('\0') {
-        return Some(PathBuf::from(path));
-    }
-    r.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
     None
 }
 
