@@ -34,7 +34,7 @@ pub(crate) struct Known {
     pub(crate) times_heads: bool,
 }
 
-/// What the settings of one site name.
+/// Names in the settings of one site.
 #[derive(Debug, Default)]
 pub(crate) struct OfSite {
     /// Origins, as indices into all.

@@ -13,11 +13,29 @@ pub(crate) struct Row<T> {
     pub(crate) key: Key,
     /// Its parser. It changes what the key says; other keys of its table may have a say in that.
     pub(crate) read: fn(&mut Reader, &Item<'_>, &mut T),
-    /// What is said where the key is missing that the table cannot do without, and some help.
+    /// A message, and some help, where the key is missing that the table cannot do without.
     pub(crate) needed: Option<[&'static str; 2]>,
     /// It writes what is in force on a page.
     pub(crate) show: Option<fn(&mut Page<'_>, &T)>,
 }
+
+/// A section and its rows, and further rows that others have, too:
+/// `SECTION, ROWS: T, MORE_ROWS; title, description; rows`.
+macro_rules! section {
+    ($vis:vis $name:ident, $rows_vis:vis $rows:ident: $of:ty $(, $more:ident)*;
+        $title:literal, $(@later($later:expr))? $about:expr; $($row:tt)*
+    ) => {
+        $vis const $name: crate::keys::Section = crate::keys::Section {
+            title: $title,
+            about: $about,
+            keys: || [crate::rows::keys($rows) $(, crate::rows::keys($more))*].concat(),
+            $(later: $later,)?
+            ..crate::keys::Section::EMPTY
+        };
+        $rows_vis const $rows: &[crate::rows::Row<$of>] = crate::rows::rows! { $($row)* };
+    };
+}
+pub(crate) use section;
 
 /// Rows, each `"key", takes, default, description, parser;`. In place of the first and the last
 /// there may be the kind of its value and the field where that goes: `"key", boolean field,
@@ -29,19 +47,23 @@ pub(crate) struct Row<T> {
 macro_rules! rows {
     (@ [$($row:expr,)*]) => { &[$($row,)*] };
     (@ [$($row:expr,)*]
-        $(#$mark:ident)* $(@needed($why:literal, $help:literal))? $(@restart($named:literal, $differs:expr))?
-        $(@table($section:expr))? $name:literal, $kind:ident $($field:ident).+, $default:expr, $about:expr $(=> $show:expr)?;
+        $(#$mark:ident)* $(@needed($why:literal, $help:literal))?
+        $(@restart($named:literal, $differs:expr))? $(@table($section:expr))?
+        $name:literal, $kind:ident $(($($arg:expr),+))? $($field:ident).+,
+        $default:expr, $about:expr $(=> $show:expr)?;
         $($rest:tt)*
     ) => {
         crate::rows::rows!(@ [$($row,)*]
-            $(#$mark)* $(@needed($why, $help))? $(@restart($named, $differs))?
-            $(@table($section))? $name, crate::rows::rows!(@takes $kind), $default, $about,
-            |r, item, to| crate::rows::put(&mut to.$($field).+, r.$kind(item)) $(=> $show)?;
+            $(#$mark)* $(@needed($why, $help))? $(@restart($named, $differs))? $(@table($section))?
+            $name, crate::rows::rows!(@takes $kind), $default, $about,
+            |r, item, to| crate::rows::put(&mut to.$($field).+, r.$kind(item $($(, $arg)+)?))
+            $(=> $show)?;
             $($rest)*)
     };
     (@ [$($row:expr,)*]
-        $(#$mark:ident)* $(@needed($why:literal, $help:literal))? $(@restart($named:literal, $differs:expr))?
-        $(@table($section:expr))? $name:literal, $takes:expr, $default:expr, $about:expr, $read:expr $(=> $show:expr)?;
+        $(#$mark:ident)* $(@needed($why:literal, $help:literal))?
+        $(@restart($named:literal, $differs:expr))? $(@table($section:expr))?
+        $name:literal, $takes:expr, $default:expr, $about:expr, $read:expr $(=> $show:expr)?;
         $($rest:tt)*
     ) => {
         crate::rows::rows!(@ [$($row,)* crate::rows::Row {
@@ -66,6 +88,7 @@ macro_rules! rows {
     (@some $value:expr) => { Some($value) };
     (@takes bare_path) => { "an absolute path" };
     (@takes boolean) => { crate::keys::BOOLEAN };
+    (@takes count32) => { crate::keys::COUNT };
     (@takes duration) => { crate::keys::DURATION };
     (@takes path) => { "an absolute path" };
     (@takes size) => { crate::keys::SIZE };

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 
-use crate::keys::{Section, TABLE};
+use crate::keys::TABLE;
 use crate::model::{
     AcmeBinding, AcmeChallenge, AcmeConfig, Certificates, ListenSpec, Place, SiteConfig,
 };
 use crate::reader::{Item, Reader, Span, Table};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 
 /// Let's Encrypt, and its twin for trials.
 const PRODUCTION: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -18,16 +18,11 @@ const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
 /// Where certificates are kept unless something else is said.
 const STORAGE: &str = "/var/lib/larder/acme";
 
-pub(crate) const ACME: Section = Section {
-    title: "[tls.acme]",
-    about: "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
-            renewed in time, for every host that no certificate from files is for. Whoever sets \
-            this agrees to the authority's terms of service.",
-    keys: || rows::keys(ACME_ROWS),
-    ..Section::EMPTY
-};
-
-const ACME_ROWS: &[Row<AcmeConfig>] = rows! {
+section! {
+    pub(crate) ACME, ACME_ROWS: AcmeConfig; "[tls.acme]",
+    "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
+     renewed in time, for every host that no certificate from files is for. Whoever sets \
+     this agrees to the authority's terms of service.";
     "email", "a string", "none", "Where the authority may write to about the account.",
         |r, item, to| to.email = email(r, item);
     "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "The authority: URL of its directory. `staging` is Let's Encrypt's for trials, whose certificates nobody trusts.",
@@ -38,23 +33,18 @@ const ACME_ROWS: &[Row<AcmeConfig>] = rows! {
         |r, item, to| challenges(r, item, &mut to.challenges);
     @table(EAB) "eab", TABLE, "none", "See `[tls.acme.eab]`.",
         |r, item, to| to.binding = binding(r, item);
-};
+}
 
-pub(crate) const EAB: Section = Section {
-    title: "[tls.acme.eab]",
-    about: "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
-            the authority wants that.",
-    keys: || rows::keys(EAB_ROWS),
-    ..Section::EMPTY
-};
-
-const EAB_ROWS: &[Row<AcmeBinding>] = rows! {
+section! {
+    pub(crate) EAB, EAB_ROWS: AcmeBinding; "[tls.acme.eab]",
+    "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
+     the authority wants that.";
     @needed("`eab` needs `kid` and `hmac`", "")
     "kid", string key_id, "required", "The key's identifier.";
     @needed("`eab` needs `kid` and `hmac`", "")
     "hmac", "a string", "required", "The key, base64url as the authority hands it out.",
         |r, item, to| to.hmac = hmac(r, item);
-};
+}
 
 /// Reads `acme` of `[tls]`.
 pub(super) fn acme(r: &mut Reader, item: &Item<'_>, listen: &[ListenSpec]) -> Option<AcmeConfig> {

@@ -6,25 +6,20 @@ use std::ops::RangeInclusive;
 use origin::{Address, OriginConfig, Reserved};
 
 use super::listen::one_listen;
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::listen::octal;
 use crate::model::{AdminConfig, Config, ListenSpec};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{put, section};
 
 /// Minutes that charts may reach back. A shorter time is shown anyway; a longer one is the task of
 /// a monitoring system.
 const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
-pub(crate) const ADMIN: Section = Section {
-    title: "[admin]",
-    about: "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
-            it.",
-    keys: || rows::keys(ADMIN_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const ADMIN_ROWS: &[Row<AdminConfig>] = rows! {
+section! {
+    pub(crate) ADMIN, pub(super) ADMIN_ROWS: AdminConfig; "[admin]",
+    "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
+     it.";
     "listen", "a string", "none", "An address of this machine's own to listen on besides the admin socket, such as `127.0.0.1:6080`. There a token is asked for.",
         |r, item, to| to.listen = listen(r, item);
     "tokens", bare_path tokens, "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Folder with the tokens of the roles: `read.token`, `purge.token` and `config.token`, each made at the first start, the daemon's user's alone.";
@@ -37,7 +32,7 @@ pub(super) const ADMIN_ROWS: &[Row<AdminConfig>] = rows! {
     "audit", bare_path audit, "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
     "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 96 bytes a minute (135 KiB for a day), as much for each of the twelve busiest sites, and ends with the daemon.",
         |r, item, to| put(&mut to.history_minutes, history(r, item));
-};
+}
 
 fn socket_mode(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
     let text = r.text(item)?;

@@ -7,34 +7,24 @@ use policy::answer::{Answer, Redirect};
 use policy::rules::Settings;
 
 use super::headers::fields;
-use crate::keys::{COUNT, Section};
+use crate::keys::COUNT;
 use crate::page::Page;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const REDIRECT: Section = Section {
-    title: "[site.redirect]",
-    about: "A redirect. A string alone is its `to`.",
-    keys: || rows::keys(REDIRECT_ROWS),
-    ..Section::EMPTY
-};
-
-const REDIRECT_ROWS: &[Row<Target>] = rows! {
+section! {
+    pub(crate) REDIRECT, REDIRECT_ROWS: Target; "[site.redirect]",
+    "A redirect. A string alone is its `to`.";
     @needed("a redirect without `to`", "")
     "to", "a URL", "required", "Where to, with `$host`, `$path`, `$query` (question mark included) and `$$` for a dollar sign.",
         |r, item, to| to.to = r.string(item);
     "status", COUNT, "302", "301, 302, 303, 307 or 308.",
         |r, item, to| put(&mut to.status, status(r, item, 301, 308));
-};
+}
 
-pub(crate) const RESPOND: Section = Section {
-    title: "[site.respond]",
-    about: "A fixed response.",
-    keys: || rows::keys(RESPOND_ROWS),
-    ..Section::EMPTY
-};
-
-const RESPOND_ROWS: &[Row<Synthetic>] = rows! {
+section! {
+    pub(crate) RESPOND, RESPOND_ROWS: Synthetic; "[site.respond]",
+    "A fixed response.";
     "status", COUNT, "200", "Its status.",
         |r, item, to| put(&mut to.status, status(r, item, 200, 599));
     "headers", "a table of names and values", "none", "Its fields; with a body and no Content-Type it is plain text.",
@@ -44,9 +34,9 @@ const RESPOND_ROWS: &[Row<Synthetic>] = rows! {
         };
     "body", "a string", "\"\"", "Its body.",
         |r, item, to| put(&mut to.body, r.text(item).map(str::as_bytes));
-};
+}
 
-/// What a redirect says.
+/// A redirect as it is written.
 struct Target {
     status: Status,
     to: Option<String>,

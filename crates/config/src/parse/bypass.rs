@@ -7,19 +7,14 @@ use policy::value::ValuePattern;
 use toml::de::DeValue;
 
 use super::lists::{field_name, field_names};
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::page::{Page, texts};
 use crate::reader::{Item, Reader, Span};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 
-pub(crate) const BYPASS: Section = Section {
-    title: "[site.bypass]",
-    about: "Requests that go past the cache, as seen after cookies and parameters were removed.",
-    keys: || rows::keys(BYPASS_ROWS),
-    ..Section::EMPTY
-};
-
-const BYPASS_ROWS: &[Row<Passing>] = rows! {
+section! {
+    pub(crate) BYPASS, BYPASS_ROWS: Passing; "[site.bypass]",
+    "Requests that go past the cache, as seen after cookies and parameters were removed.";
     "path", TEXTS, "none", "Paths, as in `[[site.route]]`.",
         |r, item, to| {
             each(r, item, &mut to.reasons, |text| PathPattern::parse(text).map(Bypass::Path));
@@ -34,7 +29,7 @@ const BYPASS_ROWS: &[Row<Passing>] = rows! {
         |r, item, to| headers(r, item, &mut to.reasons);
     "unless", TEXTS, "none", "Header fields: a request with one of them is passed for its path alone, since it says by it what its answer is for. The field belongs into `cache.key_headers`.",
         |r, item, to| to.unless.extend(field_names(r, item));
-};
+}
 
 /// Changes `settings` as `bypass` says.
 pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {

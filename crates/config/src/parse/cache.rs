@@ -9,20 +9,15 @@ use policy::rules::{Browsers, Settings};
 use toml::de::DeValue;
 
 use super::lists::field_names;
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::model::Admission;
 use crate::page::Page;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const CACHE: Section = Section {
-    title: "[site.cache]",
-    about: "How long responses are good for that do not say so; `[site.route.cache]` for one route.",
-    keys: || rows::keys(CACHE_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const CACHE_ROWS: &[Row<Settings>] = rows! {
+section! {
+    pub(crate) CACHE, pub(super) CACHE_ROWS: Settings; "[site.cache]",
+    "How long responses are good for that do not say so; `[site.route.cache]` for one route.";
     "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that name none, from 100ms up, by status: `2xx` for a class, `any` for all; `0s` for none. A duration alone is for 200, 301 and 302, as in nginx.",
         ttl
         => |page, s| page.list("stored", s.ttl.iter().map(|(status, ttl)| {
@@ -34,7 +29,7 @@ pub(super) const CACHE_ROWS: &[Row<Settings>] = rows! {
     "stale_while_revalidate", duration grace_ms, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile."
         => |page, s| show_stale(page, "refreshing", s.grace_ms, |rules| rules.grace_ms);
     "stale_if_error", duration stale_if_error_ms, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile."
-        => |page, s| show_stale(page, "error", s.stale_if_error_ms, |rules| rules.stale_if_error_ms);
+        => |page, s| show_stale(page, "error", s.stale_if_error_ms, |own| own.stale_if_error_ms);
     "stale_if_unreachable", duration stale_if_unreachable_ms, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach."
         => |page, s| {
             let own = s.stale_if_unreachable_ms;
@@ -91,7 +86,7 @@ pub(super) const CACHE_ROWS: &[Row<Settings>] = rows! {
             let honoured = s.honour_request_directives.unwrap_or(usual);
             page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
         };
-};
+}
 
 /// The shortest lifetime but none: below it a cache only costs.
 const TTL_MIN_MS: u64 = 100;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use purge::Level;
 
-use crate::keys::{COUNT, DURATION, PATHS, Section, TEXTS};
+use crate::keys::{COUNT, DURATION, PATHS, TEXTS};
 use crate::model::{ClusterConfig, ClusterCredentials, Config, Isolation, Place};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// Most bytes of a name or a prefix.
 const NAME_BYTES: usize = 64;
@@ -19,16 +19,11 @@ const SECRETS_MAX: usize = 2;
 /// Shortest `keep`.
 const KEEP_MIN_MS: u64 = 60_000;
 
-pub(crate) const CLUSTER: Section = Section {
-    title: "[cluster]",
-    about: "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
-            when the daemon starts; a reload does not change it. The limits that begin with \
-            `cluster_` are its, too.",
-    keys: || rows::keys(CLUSTER_ROWS),
-    ..Section::EMPTY
-};
-
-const CLUSTER_ROWS: &[Row<ClusterConfig>] = rows! {
+section! {
+    pub(crate) CLUSTER, CLUSTER_ROWS: ClusterConfig; "[cluster]",
+    "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
+     when the daemon starts; a reload does not change it. The limits that begin with \
+     `cluster_` are its, too.";
     @needed("[cluster] needs `servers`", "such as servers = [\"nats://127.0.0.1:4222\"]")
     "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.",
         |r, item, to| to.servers = servers(r, item);
@@ -90,7 +85,7 @@ const CLUSTER_ROWS: &[Row<ClusterConfig>] = rows! {
         };
     "key", "an absolute path", "none", "File with the key of `certificate`.",
         |r, item, _| together(r, item, ["certificate", "key"]);
-};
+}
 
 /// The cluster.
 pub(super) fn cluster(r: &mut Reader, item: &Item<'_>) -> Option<ClusterConfig> {
@@ -123,7 +118,7 @@ pub(super) fn cluster(r: &mut Reader, item: &Item<'_>) -> Option<ClusterConfig> 
     (!config.servers.is_empty()).then_some(config)
 }
 
-/// What nodes share.
+/// The part of a node in what all share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Invalidate,

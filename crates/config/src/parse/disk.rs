@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::keys::{COUNT, Section};
+use crate::keys::Section;
 use crate::model::{Admission, DiskConfig, DiskVolume};
 use crate::reader::{Item, Reader, Table};
 use crate::rows::{self, Row, put, rows};
@@ -64,8 +64,7 @@ const VOLUME_ROWS: &[Row<DiskVolume>] = rows! {
 
 /// Those of one of several.
 const WEIGHT_ROWS: &[Row<DiskVolume>] = rows! {
-    "weight", COUNT, "1", "What it gets for each byte of its size, relative to the others: from 1 to 100.",
-        |r, item, to| put(&mut to.weight, r.count32(item, 1, DiskVolume::WEIGHT_MAX));
+    "weight", count32(1, DiskVolume::WEIGHT_MAX) weight, "1", "What it gets for each byte of its size, relative to the others: from 1 to 100.";
 };
 
 /// The cache on disk.

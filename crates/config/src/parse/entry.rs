@@ -9,21 +9,16 @@ use policy::{BasicAuth, ForwardAuth};
 
 use super::lists::field_names;
 use super::origins::find;
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::page::Page;
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const BASIC_AUTH: Section = Section {
-    title: "[site.basic_auth]",
-    about: "Users with passwords (RFC 7617), asked for before anything else of the site is looked \
-            at; also in a route, where `false` lets everybody in. Who has shown a password is \
-            remembered for `password_keep`, so that hits stay hits.",
-    keys: || rows::keys(BASIC_AUTH_ROWS),
-    ..Section::EMPTY
-};
-
-const BASIC_AUTH_ROWS: &[Row<BasicAuth>] = rows! {
+section! {
+    pub(crate) BASIC_AUTH, BASIC_AUTH_ROWS: BasicAuth; "[site.basic_auth]",
+    "Users with passwords (RFC 7617), asked for before anything else of the site is looked \
+     at; also in a route, where `false` lets everybody in. Who has shown a password is \
+     remembered for `password_keep`, so that hits stay hits.";
     @needed("`basic_auth` without `file`", "`htpasswd -B -c FILE USER` makes one")
     "file", "an absolute path", "required", "The users, a line each, as `htpasswd -B` makes them: bcrypt, apr1 or SHA-1. Read at a start and at each reload, at most `users_bytes` long.",
         |r, item, to| put(&mut to.file, users(r, item));
@@ -32,20 +27,15 @@ const BASIC_AUTH_ROWS: &[Row<BasicAuth>] = rows! {
     "forward", boolean forward, "false", "Whether the site's origin gets the password, too. Its responses are then for one user alone.";
     "user_field", "a field name", "none", "The field in which the origin is told the user, such as `Remote-User`; a client's own is removed. Responses are then for one user alone, unless `[site.cache] key_headers` names the field.",
         |r, item, to| to.user_field = field(r, item);
-};
+}
 
-pub(crate) const FORWARD_AUTH: Section = Section {
-    title: "[site.forward_auth]",
-    about: "Another server that is asked whether a request may enter, as by nginx's \
-            `auth_request` and the `forward_auth` of Caddy and Traefik; also in a route, where \
-            `false` lets everybody in. It gets a GET with the fields of the client's request and \
-            X-Forwarded-Method, -Proto, -Host, -Uri and -For. With a 2xx it lets in; any other \
-            answer is the client's. Where it cannot be asked nobody is let in (502, 503 or 504).",
-    keys: || rows::keys(FORWARD_AUTH_ROWS),
-    ..Section::EMPTY
-};
-
-const FORWARD_AUTH_ROWS: &[Row<ForwardAuth>] = rows! {
+section! {
+    pub(crate) FORWARD_AUTH, FORWARD_AUTH_ROWS: ForwardAuth; "[site.forward_auth]",
+    "Another server that is asked whether a request may enter, as by nginx's \
+     `auth_request` and the `forward_auth` of Caddy and Traefik; also in a route, where \
+     `false` lets everybody in. It gets a GET with the fields of the client's request and \
+     X-Forwarded-Method, -Proto, -Host, -Uri and -For. With a 2xx it lets in; any other \
+     answer is the client's. Where it cannot be asked nobody is let in (502, 503 or 504).";
     @needed("`forward_auth` without `origin`", "")
     "origin", "the name of an origin, or a URL", "required", "The server.",
         |r, item, to| put(&mut to.origin, find_server(r, item));
@@ -59,7 +49,7 @@ const FORWARD_AUTH_ROWS: &[Row<ForwardAuth>] = rows! {
         |r, item, to| put(&mut to.whole_site, r.word(item, &[("url", false), ("site", true)]));
     "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Fields by whose values requests are told apart where a yes is remembered: all that the server goes by. The client's address always counts.",
         |r, item, to| to.by = field_names(r, item);
-};
+}
 
 /// Says what a program would store for all although it is one user's.
 pub(super) fn check_beside_vcl(r: &mut Reader, table: &Table<'_>, settings: &Settings) {

@@ -12,20 +12,15 @@ use crate::keys::{DURATION, Section, TEXTS};
 use crate::model::NamedPath;
 use crate::page::Page;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, Row, put, rows, section};
 
 /// The word in `hide` that stands for the built-in list.
 const DEFAULT: &str = "default";
 
-pub(crate) const FILES: Section = Section {
-    title: "[site.files]",
-    about: "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
-            A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.",
-    keys: || [rows::keys(FILES_ROWS), rows::keys(MANNER_ROWS)].concat(),
-    ..Section::EMPTY
-};
-
-const FILES_ROWS: &[Row<Config>] = rows! {
+section! {
+    pub(crate) FILES, FILES_ROWS: Config, MANNER_ROWS; "[site.files]",
+    "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
+     A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.";
     "root", "a path", "none", "The directory; the whole path of a request is looked for in it.",
         |r, item, to| put(&mut to.root, directory(r, item));
     "alias", "a path", "none", "The directory; what stands before the `*` of the route's path is taken off first. Instead of `root`.",
@@ -36,7 +31,7 @@ const FILES_ROWS: &[Row<Config>] = rows! {
         |r, item, to| {
             to.linked = item.each().iter().filter_map(|item| directory(r, item)).collect();
         };
-};
+}
 
 pub(crate) const ORIGIN_FILES: Section = Section {
     title: "[origin.files]",
@@ -183,7 +178,7 @@ pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config
     }
 }
 
-/// What is never shown. The word `default` stands for what `hidden` has.
+/// Names that are never shown. The word `default` stands for what `hidden` has.
 fn hide(r: &mut Reader, item: &Item<'_>, hidden: &mut Hidden) {
     let texts = r.texts(item);
     if !texts.iter().any(|(text, _)| *text == DEFAULT) {

@@ -4,21 +4,16 @@ use std::net::SocketAddr;
 
 use super::ports;
 use super::tls::{self, CERT, KEY};
-use crate::keys::{PATHS, Section};
+use crate::keys::PATHS;
 use crate::listen::EXPECTED;
 use crate::model::{Certificates, Config, HealthConfig, ListenSpec, MetricsConfig};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const HEALTH: Section = Section {
-    title: "[health]",
-    about: "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
-            listens is read when the daemon starts.",
-    keys: || rows::keys(HEALTH_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const HEALTH_ROWS: &[Row<HealthConfig>] = rows! {
+section! {
+    pub(crate) HEALTH, pub(super) HEALTH_ROWS: HealthConfig; "[health]",
+    "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
+     listens is read when the daemon starts.";
     @restart("[health] listen", |own, next| own.health.listen != next.health.listen)
     "listen", "a string", "none", "Where `/healthz` and `/readyz` are answered and nothing else, as in `listen`: addresses of any interface, such as \":6090\", without TLS. No token is asked for. They are on the admin listener in any case.",
         |r, item, to| to.listen = ports::address(r, item, "0.0.0.0:6090");
@@ -26,19 +21,14 @@ pub(super) const HEALTH_ROWS: &[Row<HealthConfig>] = rows! {
         |r, item, to| {
             put(&mut to.tells_of_origins, r.word(item, &[("ready", false), ("not-ready", true)]));
         };
-};
+}
 
-pub(crate) const METRICS: Section = Section {
-    title: "[metrics]",
-    about: "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
-            clients with a token, a certificate, or both where both are named here. Where it \
-            listens is read when the daemon starts; a reload reads the rest again, and \
-            certificates are read again within a second of a change.",
-    keys: || rows::keys(METRICS_ROWS),
-    ..Section::EMPTY
-};
-
-const METRICS_ROWS: &[Row<MetricsConfig>] = rows! {
+section! {
+    pub(crate) METRICS, METRICS_ROWS: MetricsConfig; "[metrics]",
+    "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
+     clients with a token, a certificate, or both where both are named here. Where it \
+     listens is read when the daemon starts; a reload reads the rest again, and \
+     certificates are read again within a second of a change.";
     @needed("[metrics] needs `listen`", "")
     @restart("[metrics] listen", |own, next| {
         let listen = |config: &Config| config.metrics.as_ref().map(|own| own.listen.clone());
@@ -53,7 +43,7 @@ const METRICS_ROWS: &[Row<MetricsConfig>] = rows! {
         |r, item, to| to.pairs = tls::pairs(r, item);
     "key", PATHS, "none", KEY,
         |r, item, _| tls::lone_key(r, item);
-};
+}
 
 /// The listener for Prometheus. `default` are the certificates of `[tls]`.
 pub(super) fn metrics(

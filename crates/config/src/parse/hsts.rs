@@ -2,23 +2,17 @@
 
 use toml::de::DeValue;
 
-use crate::keys::Section;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 
-pub(crate) const HSTS: Section = Section {
-    title: "[site.hsts]",
-    about: "Strict-Transport-Security, when more than its duration is to be said. Where the origin \
-            sends one, that comes first and counts.",
-    keys: || rows::keys(HSTS_ROWS),
-    ..Section::EMPTY
-};
-
-const HSTS_ROWS: &[Row<Hsts>] = rows! {
+section! {
+    pub(crate) HSTS, HSTS_ROWS: Hsts; "[site.hsts]",
+    "Strict-Transport-Security, when more than its duration is to be said. Where the origin \
+     sends one, that comes first and counts.";
     "max_age", duration max_age_ms, "\"2y\"", "How long browsers use HTTPS only.";
     "subdomains", boolean subdomains, "false", "Whether that holds for all hosts below this one.";
     "preload", boolean preload, "false", "Whether browsers may have it built in.";
-};
+}
 
 struct Hsts {
     max_age_ms: u64,

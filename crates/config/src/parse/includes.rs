@@ -3,20 +3,15 @@
 use policy::{EsiPages, Includes};
 use toml::de::DeValue;
 
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const INCLUDES: Section = Section {
-    title: "[site.includes]",
-    about: "Pages that are put together of others. A fragment is asked for as a client would: it has \
-            the routes, the cache and the origins of its site, the page's cookies and header \
-            fields, and a lifetime of its own.",
-    keys: || rows::keys(INCLUDES_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const INCLUDES_ROWS: &[Row<Includes>] = rows! {
+section! {
+    pub(crate) INCLUDES, INCLUDES_ROWS: Includes; "[site.includes]",
+    "Pages that are put together of others. A fragment is asked for as a client would: it has \
+     the routes, the cache and the origins of its site, the page's cookies and header \
+     fields, and a lifetime of its own.";
     "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.",
         |r, item, to| put(&mut to.esi, esi(r, item));
     "ssi", boolean ssi, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).";
@@ -26,7 +21,11 @@ pub(super) const INCLUDES_ROWS: &[Row<Includes>] = rows! {
         |r, item, to| to.cookies = cookies(r, item);
     "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Where a fragment is missing that has no `alt` and no `onerror`: the page goes on without it, or ends there, its connection with it.",
         |r, item, to| put(&mut to.breaks, breaks(r, item));
-};
+}
+
+pub(super) fn includes(r: &mut Reader, item: &Item<'_>, to: &mut Includes) {
+    rows::read_table(r, item, &INCLUDES, INCLUDES_ROWS, to);
+}
 
 fn esi(r: &mut Reader, item: &Item<'_>) -> Option<EsiPages> {
     if matches!(item.value, DeValue::Boolean(false)) {

@@ -6,23 +6,18 @@ use origin::Protocol;
 use purge::neighbour::{Manner, NeighbourDialect};
 
 use super::origins::find;
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::model::{NeighbourConfig, NeighbourWay, SiteConfig};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 use crate::suggest;
 
-pub(crate) const NEIGHBOUR: Section = Section {
-    title: "[[neighbour]]",
-    about: "Another cache that is told of what is invalidated here: Varnish, Squid, nginx, a \
-            service with an API. With `ask` it is also asked for what is missing here. The limits \
-            `neighbour_queue`, `neighbour_retry` and \
-            `neighbour_timeout` are its, too.",
-    keys: || rows::keys(NEIGHBOUR_ROWS),
-    ..Section::EMPTY
-};
-
-const NEIGHBOUR_ROWS: &[Row<Draft>] = rows! {
+section! {
+    pub(crate) NEIGHBOUR, NEIGHBOUR_ROWS: Written; "[[neighbour]]",
+    "Another cache that is told of what is invalidated here: Varnish, Squid, nginx, a \
+     service with an API. With `ask` it is also asked for what is missing here. The limits \
+     `neighbour_queue`, `neighbour_retry` and \
+     `neighbour_timeout` are its, too.";
     "origin", "the name of an [[origin]], or a URL", "required, or `htcp`", "Where it is: each server of an [[origin]], with its `[origin.tls]`, is told for itself.",
         |r, item, to| to.origin = find(r, item);
     "htcp", TEXTS, "none", "Addresses that are told by datagrams of HTCP instead, such as \"10.0.0.5:4827\": a CLR (RFC 2756) for each URL. A multicast group is told once, and not asked whether it has heard.",
@@ -37,11 +32,11 @@ const NEIGHBOUR_ROWS: &[Row<Draft>] = rows! {
         |r, item, to| to.token = token(r, item);
     "sites", TEXTS, "all", "Sites, by their first hosts, of which it has pages. What is invalidated of others it is not told; all of these is all that it has.",
         |r, item, _| _ = r.texts(item);
-};
+}
 
-/// What a `[[neighbour]]` says.
+/// A `[[neighbour]]` as it is written.
 #[derive(Default)]
-struct Draft {
+struct Written {
     origin: Option<usize>,
     htcp: Vec<SocketAddr>,
     ask: Option<usize>,
@@ -62,9 +57,9 @@ pub(super) fn neighbours(
 
 fn neighbour(r: &mut Reader, table: &Table<'_>, sites: &[SiteConfig]) -> Option<NeighbourConfig> {
     // All is read before anything is missed, so that every fault is said.
-    let mut draft = Draft::default();
+    let mut draft = Written::default();
     rows::read(r, table, NEIGHBOUR_ROWS, &mut draft);
-    let Draft { origin, htcp, ask, dialect, path, token } = draft;
+    let Written { origin, htcp, ask, dialect, path, token } = draft;
     let sites = table.item("sites").map(|item| names(r, &item, sites)).unwrap_or_default();
     let way = match (table.item("origin"), table.item("htcp")) {
         (Some(_), Some(item)) => {

@@ -6,23 +6,18 @@ use policy::rules::Settings;
 use super::probes::{EJECT, PROBE, eject, host, probe};
 use super::scripts::{self, SCRIPTS_ROWS};
 use super::{files, tls};
-use crate::keys::{COUNT, DURATION, PATHS, Section, TABLE};
+use crate::keys::{COUNT, DURATION, PATHS, TABLE};
 use crate::model::{NamedHost, NamedPath};
 use crate::named::Known;
 use crate::page::Page;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 use crate::suggest;
 
-pub(crate) const ORIGIN: Section = Section {
-    title: "[[origin]]",
-    about: "A named origin: one or more servers with the same content. Bounds that are not set here are \
-            those of `[limits]`.",
-    keys: || [rows::keys(ORIGIN_ROWS), rows::keys(SCRIPTS_ROWS)].concat(),
-    ..Section::EMPTY
-};
-
-const ORIGIN_ROWS: &[Row<Known>] = rows! {
+section! {
+    pub(crate) ORIGIN, ORIGIN_ROWS: Known, SCRIPTS_ROWS; "[[origin]]",
+    "A named origin: one or more servers with the same content. Bounds that are not set here are \
+     those of `[limits]`.";
     @needed("an origin without a name", "add `name = \"app\"`; a site's `origin` names it")
     "name", "a string", "required", "What sites call it.",
         |r, item, to| name(r, item, to);
@@ -51,38 +46,29 @@ const ORIGIN_ROWS: &[Row<Known>] = rows! {
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.between_bytes_ms);
     "total_timeout", DURATION, "as in [limits]", "One exchange in all.",
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.total_ms);
-    "connections", COUNT, "as in [limits]", "Connections in use to one server; 0 for no bound.",
-        |r, item, to| put(&mut to.config.max_connections, r.count32(item, 0, u32::MAX));
+    "connections", count32(0, u32::MAX) config.max_connections, "as in [limits]", "Connections in use to one server; 0 for no bound.";
     "client_share", "a whole number of percent", "as in [limits]", "What one client gets of the connections to one server; see `origin_share`.",
         |r, item, to| put(&mut to.config.client_share_percent, r.count32(item, 0, 100));
-    "queue", COUNT, "as in [limits]", "Requests waiting for a connection to one server.",
-        |r, item, to| put(&mut to.config.queue, r.count32(item, 0, u32::MAX));
+    "queue", count32(0, u32::MAX) config.queue, "as in [limits]", "Requests waiting for a connection to one server.";
     "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.",
         |r, item, to| time(r, item, 0, &mut to.config.queue_timeout_ms);
-    "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.",
-        |r, item, to| put(&mut to.config.idle_max, r.count32(item, 0, u32::MAX));
+    "idle", count32(0, u32::MAX) config.idle_max, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";
     "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.",
         |r, item, to| time(r, item, 1, &mut to.config.idle_timeout_ms);
     "store_close_delimited", boolean config.store_close_delimited, "false", "Whether bodies that end with their connection are stored, as HTTP/1.0, CGI programs and `php -S` end them: a clean end counts (FIN; over TLS close_notify), a reset never does. A server that crashes in the middle may end cleanly, too.";
     "lenient_origin", boolean config.lenient, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.";
-    "retries", COUNT, "as in [limits]", "Further tries of one request.",
-        |r, item, to| put(&mut to.config.retries, r.count32(item, 0, 10));
+    "retries", count32(0, 10) config.retries, "as in [limits]", "Further tries of one request.";
     "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "What of an idempotent request is tried again: there was no connection, it ended before an answer, it took too long, or the answer has this status (400 to 527). For the last two another server is asked.",
         |r, item, to| to.config.retry_on = retry_on(r, item);
     "slow_start", DURATION, "0s", "From a server's recovery to its whole share of the requests, which grows evenly until then.",
         |r, item, to| time(r, item, 0, &mut to.config.slow_start_ms);
     "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.",
         |r, item, to| put(&mut to.config.retry_budget_percent, r.count32(item, 0, 100));
-};
+}
 
-pub(crate) const SERVER: Section = Section {
-    title: "{ url, weight }",
-    about: "One server of an origin.",
-    keys: || rows::keys(SERVER_ROWS),
-    ..Section::EMPTY
-};
-
-const SERVER_ROWS: &[Row<Option<ServerConfig>>] = rows! {
+section! {
+    pub(crate) SERVER, SERVER_ROWS: Option<ServerConfig>; "{ url, weight }",
+    "One server of an origin.";
     @needed("a server without `url`", "")
     "url", "a string", "required", "As in `servers`.",
         |r, item, to| *to = server_url(r, item);
@@ -91,7 +77,7 @@ const SERVER_ROWS: &[Row<Option<ServerConfig>>] = rows! {
             let weight = r.count32(item, 1, 1000);
             to.iter_mut().for_each(|server| put(&mut server.weight, weight));
         };
-};
+}
 
 /// Reads every `[[origin]]`.
 pub(super) fn origins(r: &mut Reader, item: &Item<'_>) {

@@ -5,24 +5,19 @@ use std::net::SocketAddr;
 use policy::acl::{CidrSet, parse_net};
 
 use super::{listen::one_listen, lists};
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::model::{CliSecret, Config, Htcp, ListenSpec, VarnishCli};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// Whose datagrams count where nothing is said.
 const HERE: [&str; 2] = ["127.0.0.0/8", "::1"];
 
-pub(crate) const VARNISH_CLI: Section = Section {
-    title: "[varnish_cli]",
-    about: "A port that speaks Varnish's CLI, for `varnishadm` and plugins. What is banned there is \
-            banned for all sites. Where it listens is read when the daemon starts; a reload reads \
-            the secret again, and without the table closes the port.",
-    keys: || rows::keys(VARNISH_CLI_ROWS),
-    ..Section::EMPTY
-};
-
-const VARNISH_CLI_ROWS: &[Row<VarnishCli>] = rows! {
+section! {
+    pub(crate) VARNISH_CLI, VARNISH_CLI_ROWS: VarnishCli; "[varnish_cli]",
+    "A port that speaks Varnish's CLI, for `varnishadm` and plugins. What is banned there is \
+     banned for all sites. Where it listens is read when the daemon starts; a reload reads \
+     the secret again, and without the table closes the port.";
     @needed("[varnish_cli] needs `listen`", "")
     @restart("[varnish_cli] listen", |own, next| {
         // A port that a reload closes, since its table is left out, may come back by another.
@@ -33,26 +28,21 @@ const VARNISH_CLI_ROWS: &[Row<VarnishCli>] = rows! {
         |r, item, to| put(&mut to.listen, address(r, item, "127.0.0.1:6082"));
     "secret", "an absolute path, or `\"none\"`", "made by the daemon", "File with the secret, as varnishd's `-S`: clients show that they know it, every byte of it. Without the key the daemon makes one at its start and writes it to `_.secret` beside the admin socket, for its own user only. `none` is for ports that only this machine can connect to: all of its users may then ban, load programs and with them read files as the daemon.",
         |r, item, to| put(&mut to.secret, secret(r, item));
-};
+}
 
-pub(crate) const HTCP: Section = Section {
-    title: "[htcp]",
-    about: "A UDP port that takes HTCP (RFC 2756): CLR, a purge of one URL of whichever site its host \
-            names, in one datagram, and TST, the question whether something is stored. Signatures \
-            are not verified and a datagram's source can be forged: for networks that keep \
-            strangers' out. Read when the daemon starts.",
-    keys: || rows::keys(HTCP_ROWS),
-    ..Section::EMPTY
-};
-
-const HTCP_ROWS: &[Row<Htcp>] = rows! {
+section! {
+    pub(crate) HTCP, HTCP_ROWS: Htcp; "[htcp]",
+    "A UDP port that takes HTCP (RFC 2756): CLR, a purge of one URL of whichever site its host \
+     names, in one datagram, and TST, the question whether something is stored. Signatures \
+     are not verified and a datagram's source can be forged: for networks that keep \
+     strangers' out. Read when the daemon starts.";
     @needed("[htcp] needs `listen`", "")
     "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827. A multicast group's address is joined.",
         |r, item, to| put(&mut to.listen, address(r, item, "127.0.0.1:4827"));
     "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams count; to others nothing is said.",
         |r, item, to| to.allow = CidrSet::new(&lists::nets(r, item));
     "interface", string interface, "as the routes say", "The network interface, such as `eth1`, through which a multicast group that `listen` names is joined.";
-};
+}
 
 /// The port that speaks Varnish's CLI.
 pub(super) fn varnish_cli(r: &mut Reader, whole: &Item<'_>) -> Option<VarnishCli> {

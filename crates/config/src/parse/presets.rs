@@ -8,7 +8,7 @@ use policy::{Dialects, Includes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::includes::{INCLUDES, INCLUDES_ROWS};
+use super::includes::includes;
 use super::routes::SCOPE_ROWS;
 use super::settings::SETTINGS_ROWS;
 use super::syntax::syntax_errors;
@@ -22,7 +22,6 @@ use crate::rows::{self, Row, rows};
 /// A preset's file: a site without what only a site can know.
 pub(crate) const PRESET: Section = Section {
     title: "a preset",
-    about: "",
     keys: || [rows::keys(PRESET_ROWS), rows::keys(ROUTES_ROWS), settings_keys()].concat(),
     ..Section::EMPTY
 };
@@ -33,7 +32,7 @@ const PRESET_ROWS: &[Row<Presets>] = rows! {
     "no_scripts", TEXTS, "none", "",
         |r, item, to| to.no_scripts.extend(scripts::barred(r, item));
     "includes", TABLE, "none", "",
-        |r, item, to| _ = rows::read_table(r, item, &INCLUDES, INCLUDES_ROWS, &mut to.includes);
+        |r, item, to| includes(r, item, &mut to.includes);
 };
 
 const ROUTES_ROWS: &[Row<Routes>] = rows! {
@@ -44,12 +43,11 @@ const ROUTES_ROWS: &[Row<Routes>] = rows! {
 /// A route of a preset's file.
 pub(crate) const PRESET_ROUTE: Section = Section {
     title: "[[route]]",
-    about: "",
     keys: || [rows::keys(SCOPE_ROWS), settings_keys()].concat(),
     ..Section::EMPTY
 };
 
-/// Settings without where answers come from and what visitors there are, which only a site can know.
+/// Settings, but for where answers come from and what visitors there are: only a site knows that.
 fn settings_keys() -> Vec<Key> {
     let mut keys = rows::keys(SETTINGS_ROWS);
     keys.retain(|key| !key.is(Mark::SiteOnly));

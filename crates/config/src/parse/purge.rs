@@ -7,21 +7,16 @@ use toml::de::DeValue;
 use super::lists::nets;
 use crate::keys::{Section, TEXTS};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 use crate::suggest;
 
 /// Whoever is on this machine.
 const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
 
-pub(crate) const PURGE: Section = Section {
-    title: "[site.purge]",
-    about: "Purges over the listeners that readers use: from applications and their plugins. Whoever \
-            may not is answered with 403.",
-    keys: || rows::keys(PURGE_ROWS),
-    ..Section::EMPTY
-};
-
-const PURGE_ROWS: &[Row<Purge>] = rows! {
+section! {
+    pub(crate) PURGE, PURGE_ROWS: Purge; "[site.purge]",
+    "Purges over the listeners that readers use: from applications and their plugins. Whoever \
+     may not is answered with 403.";
     "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. Whoever has 127.0.0.1 or ::1 here also means this machine under its own public address. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.",
         |r, item, to| {
             if item.each().is_empty() {
@@ -36,12 +31,11 @@ const PURGE_ROWS: &[Row<Purge>] = rows! {
         |r, item, to| to.dialects = named(r, item, Dialects::default());
     "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.",
         |r, item, to| to.group = group(r, item);
-};
+}
 
 /// `[purge]` of a preset.
 pub(crate) const PRESET_PURGE: Section = Section {
     title: "[purge]",
-    about: "",
     keys: || {
         let mut keys = (PURGE.keys)();
         keys.retain(|key| key.name == "dialects");

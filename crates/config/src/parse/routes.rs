@@ -6,22 +6,17 @@ use policy::rules::{RouteRules, Settings};
 
 use super::lists::patterns;
 use super::settings::SETTINGS_ROWS;
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::reader::{Item, Reader, Span, Table};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 
-pub(crate) const ROUTE: Section = Section {
-    title: "[[site.route]]",
-    about: "Other settings for some requests of a site. The first route that matches counts, in \
-            the order of the file. A route has its site's settings and changes what it names: \
-            `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
-            and name, other lists add.",
-    keys: || [rows::keys(SCOPE_ROWS), rows::keys(SETTINGS_ROWS)].concat(),
-    later: &[("vcl", "a VCL is a whole site's: see `[[site]]`")],
-};
-
-/// The keys that say what a route is for.
-pub(crate) const SCOPE_ROWS: &[Row<RouteRules>] = rows! {
+section! {
+    pub(crate) ROUTE, pub(crate) SCOPE_ROWS: RouteRules, SETTINGS_ROWS; "[[site.route]]",
+    @later(&[("vcl", "a VCL is a whole site's: see `[[site]]`")])
+    "Other settings for some requests of a site. The first route that matches counts, in \
+     the order of the file. A route has its site's settings and changes what it names: \
+     `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
+     and name, other lists add.";
     "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.",
         |r, item, to| to.paths = patterns(r, item)
         => |page, route| page.list("path", &route.paths);
@@ -29,7 +24,7 @@ pub(crate) const SCOPE_ROWS: &[Row<RouteRules>] = rows! {
         |r, item, to| to.methods = methods(r, item)
         => |page, route| page.list("method", &route.methods);
     "name", string name, "its path", "What logs and `larder explain` call it.";
-};
+}
 
 /// The route of `table`, and the place of its `path` or `method`.
 pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {

@@ -4,24 +4,19 @@ use std::collections::BTreeMap;
 
 use policy::rules::{Profile, RouteRules, SiteRules};
 
-use super::includes::{INCLUDES, INCLUDES_ROWS};
+use super::includes::{INCLUDES, includes};
 use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
 use super::{compression, entry, error_pages, hsts, places, purge, settings, tls};
-use crate::keys::{BOOLEAN, Mark, Section, TABLE, TEXTS};
+use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
 use crate::reader::{Item, Reader, Span, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, Row, put, rows, section};
 
-pub(crate) const SITE: Section = Section {
-    title: "[[site]]",
-    about: "A site: its hosts and what is done with requests for them.",
-    keys: || [rows::keys(SITE_ROWS), rows::keys(SETTINGS_ROWS), rows::keys(ROUTES_ROWS)].concat(),
-    ..Section::EMPTY
-};
-
-const SITE_ROWS: &[Row<Draft>] = rows! {
+section! {
+    pub(crate) SITE, SITE_ROWS: Draft, SETTINGS_ROWS, ROUTES_ROWS; "[[site]]",
+    "A site: its hosts and what is done with requests for them.";
     #BesideVcl @needed("a site without hosts", "add `host = [\"example.com\"]`, or `host = \"*\"` for every host")
     "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.",
         |r, item, to| to.site.hosts = hosts(r, item);
@@ -45,7 +40,7 @@ const SITE_ROWS: &[Row<Draft>] = rows! {
     "server_timing", boolean site.server_timing, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
     "show_tags", boolean site.shows_tags, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
     @table(INCLUDES) "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.",
-        |r, item, to| _ = rows::read_table(r, item, &INCLUDES, INCLUDES_ROWS, &mut to.site.includes);
+        |r, item, to| includes(r, item, &mut to.site.includes);
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies are coded, as `[compression]` says: those that are stored, or `all`, those that pass to one client too (see the guide on BREACH first). With `off` no body is changed: each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
     "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.";
@@ -57,7 +52,7 @@ const SITE_ROWS: &[Row<Draft>] = rows! {
         |r, item, to| to.site.rules.opaque_spellings = r.boolean(item) == Some(false);
     @table(hsts::HSTS) "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.",
         |r, item, to| to.site.hsts = hsts::hsts(r, item);
-};
+}
 
 /// The last that is read, as routes begin with their site's settings.
 const ROUTES_ROWS: &[Row<Draft>] = rows! {

@@ -10,10 +10,10 @@ use policy::rules::Settings;
 use policy::{CrowdRule, Per, RateRule, Terms};
 
 use super::lists::{nets, patterns};
-use crate::keys::{BOOLEAN, COUNT, Section, TEXTS};
+use crate::keys::{BOOLEAN, TEXTS};
 use crate::page::{Page, texts};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, Row, put, rows, section};
 
 /// Most of what may come at once or wait.
 const BEYOND_MAX: u32 = 100_000;
@@ -21,41 +21,29 @@ const BEYOND_MAX: u32 = 100_000;
 /// Most requests that may be under way.
 const UNDER_WAY_MAX: u32 = 1_000_000;
 
-pub(crate) const RATE: Section = Section {
-    title: "[site.rate]",
-    about: "How often clients may ask, counted for each by itself; also in a route. Further \
-            requests wait or are refused with 429 and Retry-After. A list of tables holds all of \
-            them: a request comes in when each lets it in. A route that says nothing counts \
-            together with its site; `false` in a route takes the limit off.",
-    keys: || [rows::keys(RATE_ROWS), rows::keys(TERMS_ROWS)].concat(),
-    later: &[("count", "every request counts, hits too; a route, or `path`, limits what is dear")],
-};
-
-const RATE_ROWS: &[Row<RateRule>] = rows! {
+section! {
+    pub(crate) RATE, RATE_ROWS: RateRule, TERMS_ROWS; "[site.rate]",
+    @later(&[("count", "every request counts, hits too; a route, or `path`, limits what is dear")])
+    "How often clients may ask, counted for each by itself; also in a route. Further \
+     requests wait or are refused with 429 and Retry-After. A list of tables holds all of \
+     them: a request comes in when each lets it in. A route that says nothing counts \
+     together with its site; `false` in a route takes the limit off.";
     @needed("a limit without `requests`", "")
     "requests", "a rate such as \"10/s\"", "required", "So many in a second (`/s`), a minute (`/m`) or an hour (`/h`), at an even pace: `60/m` lets one in every second.",
         |r, item, to| put(&mut to.requests, pace(r, item));
-    "burst", COUNT, "0", "How many more may come at once; what was taken of it comes back at the rate. With 10, eleven come in at once. As nginx's `burst` with `nodelay`, or its `delay`.",
-        |r, item, to| put(&mut to.burst, r.count32(item, 0, BEYOND_MAX));
-    "queue", COUNT, "0", "How many beyond that wait for their turn, in the order in which they came and no longer than `rate_wait`, instead of being refused. As nginx's `burst` without `nodelay`.",
-        |r, item, to| put(&mut to.queue, r.count32(item, 0, BEYOND_MAX));
-};
+    "burst", count32(0, BEYOND_MAX) burst, "0", "How many more may come at once; what was taken of it comes back at the rate. With 10, eleven come in at once. As nginx's `burst` with `nodelay`, or its `delay`.";
+    "queue", count32(0, BEYOND_MAX) queue, "0", "How many beyond that wait for their turn, in the order in which they came and no longer than `rate_wait`, instead of being refused. As nginx's `burst` without `nodelay`.";
+}
 
-pub(crate) const CONCURRENT: Section = Section {
-    title: "[site.concurrent]",
-    about: "How many requests of a client may be under way at once, from their heads to the last \
-            bytes of their answers; also in a route. Further ones are refused with 429. Lists and \
-            routes are as for `[site.rate]`. Connections have a limit of their own, \
-            `connections_per_ip`.",
-    keys: || [rows::keys(CONCURRENT_ROWS), rows::keys(TERMS_ROWS)].concat(),
-    ..Section::EMPTY
-};
-
-const CONCURRENT_ROWS: &[Row<CrowdRule>] = rows! {
+section! {
+    pub(crate) CONCURRENT, CONCURRENT_ROWS: CrowdRule, TERMS_ROWS; "[site.concurrent]",
+    "How many requests of a client may be under way at once, from their heads to the last \
+     bytes of their answers; also in a route. Further ones are refused with 429. Lists and \
+     routes are as for `[site.rate]`. Connections have a limit of their own, \
+     `connections_per_ip`.";
     @needed("a limit without `requests`", "")
-    "requests", COUNT, "required", "So many, at least 1. A WebSocket connection is one as long as it lasts.",
-        |r, item, to| put(&mut to.requests, r.count32(item, 1, UNDER_WAY_MAX));
-};
+    "requests", count32(1, UNDER_WAY_MAX) requests, "required", "So many, at least 1. A WebSocket connection is one as long as it lasts.";
+}
 
 /// The keys of a limit of either kind.
 const TERMS_ROWS: &[Row<Terms>] = rows! {
@@ -71,7 +59,7 @@ const TERMS_ROWS: &[Row<Terms>] = rows! {
         |r, item, to| put(&mut to.dry_run, r.boolean(item));
 };
 
-/// How often a client may ask; `None` for `false`.
+/// Limits on how often a client may ask; `None` for `false`.
 pub(super) fn rates(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[RateRule]>> {
     each(r, item, |r, item| {
         let requests = Pace { count: 1, per_ms: 1 };
@@ -82,7 +70,7 @@ pub(super) fn rates(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[RateRule]>> 
     })
 }
 
-/// How many requests of a client may be under way; `None` for `false`.
+/// Limits on how many requests of a client may be under way; `None` for `false`.
 pub(super) fn crowds(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[CrowdRule]>> {
     each(r, item, |r, item| {
         let mut rule = CrowdRule { requests: 1, terms: Terms::default() };

@@ -9,28 +9,23 @@ use policy::answer::Redirect;
 use toml::de::DeValue;
 
 use super::acme;
-use crate::keys::{BOOLEAN, PATHS, Section, TABLE};
+use crate::keys::{BOOLEAN, PATHS, TABLE};
 use crate::model::{
     Certificates, ClientFiles, Config, ListenSpec, OriginTls, PairFiles, Place, SiteTls,
 };
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// Words about a certificate, wherever one is named.
 pub(super) const CERT: &str = "PEM files, each a certificate followed by its chain; with several, a client gets the first it can check, elliptic curves before RSA.";
 /// Those about its key.
 pub(super) const KEY: &str = "PEM files with the private keys, in the order of `cert`.";
 
-pub(crate) const TLS: Section = Section {
-    title: "[tls]",
-    about: "The certificate of sites that have none of their own, and of clients that name no host \
-            or one without certificate. Without it such clients are refused. Files are read again \
-            within a second of a change; what does not fit together changes nothing.",
-    keys: || rows::keys(TLS_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const TLS_ROWS: &[Row<Config>] = rows! {
+section! {
+    pub(crate) TLS, pub(super) TLS_ROWS: Config; "[tls]",
+    "The certificate of sites that have none of their own, and of clients that name no host \
+     or one without certificate. Without it such clients are refused. Files are read again \
+     within a second of a change; what does not fit together changes nothing.";
     "cert", PATHS, "none", CERT,
         |r, item, to| to.certificates = pairs(r, item);
     "key", PATHS, "none", KEY,
@@ -38,16 +33,11 @@ pub(super) const TLS_ROWS: &[Row<Config>] = rows! {
     @table(acme::ACME) "acme", TABLE, "none", "Certificates from an authority, for hosts that have none in files: see `[tls.acme]`.",
         |r, item, to| to.acme = acme::acme(r, item, &to.listen);
     "ocsp", boolean ocsp, "true", "Whether handshakes show an authority's word that the certificate is good (OCSP stapling), for every certificate, those of sites included, that names a responder and comes with its issuer's.";
-};
+}
 
-pub(crate) const SITE_TLS: Section = Section {
-    title: "[site.tls]",
-    about: "A site's certificates, and how its clients are checked.",
-    keys: || rows::keys(SITE_TLS_ROWS),
-    ..Section::EMPTY
-};
-
-const SITE_TLS_ROWS: &[Row<SiteTls>] = rows! {
+section! {
+    pub(crate) SITE_TLS, SITE_TLS_ROWS: SiteTls; "[site.tls]",
+    "A site's certificates, and how its clients are checked.";
     "cert", PATHS, "none", CERT,
         |r, item, to| to.pairs = pairs(r, item);
     "key", PATHS, "none", KEY,
@@ -82,17 +72,12 @@ const SITE_TLS_ROWS: &[Row<SiteTls>] = rows! {
                 put(&mut client.required, required);
             }
         };
-};
+}
 
-pub(crate) const ORIGIN_TLS: Section = Section {
-    title: "[origin.tls]",
-    about: "TLS to `https://` servers. Their certificates are verified, name included; the handshake is \
-            part of `connect_timeout`.",
-    keys: || rows::keys(ORIGIN_TLS_ROWS),
-    ..Section::EMPTY
-};
-
-const ORIGIN_TLS_ROWS: &[Row<OriginTls>] = rows! {
+section! {
+    pub(crate) ORIGIN_TLS, ORIGIN_TLS_ROWS: OriginTls; "[origin.tls]",
+    "TLS to `https://` servers. Their certificates are verified, name included; the handshake is \
+     part of `connect_timeout`.";
     "ca", path ca, "the system's", "PEM file with the authorities trusted.";
     "sni", "a string", "the server's name", "The name that is asked for and that the certificate must be for.",
         |r, item, to| to.sni = sni(r, item);
@@ -117,7 +102,7 @@ const ORIGIN_TLS_ROWS: &[Row<OriginTls>] = rows! {
                 );
             }
         };
-};
+}
 
 /// `[site.tls]`.
 pub(super) fn site(r: &mut Reader, item: &Item<'_>) -> SiteTls {
@@ -222,13 +207,13 @@ pub(super) fn redirect(r: &mut Reader, item: &Item<'_>, port: Option<u16>) -> Op
     to_https(u16::try_from(code).ok()?, port)
 }
 
-/// The authorities of clients that need a certificate, of which origins are not told.
+/// The authorities of clients, which need a certificate. Origins are told nothing.
 pub(super) fn client(r: &mut Reader, item: &Item<'_>) -> Option<ClientFiles> {
     let (ca, place) = r.path(item)?;
     Some(ClientFiles { ca, place, required: true, tells_x_ssl: false, tells_client_cert: false })
 }
 
-/// What `item` speaks of: clients that are checked.
+/// The check that `item` speaks of.
 fn client_beside<'c>(
     r: &mut Reader,
     item: &Item<'_>,

@@ -14,10 +14,10 @@ use super::{
     admin, certificates, cluster, compression, disk, health, limits, listen, log_ring, logs,
     neighbours, origins, ports, sites, tracing,
 };
-use crate::keys::{Section, TABLE, TEXTS};
+use crate::keys::{TABLE, TEXTS};
 use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, Run};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// Least memory that a cache is of use with.
 const MEMORY_MIN: u64 = 8 << 20;
@@ -25,14 +25,9 @@ const MEMORY_MIN: u64 = 8 << 20;
 /// Threads beyond which a number is a mistake.
 pub(crate) const WORKERS_MAX: u64 = 1024;
 
-pub(crate) const TOP: Section = Section {
-    title: "",
-    about: "Keys that stand before the first `[table]`, and the tables themselves.",
-    keys: || rows::keys(TOP_ROWS),
-    ..Section::EMPTY
-};
-
-pub(crate) const TOP_ROWS: &[Row<Config>] = rows! {
+section! {
+    pub(crate) TOP, pub(crate) TOP_ROWS: Config; "",
+    "Keys that stand before the first `[table]`, and the tables themselves.";
     #Own @restart("listen", |own, next| own.listen != next.listen)
     "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 h2c` for balancers that speak HTTP/2 without TLS; `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol; `unix:/path` for a unix socket, with `mode=660` for its permissions; `fd:name` for sockets that systemd hands over.",
         |r, item, to| to.listen = listen::listen_list(r, item);
@@ -108,34 +103,24 @@ pub(crate) const TOP_ROWS: &[Row<Config>] = rows! {
         sites::sites;
     @table(neighbours::NEIGHBOUR) "neighbour", "a list of tables", "none", "Other caches that are told of what is invalidated here, and asked for what is missing: see `[[neighbour]]`.",
         |r, item, to| to.neighbours = neighbours::neighbours(r, item, &to.sites);
-};
+}
 
-pub(crate) const MEMORY: Section = Section {
-    title: "[memory]",
-    about: "The memory cache.",
-    keys: || rows::keys(MEMORY_ROWS),
-    ..Section::EMPTY
-};
-
-const MEMORY_ROWS: &[Row<MemoryConfig>] = rows! {
+section! {
+    pub(crate) MEMORY, MEMORY_ROWS: MemoryConfig; "[memory]",
+    "The memory cache.";
     "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "What the daemon may take for its cache. Nine tenths are given to stored responses with everything that belongs to them, the rest to what the allocator loses between them. Percentages are of the machine's memory or of the control group's limit, `auto` is half of that.",
         memory_size;
-};
+}
 
-pub(crate) const RUN: Section = Section {
-    title: "[run]",
-    about: "As whom the daemon runs that root has started. Read when the daemon starts; a reload does not change \
-            it.",
-    keys: || rows::keys(RUN_ROWS),
-    ..Section::EMPTY
-};
-
-const RUN_ROWS: &[Row<Run>] = rows! {
+section! {
+    pub(crate) RUN, RUN_ROWS: Run; "[run]",
+    "As whom the daemon runs that root has started. Read when the daemon starts; a reload does not change \
+     it.";
     "user", "a string", "\"larder\" if there is such a user, else \"nobody\"", "The user that the daemon becomes once its ports are open, with the groups it is a member of. Only `root` keeps it root.",
         |r, item, to| to.user = account(r, item);
     "group", "a string", "the user's", "Its group.",
         |r, item, to| to.group = account(r, item);
-};
+}
 
 /// Reads the whole document.
 pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config {

@@ -7,10 +7,9 @@ use origin::{Address, ServerConfig, ServerUrlError, parse_server};
 use policy::headers::{FieldName, FieldValue};
 use toml::de::DeValue;
 
-use crate::keys::Section;
 use crate::model::{FieldSource, OriginTls, Place, Tracing};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// OTLP's port over HTTP; over HTTPS collectors have that of HTTPS.
 const PORT: u16 = 4318;
@@ -18,17 +17,12 @@ const PORT: u16 = 4318;
 /// Fields that say what the body is.
 const OF_BODY: [&[u8]; 2] = [b"Content-Type", b"Content-Encoding"];
 
-pub(crate) const TRACING: Section = Section {
-    title: "[tracing]",
-    about: "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
-            as protobuf), made of what the log ring has. A trace that a client brings goes on, and \
-            its own word counts for whether it is sampled. Without the table at the start, a \
-            restart is needed to have it.",
-    keys: || rows::keys(TRACING_ROWS),
-    ..Section::EMPTY
-};
-
-const TRACING_ROWS: &[Row<Draft>] = rows! {
+section! {
+    pub(crate) TRACING, TRACING_ROWS: Traces; "[tracing]",
+    "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
+     as protobuf), made of what the log ring has. A trace that a client brings goes on, and \
+     its own word counts for whether it is sampled. Without the table at the start, a \
+     restart is needed to have it.";
     @needed("[tracing] needs `endpoint`", "such as endpoint = \"http://127.0.0.1:4318\"")
     "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\"; the port is 4318 unless it is said, with https 443. `/v1/traces` is added.",
         |r, item, to| to.collector = collector(r, item);
@@ -39,23 +33,18 @@ const TRACING_ROWS: &[Row<Draft>] = rows! {
         |r, item, to| put(&mut to.gzip, r.word(item, &[("gzip", true), ("none", false)]));
     "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.",
         |r, item, to| put(&mut to.sample, sample(r, item));
-};
+}
 
-pub(crate) const FIELD_FILE: Section = Section {
-    title: "{ file }",
-    about: "The value of a field in `[tracing] headers`, where no configuration is to have it.",
-    keys: || rows::keys(FIELD_FILE_ROWS),
-    ..Section::EMPTY
-};
-
-const FIELD_FILE_ROWS: &[Row<Option<(PathBuf, Place)>>] = rows! {
+section! {
+    pub(crate) FIELD_FILE, FIELD_FILE_ROWS: Option<(PathBuf, Place)>; "{ file }",
+    "The value of a field in `[tracing] headers`, where no configuration is to have it.";
     @needed("a value is a text, or in a file", "{ file = \"/etc/larder/api-key\" }")
     "file", "an absolute path", "required", "File with the whole value in one line, such as `Bearer ...`. Read at a start and at each reload, by the daemon's user or root; a file that everyone may read is refused.",
         |r, item, to| *to = r.path(item);
-};
+}
 
-/// What `[tracing]` says.
-struct Draft {
+/// A `[tracing]` as it is written.
+struct Traces {
     /// The server, and the path in front of [`Tracing::END`].
     collector: Option<(ServerConfig, String)>,
     ca: Option<(PathBuf, Place)>,
@@ -67,9 +56,9 @@ struct Draft {
 pub(super) fn tracing(r: &mut Reader, item: &Item<'_>) -> Option<Tracing> {
     let table = r.table(item, &TRACING)?;
     let mut draft =
-        Draft { collector: None, ca: None, headers: Vec::new(), gzip: true, sample: 0.01 };
+        Traces { collector: None, ca: None, headers: Vec::new(), gzip: true, sample: 0.01 };
     rows::read(r, &table, TRACING_ROWS, &mut draft);
-    let Draft { collector, ca, headers, gzip, sample } = draft;
+    let Traces { collector, ca, headers, gzip, sample } = draft;
     let (server, path) = collector?;
     if let (false, Some(item)) = (server.tls, table.item("ca")) {
         r.warning(item.span, "`ca`, and `endpoint` does not say `https://`");
