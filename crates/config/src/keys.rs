@@ -84,6 +84,14 @@ impl Section {
         (self.keys)().into_iter().find(|key| key.name == name)
     }
 
+    /// The key called `name`, or in a table that is one: `memory.size`.
+    pub(crate) fn within(&self, name: &str) -> Option<Key> {
+        match name.split_once('.') {
+            Some((table, name)) => self.key(table)?.section?.key(name),
+            None => self.key(name),
+        }
+    }
+
     /// "at the top of the file", `in [memory]`.
     pub(crate) fn place(&self) -> String {
         if self.title.is_empty() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::Limits;
 use base::say::Priority;
+use base::units::Bytes;
 use codec::{Compress, Compression};
 use message::Status;
 use origin::{OriginConfig, ServerConfig};
@@ -402,6 +403,16 @@ pub enum MemorySize {
     Bytes(u64),
     /// So many hundredths of what the machine or its control group has.
     Percent(u8),
+}
+
+impl fmt::Display for MemorySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Bytes(bytes) => Bytes(*bytes).fmt(f),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
 }
 
 /// `[disk]`.

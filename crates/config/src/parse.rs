@@ -52,8 +52,9 @@ pub(crate) use presets::said_of_preset;
 pub(crate) use purge::of_presets as purge_of_presets;
 pub(crate) use routes::SCOPE_ROWS;
 pub(crate) use settings::SETTINGS_ROWS;
+pub(crate) use sites::PROFILES;
 pub(crate) use tls::{plain_origin, usual_redirect};
-pub(crate) use top::{TOP, WORKERS_MAX, parse_memory};
+pub(crate) use top::{TOP, TOP_ROWS, WORKERS_MAX, parse_memory};
 
 use std::sync::Arc;
 

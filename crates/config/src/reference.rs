@@ -26,18 +26,6 @@ pub fn reference_sections() -> Vec<&'static Section> {
     TOP.all()
 }
 
-/// The description of a key of the file's top, or of a key of a table there, such as `memory.size`;
-/// empty for an unknown name.
-pub fn about(name: &str) -> &'static str {
-    let key = match name.split_once('.') {
-        Some((table, name)) => {
-            TOP.key(table).and_then(|key| key.section).and_then(|section| section.key(name))
-        }
-        None => TOP.key(name),
-    };
-    key.map_or("", |key| key.about)
-}
-
 /// The page, as Markdown.
 pub fn reference_markdown() -> String {
     let mut page = format!("{HEAD}\n{REFERENCE_INTRODUCTION}");

@@ -23,14 +23,13 @@ pub(crate) struct Row<T> {
 /// `SECTION, ROWS: T, MORE_ROWS; title, description; rows`.
 macro_rules! section {
     ($vis:vis $name:ident, $rows_vis:vis $rows:ident: $of:ty $(, $more:ident)*;
-        $title:literal, $(@later($later:expr))? $about:expr; $($row:tt)*
+        $title:literal, $(@later($later:literal, $instead:literal))? $about:expr; $($row:tt)*
     ) => {
         $vis const $name: crate::keys::Section = crate::keys::Section {
             title: $title,
             about: $about,
             keys: || [crate::rows::keys($rows) $(, crate::rows::keys($more))*].concat(),
-            $(later: $later,)?
-            ..crate::keys::Section::EMPTY
+            later: &[$(($later, $instead))?],
         };
         $rows_vis const $rows: &[crate::rows::Row<$of>] = crate::rows::rows! { $($row)* };
     };

@@ -1,11 +1,10 @@
 //! A configuration's sites in full, for people: presets applied, defaults filled in, every rule in
 //! the order in which it decides, which is that of the rows.
 
-use policy::rules::Profile;
-
+use crate::keys::Key;
 use crate::model::{Config, SiteConfig};
-use crate::page::Page;
-use crate::parse::{SCOPE_ROWS, SETTINGS_ROWS};
+use crate::page::{Page, word};
+use crate::parse::{PROFILES, SCOPE_ROWS, SETTINGS_ROWS, TOP, TOP_ROWS};
 use crate::rows;
 
 /// One of its sites in full, as text for others than the file's owner: what requests to origins are
@@ -21,16 +20,27 @@ pub fn show(config: &Config) -> String {
     sites.join("\n")
 }
 
+/// Settings of the whole daemon, each with its name, its key and its value in force.
+pub fn in_force(config: &Config) -> Vec<(String, Key, String)> {
+    let site = SiteConfig::default();
+    let mut page = Page::new(config, &site, false);
+    rows::show(&mut page, TOP_ROWS, config);
+    let lines = page.lines.into_iter();
+    lines
+        .filter_map(|line| TOP.within(&line.name).map(|key| (line.name, key, line.value)))
+        .collect()
+}
+
 fn site(config: &Config, site: &SiteConfig, discreet: bool) -> String {
     let rules = &site.rules;
-    let mut page = Page { config, site, discreet, indent: 0, text: String::new() };
+    let mut page = Page::new(config, site, discreet);
     page.line("site", site.hosts.join(", "));
     page.indent = 2;
     page.line(
         "presets",
         if site.presets.is_empty() { "none".into() } else { site.presets.join(", ") },
     );
-    page.line("profile", if rules.profile == Profile::Safe { "safe" } else { "rfc" });
+    page.line("profile", word(&PROFILES, &rules.profile));
     page.list("trusted proxies", &rules.trusted_proxies);
     for (at, route) in rules.routes.iter().enumerate() {
         page.indent = 2;
@@ -43,5 +53,5 @@ fn site(config: &Config, site: &SiteConfig, discreet: bool) -> String {
     page.line(if rules.routes.is_empty() { "every request" } else { "other requests" }, "");
     page.indent = 4;
     rows::show(&mut page, SETTINGS_ROWS, &rules.settings);
-    page.text
+    page.text()
 }

@@ -12,7 +12,7 @@ use crate::rows::{self, section};
 
 section! {
     pub(crate) ROUTE, pub(crate) SCOPE_ROWS: RouteRules, SETTINGS_ROWS; "[[site.route]]",
-    @later(&[("vcl", "a VCL is a whole site's: see `[[site]]`")])
+    @later("vcl", "a VCL is a whole site's: see `[[site]]`")
     "Other settings for some requests of a site. The first route that matches counts, in \
      the order of the file. A route has its site's settings and changes what it names: \
      `allow`, `deny` and single values replace, `ttl` and header changes replace by status \

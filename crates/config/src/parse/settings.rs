@@ -19,7 +19,7 @@ use super::origins::find_of_site;
 use super::places::note_places;
 use super::{answers, entry, files, headers, origins, throttle};
 use crate::keys::{DURATION, TABLE, TEXTS};
-use crate::page::Page;
+use crate::page::word;
 use crate::reader::{Item, Reader, Table};
 use crate::rows::{self, Row, rows};
 
@@ -70,7 +70,9 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         };
     #SiteOnly "page_cache", "\"wp-super-cache\", \"wp-rocket\", \"boost\" or false", "false", "A plugin whose pages on the disk, below the `root` of a FastCGI origin, answer where the cache does not, before PHP is asked.",
         |r, item, to| to.page_cache = page_cache(r, item, to.origin)
-        => |page, s| if fetches(s) { show_plugin(page, s) };
+        => |page, s| if fetches(s) {
+            page.list("page cache", s.page_cache.map(|plugin| word(&PLUGINS, &plugin)));
+        };
     @table(COOKIES) "cookies", TABLE, "none", "See `[site.cookies]`.",
         |r, item, to| _ = rows::read_table(r, item, &COOKIES, COOKIES_ROWS, &mut to.cookies)
         => |page, s| {
@@ -148,11 +150,6 @@ fn page_cache(r: &mut Reader, item: &Item<'_>, origin: u32) -> Option<PageCache>
             Some("the pages are below its `root`".to_owned());
     }
     Some(plugin)
-}
-
-fn show_plugin(page: &mut Page<'_>, s: &Settings) {
-    let words = PLUGINS.iter().filter(|(_, plugin)| s.page_cache == Some(*plugin));
-    page.list("page cache", words.map(|(word, _)| *word));
 }
 
 fn first_byte_timeout(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {

@@ -21,7 +21,7 @@ section! {
     "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.",
         |r, item, to| to.site.hosts = hosts(r, item);
     "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.",
-        |r, item, to| put(&mut to.site.rules.profile, profile(r, item));
+        |r, item, to| put(&mut to.site.rules.profile, r.word(item, &PROFILES));
     "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.",
         |r, item, to| {
             to.presets = Presets::read(r, item, to.site.rules.profile);
@@ -237,7 +237,5 @@ fn warn_of_shadowed(
     warning.help = Some("the first route that matches counts: put it further up".to_owned());
 }
 
-/// `"safe"` or `"rfc"`.
-pub(super) fn profile(r: &mut Reader, item: &Item<'_>) -> Option<Profile> {
-    r.word(item, &[("safe", Profile::Safe), ("rfc", Profile::Rfc)])
-}
+/// The words of `profile`.
+pub(crate) const PROFILES: [(&str, Profile); 2] = [("safe", Profile::Safe), ("rfc", Profile::Rfc)];

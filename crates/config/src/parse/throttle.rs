@@ -23,7 +23,7 @@ const UNDER_WAY_MAX: u32 = 1_000_000;
 
 section! {
     pub(crate) RATE, RATE_ROWS: RateRule, TERMS_ROWS; "[site.rate]",
-    @later(&[("count", "every request counts, hits too; a route, or `path`, limits what is dear")])
+    @later("count", "every request counts, hits too; a route, or `path`, limits what is dear")
     "How often clients may ask, counted for each by itself; also in a route. Further \
      requests wait or are refused with 429 and Retry-After. A list of tables holds all of \
      them: a request comes in when each lets it in. A route that says nothing counts \

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::keys::{TABLE, TEXTS};
 use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, Run};
+use crate::page::word;
 use crate::reader::{Item, Reader};
 use crate::rows::{self, put, section};
 
@@ -31,29 +32,39 @@ section! {
     #Own @restart("listen", |own, next| own.listen != next.listen)
     "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 h2c` for balancers that speak HTTP/2 without TLS; `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol; `unix:/path` for a unix socket, with `mode=660` for its permissions; `fd:name` for sockets that systemd hands over.",
         |r, item, to| to.listen = listen::listen_list(r, item);
-    "http2", boolean http2, "true", "Whether clients that speak TLS may speak HTTP/2, which ALPN agrees on. Without TLS, HTTP/2 is spoken where `listen` says `h2c`.";
+    "http2", boolean http2, "true", "Whether clients that speak TLS may speak HTTP/2, which ALPN agrees on. Without TLS, HTTP/2 is spoken where `listen` says `h2c`."
+        => |page, own| page.line("http2", own.http2);
     "raw_utf8", boolean raw_utf8, "true", "Whether a URL may have UTF-8 in it that is not escaped, as clients other than browsers send it. It is escaped before anything looks at it; without this it is refused with 400.";
     "health_check", "a path", "none", "A path such as `/health` that is answered 200 when a request's Host names no site: for balancers that ask a server by its address. Sites are not asked.",
         |r, item, to| to.health_check = health_check(r, item);
     #Own @restart("workers", |own, next| own.workers != next.workers)
     "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.",
-        |r, item, to| to.workers = workers(r, item);
+        |r, item, to| to.workers = workers(r, item)
+        => |page, own| {
+            let workers = own.workers.map(|count| count.to_string());
+            page.line("workers", workers.unwrap_or_else(|| "auto".to_owned()));
+        };
     "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.",
-        |r, item, to| put(&mut to.profile, sites::profile(r, item));
+        |r, item, to| put(&mut to.profile, r.word(item, &sites::PROFILES))
+        => |page, own| page.line("profile", word(&sites::PROFILES, &own.profile));
     "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front; `unix:` for those that connect over a unix socket. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.",
         |r, item, to| to.trusted_proxies = nets(r, item);
     "client_field", "the name of a field", "\"X-Forwarded-For\"", "Where trusted proxies say who asked them: `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. No other is believed.",
         |r, item, to| put(&mut to.client_field, client_field(r, item));
     "forwarded", boolean forwarded, "false", "Whether origins are told who asks in `Forwarded` (RFC 7239) too, besides the `X-Forwarded-` fields.";
-    "x_cache", boolean x_cache, "false", "Whether responses say `X-Cache: HIT` or `MISS`.";
+    "x_cache", boolean x_cache, "false", "Whether responses say `X-Cache: HIT` or `MISS`."
+        => |page, own| page.line("x_cache", own.x_cache);
     "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.",
-        |r, item, to| put(&mut to.cache_status, cache_status(r, item));
+        |r, item, to| put(&mut to.cache_status, cache_status(r, item))
+        => |page, own| page.line("cache_status", word(&STATUSES, &own.cache_status));
     "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.",
-        |r, item, to| put(&mut to.via, via(r, item));
+        |r, item, to| put(&mut to.via, via(r, item))
+        => |page, own| page.line("via", &own.via);
     "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.",
         |r, item, to| put(&mut to.vcl, program(r, item));
     #Own @table(MEMORY) "memory", TABLE, "none", "See `[memory]`.",
-        |r, item, to| _ = rows::read_table(r, item, &MEMORY, MEMORY_ROWS, &mut to.memory);
+        |r, item, to| _ = rows::read_table(r, item, &MEMORY, MEMORY_ROWS, &mut to.memory)
+        => |page, own| rows::show(page, MEMORY_ROWS, &own.memory);
     #Own @restart("[disk]", |own, next| own.disk != next.disk)
     @table(disk::DISK) "disk", TABLE, "none", "A cache on disk below the one in memory: see `[disk]`.",
         |r, item, to| to.disk = disk::disk(r, item);
@@ -109,7 +120,8 @@ section! {
     pub(crate) MEMORY, MEMORY_ROWS: MemoryConfig; "[memory]",
     "The memory cache.";
     "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "What the daemon may take for its cache. Nine tenths are given to stored responses with everything that belongs to them, the rest to what the allocator loses between them. Percentages are of the machine's memory or of the control group's limit, `auto` is half of that.",
-        memory_size;
+        memory_size
+        => |page, own| page.line("memory.size", own.size);
 }
 
 section! {
@@ -242,18 +254,15 @@ fn health_check(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     r.check(item, good.then(|| text.to_owned()).ok_or("takes a path such as \"/health\""))
 }
 
+/// The words of `cache_status`.
+const STATUSES: [(&str, CacheStatus); 3] =
+    [("on", CacheStatus::On), ("off", CacheStatus::Off), ("detail", CacheStatus::Detail)];
+
 fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {
     match item.value {
         DeValue::Boolean(true) => Some(CacheStatus::On),
         DeValue::Boolean(false) => Some(CacheStatus::Off),
-        _ => {
-            let words = [
-                ("on", CacheStatus::On),
-                ("off", CacheStatus::Off),
-                ("detail", CacheStatus::Detail),
-            ];
-            r.word(item, &words)
-        }
+        _ => r.word(item, &STATUSES),
     }
 }
 
