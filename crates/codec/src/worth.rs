@@ -89,7 +89,8 @@ impl fmt::Display for Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worth {
     types: Vec<Box<str>>,
-    least_bytes: u64,
+    /// The length below which a body stays as it is.
+    pub least_bytes: u64,
 }
 
 impl Default for Worth {

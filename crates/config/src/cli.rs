@@ -15,7 +15,7 @@ use crate::model::{
     Place, SiteConfig,
 };
 use crate::parse::{
-    Presets, SECTIONS, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
+    Presets, TOP, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
     volume_path, volume_size,
 };
 use crate::reader::Reader;
@@ -51,7 +51,7 @@ pub struct CliOptions {
 /// Everything in `options` that cannot be used; the diagnostics name the flag and have no span.
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let source = Source { name: String::new(), text: String::new() };
-    let mut r = Reader::new(Arc::new(source), SECTIONS);
+    let mut r = Reader::new(Arc::new(source), &TOP);
     let limits = Limits::default();
     let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
     check_workers(&mut r, options);
@@ -66,7 +66,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let mut rules = presets.rules(&mut r, options.profile);
     // It waits until there is a certificate.
     rules.redirect_https = options.acme.as_ref().and_then(|_| usual_redirect(&listen));
-    let purge = crate::parse::purge_of_presets(presets.dialects(&mut r));
+    let purge = crate::parse::purge_of_presets(presets.dialects);
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
     let config = server.map(|server| Config {
@@ -89,7 +89,7 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
             presets: presets.names(),
             rules,
             purge,
-            includes: presets.includes(&mut r),
+            includes: presets.includes.clone(),
             ..SiteConfig::default()
         }],
         acme,
@@ -209,7 +209,7 @@ fn scripts(
         }
         (Some(root), Protocol::FastCgi) => {
             let (root, mut rules, linked) = (root.clone(), ScriptRules::default(), Vec::new());
-            rules.bar(&presets.no_scripts(r));
+            rules.bar(&presets.no_scripts);
             let files = Some(crate::parse::defaults_beside_scripts(&root, &linked));
             return Some(ScriptsConfig { root, linked, rules, files });
         }

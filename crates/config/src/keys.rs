@@ -1,5 +1,5 @@
 //! Tables of keys: their form, and the words that many of them have in common. What `larder.toml`
-//! may say stands beside the parsers; [`crate::parse::SECTIONS`] has every table. The parser looks
+//! may say stands beside the parsers; [`crate::parse::TOP`] leads to every table. The parser looks
 //! unknown keys up in them, its messages quote them, and the reference page is made from them.
 
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::model::Config;
 
 /// One key of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Key {
     /// Its name.
     pub name: &'static str,
@@ -17,14 +17,27 @@ pub struct Key {
     pub default: Cow<'static, str>,
     /// Its description.
     pub about: &'static str,
+    pub(crate) marks: &'static [Mark],
+    /// The tables that are its value, if it has such.
+    pub(crate) section: Option<&'static Section>,
+    pub(crate) restart: Option<Restart>,
+}
+
+/// The places where a key may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
     /// It stands in each node's own file, not in what the nodes of a cluster share. Said of keys at
     /// the top of the file and of limits; what is in a table goes with the table.
-    pub(crate) is_own: bool,
+    Own,
+    /// It stands in a site alone, and in no preset.
+    SiteOnly,
+    /// It may stand in a site beside a VCL.
+    BesideVcl,
 }
 
 /// A setting that takes a restart, since it concerns what the daemon opens or makes once.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fixed {
+pub(crate) struct Restart {
     /// Its name in messages.
     pub(crate) name: &'static str,
     /// Returns true if it is another in the second configuration.
@@ -42,26 +55,41 @@ pub struct Section {
     pub keys: fn() -> Vec<Key>,
     /// Keys that a later version will have, each with what to do until then.
     pub(crate) later: &'static [(&'static str, &'static str)],
-    /// The part of it that a reload does not change.
-    pub(crate) fixed: &'static [Fixed],
 }
 
 impl Key {
-    /// The key as one that is each node's own.
-    pub(crate) const fn own(mut self) -> Self {
-        self.is_own = true;
-        self
+    pub(crate) fn is(&self, mark: Mark) -> bool {
+        self.marks.contains(&mark)
     }
 }
 
 impl Section {
     /// A section without anything.
-    pub(crate) const EMPTY: Self =
-        Self { title: "", about: "", keys: Vec::new, later: &[], fixed: &[] };
+    pub(crate) const EMPTY: Self = Self { title: "", about: "", keys: Vec::new, later: &[] };
+
+    /// The section and all that stand in it, each once, in the order of the keys.
+    pub(crate) fn all(&'static self) -> Vec<&'static Self> {
+        let (mut all, mut next) = (Vec::new(), vec![self]);
+        while let Some(section) = next.pop() {
+            if all.iter().all(|own: &&Self| own.title != section.title) {
+                all.push(section);
+                next.extend((section.keys)().into_iter().rev().filter_map(|key| key.section));
+            }
+        }
+        all
+    }
 
     /// The key called `name`.
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
         (self.keys)().into_iter().find(|key| key.name == name)
+    }
+
+    /// The key called `name`, or in a table that is one: `memory.size`.
+    pub(crate) fn within(&self, name: &str) -> Option<Key> {
+        match name.split_once('.') {
+            Some((table, name)) => self.key(table)?.section?.key(name),
+            None => self.key(name),
+        }
     }
 
     /// "at the top of the file", `in [memory]`.
@@ -73,19 +101,6 @@ impl Section {
         }
     }
 }
-
-macro_rules! keys {
-    ($($name:literal, $takes:expr, $default:expr, $about:expr;)*) => {
-        vec![$(crate::keys::Key {
-            name: $name,
-            takes: $takes,
-            default: std::borrow::Cow::Borrowed($default),
-            about: $about,
-            is_own: false,
-        },)*]
-    };
-}
-pub(crate) use keys;
 
 pub(crate) const TEXTS: &str = "a string or a list of strings";
 pub(crate) const DURATION: &str = "a duration such as \"10s\"";

@@ -9,6 +9,8 @@ pub mod diagnostic;
 mod keys;
 mod listen;
 pub mod model;
+mod named;
+mod page;
 mod parse;
 pub mod preset;
 mod reader;
@@ -39,10 +41,10 @@ pub use model::{
     NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place, Programs, Run,
     SiteConfig, SiteTls, Tracing, VarnishCli,
 };
-pub use parse::{about, load_str};
+pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};
 pub use shared::{Named, check_shared, load_shared};
-pub use show::{show, show_site};
+pub use show::{in_force, show, show_site};
 pub use sniff::is_program;
 pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};
 

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use base::Limits;
 use base::say::Priority;
+use base::units::Bytes;
 use codec::{Compress, Compression};
 use message::Status;
 use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
+use policy::forwarded::ClientField;
 use policy::headers::{FieldName, FieldValue};
 use policy::{Includes, Profile, Purge, SiteRules};
 
@@ -28,6 +30,10 @@ pub struct Config {
     pub listen: Vec<ListenSpec>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
     pub trusted_proxies: Vec<Net>,
+    /// Where they say who the client is.
+    pub client_field: ClientField,
+    /// Origins get Forwarded (RFC 7239), too.
+    pub forwarded: bool,
     /// TLS clients may speak HTTP/2.
     pub http2: bool,
     /// A request target may contain UTF-8 as it is.
@@ -104,6 +110,8 @@ impl Default for Config {
         Self {
             listen: Vec::new(),
             trusted_proxies: Vec::new(),
+            client_field: ClientField::default(),
+            forwarded: false,
             http2: true,
             raw_utf8: true,
             health_check: None,
@@ -143,7 +151,7 @@ impl Default for Config {
 }
 
 /// One listening address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenSpec {
     /// As written.
     pub text: String,
@@ -165,13 +173,22 @@ pub struct ListenSpec {
 }
 
 /// A place in the file, for what turns out to be wrong only when it is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Place {
     /// The file.
     pub file: Arc<Source>,
     /// Where in it, in bytes.
     pub span: Range<usize>,
 }
+
+impl PartialEq for Place {
+    /// A setting is the same wherever it is written.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Place {}
 
 impl Place {
     /// No place: the command line's.
@@ -388,6 +405,16 @@ pub enum MemorySize {
     Percent(u8),
 }
 
+impl fmt::Display for MemorySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Bytes(bytes) => Bytes(*bytes).fmt(f),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
 /// `[disk]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
@@ -484,7 +511,7 @@ pub struct HealthConfig {
 }
 
 /// `[metrics]`. Clients show a token, a certificate, or both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetricsConfig {
     /// Where it listens: addresses only, perhaps with TLS.
     pub listen: ListenSpec,

@@ -32,9 +32,7 @@ mod probes;
 mod purge;
 mod routes;
 mod scripts;
-mod sections;
 mod settings;
-mod site_origins;
 mod sites;
 mod syntax;
 mod throttle;
@@ -52,10 +50,11 @@ pub(crate) use presets::Presets;
 #[cfg(test)]
 pub(crate) use presets::said_of_preset;
 pub(crate) use purge::of_presets as purge_of_presets;
-pub(crate) use sections::SECTIONS;
-pub use sections::about;
+pub(crate) use routes::SCOPE_ROWS;
+pub(crate) use settings::SETTINGS_ROWS;
+pub(crate) use sites::PROFILES;
 pub(crate) use tls::{plain_origin, usual_redirect};
-pub(crate) use top::{TOP, WORKERS_MAX, parse_memory};
+pub(crate) use top::{TOP, TOP_ROWS, WORKERS_MAX, parse_memory};
 
 use std::sync::Arc;
 
@@ -85,8 +84,9 @@ const MENDS_MAX: usize = 8;
 /// those lines is missed.
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
-    let mut reader = Reader::new(source, SECTIONS);
-    let config = document(&mut reader, text).and_then(|document| read(&mut reader, &document));
+    let mut reader = Reader::new(source, &TOP);
+    let document = document(&mut reader, text);
+    let config = document.map(|document| read(&mut reader, &document));
     finish(reader, config)
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned
     Some(document)
 }
 
-/// The configuration that a document says; `None` if something in it cannot be used.
-pub(crate) fn read(reader: &mut Reader, document: &Spanned<DeTable<'_>>) -> Option<Config> {
+/// The configuration that a document says, as far as it can be read.
+pub(crate) fn read(reader: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config {
     top::config(reader, document)
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::units;
@@ -12,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::keys::{Key, Section};
 use crate::model::{self, NamedHost, NamedPath};
+use crate::named::Origins;
 use crate::suggest;
 
 /// A place in the file, in bytes.
@@ -25,8 +27,8 @@ const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) source: Arc<Source>,
-    /// Every kind of table, for help with a key that is in the wrong one.
-    sections: &'static [&'static Section],
+    /// The top of every kind of table, for help with a key that is in the wrong one.
+    top: &'static Section,
     pub(crate) found: Vec<Diagnostic>,
     /// Where settings stand that need a disk cache.
     pub(crate) disk_uses: Vec<Span>,
@@ -36,6 +38,8 @@ pub(crate) struct Reader {
     pub(crate) sockets: Vec<NamedPath>,
     /// Servers of origins that are named by a host.
     pub(crate) hosts: Vec<NamedHost>,
+    /// Origins.
+    pub(crate) origins: Origins,
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
     /// A further file, whose places lie behind this byte.
@@ -61,6 +65,8 @@ pub(crate) struct Item<'a> {
     takes: &'static str,
     pub(crate) value: &'a DeValue<'a>,
     pub(crate) span: Span,
+    /// The table that the key stands in.
+    pub(crate) table: Table<'a>,
 }
 
 impl<'a> Table<'a> {
@@ -71,13 +77,21 @@ impl<'a> Table<'a> {
 
     /// The value of `name`, which must be in the section's table of keys.
     pub(crate) fn item(&self, name: &'static str) -> Option<Item<'a>> {
-        let key = self.section.key(name).expect("every key that is read is in the table of keys");
-        let value = self.map.get(name)?;
-        Some(Item { name, takes: key.takes, value: value.get_ref(), span: value.span() })
+        debug_assert!(
+            self.section.key(name).is_some(),
+            "a key that is read is in the table: {name}"
+        );
+        self.known(name)
     }
-}
 
-impl<'a> Table<'a> {
+    /// The value of `name`, if the section's table of keys has it.
+    pub(crate) fn known(&self, name: &'static str) -> Option<Item<'a>> {
+        let value = self.map.get(name)?;
+        let takes = self.section.key(name)?.takes;
+        let table = self.clone();
+        Some(Item { name, takes, value: value.get_ref(), span: value.span(), table })
+    }
+
     /// The keys that are there, each with its place.
     pub(crate) fn names(&self) -> Vec<(&'a str, Span)> {
         self.map.iter().map(|(name, _)| (name.get_ref().as_ref(), name.span())).collect()
@@ -111,21 +125,27 @@ impl<'a> Item<'a> {
         self.value.as_table()?.get(key).map(|value| self.with(value))
     }
 
+    /// Returns true for `false`.
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(self.value, DeValue::Boolean(false))
+    }
+
     fn with(&self, value: &'a Spanned<DeValue<'a>>) -> Self {
         Self { value: value.get_ref(), span: value.span(), ..self.clone() }
     }
 }
 
 impl Reader {
-    pub(crate) fn new(source: Arc<Source>, sections: &'static [&'static Section]) -> Self {
+    pub(crate) fn new(source: Arc<Source>, top: &'static Section) -> Self {
         Self {
             source,
-            sections,
+            top,
             found: Vec::new(),
             disk_uses: Vec::new(),
             folders: Vec::new(),
             sockets: Vec::new(),
             hosts: Vec::new(),
+            origins: Origins::default(),
             preset: None,
             further: None,
             is_partial: false,
@@ -202,7 +222,7 @@ impl Reader {
 
     /// A reader of the file of the preset called `name`.
     pub(crate) fn of_preset(&self, source: Arc<Source>, name: &'static str) -> Self {
-        Self { preset: Some(name), ..Self::new(source, self.sections) }
+        Self { preset: Some(name), ..Self::new(source, self.top) }
     }
 
     /// The place of `span` as people read it, for what is told of a rule while it runs.
@@ -225,6 +245,11 @@ impl Reader {
         let file = Arc::clone(&self.source);
         self.found.push(Diagnostic { severity, message, span, related: None, help: None, file });
         self.found.last_mut().expect("just pushed")
+    }
+
+    /// The number of errors that were found.
+    pub(crate) fn errors(&self) -> usize {
+        self.found.iter().filter(|found| found.severity == Severity::Error).count()
     }
 
     /// Notes an error at `span`.
@@ -275,13 +300,6 @@ impl Reader {
         let table = Table { section, map, span: item.span.clone() };
         self.check_keys(&table);
         Some(table)
-    }
-
-    /// `item` as a table of kind `section` whose keys are checked elsewhere; `None` if it is no
-    /// table.
-    pub(crate) fn known_table<'a>(item: &Item<'a>, section: &'static Section) -> Option<Table<'a>> {
-        let map = item.value.as_table()?;
-        Some(Table { section, map, span: item.span.clone() })
     }
 
     /// The tables of a `[[list]]`, each of kind `section`.
@@ -343,9 +361,39 @@ impl Reader {
         text
     }
 
+    /// A string of one's own.
+    pub(crate) fn string(&mut self, item: &Item<'_>) -> Option<String> {
+        self.text(item).map(str::to_owned)
+    }
+
+    /// An absolute path, and where it is written.
+    pub(crate) fn path(&mut self, item: &Item<'_>) -> Option<(PathBuf, model::Place)> {
+        let text = self.text(item)?;
+        if !text.starts_with('/') || text.contains('\0') {
+            // A relative path would depend on where the daemon was started from.
+            self.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
+            return None;
+        }
+        Some((PathBuf::from(text), self.lasting(&item.span)))
+    }
+
+    /// An absolute path alone.
+    pub(crate) fn bare_path(&mut self, item: &Item<'_>) -> Option<PathBuf> {
+        self.path(item).map(|(path, _)| path)
+    }
+
     /// The strings of a list, or the one string that stands alone.
     pub(crate) fn texts<'a>(&mut self, item: &Item<'a>) -> Vec<(&'a str, Item<'a>)> {
         item.each().into_iter().filter_map(|each| Some((self.text(&each)?, each))).collect()
+    }
+
+    /// Names and values of a table with free names, in the order of the file.
+    pub(crate) fn pairs<'a>(&mut self, item: &Item<'a>) -> Vec<(&'a str, Span, Item<'a>)> {
+        let pairs = item.pairs();
+        if pairs.is_none() {
+            self.wrong_type(item);
+        }
+        pairs.unwrap_or_default()
     }
 
     /// A boolean.
@@ -463,7 +511,8 @@ impl Reader {
 
     /// Where a key called `name` would be right.
     fn elsewhere(&self, name: &str) -> Option<String> {
-        let section = self.sections.iter().find(|section| section.key(name).is_some())?;
+        let all = self.top.all();
+        let section = all.iter().find(|section| section.key(name).is_some())?;
         Some(format!("`{name}` stands {}", section.place()))
     }
 }

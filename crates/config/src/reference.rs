@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use base::counters::{self, Kind};
 
 use crate::keys::Section;
-use crate::parse::SECTIONS;
+use crate::parse::TOP;
 
 const HEAD: &str = "\
 # Configuration reference
@@ -22,14 +22,14 @@ all of them.
 ";
 
 /// Every kind of table, in the order of the reference.
-pub const fn reference_sections() -> &'static [&'static Section] {
-    SECTIONS
+pub fn reference_sections() -> Vec<&'static Section> {
+    TOP.all()
 }
 
 /// The page, as Markdown.
 pub fn reference_markdown() -> String {
     let mut page = format!("{HEAD}\n{REFERENCE_INTRODUCTION}");
-    for section in SECTIONS {
+    for section in TOP.all() {
         let title = match section.title {
             "" => "Top of the file".to_owned(),
             title => format!("`{title}`"),
@@ -79,9 +79,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_are_unique_and_described() {
+        for section in TOP.all() {
+            let keys = (section.keys)();
+            for (at, key) in keys.iter().enumerate() {
+                assert!(keys[..at].iter().all(|k| k.name != key.name), "{}", key.name);
+                assert!(key.about.ends_with('.') && !key.takes.is_empty(), "{}", key.name);
+                assert!(section.later.iter().all(|(name, _)| *name != key.name), "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
     fn the_page_has_every_key_limit_and_counter() {
         let page = reference_markdown();
-        for section in SECTIONS {
+        for section in TOP.all() {
             assert!(page.contains(section.title));
             for key in (section.keys)() {
                 assert!(page.contains(&format!("| `{}` | ", key.name)), "{}", key.name);

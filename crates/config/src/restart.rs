@@ -4,14 +4,18 @@
 use base::limits::{self, LimitSpec};
 
 use crate::model::Config;
-use crate::parse::SECTIONS;
+use crate::parse::TOP;
 
 impl Config {
     /// The settings in which `next` differs from this configuration, with which the daemon was
     /// started, although only another start can change them; as they are called in the file.
     pub fn fixed_changes(&self, next: &Self) -> Vec<&'static str> {
-        let fixed = SECTIONS.iter().flat_map(|section| section.fixed);
-        let settings = fixed.filter(|fixed| (fixed.differs)(self, next)).map(|fixed| fixed.name);
+        let restarts = TOP
+            .all()
+            .into_iter()
+            .flat_map(|section| (section.keys)())
+            .filter_map(|key| key.restart);
+        let settings = restarts.filter(|own| (own.differs)(self, next)).map(|own| own.name);
         let differs = |spec: &&LimitSpec| {
             spec.takes_restart && self.limits.value(spec.limit) != next.limits.value(spec.limit)
         };

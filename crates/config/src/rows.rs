@@ -1,38 +1,98 @@
-//! Rows: the keys of a table, each with its words and its parser. Whatever is to be known of a key
-//! stands in its row; the parser, the messages about unknown keys and the reference walk the rows.
+//! Rows: the keys of a table, each with its words, its parser and what else is to be known of it.
+//! The parser, the messages about unknown keys, the configuration that is shown, what nodes share,
+//! what takes a restart and the reference walk the rows.
 //!
-//! A section whose keys have rows declares them beside its parsers, and makes its keys of them.
+//! A section declares its rows beside its parsers, and makes its keys of them.
 
 use crate::keys::{Key, Section};
+use crate::page::Page;
 use crate::reader::{Item, Reader, Table};
 
 /// One key of a table that is read into a `T`.
 pub(crate) struct Row<T> {
     pub(crate) key: Key,
-    /// Its parser, which changes what the key says and nothing else. `None` for a key that is read
-    /// together with others.
-    pub(crate) read: Option<fn(&mut Reader, &Item<'_>, &mut T)>,
+    /// Its parser. It changes what the key says; other keys of its table may have a say in that.
+    pub(crate) read: fn(&mut Reader, &Item<'_>, &mut T),
+    /// A message, and some help, where the key is missing that the table cannot do without.
+    pub(crate) needed: Option<[&'static str; 2]>,
+    /// It writes what is in force on a page.
+    pub(crate) show: Option<fn(&mut Page<'_>, &T)>,
 }
 
-/// Rows, each `"key", takes, default, description, parser;`. A key that is read together with
-/// others has no parser; `#own` stands before one that is each node's own.
+/// A section and its rows, and further rows that others have, too:
+/// `SECTION, ROWS: T, MORE_ROWS; title, description; rows`.
+macro_rules! section {
+    ($vis:vis $name:ident, $rows_vis:vis $rows:ident: $of:ty $(, $more:ident)*;
+        $title:literal, $(@later($later:literal, $instead:literal))? $about:expr; $($row:tt)*
+    ) => {
+        $vis const $name: crate::keys::Section = crate::keys::Section {
+            title: $title,
+            about: $about,
+            keys: || [crate::rows::keys($rows) $(, crate::rows::keys($more))*].concat(),
+            later: &[$(($later, $instead))?],
+        };
+        $rows_vis const $rows: &[crate::rows::Row<$of>] = crate::rows::rows! { $($row)* };
+    };
+}
+pub(crate) use section;
+
+/// Rows, each `"key", takes, default, description, parser;`. In place of the first and the last
+/// there may be the kind of its value and the field where that goes: `"key", boolean field,
+/// default, description;`. A row may end with `=> show`.
+///
+/// Before the key stand its marks (`#Own`, see [`crate::keys::Mark`]), what is said where it is
+/// missing (`@needed(message, help)`), what takes a restart (`@restart(name, differs)`), and the
+/// section of the table or tables that are its value (`@table(section)`).
 macro_rules! rows {
-    (@read) => { None };
-    (@read $read:expr) => { Some($read) };
-    ($(
-        $(#$own:ident)? $name:literal, $takes:expr, $default:expr, $about:expr $(, $read:expr)?;
-    )*) => {
-        &[$(crate::rows::Row {
+    (@ [$($row:expr,)*]) => { &[$($row,)*] };
+    (@ [$($row:expr,)*]
+        $(#$mark:ident)* $(@needed($why:literal, $help:literal))?
+        $(@restart($named:literal, $differs:expr))? $(@table($section:expr))?
+        $name:literal, $kind:ident $(($($arg:expr),+))? $($field:ident).+,
+        $default:expr, $about:expr $(=> $show:expr)?;
+        $($rest:tt)*
+    ) => {
+        crate::rows::rows!(@ [$($row,)*]
+            $(#$mark)* $(@needed($why, $help))? $(@restart($named, $differs))? $(@table($section))?
+            $name, crate::rows::rows!(@takes $kind), $default, $about,
+            |r, item, to| crate::rows::put(&mut to.$($field).+, r.$kind(item $($(, $arg)+)?))
+            $(=> $show)?;
+            $($rest)*)
+    };
+    (@ [$($row:expr,)*]
+        $(#$mark:ident)* $(@needed($why:literal, $help:literal))?
+        $(@restart($named:literal, $differs:expr))? $(@table($section:expr))?
+        $name:literal, $takes:expr, $default:expr, $about:expr, $read:expr $(=> $show:expr)?;
+        $($rest:tt)*
+    ) => {
+        crate::rows::rows!(@ [$($row,)* crate::rows::Row {
             key: crate::keys::Key {
                 name: $name,
                 takes: $takes,
                 default: std::borrow::Cow::Borrowed($default),
                 about: $about,
-                is_own: false,
-            }$(.$own())?,
-            read: crate::rows::rows!(@read $($read)?),
-        },)*]
+                marks: &[$(crate::keys::Mark::$mark),*],
+                section: crate::rows::rows!(@some $(&$section)?),
+                restart: crate::rows::rows!(@some $(crate::keys::Restart {
+                    name: $named,
+                    differs: $differs,
+                })?),
+            },
+            read: $read,
+            needed: crate::rows::rows!(@some $([$why, $help])?),
+            show: crate::rows::rows!(@some $($show)?),
+        },] $($rest)*)
     };
+    (@some) => { None };
+    (@some $value:expr) => { Some($value) };
+    (@takes bare_path) => { "an absolute path" };
+    (@takes boolean) => { crate::keys::BOOLEAN };
+    (@takes count32) => { crate::keys::COUNT };
+    (@takes duration) => { crate::keys::DURATION };
+    (@takes path) => { "an absolute path" };
+    (@takes size) => { crate::keys::SIZE };
+    (@takes string) => { "a string" };
+    ($($rows:tt)*) => { crate::rows::rows!(@ [] $($rows)*) };
 }
 pub(crate) use rows;
 
@@ -41,33 +101,42 @@ pub(crate) fn keys<T>(rows: &[Row<T>]) -> Vec<Key> {
     rows.iter().map(|row| row.key.clone()).collect()
 }
 
-/// Reads what `table` says into `to`, in the order of the rows.
-pub(crate) fn read<T>(r: &mut Reader, table: &Table<'_>, rows: &[Row<T>], to: &mut T) {
+/// Reads what `table` says into `to`, in the order of the rows. Returns true if nothing is wrong
+/// with it.
+pub(crate) fn read<T>(r: &mut Reader, table: &Table<'_>, rows: &[Row<T>], to: &mut T) -> bool {
+    let before = r.errors();
     for row in rows {
-        if let Some(read) = row.read
-            && let Some(item) = table.item(row.key.name)
-        {
-            read(r, &item, to);
+        match (table.known(row.key.name), row.needed) {
+            (Some(item), _) => (row.read)(r, &item, to),
+            (None, Some([why, help])) => {
+                r.error(table.span.clone(), why).help = (!help.is_empty()).then(|| help.to_owned());
+            }
+            (None, None) => {}
         }
     }
+    r.errors() == before
 }
 
-/// Reads `item`, which is a table of kind `section` with these rows, into `to`.
+/// Reads `item`, which is a table of kind `section` with these rows, into `to`. Returns true if
+/// nothing is wrong with it.
 pub(crate) fn read_table<T>(
     r: &mut Reader,
     item: &Item<'_>,
     section: &'static Section,
     rows: &[Row<T>],
     to: &mut T,
-) {
-    if let Some(table) = r.table(item, section) {
-        read(r, &table, rows, to);
-    }
+) -> bool {
+    r.table(item, section).is_some_and(|table| read(r, &table, rows, to))
+}
+
+/// Writes what of `of` is in force on a page, in the order of the rows.
+pub(crate) fn show<T>(page: &mut Page<'_>, rows: &[Row<T>], of: &T) {
+    rows.iter().filter_map(|row| row.show).for_each(|show| show(page, of));
 }
 
 /// Puts a value in its place, if there is one.
-pub(crate) fn put<V>(place: &mut V, value: Option<V>) {
+pub(crate) fn put<P: From<V>, V>(place: &mut P, value: Option<V>) {
     if let Some(value) = value {
-        *place = value;
+        *place = value.into();
     }
 }

@@ -13,9 +13,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Source};
-use crate::keys::Section;
+use crate::keys::{Mark, Section};
 use crate::model::Config;
-use crate::parse::{self, LIMITS, SECTIONS, TOP};
+use crate::parse::{self, LIMITS, TOP};
 use crate::reader::{Reader, Span};
 
 /// A text and what messages call it.
@@ -36,7 +36,7 @@ type Problems = Vec<Diagnostic>;
 /// Everything that is wrong.
 pub fn check_shared(shared: Named<'_>) -> Result<Vec<PathBuf>, Problems> {
     let source = Arc::new(Source { name: shared.name.into(), text: shared.text.into() });
-    let mut reader = Reader::new(source, SECTIONS);
+    let mut reader = Reader::new(source, &TOP);
     let document = parse::document(&mut reader, shared.text);
     let Some(document) = document else { return Err(parse::faults(reader)) };
     refuse_own(&mut reader, document.get_ref());
@@ -63,11 +63,11 @@ pub fn load_shared(own: Named<'_>, shared: Named<'_>) -> Result<(Config, Problem
     // Where one of them cannot be read, nothing can be said of both.
     let source =
         |named: Named<'_>| Arc::new(Source { name: named.name.into(), text: named.text.into() });
-    let mut reader = Reader::new(source(own), SECTIONS);
+    let mut reader = Reader::new(source(own), &TOP);
     let Some(mut document) = parse::document(&mut reader, own.text) else {
         return Err(parse::faults(reader));
     };
-    let mut alone = Reader::new(source(shared), SECTIONS);
+    let mut alone = Reader::new(source(shared), &TOP);
     if parse::document(&mut alone, shared.text).is_none() {
         return Err(parse::faults(alone));
     }
@@ -81,7 +81,7 @@ pub fn load_shared(own: Named<'_>, shared: Named<'_>) -> Result<(Config, Problem
     refuse_own(&mut reader, added.get_ref());
     merge(&mut reader, document.get_mut(), added.into_inner());
     let config = parse::read(&mut reader, &document);
-    parse::finish(reader, config)
+    parse::finish(reader, Some(config))
 }
 
 /// Notes keys that do not stand in a shared configuration.
@@ -106,7 +106,7 @@ fn refuse_own(r: &mut Reader, top: &DeTable<'_>) {
 }
 
 fn is_own(section: &Section, name: &str) -> bool {
-    section.key(name).is_some_and(|key| key.is_own)
+    section.key(name).is_some_and(|key| key.is(Mark::Own))
 }
 
 /// Adds what is shared to the node's own; notes what stands in both.

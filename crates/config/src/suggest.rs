@@ -112,7 +112,7 @@ mod tests {
     fn each_word_of_others_means_a_key_that_there_is() {
         for (word, keys) in OF_OTHERS {
             let is_key =
-                |key: &&str| crate::parse::SECTIONS.iter().any(|own| own.key(key).is_some());
+                |key: &&str| crate::parse::TOP.all().iter().any(|own| own.key(key).is_some());
             assert!(!keys.is_empty() && keys.iter().all(is_key), "{word}");
         }
         assert_eq!(of_others("real-ip-header"), ["client_field"]);

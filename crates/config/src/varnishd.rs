@@ -13,7 +13,7 @@ use crate::model::{
     Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ListenSpec, MemoryConfig,
     MemorySize, PairFiles, Place, Programs, SiteConfig, VarnishCli,
 };
-use crate::parse::{SECTIONS, VOLUMES_MAX, finish, meet, volume_path, volume_size};
+use crate::parse::{TOP, VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
 
 /// The flags of varnishd.
@@ -56,7 +56,7 @@ pub struct VolumeFlag {
 /// Every flag that cannot be used; the diagnostics name it and have no span.
 pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
     let source = Source { name: String::new(), text: String::new() };
-    let mut r = Reader::new(Arc::new(source), SECTIONS);
+    let mut r = Reader::new(Arc::new(source), &TOP);
     let all = [":80".to_owned()];
     let wanted = if options.listen.is_empty() { &all[..] } else { &options.listen };
     let mut listen = Vec::new();

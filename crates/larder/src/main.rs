@@ -172,7 +172,7 @@ fn settings() -> tools::Settings {
         default: key.default.to_string(),
         about: key.about.to_owned(),
     };
-    let sections = config::reference_sections().iter().map(|section| tools::Section {
+    let sections = config::reference_sections().into_iter().map(|section| tools::Section {
         title: section.title.to_owned(),
         about: section.about.to_owned(),
         keys: (section.keys)().into_iter().map(key).collect(),

@@ -68,20 +68,6 @@ pub struct ClusterConfig {
     pub storage: Option<PathBuf>,
 }
 
-impl ClusterConfig {
-    /// The same without places in the file, to compare by.
-    pub(crate) fn placeless(&self) -> Self {
-        let mut own = self.clone();
-        if let ClusterCredentials::Nkey(_, place) | ClusterCredentials::File(_, place) =
-            &mut own.credentials
-        {
-            *place = Place::nowhere();
-        }
-        own.secret_files.iter_mut().flatten().for_each(|(_, place)| *place = Place::nowhere());
-        own
-    }
-}
-
 /// The conduct of a node that is out of touch for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {

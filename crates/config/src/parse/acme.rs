@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 
-use crate::keys::{Section, TABLE, keys};
+use crate::keys::TABLE;
 use crate::model::{
     AcmeBinding, AcmeChallenge, AcmeConfig, Certificates, ListenSpec, Place, SiteConfig,
 };
 use crate::reader::{Item, Reader, Span, Table};
+use crate::rows::{self, section};
 
 /// Let's Encrypt, and its twin for trials.
 const PRODUCTION: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -17,56 +18,54 @@ const STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
 /// Where certificates are kept unless something else is said.
 const STORAGE: &str = "/var/lib/larder/acme";
 
-pub(crate) const ACME: Section = Section {
-    title: "[tls.acme]",
-    about: "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
-            renewed in time, for every host that no certificate from files is for. Whoever sets \
-            this agrees to the authority's terms of service.",
-    keys: || {
-        keys! {
-            "email", "a string", "none", "Where the authority may write to about the account.";
-            "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "The authority: URL of its directory. `staging` is Let's Encrypt's for trials, whose certificates nobody trusts.";
-            "ca", "a path", "the system's", "PEM file with the authorities that the directory's own certificate is verified by.";
-            "storage", "a path", "\"/var/lib/larder/acme\"", "Folder for the account and the certificates, the daemon's alone.";
-            "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "How hosts are proved, the preferred way first; when one fails the other is tried.";
-            "eab", TABLE, "none", "See `[tls.acme.eab]`.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) ACME, ACME_ROWS: AcmeConfig; "[tls.acme]",
+    "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
+     renewed in time, for every host that no certificate from files is for. Whoever sets \
+     this agrees to the authority's terms of service.";
+    "email", "a string", "none", "Where the authority may write to about the account.",
+        |r, item, to| to.email = email(r, item);
+    "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "The authority: URL of its directory. `staging` is Let's Encrypt's for trials, whose certificates nobody trusts.",
+        |r, item, to| to.directory = directory(r, item);
+    "ca", path ca, "the system's", "PEM file with the authorities that the directory's own certificate is verified by.";
+    "storage", bare_path storage, "\"/var/lib/larder/acme\"", "Folder for the account and the certificates, the daemon's alone.";
+    "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "How hosts are proved, the preferred way first; when one fails the other is tried.",
+        |r, item, to| challenges(r, item, &mut to.challenges);
+    @table(EAB) "eab", TABLE, "none", "See `[tls.acme.eab]`.",
+        |r, item, to| to.binding = binding(r, item);
+}
 
-pub(crate) const EAB: Section = Section {
-    title: "[tls.acme.eab]",
-    about: "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
-            the authority wants that.",
-    keys: || {
-        keys! {
-            "kid", "a string", "required", "The key's identifier.";
-            "hmac", "a string", "required", "The key, base64url as the authority hands it out.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) EAB, EAB_ROWS: AcmeBinding; "[tls.acme.eab]",
+    "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
+     the authority wants that.";
+    @needed("`eab` needs `kid` and `hmac`", "")
+    "kid", string key_id, "required", "The key's identifier.";
+    @needed("`eab` needs `kid` and `hmac`", "")
+    "hmac", "a string", "required", "The key, base64url as the authority hands it out.",
+        |r, item, to| to.hmac = hmac(r, item);
+}
 
 /// Reads `acme` of `[tls]`.
-pub(super) fn acme(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) -> Option<AcmeConfig> {
-    let item = super::tls::table(top)?.item("acme")?;
-    let table = r.table(&item, &ACME)?;
-    let email = table.item("email").and_then(|item| email(r, &item));
-    let directory = table.item("directory").map(|item| directory(r, &item));
-    let ca = table.item("ca").and_then(|item| super::tls::path(r, &item));
-    let storage = table.item("storage").and_then(|item| super::tls::path(r, &item));
-    let challenges = challenges(r, &table, listen);
-    let binding = table.item("eab").and_then(|item| binding(r, &item));
-    Some(AcmeConfig {
-        email,
-        directory: directory.unwrap_or_else(|| PRODUCTION.to_owned()),
-        ca,
-        storage: storage.map_or_else(|| PathBuf::from(STORAGE), |(path, _)| path),
-        challenges,
-        binding,
-        place: r.lasting(&item.span),
-    })
+pub(super) fn acme(r: &mut Reader, item: &Item<'_>, listen: &[ListenSpec]) -> Option<AcmeConfig> {
+    let mut acme = usual(listen);
+    acme.place = r.lasting(&item.span);
+    let table = r.table(item, &ACME)?;
+    rows::read(r, &table, ACME_ROWS, &mut acme);
+    Some(acme)
+}
+
+/// Let's Encrypt, and the challenges that `listen` makes possible.
+fn usual(listen: &[ListenSpec]) -> AcmeConfig {
+    AcmeConfig {
+        email: None,
+        directory: PRODUCTION.to_owned(),
+        ca: None,
+        storage: PathBuf::from(STORAGE),
+        challenges: possible(listen),
+        binding: None,
+        place: Place::nowhere(),
+    }
 }
 
 /// The settings that `--acme` stands for: Let's Encrypt, and the challenges that `listen` makes
@@ -75,15 +74,7 @@ pub(crate) fn plain(email: &str, listen: &[ListenSpec]) -> Result<AcmeConfig, &'
     if !is_address(email) {
         return Err(NO_ADDRESS);
     }
-    Ok(AcmeConfig {
-        email: Some(email.to_owned()),
-        directory: PRODUCTION.to_owned(),
-        ca: None,
-        storage: PathBuf::from(STORAGE),
-        challenges: possible(listen),
-        binding: None,
-        place: Place::nowhere(),
-    })
+    Ok(AcmeConfig { email: Some(email.to_owned()), ..usual(listen) })
 }
 
 const NO_ADDRESS: &str = "not an e-mail address";
@@ -121,10 +112,8 @@ fn directory(r: &mut Reader, item: &Item<'_>) -> String {
     }
 }
 
-/// The challenges that are wanted and can be answered, the preferred first.
-fn challenges(r: &mut Reader, table: &Table<'_>, listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
-    let possible = possible(listen);
-    let Some(item) = table.item("challenges") else { return possible };
+/// Those that are wanted of the challenges that are possible, the preferred first.
+fn challenges(r: &mut Reader, item: &Item<'_>, possible: &mut Vec<AcmeChallenge>) {
     let words = [("http-01", AcmeChallenge::Http01), ("tls-alpn-01", AcmeChallenge::TlsAlpn01)];
     let mut wanted = Vec::new();
     for item in item.each() {
@@ -141,9 +130,9 @@ fn challenges(r: &mut Reader, table: &Table<'_>, listen: &[ListenSpec]) -> Vec<A
         }
     }
     if item.each().is_empty() {
-        r.error(item.span, "`challenges` is an empty list");
+        r.error(item.span.clone(), "`challenges` is an empty list");
     }
-    wanted
+    *possible = wanted;
 }
 
 /// A question in the handshake stays on the port that certificates are for: it comes first.
@@ -156,24 +145,20 @@ fn possible(listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
 }
 
 fn binding(r: &mut Reader, item: &Item<'_>) -> Option<AcmeBinding> {
-    let table = r.table(item, &EAB)?;
-    let key_id = table.item("kid").and_then(|item| r.text(&item).map(str::to_owned));
-    let hmac = table.item("hmac").and_then(|item| {
-        let text = r.text(&item)?;
-        // Authorities hand it out in either alphabet.
-        let bare = text.trim_end_matches('=');
-        let plain = |_| BASE64.decode(text.as_bytes());
-        let decoded = BASE64URL_NOPAD.decode(bare.as_bytes()).or_else(plain).unwrap_or_default();
-        if decoded.is_empty() {
-            r.error(item.span, "`hmac` is not base64url");
-        }
-        Some(decoded)
-    });
-    let whole = key_id.zip(hmac);
-    if whole.is_none() {
-        r.error(item.span.clone(), "`eab` needs `kid` and `hmac`");
+    let mut binding = AcmeBinding { key_id: String::new(), hmac: Vec::new() };
+    rows::read_table(r, item, &EAB, EAB_ROWS, &mut binding).then_some(binding)
+}
+
+fn hmac(r: &mut Reader, item: &Item<'_>) -> Vec<u8> {
+    let Some(text) = r.text(item) else { return Vec::new() };
+    // Authorities hand it out in either alphabet.
+    let bare = text.trim_end_matches('=');
+    let plain = |_| BASE64.decode(text.as_bytes());
+    let decoded = BASE64URL_NOPAD.decode(bare.as_bytes()).or_else(plain).unwrap_or_default();
+    if decoded.is_empty() {
+        r.error(item.span.clone(), "`hmac` is not base64url");
     }
-    whole.map(|(key_id, hmac)| AcmeBinding { key_id, hmac })
+    decoded
 }
 
 /// Says where names and listeners do not fit what is to be ordered.

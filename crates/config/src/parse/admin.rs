@@ -2,54 +2,36 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 
 use origin::{Address, OriginConfig, Reserved};
 
 use super::listen::one_listen;
-use crate::keys::{Fixed, Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::listen::octal;
-use crate::model::{AdminConfig, ListenSpec};
+use crate::model::{AdminConfig, Config, ListenSpec};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{put, section};
 
 /// Minutes that charts may reach back. A shorter time is shown anyway; a longer one is the task of
 /// a monitoring system.
 const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
-pub(crate) const ADMIN: Section = Section {
-    title: "[admin]",
-    about: "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
-            it.",
-    keys: || rows::keys(ADMIN_ROWS),
-    fixed: &[Fixed { name: "[admin]", differs: |own, next| own.admin != next.admin }],
-    ..Section::EMPTY
-};
-
-const ADMIN_ROWS: &[Row<AdminConfig>] = rows! {
+section! {
+    pub(crate) ADMIN, pub(super) ADMIN_ROWS: AdminConfig; "[admin]",
+    "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
+     it.";
     "listen", "a string", "none", "An address of this machine's own to listen on besides the admin socket, such as `127.0.0.1:6080`. There a token is asked for.",
         |r, item, to| to.listen = listen(r, item);
-    "tokens", "an absolute path", "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Folder with the tokens of the roles: `read.token`, `purge.token` and `config.token`, each made at the first start, the daemon's user's alone.",
-        |r, item, to| to.tokens = path(r, item);
+    "tokens", bare_path tokens, "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Folder with the tokens of the roles: `read.token`, `purge.token` and `config.token`, each made at the first start, the daemon's user's alone.";
     "hosts", TEXTS, "none", "Names under which it may be asked besides `localhost`, `127.0.0.1`, `[::1]` and its own address, as behind a proxy.",
         |r, item, to| to.hosts = hosts(r, item);
     "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` is for those with a token, or for whoever can connect.",
         |r, item, to| put(&mut to.open_metrics, r.word(item, &[("token", false), ("open", true)]));
     "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.",
         |r, item, to| put(&mut to.socket_mode, socket_mode(r, item));
-    "audit", "an absolute path", "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.",
-        |r, item, to| to.audit = path(r, item);
+    "audit", bare_path audit, "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
     "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 96 bytes a minute (135 KiB for a day), as much for each of the twelve busiest sites, and ends with the daemon.",
         |r, item, to| put(&mut to.history_minutes, history(r, item));
-};
-
-/// The admin listener.
-pub(super) fn admin(r: &mut Reader, top: &Table<'_>) -> AdminConfig {
-    let mut admin = AdminConfig::default();
-    if let Some(item) = top.item("admin") {
-        rows::read_table(r, &item, &ADMIN, ADMIN_ROWS, &mut admin);
-    }
-    admin
 }
 
 fn socket_mode(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
@@ -72,13 +54,9 @@ fn history(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
 }
 
 /// An origin that is the admin listener would hand it to clients.
-pub(super) fn check_origins(
-    r: &mut Reader,
-    top: &Table<'_>,
-    admin: &AdminConfig,
-    origins: &[OriginConfig],
-) {
-    let Some(listen) = &admin.listen else { return };
+pub(super) fn check_origins(r: &mut Reader, top: &Table<'_>, config: &Config) {
+    let Some(listen) = &config.admin.listen else { return };
+    let origins = &config.origins;
     if let Some(origin) = origins.iter().find(|origin| leads_to(origin, listen))
         && let Some(item) = top.item("admin")
     {
@@ -90,15 +68,10 @@ pub(super) fn check_origins(
 }
 
 /// An origin that is a listener for clients may send requests round and round.
-pub(super) fn warn_of_loops(
-    r: &mut Reader,
-    top: &Table<'_>,
-    listen: &[ListenSpec],
-    origins: &[OriginConfig],
-) {
+pub(super) fn warn_of_loops(r: &mut Reader, top: &Table<'_>, config: &Config) {
     let Some(item) = top.item("listen") else { return };
-    for origin in origins {
-        if let Some(spec) = listen.iter().find(|spec| leads_to(origin, spec)) {
+    for origin in &config.origins {
+        if let Some(spec) = config.listen.iter().find(|spec| leads_to(origin, spec)) {
             let (name, at) = (&origin.name, &spec.text);
             let message = format!("origin `{name}` is this daemon's own listener {at}");
             r.warning(item.span.clone(), message).help = Some(
@@ -153,16 +126,6 @@ fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
         ));
     }
     Some(spec)
-}
-
-/// An absolute path: a relative one would depend on where the daemon was started from.
-fn path(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
-    let path = r.text(item)?;
-    if path.starts_with('/') && !path.contains('\0') {
-        return Some(PathBuf::from(path));
-    }
-    r.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
-    None
 }
 
 /// Names without ports, as they are compared with Host fields.

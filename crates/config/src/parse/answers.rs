@@ -3,79 +3,87 @@
 use message::Status;
 use message::header::HeaderId;
 use policy::Synthetic;
-use policy::answer::Redirect;
+use policy::answer::{Answer, Redirect};
+use policy::rules::Settings;
 
 use super::headers::fields;
-use crate::keys::{COUNT, Section, keys};
+use crate::keys::COUNT;
+use crate::page::Page;
 use crate::reader::{Item, Reader};
+use crate::rows::{self, put, section};
 
-pub(crate) const REDIRECT: Section = Section {
-    title: "[site.redirect]",
-    about: "A redirect. A string alone is its `to`.",
-    keys: || {
-        keys! {
-            "to", "a URL", "required", "Where to, with `$host`, `$path`, `$query` (question mark included) and `$$` for a dollar sign.";
-            "status", COUNT, "302", "301, 302, 303, 307 or 308.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) REDIRECT, REDIRECT_ROWS: Target; "[site.redirect]",
+    "A redirect. A string alone is its `to`.";
+    @needed("a redirect without `to`", "")
+    "to", "a URL", "required", "Where to, with `$host`, `$path`, `$query` (question mark included) and `$$` for a dollar sign.",
+        |r, item, to| to.to = r.string(item);
+    "status", COUNT, "302", "301, 302, 303, 307 or 308.",
+        |r, item, to| put(&mut to.status, status(r, item, 301, 308));
+}
 
-pub(crate) const RESPOND: Section = Section {
-    title: "[site.respond]",
-    about: "A fixed response.",
-    keys: || {
-        keys! {
-            "status", COUNT, "200", "Its status.";
-            "headers", "a table of names and values", "none", "Its fields; with a body and no Content-Type it is plain text.";
-            "body", "a string", "\"\"", "Its body.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) RESPOND, RESPOND_ROWS: Synthetic; "[site.respond]",
+    "A fixed response.";
+    "status", COUNT, "200", "Its status.",
+        |r, item, to| put(&mut to.status, status(r, item, 200, 599));
+    "headers", "a table of names and values", "none", "Its fields; with a body and no Content-Type it is plain text.",
+        |r, item, to| {
+            let fields = fields(r, item).into_iter();
+            to.fields = fields.map(|(n, v)| (n.as_bytes().into(), v.as_bytes().into())).collect();
+        };
+    "body", "a string", "\"\"", "Its body.",
+        |r, item, to| put(&mut to.body, r.text(item).map(str::as_bytes));
+}
+
+/// A redirect as it is written.
+struct Target {
+    status: Status,
+    to: Option<String>,
+}
 
 pub(super) fn redirect(r: &mut Reader, item: &Item<'_>) -> Option<Redirect> {
-    let found = Status::new(302).expect("three digits");
+    let mut target = Target { status: Status::new(302).expect("three digits"), to: None };
+    let mut place = item.clone();
     if item.value.is_str() {
-        let target = r.text(item)?;
-        return r.check(item, Redirect::parse(found, target));
+        target.to = r.string(item);
+    } else {
+        let table = r.table(item, &REDIRECT)?;
+        rows::read(r, &table, REDIRECT_ROWS, &mut target);
+        place = table.item("to")?;
     }
-    let table = r.table(item, &REDIRECT)?;
-    let status = match table.item("status") {
-        Some(item) => status(r, &item, 301, 308),
-        None => Some(found),
-    };
-    let Some(to) = table.item("to") else {
-        r.error(item.span.clone(), "a redirect without `to`");
-        return None;
-    };
-    let target = r.text(&to)?;
-    let redirect = r.check(&to, Redirect::parse(status.unwrap_or(found), target));
-    status.and(redirect)
+    r.check(&place, Redirect::parse(target.status, &target.to?))
 }
 
 fn status(r: &mut Reader, item: &Item<'_>, least: u64, most: u64) -> Option<Status> {
     r.count(item, least, most).and_then(|code| Status::new(code.try_into().ok()?))
 }
 
+/// The answer that is given without asking anybody.
+pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
+    match &settings.answer {
+        Some(Answer::Fixed(fixed)) => {
+            page.line("answers", format!("{} with {} bytes", fixed.status, fixed.body.len()));
+        }
+        Some(Answer::Redirect(to)) if page.discreet => {
+            page.line("answers", to.without_credentials());
+        }
+        Some(Answer::Redirect(redirect)) => page.line("answers", redirect),
+        None => {}
+    }
+}
+
 pub(super) fn respond(r: &mut Reader, item: &Item<'_>) -> Option<Synthetic> {
-    let table = r.table(item, &RESPOND)?;
-    let status = match table.item("status") {
-        Some(item) => status(r, &item, 200, 599).unwrap_or(Status::OK),
-        None => Status::OK,
-    };
-    let body = table.item("body").and_then(|item| r.text(&item)).unwrap_or_default();
-    if status.has_no_body() && !body.is_empty() {
+    let (fields, body) = (Vec::new(), Vec::new());
+    let mut answer = Synthetic { status: Status::OK, fields, body, close: false };
+    rows::read_table(r, item, &RESPOND, RESPOND_ROWS, &mut answer);
+    let status = answer.status;
+    if status.has_no_body() && !answer.body.is_empty() {
         r.error(item.span.clone(), format!("a response of status {status} has no body"));
     }
-    let headers = table.item("headers").map(|item| fields(r, &item)).unwrap_or_default();
-    let mut fields: Vec<(Vec<u8>, Vec<u8>)> = headers
-        .iter()
-        .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
-        .collect();
-    let typed = fields.iter().any(|(name, _)| HeaderId::of(name) == HeaderId::ContentType);
-    if !typed && !body.is_empty() {
-        fields.push((b"Content-Type".to_vec(), b"text/plain; charset=utf-8".to_vec()));
+    let typed = answer.fields.iter().any(|(name, _)| HeaderId::of(name) == HeaderId::ContentType);
+    if !typed && !answer.body.is_empty() {
+        answer.fields.push((b"Content-Type".to_vec(), b"text/plain; charset=utf-8".to_vec()));
     }
-    Some(Synthetic { status, fields, body: body.as_bytes().to_vec(), close: false })
+    Some(answer)
 }

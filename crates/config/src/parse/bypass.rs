@@ -7,18 +7,14 @@ use policy::value::ValuePattern;
 use toml::de::DeValue;
 
 use super::lists::{field_name, field_names};
-use crate::keys::{Section, TEXTS};
+use crate::keys::TEXTS;
+use crate::page::{Page, texts};
 use crate::reader::{Item, Reader, Span};
-use crate::rows::{self, Row, rows};
+use crate::rows::{self, section};
 
-pub(crate) const BYPASS: Section = Section {
-    title: "[site.bypass]",
-    about: "Requests that go past the cache, as seen after cookies and parameters were removed.",
-    keys: || rows::keys(BYPASS_ROWS),
-    ..Section::EMPTY
-};
-
-const BYPASS_ROWS: &[Row<Passing>] = rows! {
+section! {
+    pub(crate) BYPASS, BYPASS_ROWS: Passing; "[site.bypass]",
+    "Requests that go past the cache, as seen after cookies and parameters were removed.";
     "path", TEXTS, "none", "Paths, as in `[[site.route]]`.",
         |r, item, to| {
             each(r, item, &mut to.reasons, |text| PathPattern::parse(text).map(Bypass::Path));
@@ -33,7 +29,7 @@ const BYPASS_ROWS: &[Row<Passing>] = rows! {
         |r, item, to| headers(r, item, &mut to.reasons);
     "unless", TEXTS, "none", "Header fields: a request with one of them is passed for its path alone, since it says by it what its answer is for. The field belongs into `cache.key_headers`.",
         |r, item, to| to.unless.extend(field_names(r, item));
-};
+}
 
 /// Changes `settings` as `bypass` says.
 pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
@@ -53,6 +49,24 @@ pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     for Reason { bypass, span } in passing.reasons {
         settings.places.note(format!("bypass {bypass}"), r.place(&span));
         settings.bypass.push(bypass);
+    }
+}
+
+/// Paths are looked at first, then cookies, header fields, and the query.
+pub(super) fn show_bypass(page: &mut Page<'_>, settings: &Settings) {
+    let discreet = page.discreet;
+    let kinds = ["path", "cookie", "header", "query"];
+    for (kind, name) in kinds.into_iter().zip(["path", "cookie", "field", "query"]) {
+        let reasons = settings.bypass.iter().filter_map(|reason| {
+            let told = if discreet { reason.told() } else { reason.to_string() };
+            let rest = told.strip_prefix(kind)?.trim_start();
+            Some(if rest.is_empty() { "any".to_owned() } else { rest.to_owned() })
+        });
+        page.list(&format!("passed: {name}"), reasons);
+    }
+    if !settings.bypass_unless.is_empty() {
+        let fields = texts(&settings.bypass_unless);
+        page.line("not passed", format!("for more than its path: a request with {fields}"));
     }
 }
 

@@ -1,59 +1,92 @@
 //! `[site.cache]`.
 
+use base::units::DurationMs;
 use codec::dictionary::MatchPattern;
 use message::Status;
-use message::store::StatusMatch;
+use message::store::{StatusMatch, StoreRules};
 use policy::StoreIn;
 use policy::rules::{Browsers, Settings};
 use toml::de::DeValue;
 
 use super::lists::field_names;
-use crate::keys::{BOOLEAN, DURATION, Section, TEXTS};
+use crate::keys::TEXTS;
+use crate::model::Admission;
+use crate::page::Page;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const CACHE: Section = Section {
-    title: "[site.cache]",
-    about: "How long responses are good for that do not say so; `[site.route.cache]` for one route.",
-    keys: || rows::keys(CACHE_ROWS),
-    ..Section::EMPTY
-};
-
-const CACHE_ROWS: &[Row<Settings>] = rows! {
+section! {
+    pub(crate) CACHE, pub(super) CACHE_ROWS: Settings; "[site.cache]",
+    "How long responses are good for that do not say so; `[site.route.cache]` for one route.";
     "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that name none, from 100ms up, by status: `2xx` for a class, `any` for all; `0s` for none. A duration alone is for 200, 301 and 302, as in nginx.",
-        ttl;
-    "heuristic", DURATION, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess.",
-        |r, item, to| to.heuristic_ms = r.duration(item);
-    "heuristic_html", DURATION, "\"10m\"", "The same of pages in HTML, where it is shorter; 1d in the rfc profile. Nothing is guessed beside `Pragma: no-cache`.",
-        |r, item, to| to.heuristic_html_ms = r.duration(item);
-    "stale_while_revalidate", DURATION, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile.",
-        |r, item, to| to.grace_ms = r.duration(item);
-    "stale_if_error", DURATION, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile.",
-        |r, item, to| to.stale_if_error_ms = r.duration(item);
-    "stale_if_unreachable", DURATION, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach.",
-        |r, item, to| to.stale_if_unreachable_ms = r.duration(item);
-    "drop_set_cookie", BOOLEAN, "false", "Whether Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), so that they are stored; otherwise Set-Cookie keeps a response from being stored.",
-        |r, item, to| put(&mut to.drop_set_cookie, r.boolean(item));
+        ttl
+        => |page, s| page.list("stored", s.ttl.iter().map(|(status, ttl)| {
+            format!("{} for {} where it names no lifetime", words(*status), DurationMs(*ttl))
+        }));
+    "heuristic", duration heuristic_ms, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess."
+        => show_guess;
+    "heuristic_html", duration heuristic_html_ms, "\"10m\"", "The same of pages in HTML, where it is shorter; 1d in the rfc profile. Nothing is guessed beside `Pragma: no-cache`.";
+    "stale_while_revalidate", duration grace_ms, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile."
+        => |page, s| show_stale(page, "refreshing", s.grace_ms, |rules| rules.grace_ms);
+    "stale_if_error", duration stale_if_error_ms, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile."
+        => |page, s| show_stale(page, "error", s.stale_if_error_ms, |own| own.stale_if_error_ms);
+    "stale_if_unreachable", duration stale_if_unreachable_ms, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach."
+        => |page, s| {
+            let own = s.stale_if_unreachable_ms;
+            show_stale(page, "unreachable", own, |rules| rules.stale_if_unreachable_ms);
+        };
+    "drop_set_cookie", boolean drop_set_cookie, "false", "Whether Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), so that they are stored; otherwise Set-Cookie keeps a response from being stored."
+        => |page, s| {
+            let stored = page.site.rules.profile.store_rules().store_set_cookie;
+            page.line("Set-Cookie", match (s.drop_set_cookie, stored) {
+                (true, _) => {
+                    "removed where the origin says `public` and a lifetime; else not stored"
+                }
+                (_, true) => "stored where the origin names a lifetime",
+                (_, false) => "not stored",
+            });
+        };
     "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Adds `Use-As-Dictionary` with this pattern to responses that are stored, with 200 and without such a field: clients may have later ones that match it as what differs from them (RFC 9842).",
         |r, item, to| to.dictionary = dictionary(r, item);
     "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.",
-        |r, item, to| to.key_headers.extend(field_names(r, item));
-    "match_type", BOOLEAN, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix.",
-        |r, item, to| put(&mut to.match_type, r.boolean(item));
+        |r, item, to| to.key_headers.extend(field_names(r, item))
+        => |page, s| page.list("key: fields", &s.key_headers);
+    "match_type", boolean match_type, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix."
+        => |page, s| {
+            let only = "the Content-Type is what the path's suffix stands for";
+            page.list("only if", s.match_type.then_some(only));
+        };
     "match_headers", TEXTS, "none", "Header fields that a response must have with the value that its request has, to be stored: an application that names the key it has made an answer for (Magento's `X-Magento-Cache-Id`). Requests without the field are not concerned.",
-        |r, item, to| to.match_headers.extend(field_names(r, item));
+        |r, item, to| to.match_headers.extend(field_names(r, item))
+        => |page, s| for field in &s.match_headers {
+            page.line("only if", format!("{field} is the request's, where that has it"));
+        };
     "not_stored", TEXTS, "none", "Statuses of responses that are never stored, whatever the origin says: `404`, `5xx`, `any`.",
-        |r, item, to| to.not_stored = statuses(r, item);
+        |r, item, to| to.not_stored = statuses(r, item)
+        => |page, s| if !s.not_stored.is_empty() {
+            let never: Vec<_> = s.not_stored.iter().map(|of| words(*of)).collect();
+            page.line("never stored", never.join(", "));
+        };
     "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "What browsers may do with responses that are not marked `private`: what these say, or `never` store them (`Cache-Control: no-store, no-cache, must-revalidate, max-age=0`), where purges reach this cache and no browser.",
-        |r, item, to| to.browsers = r.word(item, &BROWSERS).unwrap_or_default();
+        |r, item, to| to.browsers = r.word(item, &BROWSERS).unwrap_or_default()
+        => |page, s| {
+            let never = s.browsers == Browsers::NeverStore;
+            page.list("browsers", never.then_some("never store what is not private"));
+        };
     "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are kept: `memory` alone; on `disk` as soon as memory has no room for them, whatever `[disk] admission` says; or in `both`, as that says.",
-        |r, item, to| put(&mut to.store, store(r, item));
+        |r, item, to| put(&mut to.store, store(r, item))
+        => show_kept;
     "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.",
         |r, item, to| {
             let words = [("ignore", false), ("honour", true)];
             to.honour_request_directives = r.word(item, &words);
+        }
+        => |page, s| {
+            let usual = page.site.rules.profile.store_rules().honour_request_no_store;
+            let honoured = s.honour_request_directives.unwrap_or(usual);
+            page.line("client's wishes", if honoured { "honoured" } else { "ignored" });
         };
-};
+}
 
 /// The shortest lifetime but none: below it a cache only costs.
 const TTL_MIN_MS: u64 = 100;
@@ -69,6 +102,51 @@ pub(super) fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     } else if let Some(table) = r.table(item, &CACHE) {
         settings.cache = true;
         rows::read(r, &table, CACHE_ROWS, settings);
+    }
+}
+
+fn show_guess(page: &mut Page<'_>, s: &Settings) {
+    let usual = page.site.rules.profile.store_rules();
+    let most = s.heuristic_ms.unwrap_or(usual.heuristic_max_ms);
+    let html = s.heuristic_html_ms.unwrap_or(usual.heuristic_html_max_ms).min(most);
+    let guess = match most {
+        0 => "no guess from Last-Modified".to_owned(),
+        _ => {
+            let (most, html) = (DurationMs(most), DurationMs(html));
+            format!("guess from Last-Modified, at most {most}, of HTML {html}")
+        }
+    };
+    page.line("heuristic", guess);
+}
+
+fn show_stale(page: &mut Page<'_>, why: &str, own: Option<u64>, usual: fn(&StoreRules) -> u64) {
+    let usual = usual(&page.site.rules.profile.store_rules());
+    page.line(&format!("stale: {why}"), DurationMs(own.unwrap_or(usual)));
+}
+
+/// Where responses are kept, where there is a choice.
+fn show_kept(page: &mut Page<'_>, s: &Settings) {
+    let admission = page.config.disk.as_ref().map(|disk| disk.admission);
+    if admission.is_none() && s.store == StoreIn::Both {
+        return;
+    }
+    page.line(
+        "kept",
+        match (s.store, admission) {
+            (StoreIn::Memory, _) | (_, None) => "in memory",
+            (StoreIn::Both, Some(Admission::Hit)) => {
+                "in memory, then on disk if asked for more than once"
+            }
+            (StoreIn::Disk, _) | (StoreIn::Both, Some(Admission::All)) => "in memory, then on disk",
+        },
+    );
+}
+
+fn words(of: StatusMatch) -> String {
+    match of {
+        StatusMatch::Exact(status) => status.to_string(),
+        StatusMatch::Class(class) => format!("{class}xx"),
+        StatusMatch::Any => "any".to_owned(),
     }
 }
 

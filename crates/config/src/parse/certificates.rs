@@ -1,17 +1,12 @@
 //! Listeners, certificates and sites that do not fit each other.
 
-use crate::model::{AcmeConfig, Certificates, ListenSpec, SiteConfig};
+use crate::model::Config;
 use crate::reader::{Reader, Table};
 
 /// Says where listeners, certificates and sites do not fit each other.
-pub(super) fn check(
-    r: &mut Reader,
-    top: &Table<'_>,
-    listen: &[ListenSpec],
-    default: &Certificates,
-    acme: Option<&AcmeConfig>,
-    sites: &[SiteConfig],
-) {
+pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
+    let Config { listen, certificates: default, acme, sites, .. } = config;
+    let acme = acme.as_ref();
     if r.is_partial {
         return;
     }

@@ -5,13 +5,10 @@ use std::path::PathBuf;
 
 use purge::Level;
 
-use super::tls::{path, path_of};
-use crate::keys::{COUNT, DURATION, Fixed, PATHS, Section, TEXTS};
-use crate::model::{
-    AcmeConfig, ClusterConfig, ClusterCredentials, Config, Isolation, ListenSpec, Place,
-};
+use crate::keys::{COUNT, DURATION, PATHS, TEXTS};
+use crate::model::{ClusterConfig, ClusterCredentials, Config, Isolation, Place};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// Most bytes of a name or a prefix.
 const NAME_BYTES: usize = 64;
@@ -22,24 +19,22 @@ const SECRETS_MAX: usize = 2;
 /// Shortest `keep`.
 const KEEP_MIN_MS: u64 = 60_000;
 
-pub(crate) const CLUSTER: Section = Section {
-    title: "[cluster]",
-    about: "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
-            when the daemon starts; a reload does not change it. The limits that begin with \
-            `cluster_` are its, too.",
-    keys: || rows::keys(CLUSTER_ROWS),
-    fixed: &[Fixed { name: "[cluster]", differs: cluster_differs }],
-    ..Section::EMPTY
-};
-
-const CLUSTER_ROWS: &[Row<ClusterConfig>] = rows! {
-    "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.";
+section! {
+    pub(crate) CLUSTER, CLUSTER_ROWS: ClusterConfig; "[cluster]",
+    "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
+     when the daemon starts; a reload does not change it. The limits that begin with \
+     `cluster_` are its, too.";
+    @needed("[cluster] needs `servers`", "such as servers = [\"nats://127.0.0.1:4222\"]")
+    "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.",
+        |r, item, to| to.servers = servers(r, item);
     "name", "a string", "the host's name", "The node's name, which no other node has: letters, digits, `-` and `_`. Other characters of the host's name become `-`.",
         |r, item, to| to.name = name(r, item);
     "prefix", "a string", "\"larder\"", "The word that subjects and streams begin with: nodes with the same one in the same account are one cluster.",
         |r, item, to| to.prefix = name(r, item);
-    "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share: what is invalidated, or also what they store. Then each key has an owner among the nodes, which fetches for all of them: a node that shields, while there is one.";
-    "peer", "an IP address and a port", "none", "Where the node answers the others about what it stores, and what they are told; needed to share. Nobody else is let in there: the nodes know each other's certificates, which they make anew at every start, by their cards.";
+    "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share: what is invalidated, or also what they store. Then each key has an owner among the nodes, which fetches for all of them: a node that shields, while there is one.",
+        |r, item, to| to.shields = mode(r, item) == Some(Mode::Shield);
+    "peer", "an IP address and a port", "none", "Where the node answers the others about what it stores, and what they are told; needed to share. Nobody else is let in there: the nodes know each other's certificates, which they make anew at every start, by their cards.",
+        |r, item, to| to.peer = peer(r, item);
     "acknowledge", "\"local\", \"quorum\" or \"all\"", "\"quorum\"", "What the answer to a purge waits for where it does not say so itself (`Larder-Wait`, `larder purge --wait`): that it is in force here, that the stream has it, or that every live node has applied it.",
         |r, item, to| put(&mut to.acknowledge, acknowledge(r, item));
     "max_isolation", DURATION, "\"30s\"", "How long a node that is out of touch uses what it stores: from then on it has everything validated by the origin.",
@@ -52,69 +47,97 @@ const CLUSTER_ROWS: &[Row<ClusterConfig>] = rows! {
         |r, item, to| put(&mut to.keep_ms, at_least(r, item, KEEP_MIN_MS));
     "secret_file", PATHS, "none", "File with a secret of 32 bytes at least, the same on all nodes, with which nodes share ticket keys, and the account, challenges and certificates of `[tls.acme]`: they lie in NATS sealed with it. A second file is the secret before: what was sealed with it is still read. Without the setting none of it is shared; `[]` says that this is meant. The daemon's user reads it, or root.",
         |r, item, to| to.secret_files = Some(secret_files(r, item));
-    "configuration", "\"local\" or \"shared\"", "\"local\"", "`shared`: besides its own file the node has the configuration that is rolled out to all (`larder cluster roll-out`), with its sites, origins and VCL. Needs `secret_file`.";
-    "storage", "an absolute path", "\"/var/lib/larder/cluster\", or `cluster` in systemd's `StateDirectory=`", "Folder for the last configuration that all share, with which the node starts without NATS; the daemon's alone.",
-        |r, item, to| to.storage = path(r, item).map(|(path, _)| path);
-    "user", "a string", "none", "Name of the user at the NATS servers; goes with `password`.";
-    "password", "a string", "none", "The user's password.";
-    "token", "a string", "none", "A token, instead of user and password.";
-    "nkey", "an absolute path", "none", "File with the seed of an nkey, instead of a password.";
-    "credentials", "an absolute path", "none", "File with a JWT and a seed, as `nsc` writes it, instead of a password.";
-    "ca", "an absolute path", "the system's", "File with the authorities that the servers' certificates are checked against. The daemon's user reads it.",
-        |r, item, to| to.ca = path(r, item).map(|(path, _)| path);
-    "certificate", "an absolute path", "none", "File with the node's own certificate, where servers want one; goes with `key`. The daemon's user reads it.";
-    "key", "an absolute path", "none", "File with the key of `certificate`.";
-};
-
-/// A setting elsewhere in the file is no other.
-fn cluster_differs(own: &Config, next: &Config) -> bool {
-    let cluster = |config: &Config| config.cluster.as_ref().map(ClusterConfig::placeless);
-    cluster(own) != cluster(next)
+    "configuration", "\"local\" or \"shared\"", "\"local\"", "`shared`: besides its own file the node has the configuration that is rolled out to all (`larder cluster roll-out`), with its sites, origins and VCL. Needs `secret_file`.",
+        |r, item, to| to.shares_configuration = shares(r, item);
+    "storage", bare_path storage, "\"/var/lib/larder/cluster\", or `cluster` in systemd's `StateDirectory=`", "Folder for the last configuration that all share, with which the node starts without NATS; the daemon's alone.";
+    "user", "a string", "none", "Name of the user at the NATS servers; goes with `password`.",
+        |r, item, to| {
+            let (user, password) = (r.string(item), item.table.item("password"));
+            let password = password.and_then(|item| r.string(&item));
+            let both = user.zip(password).map(|(u, p)| ClusterCredentials::Password(u, p));
+            identify(r, item, to, both);
+            together(r, item, ["user", "password"]);
+        };
+    "password", "a string", "none", "The user's password.",
+        |r, item, _| together(r, item, ["user", "password"]);
+    "token", "a string", "none", "A token, instead of user and password.",
+        |r, item, to| {
+            let token = r.string(item).map(ClusterCredentials::Token);
+            identify(r, item, to, token);
+        };
+    "nkey", "an absolute path", "none", "File with the seed of an nkey, instead of a password.",
+        |r, item, to| {
+            let nkey = r.path(item).map(|(path, place)| ClusterCredentials::Nkey(path, place));
+            identify(r, item, to, nkey);
+        };
+    "credentials", "an absolute path", "none", "File with a JWT and a seed, as `nsc` writes it, instead of a password.",
+        |r, item, to| {
+            let file = r.path(item).map(|(path, place)| ClusterCredentials::File(path, place));
+            identify(r, item, to, file);
+        };
+    "ca", bare_path ca, "the system's", "File with the authorities that the servers' certificates are checked against. The daemon's user reads it.";
+    "certificate", "an absolute path", "none", "File with the node's own certificate, where servers want one; goes with `key`. The daemon's user reads it.",
+        |r, item, to| {
+            let certificate = r.bare_path(item);
+            let key = item.table.item("key").and_then(|key| r.bare_path(&key));
+            to.certificate = certificate.zip(key);
+            together(r, item, ["certificate", "key"]);
+        };
+    "key", "an absolute path", "none", "File with the key of `certificate`.",
+        |r, item, _| together(r, item, ["certificate", "key"]);
 }
 
-/// The cluster; `None` without `[cluster]`.
-pub(super) fn cluster(r: &mut Reader, top: &Table<'_>) -> Option<ClusterConfig> {
-    let item = top.item("cluster")?;
-    let table = r.table(&item, &CLUSTER)?;
-    let servers = match table.item("servers") {
-        Some(item) => servers(r, &item),
-        None => {
-            r.error(item.span.clone(), "[cluster] needs `servers`").help =
-                Some("such as servers = [\"nats://127.0.0.1:4222\"]".to_owned());
-            Vec::new()
-        }
-    };
-    // Whether it shares, and whether it shields.
-    let modes =
-        [("invalidate", (false, false)), ("share", (true, false)), ("shield", (true, true))];
-    let mode = table.item("mode").and_then(|item| r.word(&item, &modes));
-    let (shares, shields) = mode.unwrap_or_default();
+/// The cluster.
+pub(super) fn cluster(r: &mut Reader, item: &Item<'_>) -> Option<ClusterConfig> {
     let mut config = ClusterConfig {
-        servers,
+        servers: Vec::new(),
         name: None,
         prefix: None,
-        peer: peer(r, &table, shares),
-        shields,
+        peer: None,
+        shields: false,
         acknowledge: Level::Quorum,
         max_isolation_ms: 30_000,
         isolation: Isolation::Revalidate,
         replicas: 1,
         keep_ms: 24 * 3_600_000,
-        credentials: credentials(r, &table, &item),
+        credentials: ClusterCredentials::None,
         ca: None,
-        certificate: certificate(r, &table),
+        certificate: None,
         secret_files: None,
-        shares_configuration: has_shared(r, &table),
+        shares_configuration: false,
         storage: None,
     };
-    rows::read(r, &table, CLUSTER_ROWS, &mut config);
+    rows::read_table(r, item, &CLUSTER, CLUSTER_ROWS, &mut config);
     let has_password = matches!(config.credentials, ClusterCredentials::Password(..))
         || matches!(config.credentials, ClusterCredentials::Token(_));
     let is_far = |server: &String| !server.starts_with("tls://") && !is_here(server);
     if has_password && config.ca.is_none() && config.servers.iter().any(is_far) {
-        r.warning(item.span, "the password crosses the network as it is: use tls://");
+        let text = "the password crosses the network as it is: use tls://";
+        r.warning(item.span.clone(), text);
     }
     (!config.servers.is_empty()).then_some(config)
+}
+
+/// The part of a node in what all share.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Invalidate,
+    Share,
+    Shield,
+}
+
+/// The words of `mode`.
+const MODES: [(&str, Mode); 3] =
+    [("invalidate", Mode::Invalidate), ("share", Mode::Share), ("shield", Mode::Shield)];
+
+fn mode(r: &mut Reader, item: &Item<'_>) -> Option<Mode> {
+    let mode = r.word(item, &MODES)?;
+    if mode != Mode::Invalidate && item.table.item("peer").is_none() {
+        r.error(item.span.clone(), "a node that shares needs `peer`").help = Some(
+            "the address where the other nodes reach it, such as peer = \"10.0.0.1:7800\"".into(),
+        );
+    }
+    Some(mode)
 }
 
 fn acknowledge(r: &mut Reader, item: &Item<'_>) -> Option<Level> {
@@ -129,15 +152,15 @@ const ISOLATIONS: [(&str, Isolation); 2] =
 const CONFIGURATIONS: [(&str, bool); 2] = [("local", false), ("shared", true)];
 
 /// Tells whether the node has the configuration that all share, for which it needs their secret.
-fn has_shared(r: &mut Reader, table: &Table<'_>) -> bool {
-    let Some(item) = table.item("configuration") else { return false };
-    let is_shared = r.word(&item, &CONFIGURATIONS).unwrap_or_default();
-    let has_secret = table.item("secret_file").is_some_and(|item| !item.each().is_empty());
+fn shares(r: &mut Reader, item: &Item<'_>) -> bool {
+    let is_shared = r.word(item, &CONFIGURATIONS).unwrap_or_default();
+    let has_secret = item.table.item("secret_file").is_some_and(|item| !item.each().is_empty());
     if is_shared && !has_secret {
-        r.error(item.span, "what nodes share is sealed: it needs `secret_file`").help = Some(
-            "a file with the same secret on all nodes, such as `openssl rand -base64 48` makes"
-                .into(),
-        );
+        r.error(item.span.clone(), "what nodes share is sealed: it needs `secret_file`").help =
+            Some(
+                "a file with the same secret on all nodes, such as `openssl rand -base64 48` makes"
+                    .into(),
+            );
     }
     is_shared
 }
@@ -149,21 +172,15 @@ pub(super) fn shares_configuration(top: &Table<'_>) -> bool {
 }
 
 /// Says what nodes do not share for want of a secret. An empty list is meant so.
-pub(super) fn check(
-    r: &mut Reader,
-    top: &Table<'_>,
-    cluster: Option<&ClusterConfig>,
-    listen: &[ListenSpec],
-    acme: Option<&AcmeConfig>,
-) {
-    let (Some(item), Some(cluster)) = (top.item("cluster"), cluster) else { return };
-    let missing = match (&cluster.secret_files, acme) {
+pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
+    let (Some(item), Some(cluster)) = (top.item("cluster"), &config.cluster) else { return };
+    let missing = match (&cluster.secret_files, &config.acme) {
         (Some(_), _) => return,
         (None, Some(_)) => {
             "each node orders certificates of its own, and answers no challenge of another; \
              sessions are not resumed on another node"
         }
-        (None, None) if listen.iter().any(|spec| spec.tls) => {
+        (None, None) if config.listen.iter().any(|spec| spec.tls) => {
             "sessions are not resumed on another node"
         }
         (None, None) => return,
@@ -177,7 +194,7 @@ pub(super) fn check(
 
 /// Files with secrets: the one that seals, and the one before it.
 fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<(PathBuf, Place)> {
-    let files: Vec<_> = item.each().iter().filter_map(|each| path(r, each)).collect();
+    let files: Vec<_> = item.each().iter().filter_map(|each| r.path(each)).collect();
     if files.len() > SECRETS_MAX {
         let text = "`secret_file` is one file, or the new one and the old one";
         r.error(item.span.clone(), text);
@@ -186,31 +203,23 @@ fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<(PathBuf, Place)> {
 }
 
 /// Where the node answers the others: they are told this very address.
-fn peer(r: &mut Reader, table: &Table<'_>, shares: bool) -> Option<SocketAddr> {
-    let Some(item) = table.item("peer") else {
-        if shares {
-            let mode = table.item("mode").map_or(0..0, |item| item.span);
-            r.error(mode, "a node that shares needs `peer`").help = Some(
-                "the address where the other nodes reach it, such as peer = \"10.0.0.1:7800\""
-                    .into(),
-            );
-        }
+fn peer(r: &mut Reader, item: &Item<'_>) -> Option<SocketAddr> {
+    let text = r.text(item)?;
+    let peer = text.parse::<SocketAddr>().ok();
+    let peer = peer.filter(|address| !address.ip().is_unspecified() && address.port() != 0);
+    if peer.is_none() {
+        let message = format!("`{text}` is no address that other nodes could reach");
+        r.error(item.span.clone(), message).help =
+            Some("an IP address and a port, such as \"10.0.0.1:7800\"".into());
         return None;
-    };
-    let text = r.text(&item)?.to_owned();
-    match text.parse::<SocketAddr>() {
-        Ok(address) if !address.ip().is_unspecified() && address.port() != 0 => {
-            if !shares {
-                r.warning(item.span, "`peer` is of no use without mode = \"share\" or \"shield\"");
-            }
-            shares.then_some(address)
-        }
-        _ => {
-            r.error(item.span, format!("`{text}` is no address that other nodes could reach"))
-                .help = Some("an IP address and a port, such as \"10.0.0.1:7800\"".into());
-            None
-        }
     }
+    let mode = item.table.item("mode");
+    if mode.is_none_or(|mode| mode.value.as_str() == Some("invalidate")) {
+        let message = "`peer` is of no use without mode = \"share\" or \"shield\"";
+        r.warning(item.span.clone(), message);
+        return None;
+    }
+    peer
 }
 
 fn is_here(server: &str) -> bool {
@@ -268,35 +277,24 @@ fn replicas(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
     }
 }
 
-fn credentials(r: &mut Reader, table: &Table<'_>, whole: &Item<'_>) -> ClusterCredentials {
-    let mut text = |key| table.item(key).and_then(|item| Some(r.text(&item)?.to_owned()));
-    let (user, password, token) = (text("user"), text("password"), text("token"));
-    let nkey = path_of(r, table, "nkey");
-    let file = path_of(r, table, "credentials");
-    let mut said = Vec::new();
-    match (user, password) {
-        (Some(user), Some(password)) => said.push(ClusterCredentials::Password(user, password)),
-        (None, None) => {}
-        _ => _ = r.error(whole.span.clone(), "`user` and `password` go together"),
-    }
-    said.extend(token.map(ClusterCredentials::Token));
-    said.extend(nkey.map(|(path, place)| ClusterCredentials::Nkey(path, place)));
-    said.extend(file.map(|(path, place)| ClusterCredentials::File(path, place)));
-    if said.len() > 1 {
+/// Notes how the node shows who it is.
+fn identify(
+    r: &mut Reader,
+    item: &Item<'_>,
+    to: &mut ClusterConfig,
+    credentials: Option<ClusterCredentials>,
+) {
+    if credentials.is_some() && to.credentials != ClusterCredentials::None {
         let text = "one of `password`, `token`, `nkey` and `credentials` says who the node is";
-        r.error(whole.span.clone(), text);
+        r.error(item.table.span.clone(), text);
     }
-    said.into_iter().next().unwrap_or(ClusterCredentials::None)
+    put(&mut to.credentials, credentials);
 }
 
-fn certificate(r: &mut Reader, table: &Table<'_>) -> Option<(PathBuf, PathBuf)> {
-    let (certificate, key) = (path_of(r, table, "certificate"), path_of(r, table, "key"));
-    match (certificate, key) {
-        (Some((certificate, _)), Some((key, _))) => Some((certificate, key)),
-        (None, None) => None,
-        (Some((_, place)), None) | (None, Some((_, place))) => {
-            r.error(place.span, "`certificate` and `key` go together");
-            None
-        }
+/// Says that one of a pair of keys is alone.
+fn together(r: &mut Reader, item: &Item<'_>, pair: [&'static str; 2]) {
+    if pair.iter().any(|name| item.table.item(name).is_none()) {
+        let [one, other] = pair;
+        r.error(item.span.clone(), format!("`{one}` and `{other}` go together"));
     }
 }

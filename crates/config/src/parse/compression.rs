@@ -1,51 +1,40 @@
 //! `[compression]`, and the `compress` of sites.
 
-use codec::{Coding, Compress, Compression, LEAST_BYTES, MEDIA_TYPES, Worth};
+use codec::{Coding, Compress, Compression, LEAST_BYTES, Worth};
 
-use crate::keys::{BOOLEAN, COUNT, SIZE, Section, TEXTS};
-use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::keys::{COUNT, TEXTS};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, section};
 
 /// The codings by their names.
 const CODINGS: [(&str, Coding); 3] =
     [("gzip", Coding::Gzip), ("br", Coding::Brotli), ("zstd", Coding::Zstd)];
 
-pub(crate) const COMPRESSION: Section = Section {
-    title: "[compression]",
-    about: "Compression of stored responses, for all sites without a VCL: each is stored once, as it \
-            came, coded forms are made of what clients ask for in a coding, and every client gets \
-            the best that is there and that it takes. A site's `compress` says for which bodies. A \
-            VCL has `beresp.do_gzip` and parameters.",
-    keys: || rows::keys(COMPRESSION_ROWS),
-    ..Section::EMPTY
-};
-
-const COMPRESSION_ROWS: &[Row<Compression>] = rows! {
-    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.";
-    "min_bytes", SIZE, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
+section! {
+    pub(crate) COMPRESSION, COMPRESSION_ROWS: Compression; "[compression]",
+    "Compression of stored responses, for all sites without a VCL: each is stored once, as it \
+     came, coded forms are made of what clients ask for in a coding, and every client gets \
+     the best that is there and that it takes. A site's `compress` says for which bodies. A \
+     VCL has `beresp.do_gzip` and parameters.";
+    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.",
+        |r, item, to| to.worth = worth(r, item);
+    "min_bytes", size worth.least_bytes, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
     "level", COUNT, "6", "Level of gzip: from 1, fast, to 9, small.",
         level;
-    "gzip_hits", COUNT, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.",
-        |r, item, to| put(&mut to.gzip_hits, r.count32(item, 1, u32::MAX));
+    "gzip_hits", count32(1, u32::MAX) gzip_hits, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.";
     "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that origins are asked for where the answer may be stored; of all of them each client gets one that it takes. With an empty list origins are asked for none.",
         |r, item, to| to.ask = ask(r, item);
     "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.",
         |r, item, to| to.forms = codings(r, item);
-    "warm_hits", COUNT, "8", "Hits after which such a form is made, quickly; and a copy without a coding of what an origin has coded, for clients that take none.",
-        |r, item, to| put(&mut to.warm_hits, r.count32(item, 1, u32::MAX));
-    "hot_hits", COUNT, "200", "Hits after which it is made as small as it can be.",
-        |r, item, to| put(&mut to.hot_hits, r.count32(item, 1, u32::MAX));
-    "dictionaries", BOOLEAN, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.",
-        |r, item, to| put(&mut to.dictionaries, r.boolean(item));
-};
+    "warm_hits", count32(1, u32::MAX) warm_hits, "8", "Hits after which such a form is made, quickly; and a copy without a coding of what an origin has coded, for clients that take none.";
+    "hot_hits", count32(1, u32::MAX) hot_hits, "200", "Hits after which it is made as small as it can be.";
+    "dictionaries", boolean dictionaries, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.";
+}
 
 /// Reads `[compression]`; what is not set there has its default.
 pub(super) fn compression(r: &mut Reader, item: &Item<'_>) -> Compression {
     let mut compression = Compression::default();
-    if let Some(table) = r.table(item, &COMPRESSION) {
-        compression.worth = worth(r, &table);
-        rows::read(r, &table, COMPRESSION_ROWS, &mut compression);
-    }
+    rows::read_table(r, item, &COMPRESSION, COMPRESSION_ROWS, &mut compression);
     compression
 }
 
@@ -60,24 +49,18 @@ fn ask(r: &mut Reader, item: &Item<'_>) -> Box<str> {
     names.join(", ").into()
 }
 
-fn worth(r: &mut Reader, table: &Table<'_>) -> Worth {
-    let least = table.item("min_bytes").and_then(|item| r.size(&item)).unwrap_or(LEAST_BYTES);
+fn worth(r: &mut Reader, item: &Item<'_>) -> Worth {
     let mut types = Vec::new();
-    match table.item("types") {
-        None => types.extend_from_slice(MEDIA_TYPES),
-        Some(item) => {
-            for (text, item) in r.texts(&item) {
-                match Worth::new([text], least) {
-                    Ok(_) => types.push(text),
-                    Err(text) => {
-                        r.error(item.span, format!("`{text}` is no media type")).help =
-                            Some("write \"text/css\", \"text/*\", \"*+json\" or \"*\"".to_owned());
-                    }
-                }
+    for (text, item) in r.texts(item) {
+        match Worth::new([text], LEAST_BYTES) {
+            Ok(_) => types.push(text),
+            Err(text) => {
+                r.error(item.span, format!("`{text}` is no media type")).help =
+                    Some("write \"text/css\", \"text/*\", \"*+json\" or \"*\"".to_owned());
             }
         }
     }
-    Worth::new(types, least).unwrap_or_default()
+    Worth::new(types, LEAST_BYTES).unwrap_or_default()
 }
 
 fn codings(r: &mut Reader, item: &Item<'_>) -> Vec<Coding> {

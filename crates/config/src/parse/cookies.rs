@@ -2,49 +2,57 @@
 
 use message::header::is_token;
 use policy::pattern::{NamePattern, PatternError};
-use policy::rules::{CookieRules, QueryRules};
+use policy::rules::{CookieRules, Profile, QueryRules};
 
-use crate::keys::{BOOLEAN, Section, TEXTS};
+use crate::keys::TEXTS;
+use crate::page::{Page, texts};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::section;
 
-pub(crate) const COOKIES: Section = Section {
-    title: "[site.cookies]",
-    about: "Cookies of requests. What is left makes a request personal: it gets only what the origin \
-            marked as shared (`public`, `s-maxage`).",
-    keys: || rows::keys(COOKIES_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const COOKIES_ROWS: &[Row<CookieRules>] = rows! {
+section! {
+    pub(crate) COOKIES, pub(super) COOKIES_ROWS: CookieRules; "[site.cookies]",
+    "Cookies of requests. What is left makes a request personal: it gets only what the origin \
+     marked as shared (`public`, `s-maxage`).";
+    "strip_tracking", boolean strip_tracking, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`SERVERID`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile.";
     "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.",
-        |r, item, to| to.strip.extend(names(r, item, NamePattern::cookie));
-    "strip_tracking", BOOLEAN, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`SERVERID`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile.",
-        |r, item, to| to.strip_tracking = r.boolean(item);
+        |r, item, to| to.strip.extend(names(r, item, NamePattern::cookie))
+        => |page, own| show_removed(page, "cookies", own.strip_tracking, &own.strip);
     "keep", TEXTS, "all", "The only cookies that count, beside those of `key`: a request with others is not personal for them, and they are removed from requests that are looked up. What passes keeps all its cookies.",
-        |r, item, to| to.keep.extend(names(r, item, NamePattern::cookie));
+        |r, item, to| to.keep.extend(names(r, item, NamePattern::cookie))
+        => |page, cookies| if !cookies.keep.is_empty() {
+            page.line("cookies that count", texts(&cookies.keep));
+        };
     "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.",
-        cookie_key;
-};
+        cookie_key
+        => |page, cookies| page.list("key: cookies", &cookies.key);
+}
 
-pub(crate) const QUERY: Section = Section {
-    title: "[site.query]",
-    about: "Query parameters of cacheable requests. What is removed from the key is removed from the \
-            forwarded request too.",
-    keys: || rows::keys(QUERY_ROWS),
-    ..Section::EMPTY
-};
-
-pub(super) const QUERY_ROWS: &[Row<QueryRules>] = rows! {
+section! {
+    pub(crate) QUERY, pub(super) QUERY_ROWS: QueryRules; "[site.query]",
+    "Query parameters of cacheable requests. What is removed from the key is removed from the \
+     forwarded request too.";
+    "strip_tracking", boolean strip_tracking, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile.";
     "strip", TEXTS, "none", "Parameters removed: a name, or `prefix*`.",
-        |r, item, to| to.strip.extend(names(r, item, NamePattern::query));
-    "strip_tracking", BOOLEAN, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile.",
-        |r, item, to| to.strip_tracking = r.boolean(item);
-    "sort", BOOLEAN, "false", "Whether parameters are put in order of their names.",
-        |r, item, to| put(&mut to.sort, r.boolean(item));
-    "ignore", BOOLEAN, "false", "Whether the whole query is removed.",
-        |r, item, to| put(&mut to.ignore, r.boolean(item));
-};
+        |r, item, to| to.strip.extend(names(r, item, NamePattern::query))
+        => |page, own| if !own.ignore {
+            show_removed(page, "parameters", own.strip_tracking, &own.strip);
+        };
+    "sort", boolean sort, "false", "Whether parameters are put in order of their names."
+        => |page, query| {
+            let sorts = query.sort && !query.ignore;
+            page.list("query", sorts.then_some("sorted by name"));
+        };
+    "ignore", boolean ignore, "false", "Whether the whole query is removed."
+        => |page, query| page.list("query removed", query.ignore.then_some("all of it"));
+}
+
+/// Names of scripts that are known are removed in the safe profile, unless something else is said.
+fn show_removed(page: &mut Page<'_>, names: &str, tracking: Option<bool>, strip: &[NamePattern]) {
+    let is_safe = page.site.rules.profile == Profile::Safe;
+    let known = tracking.unwrap_or(is_safe).then(|| format!("known tracking {names}"));
+    let strip = strip.iter().map(ToString::to_string);
+    page.list(&format!("{names} removed"), known.into_iter().chain(strip));
+}
 
 fn cookie_key(r: &mut Reader, item: &Item<'_>, cookies: &mut CookieRules) {
     for (text, item) in r.texts(item) {

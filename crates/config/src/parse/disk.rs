@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::keys::{BOOLEAN, COUNT, Fixed, Key, Section, keys};
-use crate::model::{Admission, Config, DiskConfig, DiskVolume, Place};
+use crate::keys::Section;
+use crate::model::{Admission, DiskConfig, DiskVolume};
 use crate::reader::{Item, Reader, Table};
 use crate::rows::{self, Row, put, rows};
 
@@ -19,13 +19,13 @@ pub(crate) const DISK: Section = Section {
             survives restarts and crashes. Read when the daemon starts; a reload does not change \
             it. The limits `disk_read_timeout`, `disk_queue_bytes` and \
             `disk_index_bytes` are its, too.",
-    keys: || [volume_keys(), rows::keys(DISK_ROWS)].concat(),
-    fixed: &[Fixed { name: "[disk]", differs: disk_differs }],
+    keys: || [rows::keys(VOLUME_ROWS), rows::keys(DISK_ROWS)].concat(),
     ..Section::EMPTY
 };
 
 const DISK_ROWS: &[Row<DiskConfig>] = rows! {
-    "volume", "a list of tables", "none", "Several disks, instead of `path` and `size`: see `[[disk.volume]]`.";
+    @table(DISK_VOLUME) "volume", "a list of tables", "none", "Several disks, instead of `path` and `size`: see `[[disk.volume]]`.",
+        |r, item, to| to.volumes = several(r, item);
     "admission", "\"hit\" or \"all\"", "\"hit\"", "What goes to disk of all that leaves memory: what was asked for more than once, or everything. A site's `store` comes first.",
         |r, item, to| {
             let words = [("hit", Admission::Hit), ("all", Admission::All)];
@@ -35,64 +35,57 @@ const DISK_ROWS: &[Row<DiskConfig>] = rows! {
         |r, item, to| {
             put(&mut to.durable_purges, r.word(item, &[("durable", true), ("fast", false)]));
         };
-    "erase", BOOLEAN, "false", "Whether what is purged is overwritten, and segments are before they are used again, for who must. It costs as many writes again.",
-        |r, item, to| put(&mut to.erase, r.boolean(item));
+    "erase", boolean erase, "false", "Whether what is purged is overwritten, and segments are before they are used again, for who must. It costs as many writes again.";
 };
 
 pub(crate) const DISK_VOLUME: Section = Section {
     title: "[[disk.volume]]",
     about: "One of several disks. A disk that fails is taken out, and the cache goes on without it.",
     keys: || {
-        let mut keys = volume_keys();
+        let mut keys = [rows::keys(VOLUME_ROWS), rows::keys(WEIGHT_ROWS)].concat();
         let path = keys.iter_mut().find(|key| key.name == "path");
         path.into_iter().for_each(|key| key.default = "required".into());
-        keys.append(&mut keys! {
-            "weight", COUNT, "1", "What it gets for each byte of its size, relative to the others: from 1 to 100.";
-        });
         keys
     },
     ..Section::EMPTY
 };
 
 /// The keys of a volume.
-fn volume_keys() -> Vec<Key> {
-    keys! {
-        "path", "an absolute path", "\"/var/cache/larder\"", "Its directory, the daemon's alone: it is made if the one above it is there, and has nothing in it that is not the cache's.";
-        "size", "a size such as \"20GiB\"", "required", "Bytes that it may take, all of them reserved at the first start: at least 256MiB, and what stands beside it (journal, snapshots) is some MiB more.";
-    }
-}
+const VOLUME_ROWS: &[Row<DiskVolume>] = rows! {
+    "path", "an absolute path", "\"/var/cache/larder\"", "Its directory, the daemon's alone: it is made if the one above it is there, and has nothing in it that is not the cache's.",
+        |r, item, to| {
+            to.place = r.lasting(&item.span);
+            to.path = path(r, item).unwrap_or_default();
+        };
+    @needed("a disk cache without `size`", "such as `size = \"20GiB\"`: all of it is reserved at the first start")
+    "size", "a size such as \"20GiB\"", "required", "Bytes that it may take, all of them reserved at the first start: at least 256MiB, and what stands beside it (journal, snapshots) is some MiB more.",
+        |r, item, to| put(&mut to.bytes, size(r, item));
+};
 
-/// All but the names and the places of volumes.
-fn disk_differs(own: &Config, next: &Config) -> bool {
-    let disk = |config: &Config| {
-        config.disk.as_ref().map(|disk| {
-            let volume = |own: &DiskVolume| (own.path.clone(), own.bytes, own.weight);
-            let volumes: Vec<_> = disk.volumes.iter().map(volume).collect();
-            (volumes, disk.admission, disk.durable_purges, disk.erase)
-        })
-    };
-    disk(own) != disk(next)
-}
+/// Those of one of several.
+const WEIGHT_ROWS: &[Row<DiskVolume>] = rows! {
+    "weight", count32(1, DiskVolume::WEIGHT_MAX) weight, "1", "What it gets for each byte of its size, relative to the others: from 1 to 100.";
+};
 
 /// The cache on disk.
 pub(super) fn disk(r: &mut Reader, item: &Item<'_>) -> Option<DiskConfig> {
     let table = r.table(item, &DISK)?;
-    let volumes = match table.item("volume") {
-        Some(list) => several(r, &table, &list),
-        None => {
-            let path = table.item("path").map_or_else(|| Some(PATH.into()), |item| path(r, &item));
-            let size = size(r, &table);
-            let place = place(r, &table);
-            path.zip(size)
-                .map(|(path, bytes)| DiskVolume { path, bytes, weight: 1, name: None, place })
-                .into_iter()
-                .collect()
-        }
-    };
-    let mut disk =
-        DiskConfig { volumes, admission: Admission::default(), durable_purges: true, erase: false };
+    let (admission, volumes) = (Admission::default(), Vec::new());
+    let mut disk = DiskConfig { volumes, admission, durable_purges: true, erase: false };
     rows::read(r, &table, DISK_ROWS, &mut disk);
+    if table.item("volume").is_none() {
+        let mut volume = DiskVolume { path: PATH.into(), ..volume(r, &table) };
+        if rows::read(r, &table, VOLUME_ROWS, &mut volume) {
+            disk.volumes.push(volume);
+        }
+    }
     (!disk.volumes.is_empty()).then_some(disk)
+}
+
+/// A volume that nothing is said of.
+fn volume(r: &Reader, table: &Table<'_>) -> DiskVolume {
+    let place = r.lasting(&table.span);
+    DiskVolume { path: PathBuf::new(), bytes: 0, weight: 1, name: None, place }
 }
 
 /// Says which settings ask for a disk where there is no `[disk]`.
@@ -104,9 +97,9 @@ pub(super) fn check_uses(r: &mut Reader) {
 }
 
 /// The volumes of `[[disk.volume]]`.
-fn several(r: &mut Reader, table: &Table<'_>, list: &Item<'_>) -> Vec<DiskVolume> {
+fn several(r: &mut Reader, list: &Item<'_>) -> Vec<DiskVolume> {
     for name in ["path", "size"] {
-        if let Some(item) = table.item(name) {
+        if let Some(item) = list.table.item(name) {
             let related = Some((list.each().first().unwrap_or(list).span.clone(), "here".into()));
             let error =
                 r.error(item.span, format!("`{name}` in [disk] beside `[[disk.volume]]` tables"));
@@ -124,31 +117,30 @@ fn several(r: &mut Reader, table: &Table<'_>, list: &Item<'_>) -> Vec<DiskVolume
     }
     let mut volumes: Vec<DiskVolume> = Vec::new();
     for table in &tables {
-        let item = table.item("path");
-        if item.is_none() {
+        let mut volume = volume(r, table);
+        rows::read(r, table, VOLUME_ROWS, &mut volume);
+        rows::read(r, table, WEIGHT_ROWS, &mut volume);
+        let Some(item) = table.item("path") else {
             r.error(table.span.clone(), "a [[disk.volume]] without `path`").help =
                 Some("such as `path = \"/srv/cache\"`, a directory of its own".to_owned());
+            continue;
+        };
+        let path = &volume.path;
+        if path.as_os_str().is_empty() {
+            continue;
         }
-        let path = item.and_then(|item| path(r, &item).map(|path| (path, item)));
-        let bytes = size(r, table);
-        let weight = table
-            .item("weight")
-            .map_or(Some(1), |item| r.count32(&item, 1, DiskVolume::WEIGHT_MAX));
-        let Some((path, item)) = path else { continue };
-        let place = Place { file: r.source.clone(), span: item.span.clone() };
-        if let Some(other) = volumes.iter().find(|own| meet(&own.path, &path)) {
+        if let Some(other) = volumes.iter().find(|own| meet(&own.path, path)) {
             let (shown, first) = (path.display(), other.path.display());
-            let message = match other.path == path {
+            let message = match other.path == *path {
                 true => format!("`{shown}` is a volume's already"),
                 false => format!("`{shown}` and `{first}`: one is inside the other"),
             };
-            let related = Some((other.place.span.clone(), "the other volume".to_owned()));
+            let related = Some((r.span_of(&other.place), "the other volume".to_owned()));
             r.error(item.span, message).related = related;
             continue;
         }
         // One that lacks something is known, so that its path is not taken twice.
-        let (bytes, weight) = (bytes.unwrap_or_default(), weight.unwrap_or(1));
-        volumes.push(DiskVolume { path, bytes, weight, name: None, place });
+        volumes.push(volume);
     }
     volumes
 }
@@ -156,11 +148,6 @@ fn several(r: &mut Reader, table: &Table<'_>, list: &Item<'_>) -> Vec<DiskVolume
 /// Returns true if one of the directories is the other, or in it.
 pub(crate) fn meet(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
-}
-
-fn place(r: &Reader, table: &Table<'_>) -> Place {
-    let span = table.item("path").map_or_else(|| table.span.clone(), |item| item.span);
-    Place { file: r.source.clone(), span }
 }
 
 fn path(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
@@ -184,14 +171,9 @@ pub(crate) fn volume_path(text: &str) -> Result<PathBuf, &'static str> {
     Ok(PathBuf::from(text))
 }
 
-fn size(r: &mut Reader, table: &Table<'_>) -> Option<u64> {
-    let Some(item) = table.item("size") else {
-        r.error(table.span.clone(), "a disk cache without `size`").help =
-            Some("such as `size = \"20GiB\"`: all of it is reserved at the first start".to_owned());
-        return None;
-    };
-    let bytes = r.size(&item)?;
-    r.check(&item, volume_size(bytes))
+fn size(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+    let bytes = r.size(item)?;
+    r.check(item, volume_size(bytes))
 }
 
 /// Bytes of a volume.

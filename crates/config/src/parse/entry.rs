@@ -6,72 +6,49 @@ use std::sync::Arc;
 use policy::headers::FieldName;
 use policy::rules::Settings;
 use policy::{BasicAuth, ForwardAuth};
-use toml::de::DeValue;
 
 use super::lists::field_names;
-use super::places::note_places;
-use super::site_origins::SiteOrigins;
-use crate::keys::{BOOLEAN, DURATION, Section, TEXTS};
+use super::origins::find;
+use crate::keys::TEXTS;
+use crate::page::Page;
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const BASIC_AUTH: Section = Section {
-    title: "[site.basic_auth]",
-    about: "Users with passwords (RFC 7617), asked for before anything else of the site is looked \
-            at; also in a route, where `false` lets everybody in. Who has shown a password is \
-            remembered for `password_keep`, so that hits stay hits.",
-    keys: || rows::keys(BASIC_AUTH_ROWS),
-    ..Section::EMPTY
-};
-
-const BASIC_AUTH_ROWS: &[Row<BasicAuth>] = rows! {
-    "file", "an absolute path", "required", "The users, a line each, as `htpasswd -B` makes them: bcrypt, apr1 or SHA-1. Read at a start and at each reload, at most `users_bytes` long.";
+section! {
+    pub(crate) BASIC_AUTH, BASIC_AUTH_ROWS: BasicAuth; "[site.basic_auth]",
+    "Users with passwords (RFC 7617), asked for before anything else of the site is looked \
+     at; also in a route, where `false` lets everybody in. Who has shown a password is \
+     remembered for `password_keep`, so that hits stay hits.";
+    @needed("`basic_auth` without `file`", "`htpasswd -B -c FILE USER` makes one")
+    "file", "an absolute path", "required", "The users, a line each, as `htpasswd -B` makes them: bcrypt, apr1 or SHA-1. Read at a start and at each reload, at most `users_bytes` long.",
+        |r, item, to| put(&mut to.file, users(r, item));
     "realm", "a string", "\"restricted\"", "What clients are told that the password is for.",
-        |r, item, to| put(&mut to.realm, realm(r, item).map(Into::into));
-    "forward", BOOLEAN, "false", "Whether the site's origin gets the password, too. Its responses are then for one user alone.",
-        |r, item, to| put(&mut to.forward, r.boolean(item));
+        |r, item, to| put(&mut to.realm, realm(r, item));
+    "forward", boolean forward, "false", "Whether the site's origin gets the password, too. Its responses are then for one user alone.";
     "user_field", "a field name", "none", "The field in which the origin is told the user, such as `Remote-User`; a client's own is removed. Responses are then for one user alone, unless `[site.cache] key_headers` names the field.",
         |r, item, to| to.user_field = field(r, item);
-};
+}
 
-pub(crate) const FORWARD_AUTH: Section = Section {
-    title: "[site.forward_auth]",
-    about: "Another server that is asked whether a request may enter, as by nginx's \
-            `auth_request` and the `forward_auth` of Caddy and Traefik; also in a route, where \
-            `false` lets everybody in. It gets a GET with the fields of the client's request and \
-            X-Forwarded-Method, -Proto, -Host, -Uri and -For. With a 2xx it lets in; any other \
-            answer is the client's. Where it cannot be asked nobody is let in (502, 503 or 504).",
-    keys: || rows::keys(FORWARD_AUTH_ROWS),
-    ..Section::EMPTY
-};
-
-const FORWARD_AUTH_ROWS: &[Row<ForwardAuth>] = rows! {
-    "origin", "the name of an origin, or a URL", "required", "The server.";
-    "path", "a path", "required", "The target of the question, such as `/verify`.";
+section! {
+    pub(crate) FORWARD_AUTH, FORWARD_AUTH_ROWS: ForwardAuth; "[site.forward_auth]",
+    "Another server that is asked whether a request may enter, as by nginx's \
+     `auth_request` and the `forward_auth` of Caddy and Traefik; also in a route, where \
+     `false` lets everybody in. It gets a GET with the fields of the client's request and \
+     X-Forwarded-Method, -Proto, -Host, -Uri and -For. With a 2xx it lets in; any other \
+     answer is the client's. Where it cannot be asked nobody is let in (502, 503 or 504).";
+    @needed("`forward_auth` without `origin`", "")
+    "origin", "the name of an origin, or a URL", "required", "The server.",
+        |r, item, to| put(&mut to.origin, find_server(r, item));
+    @needed("`forward_auth` without `path`", "")
+    "path", "a path", "required", "The target of the question, such as `/verify`.",
+        |r, item, to| put(&mut to.path, target(r, item));
     "copy", TEXTS, "none", "Fields of its answer that the site's origin gets with the request, such as `Remote-User`; a client's own are removed. Responses are then for one user alone, unless `[site.cache] key_headers` names all of them. Not beside a VCL.",
         |r, item, to| to.copy = field_names(r, item);
-    "keep", DURATION, "\"0s\"", "How long a yes is remembered, in each core. With `0s` the server is asked for every request, hits too.",
-        |r, item, to| put(&mut to.keep_ms, r.duration(item));
+    "keep", duration keep_ms, "\"0s\"", "How long a yes is remembered, in each core. With `0s` the server is asked for every request, hits too.";
     "keep_for", "\"url\" or \"site\"", "\"url\"", "Whether a yes that is remembered is for the one URL and method, or for all of the site (or route).",
         |r, item, to| put(&mut to.whole_site, r.word(item, &[("url", false), ("site", true)]));
     "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Fields by whose values requests are told apart where a yes is remembered: all that the server goes by. The client's address always counts.",
         |r, item, to| to.by = field_names(r, item);
-};
-
-/// Changes `settings` as `table` says.
-pub(super) fn read(
-    r: &mut Reader,
-    table: &Table<'_>,
-    settings: &mut Settings,
-    origins: &mut SiteOrigins<'_, '_>,
-) {
-    note_places(r, table, &["basic_auth", "forward_auth"], settings);
-    if let Some(item) = table.item("basic_auth") {
-        settings.basic_auth = is_on(&item).then(|| basic(r, &item, origins)).flatten();
-    }
-    if let Some(item) = table.item("forward_auth") {
-        settings.forward_auth = is_on(&item).then(|| forward(r, &item, origins)).flatten();
-    }
 }
 
 /// Says what a program would store for all although it is one user's.
@@ -89,28 +66,21 @@ pub(super) fn check_beside_vcl(r: &mut Reader, table: &Table<'_>, settings: &Set
     }
 }
 
-fn is_on(item: &Item<'_>) -> bool {
-    !matches!(item.value, DeValue::Boolean(false))
-}
-
-fn basic(
-    r: &mut Reader,
-    item: &Item<'_>,
-    origins: &mut SiteOrigins<'_, '_>,
-) -> Option<Arc<BasicAuth>> {
-    let table = r.table(item, &BASIC_AUTH)?;
+/// Users with passwords; `None` for `false`.
+pub(super) fn basic(r: &mut Reader, item: &Item<'_>) -> Option<Arc<BasicAuth>> {
+    if item.is_off() {
+        return None;
+    }
     let (file, realm) = (PathBuf::new(), "restricted".into());
     let mut basic = BasicAuth { file, realm, forward: false, user_field: None };
-    rows::read(r, &table, BASIC_AUTH_ROWS, &mut basic);
-    let Some((file, place)) = super::tls::path_of(r, &table, "file") else {
-        if table.item("file").is_none() {
-            r.error(table.span, "`basic_auth` without `file`").help =
-                Some("`htpasswd -B -c FILE USER` makes one".to_owned());
-        }
-        return None;
-    };
-    origins.note_users(file.clone(), place);
-    Some(Arc::new(BasicAuth { file, ..basic }))
+    let is_good = rows::read_table(r, item, &BASIC_AUTH, BASIC_AUTH_ROWS, &mut basic);
+    is_good.then(|| Arc::new(basic))
+}
+
+fn users(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
+    let (file, place) = r.path(item)?;
+    r.origins.site.users.push((file.clone(), place));
+    Some(file)
 }
 
 /// Reads what stands in a quoted string of a field.
@@ -123,29 +93,37 @@ fn realm<'a>(r: &mut Reader, item: &Item<'a>) -> Option<&'a str> {
     Some(text)
 }
 
-fn forward(
-    r: &mut Reader,
-    item: &Item<'_>,
-    origins: &mut SiteOrigins<'_, '_>,
-) -> Option<Arc<ForwardAuth>> {
-    let table = r.table(item, &FORWARD_AUTH)?;
-    let origin = table.item("origin").and_then(|item| origins.find_any(r, &item));
-    let path = table.item("path").and_then(|item| target(r, &item));
-    for name in ["origin", "path"] {
-        if table.item(name).is_none() {
-            r.error(table.span.clone(), format!("`forward_auth` without `{name}`"));
-        }
+/// Another server that is asked; `None` for `false`.
+pub(super) fn forward(r: &mut Reader, item: &Item<'_>) -> Option<Arc<ForwardAuth>> {
+    if item.is_off() {
+        return None;
     }
     let mut forward = ForwardAuth {
-        origin: origin.unwrap_or_default(),
-        path: path.clone().unwrap_or_default(),
+        origin: 0,
+        path: Box::default(),
         copy: Vec::new(),
         keep_ms: 0,
         whole_site: false,
         by: ["Cookie", "Authorization"].map(named).into_iter().flatten().collect(),
     };
-    rows::read(r, &table, FORWARD_AUTH_ROWS, &mut forward);
-    (origin.is_some() && path.is_some()).then(|| Arc::new(forward))
+    let is_good = rows::read_table(r, item, &FORWARD_AUTH, FORWARD_AUTH_ROWS, &mut forward);
+    is_good.then(|| Arc::new(forward))
+}
+
+pub(super) fn show_forward(page: &mut Page<'_>, settings: &Settings) {
+    let Some(forward) = &settings.forward_auth else { return };
+    let origin = page.config.origins.get(forward.origin).map_or("", |origin| &*origin.name);
+    page.line("asks who enters", format!("{origin}{}", forward.shown_path()));
+}
+
+/// The index among all origins of one that is asked; it need not answer for the site.
+fn find_server(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+    let index = find(r, item)?;
+    if r.origins.known.get(index).is_some_and(|known| known.config.scripts.is_some()) {
+        r.error(item.span.clone(), "a FastCGI server answers no questions over HTTP");
+        return None;
+    }
+    Some(index)
 }
 
 fn named(name: &str) -> Option<FieldName> {

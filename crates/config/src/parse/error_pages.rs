@@ -9,18 +9,14 @@ use crate::reader::{Item, Reader};
 
 /// The pages of a site, each for one status.
 pub(super) fn of_site(r: &mut Reader, item: &Item<'_>) -> Vec<PageFile> {
-    let Some(pairs) = item.pairs() else {
-        r.wrong_type(item);
-        return Vec::new();
-    };
     let mut pages: Vec<PageFile> = Vec::new();
-    for (name, span, item) in pairs {
+    for (name, span, item) in r.pairs(item) {
         let Some(status) = error_status(name) else {
             let told = format!("`{}` is not the status of an error", name.escape_debug());
             r.error(span, told).help = Some("write a number from 400 to 599".to_owned());
             continue;
         };
-        if let Some((path, place)) = super::tls::path(r, &item) {
+        if let Some((path, place)) = r.path(&item) {
             pages.push(PageFile { status, path, place });
         }
     }

@@ -3,59 +3,81 @@
 use std::path::{Path, PathBuf};
 
 use files::{APPLICATION, CacheRule, Coding, Config, Hidden, Neighbour, SOURCES, Selector};
-use origin::AccelConfig;
+use origin::{AccelConfig, ScriptsConfig};
 use policy::pattern::PathPattern;
+use policy::rules::Settings;
 use toml::de::DeValue;
 
-use crate::keys::{DURATION, Key, Section, TEXTS, keys};
+use crate::keys::{DURATION, Section, TEXTS};
 use crate::model::NamedPath;
-use crate::reader::{Item, Reader, Table};
+use crate::page::Page;
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows, section};
 
 /// The word in `hide` that stands for the built-in list.
 const DEFAULT: &str = "default";
 
-pub(crate) const FILES: Section = Section {
-    title: "[site.files]",
-    about: "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
-            A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.",
-    keys: || {
-        let mut keys = keys! {
-            "root", "a path", "none", "The directory; the whole path of a request is looked for in it.";
-            "alias", "a path", "none", "The directory; what stands before the `*` of the route's path is taken off first. Instead of `root`.";
-            "index", TEXTS, "\"index.html\"", "Names of a directory's own file, the most wanted first. Directories are not listed.";
-            "linked", TEXTS, "none", "Directories outside of this one that links in it may lead into.";
+section! {
+    pub(crate) FILES, FILES_ROWS: Config, MANNER_ROWS; "[site.files]",
+    "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
+     A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.";
+    "root", "a path", "none", "The directory; the whole path of a request is looked for in it.",
+        |r, item, to| put(&mut to.root, directory(r, item));
+    "alias", "a path", "none", "The directory; what stands before the `*` of the route's path is taken off first. Instead of `root`.",
+        |r, item, to| put(&mut to.root, directory(r, item));
+    "index", TEXTS, "\"index.html\"", "Names of a directory's own file, the most wanted first. Directories are not listed.",
+        |r, item, to| to.index = index(r, item);
+    "linked", TEXTS, "none", "Directories outside of this one that links in it may lead into.",
+        |r, item, to| {
+            to.linked = item.each().iter().filter_map(|item| directory(r, item)).collect();
         };
-        keys.append(&mut manner_keys());
-        keys
-    },
-    ..Section::EMPTY
-};
+}
 
 pub(crate) const ORIGIN_FILES: Section = Section {
     title: "[origin.files]",
     about: "How files in the `root` of a FastCGI origin that are no scripts are served.",
-    keys: manner_keys,
+    keys: || rows::keys(MANNER_ROWS),
     ..Section::EMPTY
 };
 
 /// Keys about the serving of files, wherever the files are.
-fn manner_keys() -> Vec<Key> {
-    keys! {
-        "hide", TEXTS, "\"default\"", "Names of files and directories that are never shown: `*` for any bytes, `?` for one, any case. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, `/.well-known/` apart.";
-        "types", "a table such as { css = \"text/css\" }", "built in", "Content types by the end of a name; `\"*\"` for all that are not known, otherwise `application/octet-stream`.";
-        "charset", "a string", "none", "Added to the Content-Type of texts, such as `utf-8`.";
-        "precompressed", "`br`, `zstd`, `gzip`, or a list of them", "none", "Codings (`br`, `zstd`, `gzip`) of which a file beside the one asked for, `x.css.br`, `x.css.zst` or `x.css.gz`, stands for it where the client takes it; the most wanted first.";
-        "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first that fits counts.";
-        "expires", DURATION, "none", "The same as `cache_control = \"max-age=...\"` of so many seconds, for what `cache_control` does not speak of.";
-    }
-}
+const MANNER_ROWS: &[Row<Config>] = rows! {
+    "hide", TEXTS, "\"default\"", "Names of files and directories that are never shown: `*` for any bytes, `?` for one, any case. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, `/.well-known/` apart.",
+        |r, item, to| hide(r, item, &mut to.hide);
+    "types", "a table such as { css = \"text/css\" }", "built in", "Content types by the end of a name; `\"*\"` for all that are not known, otherwise `application/octet-stream`.",
+        |r, item, to| {
+            for (suffix, _, item) in r.pairs(item) {
+                let kind = r.text(&item);
+                kind.and_then(|kind| r.check(&item, to.types.set(suffix, kind)));
+            }
+        };
+    "charset", "a string", "none", "Added to the Content-Type of texts, such as `utf-8`.",
+        |r, item, to| {
+            let charset = r.text(item);
+            charset.and_then(|charset| r.check(item, to.types.set_charset(charset)));
+        };
+    "precompressed", "`br`, `zstd`, `gzip`, or a list of them", "none", "Codings (`br`, `zstd`, `gzip`) of which a file beside the one asked for, `x.css.br`, `x.css.zst` or `x.css.gz`, stands for it where the client takes it; the most wanted first.",
+        |r, item, to| {
+            let words = Coding::ALL.map(|coding| (coding.token(), coding));
+            let codings = item.each().into_iter().filter_map(|item| r.word(&item, &words));
+            to.precompressed = codings.map(Neighbour::from).collect();
+        };
+    "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first that fits counts.",
+        |r, item, to| cache_control(r, item, &mut to.cache_control);
+    "expires", DURATION, "none", "The same as `cache_control = \"max-age=...\"` of so many seconds, for what `cache_control` does not speak of.",
+        |r, item, to| {
+            let value = r.duration(item).map(|ms| format!("max-age={}", ms / 1_000));
+            to.cache_control.extend(value.map(|value| CacheRule { files: all(), value }));
+        };
+};
 
-/// The root of a site, or of a route for `paths`.
-pub(super) fn root(r: &mut Reader, item: &Item<'_>, paths: &[PathPattern]) -> Option<Config> {
+/// The root of a site, or of a route.
+pub(super) fn root(r: &mut Reader, item: &Item<'_>) -> Option<Config> {
+    let paths = paths_beside(item);
     let prefixes: Vec<&str> = paths.iter().filter_map(strippable).collect();
     if item.value.is_str() {
         let root = directory(r, item)?;
-        let strip = match (prefixes.as_slice(), paths) {
+        let strip = match (prefixes.as_slice(), paths.as_slice()) {
             ([prefix], [_]) => (*prefix).to_owned(),
             ([], _) => String::new(),
             _ => {
@@ -69,23 +91,48 @@ pub(super) fn root(r: &mut Reader, item: &Item<'_>, paths: &[PathPattern]) -> Op
         return Some(Config { strip, ..Config::new(root) });
     }
     let table = r.table(item, &FILES)?;
-    let place = place(r, item, &table, &prefixes, paths);
     let mut config = Config::new(PathBuf::new());
-    if let Some(item) = table.item("index") {
-        config.index.clear();
-        for (text, item) in r.texts(&item) {
-            if text.is_empty() || text.contains('/') || text.starts_with('.') {
-                r.error(item.span, format!("`{text}` is not the name of a file"));
-            } else {
-                config.index.push(text.to_owned());
-            }
+    rows::read(r, &table, FILES_ROWS, &mut config);
+    rows::read(r, &table, MANNER_ROWS, &mut config);
+    match (table.item("root"), table.item("alias"), prefixes.as_slice(), paths.as_slice()) {
+        (Some(root), Some(alias), ..) => {
+            let related = Some((root.span, "the other directory".to_owned()));
+            r.error(alias.span, "`root` and `alias` cannot both be the directory").related =
+                related;
+        }
+        (None, Some(_), [prefix], [_]) => config.strip = (*prefix).to_owned(),
+        (None, Some(alias), ..) => {
+            r.error(alias.span, "`alias` is for routes of one `/prefix/*`").help =
+                Some("write `root`, where the whole path is looked for".to_owned());
+        }
+        (Some(_), None, ..) => {}
+        (None, None, ..) => {
+            r.error(item.span.clone(), "`files` without a directory").help =
+                Some("add `root = \"/srv/www\"`".to_owned());
         }
     }
-    let linked = table.item("linked").map(|item| item.each()).unwrap_or_default();
-    config.linked = linked.iter().filter_map(|item| directory(r, item)).collect();
-    manner(r, &table, &mut config, &[SOURCES]);
-    let (root, strip) = place?;
-    Some(Config { root, strip, ..config })
+    Some(config)
+}
+
+/// The paths of the route that `files` stands in.
+fn paths_beside(files: &Item<'_>) -> Vec<PathPattern> {
+    let paths = files.table.known("path").map(|item| item.each()).unwrap_or_default();
+    let texts = paths.iter().filter_map(|item| item.value.as_str());
+    texts.filter_map(|text| PathPattern::parse(text).ok()).collect()
+}
+
+/// A root, and what of a path is looked for in it.
+pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
+    let at = settings.files.and_then(|at| usize::try_from(at).ok());
+    let Some(files) = at.and_then(|at| page.site.files.get(at)) else { return };
+    let root = files.root.display();
+    page.line(
+        "files",
+        match files.strip.as_str() {
+            "" => root.to_string(),
+            strip => format!("{root}, without the {strip} before it"),
+        },
+    );
 }
 
 /// The part of a prefix pattern that can be taken off: all but the slash at its end. Without that
@@ -94,55 +141,29 @@ fn strippable(path: &PathPattern) -> Option<&str> {
     path.prefix()?.strip_suffix('/')
 }
 
-/// The directory, and what is taken off the front of paths.
-fn place(
-    r: &mut Reader,
-    item: &Item<'_>,
-    table: &Table<'_>,
-    prefixes: &[&str],
-    paths: &[PathPattern],
-) -> Option<(PathBuf, String)> {
-    match (table.item("root"), table.item("alias")) {
-        (Some(root), None) => Some((directory(r, &root)?, String::new())),
-        (None, Some(alias)) => {
-            let root = directory(r, &alias)?;
-            let ([prefix], [_]) = (prefixes, paths) else {
-                r.error(alias.span, "`alias` is for routes of one `/prefix/*`").help =
-                    Some("write `root`, where the whole path is looked for".to_owned());
-                return None;
-            };
-            Some((root, (*prefix).to_owned()))
-        }
-        (Some(root), Some(alias)) => {
-            let related = Some((root.span, "the other directory".to_owned()));
-            r.error(alias.span, "`root` and `alias` cannot both be the directory").related =
-                related;
-            None
-        }
-        (None, None) => {
-            r.error(item.span.clone(), "`files` without a directory").help =
-                Some("add `root = \"/srv/www\"`".to_owned());
-            None
+fn index(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for (text, item) in r.texts(item) {
+        if text.is_empty() || text.contains('/') || text.starts_with('.') {
+            r.error(item.span, format!("`{text}` is not the name of a file"));
+        } else {
+            names.push(text.to_owned());
         }
     }
+    names
 }
 
 /// Settings of the files of a FastCGI origin; `None` if they are not served.
 pub(super) fn beside_scripts(
     r: &mut Reader,
-    item: Option<&Item<'_>>,
-    root: Option<&Path>,
-    linked: &[PathBuf],
+    item: &Item<'_>,
+    scripts: &ScriptsConfig,
 ) -> Option<Config> {
-    let mut config = defaults_beside_scripts(root.unwrap_or_else(|| Path::new("/")), linked);
-    match item {
-        None => {}
-        Some(item) if matches!(item.value, DeValue::Boolean(false)) => return None,
-        Some(item) => {
-            let table = r.table(item, &ORIGIN_FILES)?;
-            manner(r, &table, &mut config, &[SOURCES, APPLICATION]);
-        }
+    let mut config = defaults_beside_scripts(&scripts.root, &scripts.linked);
+    if item.is_off() {
+        return None;
     }
+    rows::read_table(r, item, &ORIGIN_FILES, MANNER_ROWS, &mut config);
     Some(config)
 }
 
@@ -157,67 +178,32 @@ pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config
     }
 }
 
-/// Reads the settings by which files are served into `config`. In `hide`, `default` stands for
-/// `hidden`.
-fn manner(r: &mut Reader, table: &Table<'_>, config: &mut Config, hidden: &[&[&str]]) {
-    if let Some(item) = table.item("hide") {
-        let texts = r.texts(&item);
-        let default = texts.iter().any(|(text, _)| *text == DEFAULT);
-        config.hide = if default { Hidden::of(hidden) } else { Hidden::default() };
-        for (text, item) in texts.iter().filter(|(text, _)| *text != DEFAULT) {
-            r.check(item, config.hide.add(text));
-        }
+/// Names that are never shown. The word `default` stands for what `hidden` has.
+fn hide(r: &mut Reader, item: &Item<'_>, hidden: &mut Hidden) {
+    let texts = r.texts(item);
+    if !texts.iter().any(|(text, _)| *text == DEFAULT) {
+        *hidden = Hidden::default();
     }
-    if let Some(item) = table.item("types") {
-        match item.pairs() {
-            Some(pairs) => {
-                for (suffix, _, item) in pairs {
-                    let kind = r.text(&item);
-                    kind.and_then(|kind| r.check(&item, config.types.set(suffix, kind)));
-                }
-            }
-            None => _ = r.wrong_type(&item),
-        }
+    for (text, item) in texts.iter().filter(|(text, _)| *text != DEFAULT) {
+        r.check(item, hidden.add(text));
     }
-    if let Some(item) = table.item("charset") {
-        let charset = r.text(&item);
-        charset.and_then(|charset| r.check(&item, config.types.set_charset(charset)));
-    }
-    if let Some(item) = table.item("precompressed") {
-        let words = Coding::ALL.map(|coding| (coding.token(), coding));
-        let codings = item.each().into_iter().filter_map(|item| r.word(&item, &words));
-        config.precompressed = codings.map(Neighbour::from).collect();
-    }
-    cache_control(r, table, config);
 }
 
-fn cache_control(r: &mut Reader, table: &Table<'_>, config: &mut Config) {
-    let all = || Selector::parse("*").expect("a star is a pattern of names");
-    if let Some(item) = table.item("cache_control") {
-        match item.pairs() {
-            Some(pairs) => {
-                for (text, span, item) in pairs {
-                    let value = value(r, &item);
-                    match Selector::parse(text) {
-                        Ok(files) => {
-                            let rule = value.map(|value| CacheRule { files, value });
-                            config.cache_control.extend(rule);
-                        }
-                        Err(why) => {
-                            r.error(span, format!("`{}`: {why}", text.escape_debug()));
-                        }
-                    }
-                }
-            }
-            None => {
-                let rule = value(r, &item).map(|value| CacheRule { files: all(), value });
-                config.cache_control.extend(rule);
-            }
+fn all() -> Selector {
+    Selector::parse("*").expect("a star is a pattern of names")
+}
+
+fn cache_control(r: &mut Reader, item: &Item<'_>, rules: &mut Vec<CacheRule>) {
+    let Some(pairs) = item.pairs() else {
+        rules.extend(value(r, item).map(|value| CacheRule { files: all(), value }));
+        return;
+    };
+    for (text, span, item) in pairs {
+        let value = value(r, &item);
+        match Selector::parse(text) {
+            Ok(files) => rules.extend(value.map(|value| CacheRule { files, value })),
+            Err(why) => _ = r.error(span, format!("`{}`: {why}", text.escape_debug())),
         }
-    }
-    if let Some(ms) = table.item("expires").and_then(|item| r.duration(&item)) {
-        let value = format!("max-age={}", ms / 1_000);
-        config.cache_control.push(CacheRule { files: all(), value });
     }
 }
 
@@ -228,36 +214,34 @@ fn value(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     r.check(item, value).map(|_| text.to_owned())
 }
 
-/// Orders by X-Accel fields and X-Sendfile that an origin's responses may give; `None` if they may
-/// give none.
-pub(super) fn accel(r: &mut Reader, table: &Table<'_>) -> Option<AccelConfig> {
-    let mut accel = AccelConfig::default();
-    if let Some(item) = table.item("accel") {
-        match (item.value, item.pairs()) {
-            (DeValue::Boolean(on), _) => accel.expires = *on,
-            (_, Some(pairs)) => {
-                accel.expires = true;
-                for (prefix, span, item) in pairs {
-                    let root = directory(r, &item);
-                    let strip = prefix.strip_suffix('/').filter(|strip| is_prefix(strip));
-                    if strip.is_none() {
-                        r.error(span, format!("`{}` is not a prefix", prefix.escape_debug()))
-                            .help = Some("write it with both slashes: `/protected/`".to_owned());
-                    }
-                    accel.redirects.extend(root.zip(strip).map(|(root, strip)| named(root, strip)));
-                }
-            }
-            _ => _ = r.wrong_type(&item),
+/// Orders by X-Accel fields that an origin's responses may give.
+pub(super) fn accel(r: &mut Reader, item: &Item<'_>, to: &mut Option<AccelConfig>) {
+    let mut accel = AccelConfig { expires: !item.is_off(), ..AccelConfig::default() };
+    let pairs = match item.value {
+        DeValue::Boolean(_) => Vec::new(),
+        _ => r.pairs(item),
+    };
+    for (prefix, span, item) in pairs {
+        let root = directory(r, &item);
+        let strip = prefix.strip_suffix('/').filter(|strip| is_prefix(strip));
+        if strip.is_none() {
+            r.error(span, format!("`{}` is not a prefix", prefix.escape_debug())).help =
+                Some("write it with both slashes: `/protected/`".to_owned());
         }
+        accel.redirects.extend(root.zip(strip).map(|(root, strip)| named(root, strip)));
     }
-    for item in table.item("x_sendfile").map(|item| item.each()).unwrap_or_default() {
+    *to = accel.expires.then_some(accel);
+}
+
+/// Files that X-Sendfile of an origin's responses may name.
+pub(super) fn sendfile(r: &mut Reader, item: &Item<'_>, to: &mut Option<AccelConfig>) {
+    for item in item.each() {
         let Some(root) = directory(r, &item) else { continue };
         let Some(strip) = root.to_str().map(|text| text.trim_end_matches('/').to_owned()) else {
             continue;
         };
-        accel.sendfile.push(named(root, &strip));
+        to.get_or_insert_default().sendfile.push(named(root, &strip));
     }
-    (accel != AccelConfig::default()).then_some(accel)
 }
 
 fn is_prefix(strip: &str) -> bool {

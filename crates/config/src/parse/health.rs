@@ -2,90 +2,65 @@
 
 use std::net::SocketAddr;
 
-use super::tls::pair_keys;
-use super::{ports, tls};
-use crate::keys::{Fixed, Section, keys};
+use super::ports;
+use super::tls::{self, CERT, KEY};
+use crate::keys::PATHS;
 use crate::listen::EXPECTED;
-use crate::model::{Certificates, ClientFiles, Config, HealthConfig, ListenSpec, MetricsConfig};
+use crate::model::{Certificates, Config, HealthConfig, ListenSpec, MetricsConfig};
 use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const HEALTH: Section = Section {
-    title: "[health]",
-    about: "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
-            listens is read when the daemon starts.",
-    keys: || rows::keys(HEALTH_ROWS),
-    fixed: &[Fixed {
-        name: "[health] listen",
-        differs: |own, next| own.health.listen != next.health.listen,
-    }],
-    ..Section::EMPTY
-};
-
-pub(super) const HEALTH_ROWS: &[Row<HealthConfig>] = rows! {
+section! {
+    pub(crate) HEALTH, pub(super) HEALTH_ROWS: HealthConfig; "[health]",
+    "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
+     listens is read when the daemon starts.";
+    @restart("[health] listen", |own, next| own.health.listen != next.health.listen)
     "listen", "a string", "none", "Where `/healthz` and `/readyz` are answered and nothing else, as in `listen`: addresses of any interface, such as \":6090\", without TLS. No token is asked for. They are on the admin listener in any case.",
         |r, item, to| to.listen = ports::address(r, item, "0.0.0.0:6090");
     "origins_down", "\"ready\" or \"not-ready\"", "\"ready\"", "What `/readyz` and `health_check` answer while there is a site whose origins are all down and of which nothing is stored that may answer: 200, or 503.",
         |r, item, to| {
             put(&mut to.tells_of_origins, r.word(item, &[("ready", false), ("not-ready", true)]));
         };
-};
+}
 
-pub(crate) const METRICS: Section = Section {
-    title: "[metrics]",
-    about: "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
-            clients with a token, a certificate, or both where both are named here. Where it \
-            listens is read when the daemon starts; a reload reads the rest again, and \
-            certificates are read again within a second of a change.",
-    keys: || {
-        let mut keys = keys! {
-            "listen", "a string", "required", "Where it listens, as in `listen`: \":6091 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.";
-            "token_file", "an absolute path", "none", "File with the token that clients bring in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user reads it, or root; a file that everyone may read is refused.";
-            "client_ca", "an absolute path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients need one.";
-        };
-        keys.append(&mut pair_keys());
-        keys.iter_mut().filter(|key| key.name == "cert").for_each(|key| {
-            key.default = "those of `[tls]`".into();
-        });
-        keys
-    },
-    fixed: &[Fixed { name: "[metrics] listen", differs: metrics_differs }],
-    ..Section::EMPTY
-};
-
-fn metrics_differs(own: &Config, next: &Config) -> bool {
-    let listen = |config: &Config| config.metrics.as_ref().map(|own| own.listen.clone());
-    listen(own) != listen(next)
+section! {
+    pub(crate) METRICS, METRICS_ROWS: MetricsConfig; "[metrics]",
+    "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
+     clients with a token, a certificate, or both where both are named here. Where it \
+     listens is read when the daemon starts; a reload reads the rest again, and \
+     certificates are read again within a second of a change.";
+    @needed("[metrics] needs `listen`", "")
+    @restart("[metrics] listen", |own, next| {
+        let listen = |config: &Config| config.metrics.as_ref().map(|own| own.listen.clone());
+        listen(own) != listen(next)
+    })
+    "listen", "a string", "required", "Where it listens, as in `listen`: \":6091 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.",
+        |r, item, to| put(&mut to.listen, listen(r, item));
+    "token_file", path token, "none", "File with the token that clients bring in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user reads it, or root; a file that everyone may read is refused.";
+    "client_ca", "an absolute path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients need one.",
+        |r, item, to| to.client = tls::client(r, item);
+    "cert", PATHS, "those of `[tls]`", CERT,
+        |r, item, to| to.pairs = tls::pairs(r, item);
+    "key", PATHS, "none", KEY,
+        |r, item, _| tls::lone_key(r, item);
 }
 
 /// The listener for Prometheus. `default` are the certificates of `[tls]`.
 pub(super) fn metrics(
     r: &mut Reader,
-    top: &Table<'_>,
+    whole: &Item<'_>,
     default: &Certificates,
 ) -> Option<MetricsConfig> {
-    let whole = top.item("metrics")?;
-    let table = r.table(&whole, &METRICS)?;
-    let token = tls::path_of(r, &table, "token_file");
-    let client = tls::path_of(r, &table, "client_ca").map(|(ca, place)| ClientFiles {
-        ca,
-        place,
-        required: true,
-        tells_x_ssl: false,
-        tells_client_cert: false,
-    });
-    let pairs = tls::pairs(r, &table);
+    let table = r.table(whole, &METRICS)?;
+    let mut metrics = MetricsConfig::default();
+    let is_good = rows::read(r, &table, METRICS_ROWS, &mut metrics);
     if table.item("token_file").is_none() && table.item("client_ca").is_none() {
         r.error(whole.span.clone(), "everybody could read the figures").help =
             Some("name a `token_file`, a `client_ca`, or both".to_owned());
     }
-    let Some(item) = table.item("listen") else {
-        r.error(whole.span, "[metrics] needs `listen`");
-        return None;
-    };
-    let listen = listen(r, &item)?;
-    let own = table.item("cert");
-    match (listen.tls, own) {
+    let item = table.item("listen").filter(|_| is_good)?;
+    let listen = &metrics.listen;
+    match (listen.tls, table.item("cert")) {
         (true, None) if default.is_empty() => {
             r.error(item.span.clone(), "`tls`, and there is no certificate for it").help =
                 Some("name `cert` and `key` here, or in `[tls]`".to_owned());
@@ -97,9 +72,9 @@ pub(super) fn metrics(
         _ => {}
     }
     if !listen.tls {
-        check_plain(r, &item, &table, &listen);
+        check_plain(r, &item, &table, listen);
     }
-    Some(MetricsConfig { listen, token, client, pairs })
+    Some(metrics)
 }
 
 /// A listener without TLS checks no certificate, and shows tokens to everyone on the way.

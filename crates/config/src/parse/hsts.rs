@@ -2,39 +2,32 @@
 
 use toml::de::DeValue;
 
-use crate::keys::{BOOLEAN, DURATION, Section, keys};
 use crate::reader::{Item, Reader};
+use crate::rows::{self, section};
 
-pub(crate) const HSTS: Section = Section {
-    title: "[site.hsts]",
-    about: "Strict-Transport-Security, when more than its duration is to be said. Where the origin \
-            sends one, that comes first and counts.",
-    keys: || {
-        keys! {
-            "max_age", DURATION, "\"2y\"", "How long browsers use HTTPS only.";
-            "subdomains", BOOLEAN, "false", "Whether that holds for all hosts below this one.";
-            "preload", BOOLEAN, "false", "Whether browsers may have it built in.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) HSTS, HSTS_ROWS: Hsts; "[site.hsts]",
+    "Strict-Transport-Security, when more than its duration is to be said. Where the origin \
+     sends one, that comes first and counts.";
+    "max_age", duration max_age_ms, "\"2y\"", "How long browsers use HTTPS only.";
+    "subdomains", boolean subdomains, "false", "Whether that holds for all hosts below this one.";
+    "preload", boolean preload, "false", "Whether browsers may have it built in.";
+}
+
+struct Hsts {
+    max_age_ms: u64,
+    subdomains: bool,
+    preload: bool,
+}
 
 /// `hsts`: the field's value.
 pub(super) fn hsts(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     const TWO_YEARS_MS: u64 = 2 * 365 * 24 * 3_600_000;
-    let (mut max_age_ms, mut flags) = (TWO_YEARS_MS, [false; 2]);
+    let mut hsts = Hsts { max_age_ms: TWO_YEARS_MS, subdomains: false, preload: false };
     match item.value {
         DeValue::Boolean(false) => return None,
         DeValue::Boolean(true) => {}
-        DeValue::Table(_) => {
-            let table = r.table(item, &HSTS)?;
-            if let Some(item) = table.item("max_age") {
-                max_age_ms = r.duration(&item)?;
-            }
-            for (name, flag) in ["subdomains", "preload"].into_iter().zip(&mut flags) {
-                *flag = table.item(name).and_then(|item| r.boolean(&item)).unwrap_or(false);
-            }
-        }
+        DeValue::Table(_) => _ = rows::read_table(r, item, &HSTS, HSTS_ROWS, &mut hsts),
         DeValue::String(_) => {
             let known = r.duration(item);
             if known.is_none()
@@ -42,15 +35,14 @@ pub(super) fn hsts(r: &mut Reader, item: &Item<'_>) -> Option<String> {
             {
                 found.help.get_or_insert_with(|| "write true, or how long: \"1y\"".to_owned());
             }
-            max_age_ms = known?;
+            hsts.max_age_ms = known?;
         }
         _ => {
             r.wrong_type(item);
             return None;
         }
     }
-    let [subdomains, preload] = flags;
-    let subdomains = if subdomains { "; includeSubDomains" } else { "" };
-    let preload = if preload { "; preload" } else { "" };
-    Some(format!("max-age={}{subdomains}{preload}", max_age_ms / 1000))
+    let subdomains = if hsts.subdomains { "; includeSubDomains" } else { "" };
+    let preload = if hsts.preload { "; preload" } else { "" };
+    Some(format!("max-age={}{subdomains}{preload}", hsts.max_age_ms / 1000))
 }

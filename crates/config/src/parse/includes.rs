@@ -3,38 +3,28 @@
 use policy::{EsiPages, Includes};
 use toml::de::DeValue;
 
-use crate::keys::{BOOLEAN, Section, TEXTS};
-use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::keys::TEXTS;
+use crate::reader::{Item, Reader};
+use crate::rows::{self, put, section};
 
-pub(crate) const INCLUDES: Section = Section {
-    title: "[site.includes]",
-    about: "Pages that are put together of others. A fragment is asked for as a client would: it has \
-            the routes, the cache and the origins of its site, the page's cookies and header \
-            fields, and a lifetime of its own.",
-    keys: || rows::keys(INCLUDES_ROWS),
-    ..Section::EMPTY
-};
-
-const INCLUDES_ROWS: &[Row<Includes>] = rows! {
+section! {
+    pub(crate) INCLUDES, INCLUDES_ROWS: Includes; "[site.includes]",
+    "Pages that are put together of others. A fragment is asked for as a client would: it has \
+     the routes, the cache and the origins of its site, the page's cookies and header \
+     fields, and a lifetime of its own.";
     "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.",
         |r, item, to| put(&mut to.esi, esi(r, item));
-    "ssi", BOOLEAN, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).",
-        |r, item, to| put(&mut to.ssi, r.boolean(item));
+    "ssi", boolean ssi, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).";
     "hosts", TEXTS, "none", "Hosts of other sites of this configuration that a page may name. Cookies and credentials are not sent there. A server that is no site's origin is never asked.",
         |r, item, to| to.hosts = hosts(r, item);
     "cookies", TEXTS, "none", "Names of cookies that variables of a page may tell (`$(HTTP_COOKIE{group})`, SSI's `$cookie_group`), as far as the site's `cookies` leave them. No page can read any other, whoever has written it.",
         |r, item, to| to.cookies = cookies(r, item);
     "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Where a fragment is missing that has no `alt` and no `onerror`: the page goes on without it, or ends there, its connection with it.",
         |r, item, to| put(&mut to.breaks, breaks(r, item));
-};
+}
 
-/// Reads which pages of a site are put together of others; `includes` holds where it says nothing.
-pub(super) fn site(r: &mut Reader, site: &Table<'_>, mut includes: Includes) -> Includes {
-    if let Some(item) = site.item("includes") {
-        rows::read_table(r, &item, &INCLUDES, INCLUDES_ROWS, &mut includes);
-    }
-    includes
+pub(super) fn includes(r: &mut Reader, item: &Item<'_>, to: &mut Includes) {
+    rows::read_table(r, item, &INCLUDES, INCLUDES_ROWS, to);
 }
 
 fn esi(r: &mut Reader, item: &Item<'_>) -> Option<EsiPages> {

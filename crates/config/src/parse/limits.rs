@@ -2,8 +2,8 @@
 
 use base::limits::{self, LimitSpec, Limits, Unit};
 
-use crate::keys::{COUNT, DURATION, Key, Section};
-use crate::reader::{Item, Reader, Table};
+use crate::keys::{COUNT, DURATION, Key, Mark, Section};
+use crate::reader::{Item, Reader};
 
 /// Its keys are those of [`limits::TABLE`].
 pub(crate) const LIMITS: Section = Section {
@@ -25,7 +25,9 @@ pub(crate) const LIMITS: Section = Section {
                 _ => format!("\"{}\"", spec.show(spec.default)).into(),
             },
             about: spec.about,
-            is_own: spec.is_own,
+            marks: if spec.is_own { &[Mark::Own] } else { &[] },
+            section: None,
+            restart: None,
         };
         limits::TABLE.iter().map(key).collect()
     },
@@ -33,14 +35,12 @@ pub(crate) const LIMITS: Section = Section {
 };
 
 /// Reads `[limits]`; what is not set there has its default.
-pub(super) fn limits(r: &mut Reader, top: &Table<'_>) -> Limits {
+pub(super) fn limits(r: &mut Reader, item: &Item<'_>) -> Limits {
     let mut limits = Limits::default();
-    let Some(table) = top.item("limits").and_then(|item| r.table(&item, &LIMITS)) else {
-        return limits;
-    };
+    let Some(table) = r.table(item, &LIMITS) else { return limits };
     for spec in limits::TABLE {
-        let Some(item) = table.item(spec.name) else { continue };
-        if let Some(value) = limit(r, spec, &item) {
+        let item = table.item(spec.name);
+        if let Some(value) = item.and_then(|item| limit(r, spec, &item)) {
             *limits.slot(spec.limit) = value;
         }
     }

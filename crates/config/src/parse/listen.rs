@@ -4,15 +4,17 @@ use crate::listen::{self, ListenError, parse_listen};
 use crate::model::ListenSpec;
 use crate::reader::{Item, Reader, Table};
 
-pub(super) fn listen_list(r: &mut Reader, top: &Table<'_>) -> Vec<ListenSpec> {
-    let Some(item) = top.item("listen") else {
-        let acme = super::tls::table(top).is_some_and(|table| table.item("acme").is_some());
-        return listen::default_listen(acme);
-    };
+/// Listeners where nothing is said.
+pub(super) fn usual(top: &Table<'_>) -> Vec<ListenSpec> {
+    listen::default_listen(top.item("tls").is_some_and(|tls| tls.key("acme").is_some()))
+}
+
+pub(super) fn listen_list(r: &mut Reader, item: &Item<'_>) -> Vec<ListenSpec> {
     let mut specs: Vec<ListenSpec> = Vec::new();
-    let texts = r.texts(&item);
+    let texts = r.texts(item);
     if item.each().is_empty() {
-        r.error(item.span, "`listen` names no address").help = Some(listen::EXPECTED.to_owned());
+        r.error(item.span.clone(), "`listen` names no address").help =
+            Some(listen::EXPECTED.to_owned());
     }
     for (text, item) in texts {
         let Some(spec) = one_listen(r, text, &item) else { continue };

@@ -1,16 +1,14 @@
 //! `log_ring`.
 
-use std::path::PathBuf;
-
 use observe::record::VALUES_MAX;
 use observe::ring::NAME_MAX;
 use policy::headers::FieldName;
 use toml::de::DeValue;
 
-use crate::keys::{Fixed, Section, TEXTS};
+use crate::keys::TEXTS;
 use crate::model::LogRing;
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
 /// Those of access logs and traces have room besides.
 const HEADERS_MAX: usize = VALUES_MAX - 4;
@@ -18,23 +16,16 @@ const HEADERS_MAX: usize = VALUES_MAX - 4;
 /// Beyond it a size is a mistake: it is memory.
 const SIZE_MAX: u64 = 64 << 30;
 
-pub(crate) const LOG_RING: Section = Section {
-    title: "[log_ring]",
-    about: "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
-            change it.",
-    keys: || rows::keys(LOG_RING_ROWS),
-    fixed: &[Fixed { name: "log_ring", differs: |own, next| own.log_ring != next.log_ring }],
-    ..Section::EMPTY
-};
-
-const LOG_RING_ROWS: &[Row<LogRing>] = rows! {
+section! {
+    pub(crate) LOG_RING, LOG_RING_ROWS: LogRing; "[log_ring]",
+    "The log ring, when more than its size is to be said. Read when the daemon starts; a reload does not \
+     change it.";
     "size", "a size such as \"32MiB\"", "\"32MiB\"", "Memory of all cores' rings together, taken as it is written to; a core has at least 1MiB. It comes on top of `[memory] size`.",
         |r, item, to| put(&mut to.size, size(r, item));
-    "folder", "an absolute path", "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.",
-        |r, item, to| to.folder = folder(r, item);
+    "folder", bare_path folder, "a folder that goes with the admin socket", "Where it is, open to the daemon's user alone; on a file system in memory (tmpfs), or writing may have to wait for a disk. By default beside the admin socket, or below /dev/shm where that is on a disk.";
     "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are kept, at most 16.",
         |r, item, to| to.headers = headers(r, item);
-};
+}
 
 /// The log ring; `None` if it is off.
 pub(super) fn log_ring(r: &mut Reader, item: &Item<'_>) -> Option<LogRing> {
@@ -59,16 +50,6 @@ fn size(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
         return Some(size);
     }
     r.error(item.span.clone(), format!("`{}` is memory: at most 64GiB", item.name));
-    None
-}
-
-fn folder(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
-    let path = r.text(item)?;
-    // A relative path would depend on where the daemon was started from.
-    if path.starts_with('/') && !path.contains('\0') {
-        return Some(PathBuf::from(path));
-    }
-    r.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
     None
 }
 

@@ -6,50 +6,42 @@ use std::path::PathBuf;
 use base::say::Priority;
 use observe::Pattern;
 
-use crate::keys::{BOOLEAN, Fixed, Section, keys};
 use crate::model::{AccessLog, ErrorLog, LogFormat, LogTarget};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 use crate::suggest;
 
-pub(crate) const ACCESS_LOG: Section = Section {
-    title: "[access_log]",
-    about: "The access log, when more than its path is to be said.",
-    keys: || {
-        keys! {
-            "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.";
-            "format", "\"combined\", \"json\" or a format", "\"combined\"", "NCSA combined lines, one JSON object per line, or lines of your own: with the formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`), the variables of nginx (`$remote_addr`, `$http_x_id`), or both.";
-            "escape", "\"default\" or \"json\"", "\"default\"", "How values are written in a format of your own: as varnishncsa or nginx would, or so that they fit between JSON's quotes.";
-            "secrets", BOOLEAN, "false", "Whether a format of your own has values of Authorization, Proxy-Authorization, Cookie, Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token as they are. Without it they are masked.";
-        }
-    },
-    fixed: &[Fixed { name: "access_log", differs: |own, next| own.access_log != next.access_log }],
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) ACCESS_LOG, ACCESS_LOG_ROWS: AccessLog; "[access_log]",
+    "The access log, when more than its path is to be said.";
+    "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.",
+        |r, item, to| put(&mut to.target, log_target(r, item));
+    "format", "\"combined\", \"json\" or a format", "\"combined\"", "NCSA combined lines, one JSON object per line, or lines of your own: with the formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`), the variables of nginx (`$remote_addr`, `$http_x_id`), or both.",
+        |r, item, to| put(&mut to.format, log_format(r, item));
+    "escape", "\"default\" or \"json\"", "\"default\"", "How values are written in a format of your own: as varnishncsa or nginx would, or so that they fit between JSON's quotes.",
+        |r, item, _| _ = r.word(item, &ESCAPES);
+    "secrets", boolean secrets, "false", "Whether a format of your own has values of Authorization, Proxy-Authorization, Cookie, Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token as they are. Without it they are masked.";
+}
+
+/// The words of `escape`: values are escaped for JSON, or not.
+const ESCAPES: [(&str, bool); 2] = [("default", false), ("json", true)];
 
 /// Reads where requests are logged; `None` if nowhere.
 pub(super) fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
+    let (target, format) = (LogTarget::Stdout, LogFormat::default());
+    let mut log = AccessLog { target, format, secrets: false };
     if item.value.is_table() {
-        let table = r.table(item, &ACCESS_LOG)?;
-        let json = table
-            .item("escape")
-            .and_then(|item| r.word(&item, &[("default", false), ("json", true)]));
-        let format = table.item("format").map(|item| log_format(r, &item, json == Some(true)));
-        let secrets = table.item("secrets").and_then(|item| r.boolean(&item)).unwrap_or(false);
-        let target = match table.item("path") {
-            Some(item) => log_target(r, &item)?,
-            None => LogTarget::Stdout,
-        };
-        let format = format.unwrap_or_else(|| Some(LogFormat::default()))?;
-        return Some(AccessLog { target, format, secrets });
+        return rows::read_table(r, item, &ACCESS_LOG, ACCESS_LOG_ROWS, &mut log).then_some(log);
     }
     if item.value.as_str() == Some("off") {
         return None;
     }
-    Some(AccessLog { target: log_target(r, item)?, format: LogFormat::default(), secrets: false })
+    Some(AccessLog { target: log_target(r, item)?, ..log })
 }
 
-fn log_format(r: &mut Reader, item: &Item<'_>, json: bool) -> Option<LogFormat> {
+fn log_format(r: &mut Reader, item: &Item<'_>) -> Option<LogFormat> {
+    let escape = item.table.item("escape");
+    let json = escape.is_some_and(|item| item.value.as_str() == Some("json"));
     let text = r.text(item)?;
     match text {
         "combined" => return Some(LogFormat::Combined),
@@ -117,24 +109,15 @@ fn syslog(r: &mut Reader, item: &Item<'_>, at: &str) -> Option<LogTarget> {
     None
 }
 
-pub(crate) const ERROR_LOG: Section = Section {
-    title: "[error_log]",
-    about: "What the daemon says of itself, and what origins and programs write besides responses. A reload changes \
-            the level, not the path.",
-    keys: || rows::keys(ERROR_LOG_ROWS),
-    fixed: &[Fixed {
-        name: "error_log",
-        differs: |own, next| own.error_log.target != next.error_log.target,
-    }],
-    ..Section::EMPTY
-};
-
-const ERROR_LOG_ROWS: &[Row<ErrorLog>] = rows! {
+section! {
+    pub(crate) ERROR_LOG, ERROR_LOG_ROWS: ErrorLog; "[error_log]",
+    "What the daemon says of itself, and what origins and programs write besides responses. A reload changes \
+     the level, not the path.";
     "path", "a path, \"stderr\" or \"syslog\"", "\"stderr\"", "Where it goes; a file is appended to, readable for its owner and group. `syslog` is as for `[access_log]`. Under systemd lines on standard error have their levels for the journal.",
         |r, item, to| put(&mut to.target, error_target(r, item));
     "level", "\"error\", \"warn\", \"notice\", \"info\", \"debug\"; \"emerg\", \"alert\" or \"crit\"", "\"debug\"", "The least weighty lines that are written. `debug` is for what a VCL logs so.",
         |r, item, to| put(&mut to.level, level(r, item));
-};
+}
 
 /// Reads where the daemon says what happens to it.
 pub(super) fn error_log(r: &mut Reader, item: &Item<'_>) -> Option<ErrorLog> {

@@ -5,75 +5,76 @@ use std::net::SocketAddr;
 use origin::Protocol;
 use purge::neighbour::{Manner, NeighbourDialect};
 
-use super::origins::Origins;
-use crate::keys::{Section, TEXTS, keys};
+use super::origins::find;
+use crate::keys::TEXTS;
 use crate::model::{NeighbourConfig, NeighbourWay, SiteConfig};
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, section};
 use crate::suggest;
 
-pub(crate) const NEIGHBOUR: Section = Section {
-    title: "[[neighbour]]",
-    about: "Another cache that is told of what is invalidated here: Varnish, Squid, nginx, a \
-            service with an API. With `ask` it is also asked for what is missing here. The limits \
-            `neighbour_queue`, `neighbour_retry` and \
-            `neighbour_timeout` are its, too.",
-    keys: || {
-        keys! {
-            "origin", "the name of an [[origin]], or a URL", "required, or `htcp`", "Where it is: each server of an [[origin]], with its `[origin.tls]`, is told for itself.";
-            "htcp", TEXTS, "none", "Addresses that are told by datagrams of HTCP instead, such as \"10.0.0.5:4827\": a CLR (RFC 2756) for each URL. A multicast group is told once, and not asked whether it has heard.";
-            "ask", "the name of an [[origin]], or a URL", "none", "Where the neighbour with this `htcp` address answers requests: its one server. A miss is put to it by HTCP (TST) before the origin is asked, and what it has is fetched from there, by a request with `only-if-cached`. Pages are asked for over TLS by `https`, and without by `http`. The limit `sibling_timeout` is about it.";
-            "dialect", "\"purge\", \"nginx-helper\", \"foshttpcache\", \"xkey\", \"souin\", \"fastly\" or \"cloudflare\"", "\"purge\"", "How an origin is told: `purge` (`PURGE url`: Squid, nginx, another Larder, the usual VCL), `nginx-helper` (`GET /purge/path`), `foshttpcache` (`PURGE url`, `BAN` with `X-Host`, `X-Url`, `X-Content-Type` and `X-Cache-Tags`: Varnish with FOSHttpCache's VCL), `xkey` (the same, surrogate keys by `PURGEKEYS`: Varnish with vmod xkey), `souin`, `fastly`, `cloudflare` (their APIs). What a dialect has no word for the neighbour is not told: it is counted and logged.";
-            "path", "a path", "Souin's `/souin-api/souin`", "The path of its API: `/service/ID` of Fastly's, `/client/v4/zones/ID` of Cloudflare's.";
-            "token", "a string", "none", "What shows that one may: sent in `Authorization: Bearer`, to Fastly in `Fastly-Key`.";
-            "sites", TEXTS, "all", "Sites, by their first hosts, of which it has pages. What is invalidated of others it is not told; all of these is all that it has.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) NEIGHBOUR, NEIGHBOUR_ROWS: Written; "[[neighbour]]",
+    "Another cache that is told of what is invalidated here: Varnish, Squid, nginx, a \
+     service with an API. With `ask` it is also asked for what is missing here. The limits \
+     `neighbour_queue`, `neighbour_retry` and \
+     `neighbour_timeout` are its, too.";
+    "origin", "the name of an [[origin]], or a URL", "required, or `htcp`", "Where it is: each server of an [[origin]], with its `[origin.tls]`, is told for itself.",
+        |r, item, to| to.origin = find(r, item);
+    "htcp", TEXTS, "none", "Addresses that are told by datagrams of HTCP instead, such as \"10.0.0.5:4827\": a CLR (RFC 2756) for each URL. A multicast group is told once, and not asked whether it has heard.",
+        |r, item, to| to.htcp = addresses(r, item);
+    "ask", "the name of an [[origin]], or a URL", "none", "Where the neighbour with this `htcp` address answers requests: its one server. A miss is put to it by HTCP (TST) before the origin is asked, and what it has is fetched from there, by a request with `only-if-cached`. Pages are asked for over TLS by `https`, and without by `http`. The limit `sibling_timeout` is about it.",
+        |r, item, to| to.ask = find(r, item);
+    "dialect", "\"purge\", \"nginx-helper\", \"foshttpcache\", \"xkey\", \"souin\", \"fastly\" or \"cloudflare\"", "\"purge\"", "How an origin is told: `purge` (`PURGE url`: Squid, nginx, another Larder, the usual VCL), `nginx-helper` (`GET /purge/path`), `foshttpcache` (`PURGE url`, `BAN` with `X-Host`, `X-Url`, `X-Content-Type` and `X-Cache-Tags`: Varnish with FOSHttpCache's VCL), `xkey` (the same, surrogate keys by `PURGEKEYS`: Varnish with vmod xkey), `souin`, `fastly`, `cloudflare` (their APIs). What a dialect has no word for the neighbour is not told: it is counted and logged.",
+        |r, item, to| to.dialect = dialect(r, item);
+    "path", "a path", "Souin's `/souin-api/souin`", "The path of its API: `/service/ID` of Fastly's, `/client/v4/zones/ID` of Cloudflare's.",
+        |r, item, to| to.path = path(r, item);
+    "token", "a string", "none", "What shows that one may: sent in `Authorization: Bearer`, to Fastly in `Fastly-Key`.",
+        |r, item, to| to.token = token(r, item);
+    "sites", TEXTS, "all", "Sites, by their first hosts, of which it has pages. What is invalidated of others it is not told; all of these is all that it has.",
+        |r, item, _| _ = r.texts(item);
+}
+
+/// A `[[neighbour]]` as it is written.
+#[derive(Default)]
+struct Written {
+    origin: Option<usize>,
+    htcp: Vec<SocketAddr>,
+    ask: Option<usize>,
+    dialect: Option<NeighbourDialect>,
+    path: Option<String>,
+    token: Option<String>,
+}
 
 /// Every `[[neighbour]]`.
 pub(super) fn neighbours(
     r: &mut Reader,
-    top: &Table<'_>,
+    item: &Item<'_>,
     sites: &[SiteConfig],
-    origins: &mut Origins<'_>,
 ) -> Vec<NeighbourConfig> {
-    let Some(item) = top.item("neighbour") else { return Vec::new() };
-    let tables = r.tables(&item, &NEIGHBOUR);
-    tables.iter().filter_map(|table| neighbour(r, table, sites, origins)).collect()
+    let tables = r.tables(item, &NEIGHBOUR);
+    tables.iter().filter_map(|table| neighbour(r, table, sites)).collect()
 }
 
-fn neighbour(
-    r: &mut Reader,
-    table: &Table<'_>,
-    sites: &[SiteConfig],
-    origins: &mut Origins<'_>,
-) -> Option<NeighbourConfig> {
+fn neighbour(r: &mut Reader, table: &Table<'_>, sites: &[SiteConfig]) -> Option<NeighbourConfig> {
     // All is read before anything is missed, so that every fault is said.
+    let mut draft = Written::default();
+    rows::read(r, table, NEIGHBOUR_ROWS, &mut draft);
+    let Written { origin, htcp, ask, dialect, path, token } = draft;
     let sites = table.item("sites").map(|item| names(r, &item, sites)).unwrap_or_default();
-    let words = NeighbourDialect::ALL.iter().map(|(dialect, name, _)| (*name, *dialect));
-    let words: Vec<_> = words.filter(|(_, own)| *own != NeighbourDialect::Htcp).collect();
-    let dialect = table.item("dialect").and_then(|item| r.word(&item, &words));
-    let token = table.item("token").and_then(|item| token(r, &item));
-    let path = table.item("path").and_then(|item| path(r, &item));
-    let ask = table.item("ask").map(|item| {
-        let at = origins.find(r, &item);
-        (item, at)
-    });
     let way = match (table.item("origin"), table.item("htcp")) {
         (Some(_), Some(item)) => {
             r.error(item.span, "a neighbour is told over HTTP or by HTCP: `origin` or `htcp`");
             return None;
         }
-        (Some(item), None) => NeighbourWay::Origin(origins.find(r, &item)?),
-        (None, Some(item)) => NeighbourWay::Htcp(addresses(r, &item)),
+        (Some(_), None) => NeighbourWay::Origin(origin?),
+        (None, Some(_)) => NeighbourWay::Htcp(htcp),
         (None, None) => {
             r.error(table.span.clone(), "a neighbour that is nowhere").help =
                 Some("add `origin = \"http://10.0.0.5:6081\"`, or `htcp`".to_owned());
             return None;
         }
     };
-    let ask = ask.and_then(|(item, at)| may_ask(r, &item, &way, at?, origins));
+    let ask = ask.zip(table.item("ask")).and_then(|(at, item)| may_ask(r, &item, &way, at));
     let (dialect, base) = match &way {
         NeighbourWay::Htcp(_) => {
             for name in ["dialect", "path", "token"] {
@@ -91,14 +92,14 @@ fn neighbour(
     Some(NeighbourConfig { way, ask, manner: Manner { dialect, base, token, sites } })
 }
 
+fn dialect(r: &mut Reader, item: &Item<'_>) -> Option<NeighbourDialect> {
+    let words = NeighbourDialect::ALL.iter().map(|(dialect, name, _)| (*name, *dialect));
+    let words: Vec<_> = words.filter(|(_, own)| *own != NeighbourDialect::Htcp).collect();
+    r.word(item, &words)
+}
+
 /// The origin of index `at`, if it can be the way to what the neighbour has stored.
-fn may_ask(
-    r: &mut Reader,
-    item: &Item<'_>,
-    way: &NeighbourWay,
-    at: usize,
-    origins: &Origins<'_>,
-) -> Option<usize> {
+fn may_ask(r: &mut Reader, item: &Item<'_>, way: &NeighbourWay, at: usize) -> Option<usize> {
     let NeighbourWay::Htcp(addresses) = way else {
         r.error(item.span.clone(), "`ask` is for neighbours with `htcp`");
         return None;
@@ -108,13 +109,15 @@ fn may_ask(
             .help = Some("write a [[neighbour]] for each".to_owned());
         return None;
     }
-    let config = origins.config(at)?;
-    if config.servers.len() > 1 {
+    let servers = &r.origins.known.get(at)?.config.servers;
+    let (is_one, is_http) =
+        (servers.len() <= 1, servers.iter().all(|server| server.protocol == Protocol::Http));
+    if !is_one {
         r.error(item.span.clone(), "a neighbour that is asked is one server").help =
             Some("write a [[neighbour]] for each".to_owned());
         return None;
     }
-    if config.servers.iter().any(|server| server.protocol != Protocol::Http) {
+    if !is_http {
         r.error(item.span.clone(), "a neighbour is asked over HTTP");
         return None;
     }
@@ -124,7 +127,8 @@ fn may_ask(
 /// Sites by their names.
 fn names(r: &mut Reader, item: &Item<'_>, sites: &[SiteConfig]) -> Vec<String> {
     let mut names = Vec::new();
-    for (text, place) in r.texts(item) {
+    for place in item.each() {
+        let Some(text) = place.value.as_str() else { continue };
         let first = || sites.iter().filter_map(|site| site.hosts.first());
         if r.is_partial || first().any(|host| host == text) {
             names.push(text.to_owned());

@@ -1,263 +1,194 @@
 //! `[[origin]]`, and origins that sites name by URL.
 
-use base::Limits;
 use origin::{Address, Balance, OriginConfig, Protocol, RetryOn, ServerConfig, parse_server};
+use policy::rules::Settings;
 
-use super::probes::{eject, host, probe};
-use super::scripts::is_off;
-use super::tls;
-use crate::keys::{BOOLEAN, COUNT, DURATION, PATHS, Section, TABLE, TEXTS, keys};
-use crate::model::{NamedHost, NamedPath, OriginTls};
-use crate::reader::{Item, Reader, Span, Table};
-use crate::rows::{self, Row, put, rows};
+use super::probes::{EJECT, PROBE, eject, host, probe};
+use super::scripts::{self, SCRIPTS_ROWS};
+use super::{files, tls};
+use crate::keys::{COUNT, DURATION, PATHS, TABLE};
+use crate::model::{NamedHost, NamedPath};
+use crate::named::Known;
+use crate::page::Page;
+use crate::reader::{Item, Reader};
+use crate::rows::{self, put, section};
 use crate::suggest;
 
-pub(crate) const ORIGIN: Section = Section {
-    title: "[[origin]]",
-    about: "A named origin: one or more servers with the same content. Bounds that are not set here are \
-            those of `[limits]`.",
-    keys: || rows::keys(ORIGIN_ROWS),
-    ..Section::EMPTY
-};
-
-const ORIGIN_ROWS: &[Row<OriginConfig>] = rows! {
-    "name", "a string", "required", "What sites call it.";
-    "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `host:port` alone means HTTP; `weight` is a server's share relative to the others'. Of what DNS answers for a host, link-local addresses (169.254.169.254) are not used.";
-    "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.";
-    "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.";
-    "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.";
-    "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.";
-    "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment, `**` for any number of them. They add to those of presets; with `false` scripts run everywhere.";
-    "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.";
-    "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.";
-    "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count (`X-Accel-Expires: 0` always does: such a response is not stored), and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.";
-    "x_sendfile", PATHS, "none", "Directories of which X-Sendfile of its responses may name files. Without it X-Sendfile is removed.";
+section! {
+    pub(crate) ORIGIN, ORIGIN_ROWS: Known, SCRIPTS_ROWS; "[[origin]]",
+    "A named origin: one or more servers with the same content. Bounds that are not set here are \
+     those of `[limits]`.";
+    @needed("an origin without a name", "add `name = \"app\"`; a site's `origin` names it")
+    "name", "a string", "required", "What sites call it.",
+        |r, item, to| name(r, item, to);
+    @needed("an origin without servers", "add `servers = [\"http://127.0.0.1:8080\"]`")
+    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `host:port` alone means HTTP; `weight` is a server's share relative to the others'. Of what DNS answers for a host, link-local addresses (169.254.169.254) are not used.",
+        |r, item, to| servers(r, item, to);
+    "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count (`X-Accel-Expires: 0` always does: such a response is not stored), and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.",
+        |r, item, to| files::accel(r, item, &mut to.config.accel);
+    "x_sendfile", PATHS, "none", "Directories of which X-Sendfile of its responses may name files. Without it X-Sendfile is removed.",
+        |r, item, to| files::sendfile(r, item, &mut to.config.accel);
     "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.",
-        |r, item, to| put(&mut to.balance, r.word(item, &BALANCES));
+        |r, item, to| put(&mut to.config.balance, r.word(item, &BALANCES));
     "host", "a string", "the client's", "Host field sent to the servers.",
-        |r, item, to| to.host_header = host(r, item);
-    "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.";
-    "probe", "a table or a path", "none", "See `[origin.probe]`.",
-        |r, item, to| to.probe = probe(r, item);
-    "eject", "a table", "none", "See `[origin.eject]`.",
-        |r, item, to| to.eject = eject(r, item);
+        |r, item, to| to.config.host_header = host(r, item);
+    @table(tls::ORIGIN_TLS) "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.",
+        |r, item, to| to.tls = tls::origin(r, item, &to.config);
+    @table(PROBE) "probe", "a table or a path", "none", "See `[origin.probe]`.",
+        |r, item, to| to.config.probe = probe(r, item);
+    @table(EJECT) "eject", "a table", "none", "See `[origin.eject]`.",
+        |r, item, to| to.config.eject = eject(r, item);
     "connect_timeout", DURATION, "as in [limits]", "Connecting to a server.",
-        |r, item, to| time(r, item, 1, &mut to.timeouts.connect_ms);
+        |r, item, to| time(r, item, 1, &mut to.config.timeouts.connect_ms);
     "first_byte_timeout", DURATION, "as in [limits]", "From the request's last byte to the response's head.",
-        |r, item, to| time(r, item, 1, &mut to.timeouts.first_byte_ms);
+        |r, item, to| time(r, item, 1, &mut to.config.timeouts.first_byte_ms);
     "between_bytes_timeout", DURATION, "as in [limits]", "A response's body without a new byte.",
-        |r, item, to| time(r, item, 1, &mut to.timeouts.between_bytes_ms);
+        |r, item, to| time(r, item, 1, &mut to.config.timeouts.between_bytes_ms);
     "total_timeout", DURATION, "as in [limits]", "One exchange in all.",
-        |r, item, to| time(r, item, 1, &mut to.timeouts.total_ms);
-    "connections", COUNT, "as in [limits]", "Connections in use to one server; 0 for no bound.",
-        |r, item, to| put(&mut to.max_connections, r.count32(item, 0, u32::MAX));
+        |r, item, to| time(r, item, 1, &mut to.config.timeouts.total_ms);
+    "connections", count32(0, u32::MAX) config.max_connections, "as in [limits]", "Connections in use to one server; 0 for no bound.";
     "client_share", "a whole number of percent", "as in [limits]", "What one client gets of the connections to one server; see `origin_share`.",
-        |r, item, to| put(&mut to.client_share_percent, r.count32(item, 0, 100));
-    "queue", COUNT, "as in [limits]", "Requests waiting for a connection to one server.",
-        |r, item, to| put(&mut to.queue, r.count32(item, 0, u32::MAX));
+        |r, item, to| put(&mut to.config.client_share_percent, r.count32(item, 0, 100));
+    "queue", count32(0, u32::MAX) config.queue, "as in [limits]", "Requests waiting for a connection to one server.";
     "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.",
-        |r, item, to| time(r, item, 0, &mut to.queue_timeout_ms);
-    "idle", COUNT, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.",
-        |r, item, to| put(&mut to.idle_max, r.count32(item, 0, u32::MAX));
+        |r, item, to| time(r, item, 0, &mut to.config.queue_timeout_ms);
+    "idle", count32(0, u32::MAX) config.idle_max, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";
     "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.",
-        |r, item, to| time(r, item, 1, &mut to.idle_timeout_ms);
-    "store_close_delimited", BOOLEAN, "false", "Whether bodies that end with their connection are stored, as HTTP/1.0, CGI programs and `php -S` end them: a clean end counts (FIN; over TLS close_notify), a reset never does. A server that crashes in the middle may end cleanly, too.",
-        |r, item, to| put(&mut to.store_close_delimited, r.boolean(item));
-    "lenient_origin", BOOLEAN, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.",
-        |r, item, to| put(&mut to.lenient, r.boolean(item));
-    "retries", COUNT, "as in [limits]", "Further tries of one request.",
-        |r, item, to| put(&mut to.retries, r.count32(item, 0, 10));
+        |r, item, to| time(r, item, 1, &mut to.config.idle_timeout_ms);
+    "store_close_delimited", boolean config.store_close_delimited, "false", "Whether bodies that end with their connection are stored, as HTTP/1.0, CGI programs and `php -S` end them: a clean end counts (FIN; over TLS close_notify), a reset never does. A server that crashes in the middle may end cleanly, too.";
+    "lenient_origin", boolean config.lenient, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.";
+    "retries", count32(0, 10) config.retries, "as in [limits]", "Further tries of one request.";
     "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "What of an idempotent request is tried again: there was no connection, it ended before an answer, it took too long, or the answer has this status (400 to 527). For the last two another server is asked.",
-        |r, item, to| to.retry_on = retry_on(r, item);
+        |r, item, to| to.config.retry_on = retry_on(r, item);
     "slow_start", DURATION, "0s", "From a server's recovery to its whole share of the requests, which grows evenly until then.",
-        |r, item, to| time(r, item, 0, &mut to.slow_start_ms);
+        |r, item, to| time(r, item, 0, &mut to.config.slow_start_ms);
     "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.",
-        |r, item, to| put(&mut to.retry_budget_percent, r.count32(item, 0, 100));
-};
-
-pub(crate) const SERVER: Section = Section {
-    title: "{ url, weight }",
-    about: "One server of an origin.",
-    keys: || {
-        keys! {
-            "url", "a string", "required", "As in `servers`.";
-            "weight", COUNT, "1", "Its share of the requests relative to the other servers'.";
-        }
-    },
-    ..Section::EMPTY
-};
-
-/// The origins known so far.
-#[derive(Debug)]
-pub(super) struct Origins<'l> {
-    limits: &'l Limits,
-    known: Vec<Known>,
+        |r, item, to| put(&mut to.config.retry_budget_percent, r.count32(item, 0, 100));
 }
 
-#[derive(Debug)]
-struct Known {
-    config: OriginConfig,
-    tls: Option<OriginTls>,
-    /// Where its name is written, if it has one.
-    name: Option<Span>,
-    used: bool,
-    /// It says itself that scripts run everywhere (`no_scripts = false`).
-    runs_everywhere: bool,
-    /// It says itself how long its servers may take for a head.
-    times_heads: bool,
+section! {
+    pub(crate) SERVER, SERVER_ROWS: Option<ServerConfig>; "{ url, weight }",
+    "One server of an origin.";
+    @needed("a server without `url`", "")
+    "url", "a string", "required", "As in `servers`.",
+        |r, item, to| *to = server_url(r, item);
+    "weight", COUNT, "1", "Its share of the requests relative to the other servers'.",
+        |r, item, to| {
+            let weight = r.count32(item, 1, 1000);
+            to.iter_mut().for_each(|server| put(&mut server.weight, weight));
+        };
 }
 
 /// Reads every `[[origin]]`.
-pub(super) fn origins<'l>(r: &mut Reader, top: &Table<'_>, limits: &'l Limits) -> Origins<'l> {
-    let mut origins = Origins { limits, known: Vec::new() };
-    let tables = top.item("origin").map(|item| r.tables(&item, &ORIGIN)).unwrap_or_default();
-    for table in tables {
-        let name = name(r, &table);
+pub(super) fn origins(r: &mut Reader, item: &Item<'_>) {
+    for table in r.tables(item, &ORIGIN) {
+        let config = OriginConfig::with_limits("", Vec::new(), &r.origins.limits);
+        let mut known = Known::new(config);
         // Read even without a name: its other problems are reported too.
-        let config = origin(r, &table, name.as_ref().map_or("", |(name, _)| *name), limits);
-        let tls = tls::origin(r, &table, &config);
-        let Some((name, span)) = name else { continue };
-        if let Some(earlier) = origins.known.iter().find(|known| known.config.name == name) {
+        rows::read(r, &table, ORIGIN_ROWS, &mut known);
+        scripts::scripts(r, &table, &mut known.config);
+        known.runs_everywhere = table.item("no_scripts").is_some_and(|item| item.is_off());
+        known.times_heads = table.item("first_byte_timeout").is_some();
+        let (Some(span), name) = (known.name.clone(), &known.config.name) else { continue };
+        if let Some(earlier) = r.origins.known.iter().find(|known| known.config.name == *name) {
             let related = earlier.name.clone().map(|span| (span, "the first one".to_owned()));
             r.error(span, format!("two origins are called `{name}`")).related = related;
         } else {
-            let runs_everywhere = table.item("no_scripts").is_some_and(|item| is_off(&item));
-            let name = Some(span);
-            let times_heads = table.item("first_byte_timeout").is_some();
-            let known = Known { config, tls, name, used: false, runs_everywhere, times_heads };
-            origins.known.push(known);
+            r.origins.known.push(known);
         }
-    }
-    origins
-}
-
-impl Origins<'_> {
-    /// Returns true if the origin of this index is a FastCGI origin with scripts.
-    pub(super) fn runs_scripts(&self, index: usize) -> bool {
-        self.known.get(index).is_some_and(|known| known.config.scripts.is_some())
-    }
-
-    /// Returns true if the origin of this index says itself how long its servers may take for a
-    /// head.
-    pub(super) fn times_heads(&self, index: usize) -> bool {
-        self.known.get(index).is_some_and(|known| known.times_heads)
-    }
-
-    /// The settings of the origin of this index.
-    pub(super) fn config(&self, index: usize) -> Option<&OriginConfig> {
-        self.known.get(index).map(|known| &known.config)
-    }
-
-    /// The index of the origin that `item` names, or a new one when it is a URL.
-    pub(super) fn find(&mut self, r: &mut Reader, item: &Item<'_>) -> Option<usize> {
-        let text = r.text(item)?;
-        if let Some(at) = self.known.iter().position(|known| known.config.name == text) {
-            self.known[at].used = true;
-            return Some(at);
-        }
-        // Names have no colon, so this is no name.
-        if text.contains(':') {
-            let server = server_url(r, item)?;
-            if server.protocol == Protocol::FastCgi {
-                r.error(
-                    item.span.clone(),
-                    "a FastCGI server needs to know where its scripts are",
-                )
-                .help = Some(
-                    "write an [[origin]] with this URL and a `root`, and its name here".into(),
-                );
-                return None;
-            }
-            let config = OriginConfig::with_limits(text, vec![server], self.limits);
-            let place = r.lasting(&item.span);
-            let tls = tls::uses_tls(&config).then(|| tls::plain_origin(place));
-            self.known.push(Known {
-                config,
-                tls,
-                name: None,
-                used: true,
-                runs_everywhere: false,
-                times_heads: false,
-            });
-            return Some(self.known.len() - 1);
-        }
-        let names = self.known.iter().filter(|known| known.name.is_some());
-        let close = suggest::closest(text, names.map(|known| known.config.name.as_str()));
-        let help = match close {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => "define it in an [[origin]], or write a URL such as \"http://127.0.0.1:8080\""
-                .into(),
-        };
-        r.error(item.span.clone(), format!("no origin is called `{text}`")).help = Some(help);
-        None
-    }
-
-    /// Adds directories below which the scripts of these origins do not run, as presets name them.
-    /// An origin that says `no_scripts = false` knows better.
-    pub(super) fn bar(&mut self, indices: &[usize], directories: &[String]) {
-        for index in indices {
-            let Some(known) = self.known.get_mut(*index).filter(|known| !known.runs_everywhere)
-            else {
-                continue;
-            };
-            if let Some(scripts) = &mut known.config.scripts {
-                scripts.rules.bar(directories);
-            }
-        }
-    }
-
-    /// Warns of origins that run whatever script a visitor may have uploaded.
-    pub(super) fn warn_of_uploads(&self, r: &mut Reader) {
-        for known in self.known.iter().filter(|known| !known.runs_everywhere) {
-            let runs_all = known.config.scripts.as_ref().is_some_and(|scripts| {
-                scripts.rules.barred.is_empty() && scripts.rules.runs_what_is_there()
-            });
-            if let (true, Some(span)) = (runs_all, &known.name) {
-                let name = &known.config.name;
-                let message = format!("`{name}` runs scripts wherever they are below its `root`");
-                r.warning(span.clone(), message).help = Some(
-                    "`no_scripts = [\"/uploads\"]`, or a `preset`; `no_scripts = false` without uploads"
-                        .to_owned(),
-                );
-            }
-        }
-    }
-
-    pub(super) fn warn_of_unused(&self, r: &mut Reader) {
-        for known in self.known.iter().filter(|known| !known.used) {
-            if let Some(span) = &known.name {
-                r.warning(span.clone(), format!("no site uses the origin `{}`", known.config.name));
-            }
-        }
-    }
-
-    pub(super) fn into_configs(self) -> (Vec<OriginConfig>, Vec<Option<OriginTls>>) {
-        self.known.into_iter().map(|known| (known.config, known.tls)).unzip()
     }
 }
 
-fn name<'a>(r: &mut Reader, table: &Table<'a>) -> Option<(&'a str, Span)> {
-    let Some(item) = table.item("name") else {
-        r.error(table.span.clone(), "an origin without a name").help =
-            Some("add `name = \"app\"`; a site's `origin` names it".to_owned());
-        return None;
+/// The index of the origin that `item` names, or a new one when it is a URL.
+pub(super) fn find(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+    let text = r.text(item)?;
+    let origins = &mut r.origins;
+    if let Some(at) = origins.known.iter().position(|known| known.config.name == text) {
+        origins.known[at].used = true;
+        return Some(at);
+    }
+    // Names have no colon, so this is no name.
+    if text.contains(':') {
+        let server = server_url(r, item)?;
+        if server.protocol == Protocol::FastCgi {
+            r.error(item.span.clone(), "a FastCGI server needs to know where its scripts are")
+                .help =
+                Some("write an [[origin]] with this URL and a `root`, and its name here".into());
+            return None;
+        }
+        let config = OriginConfig::with_limits(text, vec![server], &r.origins.limits);
+        let place = r.lasting(&item.span);
+        let tls = tls::uses_tls(&config).then(|| tls::plain_origin(place));
+        r.origins.known.push(Known { tls, used: true, ..Known::new(config) });
+        return Some(r.origins.known.len() - 1);
+    }
+    let names = origins.known.iter().filter(|known| known.name.is_some());
+    let close = suggest::closest(text, names.map(|known| known.config.name.as_str()));
+    let help = match close {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => {
+            "define it in an [[origin]], or write a URL such as \"http://127.0.0.1:8080\"".into()
+        }
     };
-    let name = r.text(&item)?;
+    r.error(item.span.clone(), format!("no origin is called `{text}`")).help = Some(help);
+    None
+}
+
+/// The index in the site's list of the origin that `item` names.
+pub(super) fn find_of_site(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
+    let index = find(r, item)?;
+    let indices = &mut r.origins.site.indices;
+    let at = indices.iter().position(|own| *own == index).unwrap_or_else(|| {
+        indices.push(index);
+        indices.len() - 1
+    });
+    u32::try_from(at).ok()
+}
+
+/// The origin that answers, and what it never runs.
+pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
+    let at = usize::try_from(settings.origin).ok().and_then(|at| page.site.origins.get(at));
+    let Some(origin) = at.and_then(|at| page.config.origins.get(*at)) else { return };
+    page.line("origin", &origin.name);
+    if let Some(scripts) = &origin.scripts {
+        page.list("no scripts below", &scripts.rules.barred);
+    }
+}
+
+/// Warns of origins that no site uses, and of those that run whatever script a visitor may have
+/// uploaded.
+pub(super) fn warn(r: &mut Reader) {
+    let mut found = Vec::new();
+    for Known { config, name, used, runs_everywhere, .. } in &r.origins.known {
+        let Some(span) = name else { continue };
+        if !used {
+            let message = format!("no site uses the origin `{}`", config.name);
+            found.push((span.clone(), message, None));
+        }
+        let runs_all = config.scripts.as_ref().is_some_and(|scripts| {
+            scripts.rules.barred.is_empty() && scripts.rules.runs_what_is_there()
+        });
+        if runs_all && !runs_everywhere {
+            let name = &config.name;
+            let message = format!("`{name}` runs scripts wherever they are below its `root`");
+            let help = "`no_scripts = [\"/uploads\"]`, or a `preset`; `no_scripts = false` without uploads";
+            found.push((span.clone(), message, Some(help.to_owned())));
+        }
+    }
+    for (span, message, help) in found {
+        r.warning(span, message).help = help;
+    }
+}
+
+fn name(r: &mut Reader, item: &Item<'_>, known: &mut Known) {
+    let Some(name) = r.text(item) else { return };
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if name.is_empty() || !name.bytes().all(allowed) {
-        r.error(item.span, "an origin's name has only letters, digits, `-`, `_` and `.`");
-        return None;
+        let message = "an origin's name has only letters, digits, `-`, `_` and `.`";
+        r.error(item.span.clone(), message);
+        return;
     }
-    Some((name, item.span))
-}
-
-fn origin(r: &mut Reader, table: &Table<'_>, name: &str, limits: &Limits) -> OriginConfig {
-    let servers = servers(r, table);
-    let mut config = OriginConfig::with_limits(name, servers, limits);
-    rows::read(r, table, ORIGIN_ROWS, &mut config);
-    config.accel = super::files::accel(r, table);
-    config.scripts = super::scripts::scripts(r, table, &config.servers);
-    config
+    (known.config.name, known.name) = (name.to_owned(), Some(item.span.clone()));
 }
 
 /// The words of `balance`.
@@ -279,34 +210,25 @@ fn time(r: &mut Reader, item: &Item<'_>, least: u64, to: &mut u64) {
     }
 }
 
-fn servers(r: &mut Reader, table: &Table<'_>) -> Vec<ServerConfig> {
-    let Some(item) = table.item("servers") else {
-        r.error(table.span.clone(), "an origin without servers").help =
-            Some("add `servers = [\"http://127.0.0.1:8080\"]`".to_owned());
-        return Vec::new();
-    };
+/// Makes what holds for these servers where nothing else is said.
+fn servers(r: &mut Reader, item: &Item<'_>, known: &mut Known) {
     let each = item.each();
     if each.is_empty() {
-        r.error(item.span, "`servers` names no server");
+        r.error(item.span.clone(), "`servers` names no server");
     }
-    each.iter().filter_map(|item| server(r, item)).collect()
+    let servers = each.iter().filter_map(|item| server(r, item)).collect();
+    known.config = OriginConfig::with_limits(&known.config.name, servers, &r.origins.limits);
+    let place = r.lasting(&item.table.span);
+    known.tls = tls::uses_tls(&known.config).then(|| tls::plain_origin(place));
 }
 
 fn server(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
     if item.value.is_str() {
         return server_url(r, item);
     }
-    if !item.value.is_table() {
-        r.wrong_type(item);
-        return None;
-    }
-    let table = r.table(item, &SERVER)?;
-    let weight = table.item("weight").map_or(Some(1), |item| r.count32(&item, 1, 1000));
-    let Some(url) = table.item("url") else {
-        r.error(item.span.clone(), "a server without `url`");
-        return None;
-    };
-    Some(ServerConfig { weight: weight?, ..server_url(r, &url)? })
+    let mut server = None;
+    rows::read_table(r, item, &SERVER, SERVER_ROWS, &mut server);
+    server
 }
 
 /// A server's URL.

@@ -3,33 +3,25 @@
 use policy::rules::Settings;
 
 use crate::reader::{Reader, Table};
+use crate::rows::Row;
 
-/// Notes where keys are written, for what is told of a decision.
-pub(super) fn note_places(
+/// Notes where the keys of a table are written, and those of the tables in it, for what is told of
+/// a decision.
+pub(super) fn note_places<T>(
     r: &Reader,
     table: &Table<'_>,
-    keys: &[&'static str],
+    rows: &[Row<T>],
     settings: &mut Settings,
 ) {
-    for key in keys {
-        if let Some(item) = table.item(key) {
-            settings.places.note(*key, r.place(&item.span));
-        }
-    }
-}
-
-/// The same of the keys of a table, and of those of a table in it.
-pub(super) fn note_places_in(
-    r: &Reader,
-    table: &Table<'_>,
-    section: &'static str,
-    settings: &mut Settings,
-) {
-    let pairs = table.item(section).and_then(|item| item.pairs());
-    for (key, span, value) in pairs.unwrap_or_default() {
-        settings.places.note(format!("{section}.{key}"), r.place(&span));
-        for (name, span, _) in value.pairs().unwrap_or_default() {
-            settings.places.note(format!("{section}.{key}.{name}"), r.place(&span));
+    const WITHIN: [&str; 3] = ["cache", "cookies", "query"];
+    for item in rows.iter().filter_map(|row| table.known(row.key.name)) {
+        settings.places.note(item.name, r.place(&item.span));
+        let within = item.pairs().filter(|_| WITHIN.contains(&item.name));
+        for (key, span, value) in within.unwrap_or_default() {
+            settings.places.note(format!("{}.{key}", item.name), r.place(&span));
+            for (name, span, _) in value.pairs().unwrap_or_default() {
+                settings.places.note(format!("{}.{key}.{name}", item.name), r.place(&span));
+            }
         }
     }
 }

@@ -8,50 +8,69 @@ use policy::{Dialects, Includes};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::includes::includes;
+use super::routes::SCOPE_ROWS;
+use super::settings::SETTINGS_ROWS;
 use super::syntax::syntax_errors;
-use super::{includes, purge, routes, scripts, settings};
+use super::{purge, routes, scripts, settings};
 use crate::diagnostic::Source;
-use crate::keys::{Section, TABLE, TEXTS, keys};
+use crate::keys::{Key, Mark, Section, TABLE, TEXTS};
 use crate::preset::{PRESETS, Preset, find};
 use crate::reader::{Item, Reader, Span, Table};
-
-/// Where answers come from and what visitors there are, which only a site can know.
-const PLACES: [&str; 7] =
-    ["origin", "files", "page_cache", "rate", "concurrent", "basic_auth", "forward_auth"];
+use crate::rows::{self, Row, rows};
 
 /// A preset's file: a site without what only a site can know.
 pub(crate) const PRESET: Section = Section {
     title: "a preset",
-    about: "",
-    keys: || {
-        let mut keys = keys! {
-            "route", "a list of tables", "none", "";
-            "purge", TABLE, "none", "";
-            "no_scripts", TEXTS, "none", "";
-            "includes", TABLE, "none", "";
-        };
-        keys.extend(settings::setting_keys().into_iter().filter(|key| !PLACES.contains(&key.name)));
-        keys
-    },
+    keys: || [rows::keys(PRESET_ROWS), rows::keys(ROUTES_ROWS), settings_keys()].concat(),
     ..Section::EMPTY
+};
+
+const PRESET_ROWS: &[Row<Presets>] = rows! {
+    "purge", TABLE, "none", "",
+        |r, item, to| to.dialects = purge::dialects(r, item, to.dialects);
+    "no_scripts", TEXTS, "none", "",
+        |r, item, to| to.no_scripts.extend(scripts::barred(r, item));
+    "includes", TABLE, "none", "",
+        |r, item, to| includes(r, item, &mut to.includes);
+};
+
+const ROUTES_ROWS: &[Row<Routes>] = rows! {
+    "route", "a list of tables", "none", "",
+        routes;
 };
 
 /// A route of a preset's file.
 pub(crate) const PRESET_ROUTE: Section = Section {
     title: "[[route]]",
-    about: "",
-    keys: || {
-        let mut keys = [routes::scope(), settings::setting_keys()].concat();
-        keys.retain(|key| !PLACES.contains(&key.name));
-        keys
-    },
+    keys: || [rows::keys(SCOPE_ROWS), settings_keys()].concat(),
     ..Section::EMPTY
 };
 
+/// Settings, but for where answers come from and what visitors there are: only a site knows that.
+fn settings_keys() -> Vec<Key> {
+    let mut keys = rows::keys(SETTINGS_ROWS);
+    keys.retain(|key| !key.is(Mark::SiteOnly));
+    keys
+}
+
 /// The presets of one site, in its order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Presets {
     chosen: Vec<Chosen>,
+    /// The dialects in which their applications purge.
+    pub(crate) dialects: Dialects,
+    /// The pages of their applications that are put together of others.
+    pub(crate) includes: Includes,
+    /// Directories of their applications below which no script runs.
+    pub(crate) no_scripts: Vec<String>,
+}
+
+/// The routes of a preset, which have their site's settings and change what they name.
+struct Routes {
+    preset: &'static str,
+    settings: Settings,
+    found: Vec<RouteRules>,
 }
 
 /// One of them.
@@ -65,24 +84,24 @@ struct Chosen {
 }
 
 impl Presets {
-    /// Reads which presets `site` names.
-    pub(super) fn read(r: &mut Reader, site: &Table<'_>, profile: Profile) -> Self {
-        let mut chosen: Vec<Chosen> = Vec::new();
-        let names = site.item("preset").map(|item| r.texts(&item)).unwrap_or_default();
-        for (name, item) in names {
-            if let Some(first) = chosen.iter().find(|c| c.preset.name == name) {
+    /// Reads which presets a site names.
+    pub(super) fn read(r: &mut Reader, item: &Item<'_>, profile: Profile) -> Self {
+        let mut presets = Self::default();
+        for (name, item) in r.texts(item) {
+            if let Some(first) = presets.chosen.iter().find(|c| c.preset.name == name) {
                 let related = Some((first.span.clone(), "here for the first time".to_owned()));
                 r.error(item.span, format!("preset `{name}` twice")).related = related;
                 continue;
             }
             match known(name) {
-                Ok(preset) => chosen.extend(Chosen::read(r, preset, item.span)),
+                Ok(preset) => presets.add(r, preset, item.span),
                 Err((message, help)) => r.error(item.span, message).help = Some(help),
             }
         }
-        if let (Some(first), Profile::Rfc) = (chosen.first(), profile) {
+        if let (Some(first), Profile::Rfc) = (presets.chosen.first(), profile) {
             let message = format!("preset `{}` counts on the `safe` profile", first.preset.name);
-            let related = site.item("profile").map(|p| (p.span, "this is another".to_owned()));
+            let related = item.table.item("profile");
+            let related = related.map(|p| (p.span, "this is another".to_owned()));
             let error = r.error(first.span.clone(), message);
             error.related = related;
             error.help = Some(
@@ -90,22 +109,28 @@ impl Presets {
                     .to_owned(),
             );
         }
-        Self { chosen }
+        presets
     }
 
     /// The presets called `names`, for a site that no file speaks of.
     pub(crate) fn named(r: &mut Reader, names: &[String]) -> Self {
-        let mut chosen: Vec<Chosen> = Vec::new();
+        let mut presets = Self::default();
         for name in names {
             match known(name) {
-                Ok(preset) if chosen.iter().any(|c| c.preset == preset) => {}
-                Ok(preset) => chosen.extend(Chosen::read(r, preset, 0..0)),
+                Ok(preset) if presets.chosen.iter().any(|c| c.preset == preset) => {}
+                Ok(preset) => presets.add(r, preset, 0..0),
                 Err((message, help)) => {
                     r.error_nowhere(format!("--preset {name}: {message}")).help = Some(help);
                 }
             }
         }
-        Self { chosen }
+        presets
+    }
+
+    fn add(&mut self, r: &mut Reader, preset: &'static Preset, span: Span) {
+        let Some(chosen) = Chosen::read(r, preset, span) else { return };
+        chosen.with(r, |r, table| _ = rows::read(r, table, PRESET_ROWS, self));
+        self.chosen.push(chosen);
     }
 
     /// The rules of a site that says nothing itself.
@@ -113,40 +138,6 @@ impl Presets {
         let settings = self.settings(r);
         let routes = self.routes(r, &settings);
         SiteRules { profile, routes, settings, ..SiteRules::default() }
-    }
-
-    /// The dialects in which their applications purge.
-    pub(crate) fn dialects(&self, r: &mut Reader) -> Dialects {
-        let mut dialects = Dialects::default();
-        for chosen in &self.chosen {
-            chosen.with(r, |r, table| {
-                if let Some(item) = table.item("purge") {
-                    dialects = purge::dialects(r, &item, dialects);
-                }
-            });
-        }
-        dialects
-    }
-
-    /// The pages of their applications that are put together of others.
-    pub(crate) fn includes(&self, r: &mut Reader) -> Includes {
-        let mut all = Includes::default();
-        for chosen in &self.chosen {
-            chosen.with(r, |r, table| all = includes::site(r, table, std::mem::take(&mut all)));
-        }
-        all
-    }
-
-    /// Directories of their applications below which no script runs.
-    pub(crate) fn no_scripts(&self, r: &mut Reader) -> Vec<String> {
-        let mut directories = Vec::new();
-        for chosen in &self.chosen {
-            chosen.with(r, |r, table| {
-                let item = table.item("no_scripts");
-                directories.extend(item.map(|item| scripts::barred(r, &item)).unwrap_or_default());
-            });
-        }
-        directories
     }
 
     /// Their names.
@@ -158,27 +149,28 @@ impl Presets {
     pub(super) fn settings(&self, r: &mut Reader) -> Settings {
         let mut settings = Settings::default();
         for chosen in &self.chosen {
-            chosen.with(r, |r, table| settings::rules(r, table, &mut settings));
+            chosen.with(r, |r, table| settings::read(r, table, &mut settings));
         }
         settings
     }
 
     /// Their routes, which have the site's `settings` and change what they name.
     pub(super) fn routes(&self, r: &mut Reader, settings: &Settings) -> Vec<RouteRules> {
-        let mut routes = Vec::new();
+        let mut to = Routes { preset: "", settings: settings.clone(), found: Vec::new() };
         for chosen in &self.chosen {
-            chosen.with(r, |r, table| {
-                let item = table.item("route");
-                let tables = item.map(|item| r.tables(&item, &PRESET_ROUTE));
-                for table in tables.unwrap_or_default() {
-                    let (mut route, _) = routes::route(r, &table, settings.inherit());
-                    settings::rules(r, &table, &mut route.settings);
-                    route.name = format!("{}: {}", chosen.preset.name, route.name);
-                    routes.push(route);
-                }
-            });
+            to.preset = chosen.preset.name;
+            chosen.with(r, |r, table| _ = rows::read(r, table, ROUTES_ROWS, &mut to));
         }
-        routes
+        to.found
+    }
+
+    /// Adds their routes to those of a site, which `has_time` for its heads, or has not.
+    pub(super) fn add_routes(&self, r: &mut Reader, rules: &mut SiteRules, has_time: bool) {
+        let mut routes = self.routes(r, &rules.settings);
+        if !has_time {
+            routes.iter_mut().for_each(|route| r.origins.keep_times(&mut route.settings));
+        }
+        rules.routes.append(&mut routes);
     }
 
     /// Says where what `site` itself says undoes what its presets do. `settings` are the site's.
@@ -263,6 +255,15 @@ impl Presets {
     }
 }
 
+fn routes(r: &mut Reader, item: &Item<'_>, to: &mut Routes) {
+    for table in r.tables(item, &PRESET_ROUTE) {
+        let (mut route, _) = routes::route(r, &table, to.settings.inherit());
+        settings::read(r, &table, &mut route.settings);
+        route.name = format!("{}: {}", to.preset, route.name);
+        to.found.push(route);
+    }
+}
+
 impl Chosen {
     /// Parses the preset's file; `None` when it is no TOML.
     fn read(r: &mut Reader, preset: &'static Preset, span: Span) -> Option<Self> {
@@ -311,13 +312,11 @@ impl Chosen {
 #[cfg(test)]
 pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
     let source = Source { name: String::new(), text: String::new() };
-    let mut r = Reader::new(Arc::new(source), super::SECTIONS);
+    let mut r = Reader::new(Arc::new(source), &super::TOP);
     let preset: &'static Preset = Box::leak(Box::new(Preset { name, text, plugin: None }));
-    let presets = Presets { chosen: Chosen::read(&mut r, preset, 0..0).into_iter().collect() };
+    let mut presets = Presets::default();
+    presets.add(&mut r, preset, 0..0);
     presets.rules(&mut r, Profile::Safe);
-    presets.dialects(&mut r);
-    presets.no_scripts(&mut r);
-    presets.includes(&mut r);
     crate::render(&r.found, false)
 }
 

@@ -2,18 +2,13 @@
 
 use origin::{EjectConfig, ProbeConfig};
 
-use crate::keys::{COUNT, DURATION, Section, TEXTS};
+use crate::keys::{COUNT, DURATION, TEXTS};
 use crate::reader::{Item, Reader};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, put, section};
 
-pub(crate) const PROBE: Section = Section {
-    title: "[origin.probe]",
-    about: "Active probing of every server. A string alone is its `path`.",
-    keys: || rows::keys(PROBE_ROWS),
-    ..Section::EMPTY
-};
-
-const PROBE_ROWS: &[Row<ProbeConfig>] = rows! {
+section! {
+    pub(crate) PROBE, PROBE_ROWS: ProbeConfig; "[origin.probe]",
+    "Active probing of every server. A string alone is its `path`.";
     "path", "a path", "\"/\"", "What is asked for.",
         |r, item, to| put(&mut to.path, probe_path(r, item));
     "host", "a string", "as for requests", "Host field of the probe.",
@@ -28,23 +23,17 @@ const PROBE_ROWS: &[Row<ProbeConfig>] = rows! {
         |r, item, to| put(&mut to.threshold, r.count32(item, 1, to.window));
     "status", COUNT, "200", "Status of a good answer.",
         |r, item, to| put(&mut to.expected_status, status(r, item));
-};
+}
 
-pub(crate) const EJECT: Section = Section {
-    title: "[origin.eject]",
-    about: "When a server that fails requests is left alone.",
-    keys: || rows::keys(EJECT_ROWS),
-    ..Section::EMPTY
-};
-
-const EJECT_ROWS: &[Row<EjectConfig>] = rows! {
-    "failures", COUNT, "3", "Consecutive failures that eject it; 0 switches ejection off.",
-        |r, item, to| put(&mut to.failures, r.count32(item, 0, u32::MAX));
+section! {
+    pub(crate) EJECT, EJECT_ROWS: EjectConfig; "[origin.eject]",
+    "When a server that fails requests is left alone.";
+    "failures", count32(0, u32::MAX) failures, "3", "Consecutive failures that eject it; 0 switches ejection off.";
     "time", DURATION, "\"10s\"", "How long it gets no requests; then one tries it.",
         |r, item, to| put(&mut to.for_ms, r.duration(item));
     "statuses", TEXTS, "none", "Answers that count as failures, such as \"503\": 400 to 527.",
         statuses;
-};
+}
 
 pub(super) fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
     let mut probe = ProbeConfig::default();

@@ -5,32 +5,37 @@ use policy::{Dialect, Dialects, Purge};
 use toml::de::DeValue;
 
 use super::lists::nets;
-use crate::keys::{Section, TEXTS, keys};
-use crate::reader::{Item, Reader, Table};
+use crate::keys::{Section, TEXTS};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, section};
 use crate::suggest;
 
 /// Whoever is on this machine.
 const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
 
-pub(crate) const PURGE: Section = Section {
-    title: "[site.purge]",
-    about: "Purges over the listeners that readers use: from applications and their plugins. Whoever \
-            may not is answered with 403.",
-    keys: || {
-        keys! {
-            "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. Whoever has 127.0.0.1 or ::1 here also means this machine under its own public address. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.";
-            "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.";
-            "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging says which is whose.";
-            "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) PURGE, PURGE_ROWS: Purge; "[site.purge]",
+    "Purges over the listeners that readers use: from applications and their plugins. Whoever \
+     may not is answered with 403.";
+    "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. Whoever has 127.0.0.1 or ::1 here also means this machine under its own public address. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.",
+        |r, item, to| {
+            if item.each().is_empty() {
+                r.error(item.span.clone(), "`allow` names no one").help =
+                    Some("`purge = false` lets no one purge".to_owned());
+            }
+            to.allow = CidrSet::new(&nets(r, item));
+        };
+    "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.",
+        |r, item, to| to.token = token(r, item);
+    "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging says which is whose.",
+        |r, item, to| to.dialects = named(r, item, Dialects::default());
+    "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.",
+        |r, item, to| to.group = group(r, item);
+}
 
 /// `[purge]` of a preset.
 pub(crate) const PRESET_PURGE: Section = Section {
     title: "[purge]",
-    about: "",
     keys: || {
         let mut keys = (PURGE.keys)();
         keys.retain(|key| key.name == "dialects");
@@ -40,43 +45,29 @@ pub(crate) const PRESET_PURGE: Section = Section {
 };
 
 /// Reads who may purge a site whose presets bring `dialects` along.
-pub(super) fn site(r: &mut Reader, site: &Table<'_>, preset: Dialects) -> Option<Purge> {
-    let Some(item) = site.item("purge") else { return of_presets(preset) };
+pub(super) fn site(r: &mut Reader, item: &Item<'_>, preset: Dialects) -> Option<Purge> {
     if let DeValue::Boolean(on) = item.value {
         if *on {
-            r.wrong_type(&item);
+            r.wrong_type(item);
         }
         return None;
     }
-    let table = r.table(&item, &PURGE)?;
-    let token = table.item("token").and_then(|item| token(r, &item));
-    let allow = table.item("allow").map(|item| {
-        if item.each().is_empty() {
-            r.error(item.span.clone(), "`allow` names no one").help =
-                Some("`purge = false` lets no one purge".to_owned());
-        }
-        nets(r, &item)
-    });
-    let dialects = match table.item("dialects") {
-        Some(item) => named(r, &item, Dialects::default()),
-        None if preset.is_empty() => Dialects::default().with(Dialect::Purge),
-        None => preset,
+    let table = r.table(item, &PURGE)?;
+    let dialects = match preset.is_empty() {
+        true => Dialects::default().with(Dialect::Purge),
+        false => preset,
     };
-    let allow = match (&allow, &token) {
-        (Some(nets), _) => nets.clone(),
-        (None, Some(_)) => Vec::new(),
-        (None, None) => here(),
-    };
-    let group = table.item("group").and_then(|item| group(r, &item));
-    Some(Purge { allow: CidrSet::new(&allow), token, dialects, group })
+    // With a token from anywhere.
+    let allow = if table.item("token").is_some() { Vec::new() } else { here() };
+    let mut purge = Purge { allow: CidrSet::new(&allow), token: None, dialects, group: None };
+    rows::read(r, &table, PURGE_ROWS, &mut purge);
+    Some(purge)
 }
 
 /// Returns true if HTCP purges a site: not with `purge = false`, nor if a token is required, which
 /// HTCP cannot bring along.
-pub(super) fn by_htcp(site: &Table<'_>, purge: Option<&Purge>) -> bool {
-    let is_off =
-        site.item("purge").is_some_and(|item| matches!(item.value, DeValue::Boolean(false)));
-    !is_off && purge.is_none_or(|purge| purge.token.is_none())
+pub(super) fn by_htcp(item: &Item<'_>, purge: Option<&Purge>) -> bool {
+    !item.is_off() && purge.is_none_or(|purge| purge.token.is_none())
 }
 
 /// The purge rules that presets alone give a site: its applications may purge from this machine.

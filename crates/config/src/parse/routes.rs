@@ -5,35 +5,33 @@ use policy::pattern::PathPattern;
 use policy::rules::{RouteRules, Settings};
 
 use super::lists::patterns;
-use super::settings::setting_keys;
-use crate::keys::{Key, Section, TEXTS, keys};
+use super::settings::SETTINGS_ROWS;
+use crate::keys::TEXTS;
 use crate::reader::{Item, Reader, Span, Table};
+use crate::rows::{self, section};
 
-pub(crate) const ROUTE: Section = Section {
-    title: "[[site.route]]",
-    about: "Other settings for some requests of a site. The first route that matches counts, in \
-            the order of the file. A route has its site's settings and changes what it names: \
-            `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
-            and name, other lists add.",
-    keys: || [scope(), setting_keys()].concat(),
-    later: &[("vcl", "a VCL is a whole site's: see `[[site]]`")],
-    ..Section::EMPTY
-};
-
-/// The keys that say what a route is for.
-pub(super) fn scope() -> Vec<Key> {
-    keys! {
-        "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.";
-        "method", TEXTS, "every method", "Methods, in capitals.";
-        "name", "a string", "its path", "What logs and `larder explain` call it.";
-    }
+section! {
+    pub(crate) ROUTE, pub(crate) SCOPE_ROWS: RouteRules, SETTINGS_ROWS; "[[site.route]]",
+    @later("vcl", "a VCL is a whole site's: see `[[site]]`")
+    "Other settings for some requests of a site. The first route that matches counts, in \
+     the order of the file. A route has its site's settings and changes what it names: \
+     `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
+     and name, other lists add.";
+    "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.",
+        |r, item, to| to.paths = patterns(r, item)
+        => |page, route| page.list("path", &route.paths);
+    "method", TEXTS, "every method", "Methods, in capitals.",
+        |r, item, to| to.methods = methods(r, item)
+        => |page, route| page.list("method", &route.methods);
+    "name", string name, "its path", "What logs and `larder explain` call it.";
 }
 
 /// The route of `table`, and the place of its `path` or `method`.
 pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
+    let (name, paths, methods) = (String::new(), Vec::new(), Vec::new());
+    let mut route = RouteRules { name, paths, methods, settings };
+    rows::read(r, table, SCOPE_ROWS, &mut route);
     let (path, method) = (table.item("path"), table.item("method"));
-    let paths = path.as_ref().map(|item| patterns(r, item)).unwrap_or_default();
-    let methods = method.as_ref().map(|item| methods(r, item)).unwrap_or_default();
     for item in [&path, &method].into_iter().flatten().filter(|item| item.each().is_empty()) {
         r.error(item.span.clone(), format!("`{}` is an empty list", item.name));
     }
@@ -42,12 +40,13 @@ pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (R
             Some("what is for every request of the site stands in [[site]] itself".to_owned());
         table.span.clone()
     });
-    let name = table.item("name").and_then(|item| r.text(&item)).map(str::to_owned);
-    let own = || paths.first().map(PathPattern::to_string);
-    let name = name.or_else(own).or_else(|| methods.first().map(Method::to_string));
-    let mut settings = settings;
-    settings.places.note("route", r.place(&span));
-    (RouteRules { name: name.unwrap_or_default(), paths, methods, settings }, span)
+    if table.item("name").is_none() {
+        let own = route.paths.first().map(PathPattern::to_string);
+        let own = own.or_else(|| route.methods.first().map(Method::to_string));
+        route.name = own.unwrap_or_default();
+    }
+    route.settings.places.note("route", r.place(&span));
+    (route, span)
 }
 
 fn methods(r: &mut Reader, item: &Item<'_>) -> Vec<Method> {

@@ -1,21 +1,50 @@
 //! Scripts of a FastCGI `[[origin]]`: `root` and the keys that belong to it.
 
-use message::Status;
-use origin::{Protocol, ScriptRules, ScriptsConfig, ServerConfig, Try};
-use toml::de::DeValue;
+use std::path::PathBuf;
 
-use super::files::directory;
+use message::Status;
+use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, Try};
+
+use super::files::{ORIGIN_FILES, beside_scripts, defaults_beside_scripts, directory};
+use crate::keys::TEXTS;
 use crate::reader::{Item, Reader, Table};
+use crate::rows::{self, Row, put, rows};
 
 /// Keys that say nothing to HTTP servers.
-const KEYS: [&str; 7] = ["root", "try_files", "index", "scripts", "no_scripts", "linked", "files"];
+pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
+    "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.",
+        |r, item, to| put(&mut to.root, directory(r, item));
+    "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.",
+        |r, item, to| to.rules.tries = attempts(r, item);
+    "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.",
+        |r, item, to| {
+            let good = |name: &str| !name.is_empty() && !name.contains('/');
+            to.rules.index = names(r, item, good, "a file name");
+        };
+    "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.",
+        |r, item, to| {
+            let good = |name: &str| name.len() > 1 && name.starts_with('.') && !name.contains('/');
+            to.rules.suffixes = names(r, item, good, "the end of a file name such as `.php`");
+            if item.each().is_empty() {
+                r.error(item.span.clone(), "`scripts` names no ending: nothing would run");
+            }
+        };
+    "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment, `**` for any number of them. They add to those of presets; with `false` scripts run everywhere.",
+        |r, item, to| {
+            // Off, they run everywhere, whatever presets say.
+            to.rules.barred = if item.is_off() { Vec::new() } else { barred(r, item) };
+        };
+    "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.",
+        |r, item, to| {
+            to.linked = item.each().iter().filter_map(|item| directory(r, item)).collect();
+        };
+    @table(ORIGIN_FILES) "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.",
+        |r, item, to| to.files = beside_scripts(r, item, to);
+};
 
-/// Reads these keys; `None` for an origin of HTTP servers.
-pub(super) fn scripts(
-    r: &mut Reader,
-    table: &Table<'_>,
-    servers: &[ServerConfig],
-) -> Option<ScriptsConfig> {
+/// Reads these keys, for an origin of FastCGI servers.
+pub(super) fn scripts(r: &mut Reader, table: &Table<'_>, config: &mut OriginConfig) {
+    let servers = &config.servers;
     let fastcgi = servers.iter().filter(|server| server.protocol == Protocol::FastCgi).count();
     if fastcgi < servers.len() {
         if fastcgi > 0 {
@@ -23,67 +52,40 @@ pub(super) fn scripts(
             r.error(span, "an origin's servers speak either HTTP or FastCGI").help =
                 Some("make two origins of it".to_owned());
         }
-        for item in KEYS.iter().filter_map(|key| table.item(key)) {
+        for item in SCRIPTS_ROWS.iter().filter_map(|row| table.item(row.key.name)) {
             r.error(item.span.clone(), format!("`{}` is for FastCGI servers", item.name)).help =
                 Some("their URLs begin with fastcgi:// or fastcgi+unix:".to_owned());
         }
-        return None;
+        return;
     }
-    let root = match table.item("root") {
-        Some(item) => directory(r, &item),
-        // Without any server nothing is known yet, and that is reported already.
-        None if servers.is_empty() => None,
-        None => {
-            r.error(table.span.clone(), "a FastCGI origin without `root`").help =
-                Some("add `root = \"/var/www/html\"`, where the application's scripts are".into());
-            None
-        }
-    };
-    let rules = rules(r, table);
-    let linked = table.item("linked").map(|item| item.each()).unwrap_or_default();
-    let linked: Vec<_> = linked.iter().filter_map(|item| directory(r, item)).collect();
-    let item = table.item("files");
-    let files = super::files::beside_scripts(r, item.as_ref(), root.as_deref(), &linked);
-    Some(ScriptsConfig { root: root?, linked, rules, files })
+    // Without any server nothing is known yet, and that is reported already.
+    if table.item("root").is_none() && fastcgi > 0 {
+        r.error(table.span.clone(), "a FastCGI origin without `root`").help =
+            Some("add `root = \"/var/www/html\"`, where the application's scripts are".into());
+    }
+    let (root, rules) = (PathBuf::from("/"), ScriptRules::default());
+    let mut scripts = ScriptsConfig { root, linked: Vec::new(), rules, files: None };
+    rows::read(r, table, SCRIPTS_ROWS, &mut scripts);
+    if table.item("files").is_none() {
+        scripts.files = Some(defaults_beside_scripts(&scripts.root, &scripts.linked));
+    }
+    config.scripts = Some(scripts);
 }
 
-fn rules(r: &mut Reader, table: &Table<'_>) -> ScriptRules {
-    let mut rules = ScriptRules::default();
-    if let Some(item) = table.item("try_files") {
-        rules.tries =
-            r.texts(&item).iter().filter_map(|(text, item)| attempt(r, text, item)).collect();
-        let last = rules.tries.len().saturating_sub(1);
-        let ends = |t: &Try| matches!(t, Try::Front(_) | Try::Status(_));
-        if rules.tries.iter().take(last).any(ends) {
-            r.error(item.span, "nothing is tried after a script or a status");
-        }
+fn attempts(r: &mut Reader, item: &Item<'_>) -> Vec<Try> {
+    let tries: Vec<_> =
+        r.texts(item).iter().filter_map(|(text, item)| attempt(r, text, item)).collect();
+    let last = tries.len().saturating_sub(1);
+    if tries.iter().take(last).any(|one| matches!(one, Try::Front(_) | Try::Status(_))) {
+        r.error(item.span.clone(), "nothing is tried after a script or a status");
     }
-    if let Some(item) = table.item("index") {
-        rules.index =
-            names(r, &item, |name| !name.is_empty() && !name.contains('/'), "a file name");
-    }
-    if let Some(item) = table.item("scripts") {
-        let good = |name: &str| name.len() > 1 && name.starts_with('.') && !name.contains('/');
-        rules.suffixes = names(r, &item, good, "the end of a file name such as `.php`");
-        if item.each().is_empty() {
-            r.error(item.span, "`scripts` names no ending: nothing would run");
-        }
-    }
-    if let Some(item) = table.item("no_scripts").filter(|item| !is_off(item)) {
-        rules.barred = barred(r, &item);
-    }
-    rules
+    tries
 }
 
 /// Directories below which no script runs.
 pub(super) fn barred(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
     let good = |name: &str| name.starts_with('/') && is_plain(name);
     names(r, item, good, "a directory's path below `root`, from `/` on")
-}
-
-/// Returns true for `no_scripts = false`: scripts run everywhere, whatever presets say.
-pub(super) fn is_off(item: &Item<'_>) -> bool {
-    matches!(item.value, DeValue::Boolean(false))
 }
 
 /// One word of `try_files`, as nginx has them.

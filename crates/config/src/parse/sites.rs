@@ -2,171 +2,126 @@
 
 use std::collections::BTreeMap;
 
-use policy::acl::Net;
-use policy::forwarded::ClientField;
-use policy::headers::FieldName;
 use policy::rules::{Profile, RouteRules, SiteRules};
 
-use super::origins::Origins;
+use super::includes::{INCLUDES, includes};
 use super::presets::Presets;
 use super::routes::{ROUTE, route};
-use super::site_origins::SiteOrigins;
-use super::{compression, error_pages, hsts, settings, tls};
-use crate::keys::{BOOLEAN, Section, TABLE, TEXTS};
-use crate::model::SiteConfig;
+use super::settings::SETTINGS_ROWS;
+use super::{compression, entry, error_pages, hsts, places, purge, settings, tls};
+use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
+use crate::model::{Config, SiteConfig};
 use crate::reader::{Item, Reader, Span, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::rows::{self, Row, put, rows, section};
 
-pub(crate) const SITE: Section = Section {
-    title: "[[site]]",
-    about: "A site: its hosts and what is done with requests for them.",
-    keys: || [rows::keys(SITE_ROWS), settings::setting_keys()].concat(),
-    ..Section::EMPTY
-};
-
-const SITE_ROWS: &[Row<SiteConfig>] = rows! {
-    "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.";
-    "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.";
-    "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.";
-    "vcl", "an absolute path", "the top's", "Its VCL, which decides in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
-    "route", "a list of tables", "none", "See `[[site.route]]`.";
-    "tls", TABLE, "none", "See `[site.tls]`.";
-    "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.";
-    "server_timing", BOOLEAN, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.",
-        |r, item, to| put(&mut to.server_timing, r.boolean(item));
-    "show_tags", BOOLEAN, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).",
-        |r, item, to| put(&mut to.shows_tags, r.boolean(item));
-    "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.";
+section! {
+    pub(crate) SITE, SITE_ROWS: Draft, SETTINGS_ROWS, ROUTES_ROWS; "[[site]]",
+    "A site: its hosts and what is done with requests for them.";
+    #BesideVcl @needed("a site without hosts", "add `host = [\"example.com\"]`, or `host = \"*\"` for every host")
+    "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.",
+        |r, item, to| to.site.hosts = hosts(r, item);
+    "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.",
+        |r, item, to| put(&mut to.site.rules.profile, r.word(item, &PROFILES));
+    "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.",
+        |r, item, to| {
+            to.presets = Presets::read(r, item, to.site.rules.profile);
+            to.site.presets = to.presets.names();
+            to.site.includes = to.presets.includes.clone();
+            to.site.purge = purge::of_presets(to.presets.dialects);
+        };
+    #BesideVcl "vcl", path site.vcl, "the top's", "Its VCL, which decides in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
+    #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "See `[site.tls]`.",
+        |r, item, to| to.site.tls = tls::site(r, item);
+    @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.",
+        |r, item, to| {
+            to.site.purge = purge::site(r, item, to.presets.dialects);
+            to.site.by_htcp = purge::by_htcp(item, to.site.purge.as_ref());
+        };
+    "server_timing", boolean site.server_timing, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
+    "show_tags", boolean site.shows_tags, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
+    @table(INCLUDES) "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.",
+        |r, item, to| includes(r, item, &mut to.site.includes);
     "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies are coded, as `[compression]` says: those that are stored, or `all`, those that pass to one client too (see the guide on BREACH first). With `off` no body is changed: each coding that the origin chooses is a variant.",
-        |r, item, to| put(&mut to.compress, compression::of_site(r, item));
-    "show_surrogate_control", BOOLEAN, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.",
-        |r, item, to| put(&mut to.shows_surrogate_control, r.boolean(item));
+        |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
+    "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.";
     "error_pages", TABLE, "none", "Files (absolute paths) that are the pages of errors made here, by status: `{ 502 = \"/srv/error/502.html\" }`. Read with the configuration, at most `error_page_bytes` long, their type by their ending. What an origin answers stays as it is.",
-        |r, item, to| to.error_pages = error_pages::of_site(r, item);
-    "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.";
+        |r, item, to| to.site.error_pages = error_pages::of_site(r, item);
+    "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.",
+        |r, item, to| to.site.rules.redirect_https = tls::redirect(r, item, to.https_port);
     "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it), with `%5c` for a slash (as IIS does), and with something behind the name of a script (`/login.php/x`, as Apache does).",
-        |r, item, to| to.rules.opaque_spellings = r.boolean(item) == Some(false);
-    "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.",
-        |r, item, to| to.hsts = hsts::hsts(r, item);
-};
-
-/// Settings that all sites share: the proxies in front, and the fields that origins get.
-#[derive(Debug, Default)]
-pub(super) struct Fronts {
-    /// Those that are believed.
-    pub(super) trusted: Vec<Net>,
-    /// Where they name the client.
-    pub(super) field: ClientField,
-    /// Origins get Forwarded, too.
-    pub(super) forwarded: bool,
+        |r, item, to| to.site.rules.opaque_spellings = r.boolean(item) == Some(false);
+    @table(hsts::HSTS) "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.",
+        |r, item, to| to.site.hsts = hsts::hsts(r, item);
 }
 
-impl Fronts {
-    pub(super) fn read(r: &mut Reader, top: &Table<'_>) -> Self {
-        let trusted = top.item("trusted_proxies");
-        let field = top.item("client_field");
-        if let (Some(item), None, false) = (&field, &trusted, r.is_partial) {
-            r.warning(item.span.clone(), "`client_field` without `trusted_proxies`").help =
-                Some("what nobody trusted says is never believed".to_owned());
-        }
-        let name = field.and_then(|item| {
-            let text = r.text(&item)?;
-            r.check(&item, FieldName::parse(text))
-        });
-        let forwarded = top.item("forwarded").and_then(|item| r.boolean(&item));
-        Self {
-            trusted: trusted.map(|item| super::lists::nets(r, &item)).unwrap_or_default(),
-            field: name.map(ClientField::of).unwrap_or_default(),
-            forwarded: forwarded.unwrap_or(false),
-        }
-    }
+/// The last that is read, as routes begin with their site's settings.
+const ROUTES_ROWS: &[Row<Draft>] = rows! {
+    @table(ROUTE) "route", "a list of tables", "none", "See `[[site.route]]`.",
+        routes;
+};
+
+/// A site while it is read.
+struct Draft {
+    site: SiteConfig,
+    presets: Presets,
+    https_port: Option<u16>,
+    /// A program decides where it fetches.
+    decided: bool,
 }
 
 /// The time that an origin may take for a head.
 const HEAD_TIME: &str = "first_byte_timeout";
 
-/// Says that there is no site, unless they come with what all nodes share.
-fn without_sites(r: &mut Reader) {
-    if r.is_partial {
-        return;
+/// Reads every `[[site]]`.
+pub(super) fn sites(r: &mut Reader, item: &Item<'_>, config: &mut Config) {
+    let tables = r.tables(item, &SITE);
+    if item.each().is_empty() {
+        r.error(item.span.clone(), "`site` is an empty list");
     }
-    r.error_nowhere("no [[site]]").help = Some(
-        "add one: [[site]], then `host = [\"*\"]` and `origin = \"http://127.0.0.1:8080\"`".into(),
-    );
+    check_hosts(r, &tables);
+    let whole = item.table.item("vcl").is_some();
+    config.sites = tables.iter().map(|table| site(r, table, config, whole)).collect();
 }
 
-/// Reads every `[[site]]`.
-pub(super) fn sites(
-    r: &mut Reader,
-    top: &Table<'_>,
-    profile: Profile,
-    fronts: &Fronts,
-    https_port: Option<u16>,
-    origins: &mut Origins<'_>,
-) -> Vec<SiteConfig> {
-    let Some(item) = top.item("site") else {
-        without_sites(r);
-        return Vec::new();
+/// Reads one; a program decides for all that have none if there is a `whole`.
+fn site(r: &mut Reader, table: &Table<'_>, config: &Config, whole: bool) -> SiteConfig {
+    let rules = SiteRules {
+        profile: config.profile,
+        trusted_proxies: config.trusted_proxies.clone(),
+        client_field: config.client_field.clone(),
+        forwarded: config.forwarded,
+        ..SiteRules::default()
     };
-    let whole = top.item("vcl").is_some();
-    let mut taken = BTreeMap::new();
-    let tables = r.tables(&item, &SITE);
-    if item.each().is_empty() {
-        r.error(item.span, "`site` is an empty list");
+    let mut draft = Draft {
+        site: SiteConfig { rules, by_htcp: true, ..SiteConfig::default() },
+        presets: Presets::default(),
+        https_port: tls::https_port(&config.listen),
+        decided: whole || table.item("vcl").is_some(),
+    };
+    if draft.decided {
+        only_beside_vcl(r, table);
     }
-    tables
-        .iter()
-        .map(|table| {
-            let hosts = hosts(r, table, &mut taken);
-            let vcl = tls::path_of(r, table, "vcl");
-            let decided = vcl.is_some() || whole;
-            if decided {
-                only_beside_vcl(r, table);
-            }
-            let profile =
-                table.item("profile").and_then(|item| self::profile(r, &item)).unwrap_or(profile);
-            let presets = Presets::read(r, table, profile);
-            let mut own_origins = SiteOrigins::new(origins);
-            let mut rules = SiteRules {
-                trusted_proxies: fronts.trusted.clone(),
-                client_field: fronts.field.clone(),
-                forwarded: fronts.forwarded,
-                redirect_https: tls::redirect(r, table, https_port),
-                profile,
-                ..rules(r, table, &presets, &mut own_origins, decided)
-            };
-            rules.scripts = own_origins.script_ends();
-            let (indices, files, users) = own_origins.into_parts();
-            origins.bar(&indices, &presets.no_scripts(r));
-            let tls = tls::site(r, table);
-            let (dialects, of_presets) = (presets.dialects(r), presets.includes(r));
-            let purge = super::purge::site(r, table, dialects);
-            let mut site = SiteConfig {
-                vcl,
-                hosts,
-                origins: indices,
-                files,
-                presets: presets.names(),
-                rules,
-                tls,
-                by_htcp: super::purge::by_htcp(table, purge.as_ref()),
-                purge,
-                users,
-                includes: super::includes::site(r, table, of_presets),
-                ..SiteConfig::default()
-            };
-            rows::read(r, table, SITE_ROWS, &mut site);
-            site
-        })
-        .collect()
+    rows::read(r, table, SITE_ROWS, &mut draft);
+    let mut settings = draft.presets.settings(r);
+    places::note_places(r, table, SITE_ROWS, &mut settings);
+    settings::read(r, table, &mut settings);
+    draft.site.rules.settings = settings;
+    check(r, table, &mut draft);
+    rows::read(r, table, ROUTES_ROWS, &mut draft);
+    draft.presets.add_routes(r, &mut draft.site.rules, table.item(HEAD_TIME).is_some());
+    let Draft { mut site, presets, .. } = draft;
+    site.rules.scripts = r.origins.script_ends();
+    r.origins.bar(&presets.no_scripts);
+    let named = std::mem::take(&mut r.origins.site);
+    (site.origins, site.files, site.users) = (named.indices, named.roots, named.users);
+    site
 }
 
 /// Says what a VCL leaves no room for.
 fn only_beside_vcl(r: &mut Reader, table: &Table<'_>) {
-    const LEFT: [&str; 7] =
-        ["host", "tls", "vcl", "rate", "concurrent", "basic_auth", "forward_auth"];
+    let keys = (SITE.keys)();
     for (name, span) in table.names() {
-        if !LEFT.contains(&name) {
+        if keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl)) {
             r.error(span, format!("`{name}` beside a VCL, which decides it")).help = Some(
                 "a site with a VCL has `host`, `tls`, and what guards it: `rate`, `concurrent`, \
                  `basic_auth` and `forward_auth`"
@@ -176,32 +131,38 @@ fn only_beside_vcl(r: &mut Reader, table: &Table<'_>) {
     }
 }
 
-fn hosts(r: &mut Reader, table: &Table<'_>, taken: &mut BTreeMap<String, Span>) -> Vec<String> {
-    let Some(item) = table.item("host") else {
-        r.error(table.span.clone(), "a site without hosts").help =
-            Some("add `host = [\"example.com\"]`, or `host = \"*\"` for every host".to_owned());
-        return Vec::new();
-    };
+fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
     if item.each().is_empty() {
         r.error(item.span.clone(), "`host` names no host").help =
             Some("write \"*\" for every host".to_owned());
     }
     let mut hosts = Vec::new();
-    for (text, item) in r.texts(&item) {
-        let Some(host) = policy::hosts::canonical(text) else {
-            let help = host_help(text);
-            r.error(item.span, format!("`{text}` is not a host name")).help = Some(help);
-            continue;
-        };
+    for (text, item) in r.texts(item) {
+        match policy::hosts::canonical(text) {
+            Some(host) => hosts.push(host),
+            None => {
+                let help = host_help(text);
+                r.error(item.span, format!("`{text}` is not a host name")).help = Some(help);
+            }
+        }
+    }
+    hosts
+}
+
+/// Says which hosts are named twice.
+fn check_hosts(r: &mut Reader, sites: &[Table<'_>]) {
+    let mut taken: BTreeMap<String, Span> = BTreeMap::new();
+    let items = sites.iter().filter_map(|table| table.item("host"));
+    for item in items.flat_map(|item| item.each()) {
+        let host = item.value.as_str().and_then(policy::hosts::canonical);
+        let Some(host) = host else { continue };
         if let Some(first) = taken.get(&host) {
             let related = Some((first.clone(), "here for the first time".to_owned()));
             r.error(item.span, format!("`{host}` is a site's host already")).related = related;
-            continue;
+        } else {
+            taken.insert(host, item.span);
         }
-        taken.insert(host.clone(), item.span);
-        hosts.push(host);
     }
-    hosts
 }
 
 fn host_help(text: &str) -> String {
@@ -215,62 +176,50 @@ fn host_help(text: &str) -> String {
     }
 }
 
-/// The rules of a site; a program has `decided` where it fetches, if it has one.
-fn rules(
-    r: &mut Reader,
-    table: &Table<'_>,
-    presets: &Presets,
-    origins: &mut SiteOrigins<'_, '_>,
-    decided: bool,
-) -> SiteRules {
-    let mut settings = presets.settings(r);
-    super::places::note_places(r, table, &["host", "purge", "redirect_https"], &mut settings);
-    let has_origin = settings::read(r, table, &[], &mut settings, origins);
-    let answers = table.item("redirect").is_some() || table.item("respond").is_some();
-    let has_files = table.item("files").is_some();
-    let has_time = table.item(HEAD_TIME).is_some();
-    if !has_time {
-        origins.keep_times(&mut settings);
+/// Says what does not go together in the settings of a site.
+fn check(r: &mut Reader, table: &Table<'_>, draft: &mut Draft) {
+    let settings = &mut draft.site.rules.settings;
+    if table.item(HEAD_TIME).is_none() {
+        r.origins.keep_times(settings);
     }
-    // Its VCL says where it fetches.
-    let has_origin = has_origin || decided;
-    if decided {
-        super::entry::check_beside_vcl(r, table, &settings);
+    if draft.decided {
+        entry::check_beside_vcl(r, table, settings);
     }
-    if !has_origin && !answers && !has_files && table.item("origin").is_none() {
+    let has = |names: [&'static str; 2]| names.iter().any(|name| table.item(name).is_some());
+    let is_answered = draft.decided || has(["origin", "files"]);
+    if !is_answered && !has(["redirect", "respond"]) {
         r.error(table.span.clone(), "a site without origin").help = Some(
             "add `origin = \"http://127.0.0.1:8080\"`, or the name of an [[origin]]".to_owned(),
         );
     }
-    let is_answered = has_origin || has_files || table.item("origin").is_some();
-    presets.check_against(r, table, &settings, is_answered);
-    let mut routes: Vec<(RouteRules, Span)> = Vec::new();
-    let tables = table.item("route").map(|item| r.tables(&item, &ROUTE)).unwrap_or_default();
-    for table in &tables {
+    draft.presets.check_against(r, table, settings, is_answered);
+}
+
+/// Reads the routes of a site.
+fn routes(r: &mut Reader, item: &Item<'_>, draft: &mut Draft) {
+    let rules = &mut draft.site.rules;
+    let has_origin = draft.decided || item.table.item("origin").is_some();
+    let answers = ["redirect", "respond"].iter().any(|name| item.table.item(name).is_some());
+    let mut earlier: Vec<(RouteRules, Span)> = Vec::new();
+    for table in r.tables(item, &ROUTE) {
         let before = r.found.len();
-        let (mut route, span) = route(r, table, settings.inherit());
+        let (mut route, span) = route(r, &table, rules.settings.inherit());
         let sound = r.found.len() == before;
-        let own_origin = settings::read(r, table, &route.paths, &mut route.settings, origins);
-        if !has_time && table.item(HEAD_TIME).is_none() {
-            origins.keep_times(&mut route.settings);
+        settings::read(r, &table, &mut route.settings);
+        if ![&table, &item.table].iter().any(|table| table.item(HEAD_TIME).is_some()) {
+            r.origins.keep_times(&mut route.settings);
         }
         let answered = route.settings.answer.is_some() || route.settings.files.is_some();
-        if !own_origin && !has_origin && answers && !answered {
+        if answers && !answered && !has_origin && table.item("origin").is_none() {
             r.error(table.span.clone(), "a route without origin, in a site that has none");
         }
         // Without a pattern that could not be read it would seem to match everything.
         if sound {
-            warn_of_shadowed(r, &routes, &route, &span);
-            routes.push((route, span));
+            warn_of_shadowed(r, &earlier, &route, &span);
+            earlier.push((route, span));
         }
     }
-    let mut routes: Vec<RouteRules> = routes.into_iter().map(|(route, _)| route).collect();
-    let mut of_presets = presets.routes(r, &settings);
-    if !has_time {
-        of_presets.iter_mut().for_each(|route| origins.keep_times(&mut route.settings));
-    }
-    routes.append(&mut of_presets);
-    SiteRules { routes, settings, ..SiteRules::default() }
+    rules.routes = earlier.into_iter().map(|(route, _)| route).collect();
 }
 
 fn warn_of_shadowed(
@@ -288,7 +237,5 @@ fn warn_of_shadowed(
     warning.help = Some("the first route that matches counts: put it further up".to_owned());
 }
 
-/// `"safe"` or `"rfc"`.
-pub(super) fn profile(r: &mut Reader, item: &Item<'_>) -> Option<Profile> {
-    r.word(item, &[("safe", Profile::Safe), ("rfc", Profile::Rfc)])
-}
+/// The words of `profile`.
+pub(crate) const PROFILES: [(&str, Profile); 2] = [("safe", Profile::Safe), ("rfc", Profile::Rfc)];

@@ -1,5 +1,6 @@
 //! `rate` and `concurrent` of sites and routes.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use base::rate::Pace;
@@ -7,13 +8,12 @@ use message::Status;
 use policy::headers::FieldName;
 use policy::rules::Settings;
 use policy::{CrowdRule, Per, RateRule, Terms};
-use toml::de::DeValue;
 
 use super::lists::{nets, patterns};
-use super::places::note_places;
-use crate::keys::{BOOLEAN, COUNT, Section, TEXTS, keys};
-use crate::reader::{Item, Reader, Table};
-use crate::rows::{self, Row, put, rows};
+use crate::keys::{BOOLEAN, TEXTS};
+use crate::page::{Page, texts};
+use crate::reader::{Item, Reader};
+use crate::rows::{self, Row, put, rows, section};
 
 /// Most of what may come at once or wait.
 const BEYOND_MAX: u32 = 100_000;
@@ -21,40 +21,29 @@ const BEYOND_MAX: u32 = 100_000;
 /// Most requests that may be under way.
 const UNDER_WAY_MAX: u32 = 1_000_000;
 
-pub(crate) const RATE: Section = Section {
-    title: "[site.rate]",
-    about: "How often clients may ask, counted for each by itself; also in a route. Further \
-            requests wait or are refused with 429 and Retry-After. A list of tables holds all of \
-            them: a request comes in when each lets it in. A route that says nothing counts \
-            together with its site; `false` in a route takes the limit off.",
-    keys: || {
-        let mut keys = keys! {
-            "requests", "a rate such as \"10/s\"", "required", "So many in a second (`/s`), a minute (`/m`) or an hour (`/h`), at an even pace: `60/m` lets one in every second.";
-            "burst", COUNT, "0", "How many more may come at once; what was taken of it comes back at the rate. With 10, eleven come in at once. As nginx's `burst` with `nodelay`, or its `delay`.";
-            "queue", COUNT, "0", "How many beyond that wait for their turn, in the order in which they came and no longer than `rate_wait`, instead of being refused. As nginx's `burst` without `nodelay`.";
-        };
-        keys.extend(rows::keys(TERMS_ROWS));
-        keys
-    },
-    later: &[("count", "every request counts, hits too; a route, or `path`, limits what is dear")],
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) RATE, RATE_ROWS: RateRule, TERMS_ROWS; "[site.rate]",
+    @later("count", "every request counts, hits too; a route, or `path`, limits what is dear")
+    "How often clients may ask, counted for each by itself; also in a route. Further \
+     requests wait or are refused with 429 and Retry-After. A list of tables holds all of \
+     them: a request comes in when each lets it in. A route that says nothing counts \
+     together with its site; `false` in a route takes the limit off.";
+    @needed("a limit without `requests`", "")
+    "requests", "a rate such as \"10/s\"", "required", "So many in a second (`/s`), a minute (`/m`) or an hour (`/h`), at an even pace: `60/m` lets one in every second.",
+        |r, item, to| put(&mut to.requests, pace(r, item));
+    "burst", count32(0, BEYOND_MAX) burst, "0", "How many more may come at once; what was taken of it comes back at the rate. With 10, eleven come in at once. As nginx's `burst` with `nodelay`, or its `delay`.";
+    "queue", count32(0, BEYOND_MAX) queue, "0", "How many beyond that wait for their turn, in the order in which they came and no longer than `rate_wait`, instead of being refused. As nginx's `burst` without `nodelay`.";
+}
 
-pub(crate) const CONCURRENT: Section = Section {
-    title: "[site.concurrent]",
-    about: "How many requests of a client may be under way at once, from their heads to the last \
-            bytes of their answers; also in a route. Further ones are refused with 429. Lists and \
-            routes are as for `[site.rate]`. Connections have a limit of their own, \
-            `connections_per_ip`.",
-    keys: || {
-        let mut keys = keys! {
-            "requests", COUNT, "required", "So many, at least 1. A WebSocket connection is one as long as it lasts.";
-        };
-        keys.extend(rows::keys(TERMS_ROWS));
-        keys
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) CONCURRENT, CONCURRENT_ROWS: CrowdRule, TERMS_ROWS; "[site.concurrent]",
+    "How many requests of a client may be under way at once, from their heads to the last \
+     bytes of their answers; also in a route. Further ones are refused with 429. Lists and \
+     routes are as for `[site.rate]`. Connections have a limit of their own, \
+     `connections_per_ip`.";
+    @needed("a limit without `requests`", "")
+    "requests", count32(1, UNDER_WAY_MAX) requests, "required", "So many, at least 1. A WebSocket connection is one as long as it lasts.";
+}
 
 /// The keys of a limit of either kind.
 const TERMS_ROWS: &[Row<Terms>] = rows! {
@@ -70,75 +59,76 @@ const TERMS_ROWS: &[Row<Terms>] = rows! {
         |r, item, to| put(&mut to.dry_run, r.boolean(item));
 };
 
-/// Changes `settings` as `table` says.
-pub(super) fn read(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
-    note_places(r, table, &["rate", "concurrent"], settings);
-    if let Some(item) = table.item("rate") {
-        settings.rate = each(r, &item, &RATE, rate);
-    }
-    if let Some(item) = table.item("concurrent") {
-        settings.concurrent = each(r, &item, &CONCURRENT, crowd);
-    }
+/// Limits on how often a client may ask; `None` for `false`.
+pub(super) fn rates(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[RateRule]>> {
+    each(r, item, |r, item| {
+        let requests = Pace { count: 1, per_ms: 1 };
+        let mut rule = RateRule { requests, burst: 0, queue: 0, terms: Terms::default() };
+        let table = r.table(item, &RATE)?;
+        rows::read(r, &table, TERMS_ROWS, &mut rule.terms);
+        rows::read(r, &table, RATE_ROWS, &mut rule).then_some(rule)
+    })
+}
+
+/// Limits on how many requests of a client may be under way; `None` for `false`.
+pub(super) fn crowds(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[CrowdRule]>> {
+    each(r, item, |r, item| {
+        let mut rule = CrowdRule { requests: 1, terms: Terms::default() };
+        let table = r.table(item, &CONCURRENT)?;
+        rows::read(r, &table, TERMS_ROWS, &mut rule.terms);
+        rows::read(r, &table, CONCURRENT_ROWS, &mut rule).then_some(rule)
+    })
 }
 
 /// The limits of a list, or the one that stands alone; `None` for `false`.
 fn each<T>(
     r: &mut Reader,
     item: &Item<'_>,
-    section: &'static Section,
-    read: fn(&mut Reader, &Table<'_>) -> Option<T>,
+    read: fn(&mut Reader, &Item<'_>) -> Option<T>,
 ) -> Option<Arc<[T]>> {
-    if matches!(item.value, DeValue::Boolean(false)) {
+    if item.is_off() {
         return None;
     }
-    let limits: Vec<T> = item
-        .each()
-        .iter()
-        .filter_map(|each| r.table(each, section).and_then(|table| read(r, &table)))
-        .collect();
-    if item.each().is_empty() {
+    let each = item.each();
+    if each.is_empty() {
         r.error(item.span.clone(), format!("`{}` is an empty list", item.name)).help =
             Some("`false` takes a limit off".to_owned());
     }
-    Some(limits.into())
+    Some(each.iter().filter_map(|each| read(r, each)).collect())
 }
 
-fn rate(r: &mut Reader, table: &Table<'_>) -> Option<RateRule> {
-    let terms = terms(r, table);
-    let beyond = |r: &mut Reader, name| {
-        let count = table.item(name).and_then(|item| r.count32(&item, 0, BEYOND_MAX));
-        count.unwrap_or(0)
-    };
-    let (burst, queue) = (beyond(r, "burst"), beyond(r, "queue"));
-    let item = required(r, table)?;
-    let text = r.text(&item)?;
-    let Ok(requests) = Pace::parse(text) else {
-        r.error(item.span, format!("`{text}` is no rate")).help =
-            Some("write \"10/s\", \"300/m\" or \"1000/h\"".to_owned());
-        return None;
-    };
-    Some(RateRule { requests, burst, queue, terms })
+pub(super) fn show_rates(page: &mut Page<'_>, settings: &Settings) {
+    let rules = settings.rate.iter().flat_map(|rules| rules.iter());
+    page.list("rate", rules.map(|rule| limited(rule.told(), &rule.terms)));
 }
 
-fn crowd(r: &mut Reader, table: &Table<'_>) -> Option<CrowdRule> {
-    let terms = terms(r, table);
-    let item = required(r, table)?;
-    let requests = r.count32(&item, 1, UNDER_WAY_MAX)?;
-    Some(CrowdRule { requests, terms })
+pub(super) fn show_crowds(page: &mut Page<'_>, settings: &Settings) {
+    let rules = settings.concurrent.iter().flat_map(|rules| rules.iter());
+    page.list("at once", rules.map(|rule| limited(rule.requests, &rule.terms)));
 }
 
-fn required<'a>(r: &mut Reader, table: &Table<'a>) -> Option<Item<'a>> {
-    let item = table.item("requests");
-    if item.is_none() {
-        r.error(table.span.clone(), "a limit without `requests`");
+/// A limit with its terms.
+fn limited(what: impl Display, terms: &Terms) -> String {
+    let mut told = format!("{what} per {}", terms.per.told());
+    for (word, each) in [("for", texts(&terms.paths)), ("but not of", texts(&terms.exempt))] {
+        if !each.is_empty() {
+            told += &format!(", {word} {each}");
+        }
     }
-    item
+    if terms.dry_run {
+        told += " (only counted)";
+    }
+    told
 }
 
-fn terms(r: &mut Reader, table: &Table<'_>) -> Terms {
-    let mut terms = Terms::default();
-    rows::read(r, table, TERMS_ROWS, &mut terms);
-    terms
+fn pace(r: &mut Reader, item: &Item<'_>) -> Option<Pace> {
+    let text = r.text(item)?;
+    let pace = Pace::parse(text).ok();
+    if pace.is_none() {
+        r.error(item.span.clone(), format!("`{text}` is no rate")).help =
+            Some("write \"10/s\", \"300/m\" or \"1000/h\"".to_owned());
+    }
+    pace
 }
 
 fn status(r: &mut Reader, item: &Item<'_>) -> Option<Status> {

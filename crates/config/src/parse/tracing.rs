@@ -1,15 +1,15 @@
 //! `[tracing]`.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use origin::{Address, ServerConfig, ServerUrlError, parse_server};
 use policy::headers::{FieldName, FieldValue};
 use toml::de::DeValue;
 
-use super::tls::{path, path_of};
-use crate::keys::{Fixed, Section, keys};
-use crate::model::{FieldSource, OriginTls, Tracing};
+use crate::model::{FieldSource, OriginTls, Place, Tracing};
 use crate::reader::{Item, Reader};
+use crate::rows::{self, put, section};
 
 /// OTLP's port over HTTP; over HTTPS collectors have that of HTTPS.
 const PORT: u16 = 4318;
@@ -17,67 +17,49 @@ const PORT: u16 = 4318;
 /// Fields that say what the body is.
 const OF_BODY: [&[u8]; 2] = [b"Content-Type", b"Content-Encoding"];
 
-pub(crate) const TRACING: Section = Section {
-    title: "[tracing]",
-    about: "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
-            as protobuf), made of what the log ring has. A trace that a client brings goes on, and \
-            its own word counts for whether it is sampled. Without the table at the start, a \
-            restart is needed to have it.",
-    keys: || {
-        keys! {
-            "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\"; the port is 4318 unless it is said, with https 443. `/v1/traces` is added.";
-            "ca", "an absolute path", "the system's", "PEM file with the authorities that the collector's certificate is verified by.";
-            "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields that each request to the collector has: names, and values or files with them: see `{ file }`. They are shown nowhere.";
-            "compression", "\"gzip\" or \"none\"", "\"gzip\"", "The coding of requests.";
-            "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.";
-        }
-    },
-    fixed: &[Fixed {
-        name: "[tracing]",
-        // Records in the ring have what traces are made of, or have it not.
-        differs: |own, next| own.tracing.is_none() && next.tracing.is_some(),
-    }],
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) TRACING, TRACING_ROWS: Traces; "[tracing]",
+    "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
+     as protobuf), made of what the log ring has. A trace that a client brings goes on, and \
+     its own word counts for whether it is sampled. Without the table at the start, a \
+     restart is needed to have it.";
+    @needed("[tracing] needs `endpoint`", "such as endpoint = \"http://127.0.0.1:4318\"")
+    "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\"; the port is 4318 unless it is said, with https 443. `/v1/traces` is added.",
+        |r, item, to| to.collector = collector(r, item);
+    "ca", path ca, "the system's", "PEM file with the authorities that the collector's certificate is verified by.";
+    @table(FIELD_FILE) "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields that each request to the collector has: names, and values or files with them: see `{ file }`. They are shown nowhere.",
+        |r, item, to| to.headers = headers(r, item);
+    "compression", "\"gzip\" or \"none\"", "\"gzip\"", "The coding of requests.",
+        |r, item, to| put(&mut to.gzip, r.word(item, &[("gzip", true), ("none", false)]));
+    "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.",
+        |r, item, to| put(&mut to.sample, sample(r, item));
+}
 
-pub(crate) const FIELD_FILE: Section = Section {
-    title: "{ file }",
-    about: "The value of a field in `[tracing] headers`, where no configuration is to have it.",
-    keys: || {
-        keys! {
-            "file", "an absolute path", "required", "File with the whole value in one line, such as `Bearer ...`. Read at a start and at each reload, by the daemon's user or root; a file that everyone may read is refused.";
-        }
-    },
-    ..Section::EMPTY
-};
+section! {
+    pub(crate) FIELD_FILE, FIELD_FILE_ROWS: Option<(PathBuf, Place)>; "{ file }",
+    "The value of a field in `[tracing] headers`, where no configuration is to have it.";
+    @needed("a value is a text, or in a file", "{ file = \"/etc/larder/api-key\" }")
+    "file", "an absolute path", "required", "File with the whole value in one line, such as `Bearer ...`. Read at a start and at each reload, by the daemon's user or root; a file that everyone may read is refused.",
+        |r, item, to| *to = r.path(item);
+}
+
+/// A `[tracing]` as it is written.
+struct Traces {
+    /// The server, and the path in front of [`Tracing::END`].
+    collector: Option<(ServerConfig, String)>,
+    ca: Option<(PathBuf, Place)>,
+    headers: Vec<(FieldName, FieldSource)>,
+    gzip: bool,
+    sample: f64,
+}
 
 pub(super) fn tracing(r: &mut Reader, item: &Item<'_>) -> Option<Tracing> {
     let table = r.table(item, &TRACING)?;
-    let sample = match table.item("sample") {
-        Some(item) => sample(r, &item),
-        None => Some(0.01),
-    };
-    let compression = table.item("compression");
-    let gzip = compression.and_then(|item| r.word(&item, &[("gzip", true), ("none", false)]));
-    let headers = table.item("headers").map(|item| headers(r, &item)).unwrap_or_default();
-    let ca = path_of(r, &table, "ca");
-    let Some(endpoint) = table.item("endpoint") else {
-        r.error(item.span.clone(), "[tracing] needs `endpoint`").help =
-            Some("such as endpoint = \"http://127.0.0.1:4318\"".to_owned());
-        return None;
-    };
-    let text = r.text(&endpoint)?;
-    let (server, path) = match split(text) {
-        Ok(parts) => parts,
-        Err(why) => {
-            let found = r.error(endpoint.span, format!("`{text}` is no collector's URL"));
-            found.help = Some(match why {
-                Some(why) => why.to_string(),
-                None => "`https://` or `http://` and a host, perhaps with port and path".to_owned(),
-            });
-            return None;
-        }
-    };
+    let mut draft =
+        Traces { collector: None, ca: None, headers: Vec::new(), gzip: true, sample: 0.01 };
+    rows::read(r, &table, TRACING_ROWS, &mut draft);
+    let Traces { collector, ca, headers, gzip, sample } = draft;
+    let (server, path) = collector?;
     if let (false, Some(item)) = (server.tls, table.item("ca")) {
         r.warning(item.span, "`ca`, and `endpoint` does not say `https://`");
     }
@@ -85,10 +67,23 @@ pub(super) fn tracing(r: &mut Reader, item: &Item<'_>) -> Option<Tracing> {
         r.warning(item.span, "`headers` cross the network as they are").help =
             Some("write `endpoint` with https://".to_owned());
     }
-    let place = r.lasting(&endpoint.span);
+    let place = r.lasting(&table.item("endpoint")?.span);
     let tls = server.tls.then(|| OriginTls { ca, ..super::plain_origin(place) });
-    let path = path.to_owned();
-    Some(Tracing { server, tls, path, headers, gzip: gzip.unwrap_or(true), sample: sample? })
+    Some(Tracing { server, tls, path, headers, gzip, sample })
+}
+
+fn collector(r: &mut Reader, item: &Item<'_>) -> Option<(ServerConfig, String)> {
+    let text = r.text(item)?;
+    let split = split(text).map(|(server, path)| (server, path.to_owned()));
+    let why = split.as_ref().err().copied();
+    if let Some(why) = why {
+        let found = r.error(item.span.clone(), format!("`{text}` is no collector's URL"));
+        found.help = Some(match why {
+            Some(why) => why.to_string(),
+            None => "`https://` or `http://` and a host, perhaps with port and path".to_owned(),
+        });
+    }
+    split.ok()
 }
 
 /// The server, and the path in front of [`Tracing::END`] without a slash at its end. An error may
@@ -119,12 +114,8 @@ fn is_here(server: &ServerConfig) -> bool {
 
 /// Fields that every request has. A fault is shown at the name: the value may be a secret.
 fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
-    let Some(pairs) = item.pairs() else {
-        r.wrong_type(item);
-        return Vec::new();
-    };
     let mut fields: Vec<(FieldName, FieldSource)> = Vec::new();
-    for (name, span, value) in pairs {
+    for (name, span, value) in r.pairs(item) {
         let name = match FieldName::parse(name) {
             Ok(name) => name,
             Err(why) => {
@@ -160,13 +151,9 @@ fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
 
 /// `{ file = "..." }`.
 fn from_file(r: &mut Reader, value: &Item<'_>) -> Option<FieldSource> {
-    let table = r.table(value, &FIELD_FILE)?;
-    let Some(item) = table.item("file") else {
-        r.error(table.span, "a value is a text, or in a file").help =
-            Some("{ file = \"/etc/larder/api-key\" }".to_owned());
-        return None;
-    };
-    path(r, &item).map(|(path, place)| FieldSource::File(path, place))
+    let mut file = None;
+    rows::read_table(r, value, &FIELD_FILE, FIELD_FILE_ROWS, &mut file);
+    file.map(|(path, place)| FieldSource::File(path, place))
 }
 
 /// A share.

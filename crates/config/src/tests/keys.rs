@@ -2,7 +2,7 @@
 
 use crate::keys::Section;
 use crate::load_str;
-use crate::parse::SECTIONS;
+use crate::parse::TOP;
 
 /// Lines that open a section: its title, below the title of its parent table if it has one.
 fn opening(section: &Section) -> String {
@@ -21,7 +21,7 @@ fn opening(section: &Section) -> String {
 /// A date is of the right type for no key: where it goes unnoticed, nobody reads the key.
 #[test]
 fn every_key_of_the_table_is_read() {
-    for section in SECTIONS {
+    for section in TOP.all() {
         for key in (section.keys)() {
             let text = format!("{}{} = 1979-05-27\n", opening(section), key.name);
             let errors = load_str(&text, "larder.toml").expect_err("a date");
@@ -34,7 +34,7 @@ fn every_key_of_the_table_is_read() {
 
 #[test]
 fn every_key_of_a_later_version_is_an_error_that_says_so() {
-    for section in SECTIONS {
+    for section in TOP.all() {
         for (name, _) in section.later {
             let text = format!("{}{name} = 1\n", opening(section));
             let errors = load_str(&text, "larder.toml").expect_err("not there yet");
@@ -46,7 +46,7 @@ fn every_key_of_a_later_version_is_an_error_that_says_so() {
 
 #[test]
 fn every_key_of_no_section_is_an_error() {
-    for section in SECTIONS {
+    for section in TOP.all() {
         let text = format!("{}zzzzzz = 1\n", opening(section));
         let errors = load_str(&text, "larder.toml").expect_err("an unknown key");
         assert!(

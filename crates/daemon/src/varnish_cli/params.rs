@@ -2,8 +2,7 @@
 //! the whole daemon, by their names in larder.toml.
 
 use base::limits::{self, Unit};
-use config::{CacheStatus, Config, MemorySize, Programs};
-use policy::Profile;
+use config::{Config, Programs};
 use varnishcli::{Call, Reply, Status, json_begin};
 use vcl::params::{Param, Params};
 use vcl::params::{Row, TABLE};
@@ -47,38 +46,13 @@ fn all(daemon: &Daemon) -> Vec<Row> {
 /// Limits and settings.
 fn own(config: &Config) -> Vec<Row> {
     let mut all: Vec<_> = limits::TABLE.iter().map(|spec| limit(spec, config)).collect();
-    let workers = config.workers.map_or_else(|| "auto".to_owned(), |workers| workers.to_string());
-    let memory = match config.memory.size {
-        MemorySize::Auto => "auto".to_owned(),
-        MemorySize::Bytes(bytes) => base::units::Bytes(bytes).to_string(),
-        MemorySize::Percent(percent) => format!("{percent}%"),
-    };
-    let cache_status = match config.cache_status {
-        CacheStatus::Off => "off",
-        CacheStatus::On => "on",
-        CacheStatus::Detail => "detail",
-    };
-    let profile = match config.profile {
-        Profile::Safe => "safe",
-        Profile::Rfc => "rfc",
-    };
-    for (name, value, default) in [
-        ("workers", workers.as_str(), "auto"),
-        ("memory.size", &memory, "auto"),
-        ("profile", profile, "safe"),
-        ("http2", if config.http2 { "true" } else { "false" }, "true"),
-        ("x_cache", if config.x_cache { "true" } else { "false" }, "false"),
-        ("cache_status", cache_status, "on"),
-        ("via", &config.via, "larder"),
-    ] {
-        all.push(Row {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            default: default.to_owned(),
-            about: config::about(name).to_owned(),
-            ..Row::default()
-        });
-    }
+    all.extend(config::in_force(config).into_iter().map(|(name, key, value)| Row {
+        name,
+        value,
+        default: key.default.trim_matches('"').to_owned(),
+        about: key.about.to_owned(),
+        ..Row::default()
+    }));
     all
 }
 
