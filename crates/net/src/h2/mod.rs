@@ -329,13 +329,12 @@ impl H2 {
             head::as_http1_upgrade(request);
         }
         let (start, client) = self.caller.ask(core, live, &mut self.stream, request, &mut started);
+        let note = Note { client, live, request: &*request, started: &started, reply_us: None };
         let start = match start {
             Start::Reply(mut reply) => {
                 if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
                     let body_out = reply.length().unwrap_or(0);
                     let moved = Moved { head_out, body_out, body_in: 0 };
-                    let (request, started) = (&*request, &started);
-                    let note = Note { client, live, request, started, reply_us: None };
                     return note.over(core, &reply, moved);
                 }
                 Start::Reply(reply)
@@ -348,11 +347,7 @@ impl H2 {
         };
         let held = match held {
             Ok(held) => held,
-            Err(full) => {
-                let (client, request, started) = (self.caller.ends.peer, &*request, &started);
-                let note = Note { client, live, request, started, reply_us: None };
-                return self.no_memory(core, at, &note, full);
-            }
+            Err(full) => return self.no_memory(core, at, &note, full),
         };
         let (live, held) = (Rc::clone(live), RefCell::new(Some(held)));
         request.fit();

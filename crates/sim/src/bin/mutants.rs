@@ -159,9 +159,9 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "a page in the place of a reply does not say that the connection ends",
-        "crates/net/src/h1/wait.rs",
-        "let keep = self.keep && !reply.close;",
-        "let keep = self.keep && (!reply.close || {M});",
+        "crates/net/src/h1/answering.rs",
+        "&reply, framing, keep, &mut out);",
+        "&reply, framing, keep || {M} && self.keep && reply.close, &mut out);",
     ),
     Mutant(
         "a byte of an upload is lost between two reads",

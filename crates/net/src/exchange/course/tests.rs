@@ -79,7 +79,7 @@ fn body(data: &str, length: Option<u64>) -> Sent {
     let account = Account::open(&Memory::new(1 << 20, 1 << 20), u64::MAX);
     let (mut writer, reader) = Body::window(Passage { bytes: 1 << 16, account });
     if !data.is_empty() {
-        writer.push(data.as_bytes());
+        _ = writer.push(data.as_bytes());
     }
     Sent { writer, coming: Coming { reader, left: length } }
 }
@@ -136,10 +136,10 @@ fn a_body_that_breaks_is_a_page_before_its_first_byte_and_cut_afterwards() {
 fn a_body_stays_where_it_counts_until_there_is_room() {
     let engine = Noted::default();
     engine.is_full.set(true);
-    assert_eq!(sent(&engine, body("", None), |mut writer| _ = writer.push(b"x")), Poll::Pending);
+    assert_eq!(sent(&engine, body("", None), whole), Poll::Pending);
     assert_eq!(engine.said(), "begin None");
     let goes_on = |mut writer: BodyWriter| {
-        writer.push(b"hello");
+        _ = writer.push(b"hello");
         writer.finish();
         engine.is_full.set(false);
     };
@@ -149,8 +149,11 @@ fn a_body_stays_where_it_counts_until_there_is_room() {
 
 #[test]
 fn a_client_that_leaves_ends_what_is_still_coming() {
-    let engine = Noted::default();
-    let leaves = |_: BodyWriter| engine.has_left.set(true);
+    let (engine, kept) = (Noted::default(), Cell::default());
+    let leaves = |writer: BodyWriter| {
+        kept.set(Some(writer));
+        engine.has_left.set(true);
+    };
     assert_eq!(sent(&engine, body("hello", None), leaves), Poll::Ready(None));
     assert_eq!(engine.said(), "begin None, hello, flush");
 }
