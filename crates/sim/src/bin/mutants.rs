@@ -208,14 +208,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "the notes on a request are lost on the way to its fetch",
         "crates/flow/src/enter.rs",
-        "            notes: ask.notes,\n            way,",
-        "            notes: if {M} { Notes::default() } else { ask.notes },\n            way,",
+        "            notes: ask.notes,\n            downstream",
+        "            notes: if {M} { Notes::default() } else { ask.notes },\n            downstream",
     ),
     Mutant(
         "a page is sent before it is put together",
-        "crates/flow/src/enter.rs",
-        "        if is_page {\n            start = self.assembled",
-        "        if is_page && !{M} {\n            start = self.assembled",
+        "crates/flow/src/assemble.rs",
+        "                if page.verbatim =>",
+        "                if page.verbatim || {M} =>",
     ),
 ];
 
