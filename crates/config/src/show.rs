@@ -55,3 +55,52 @@ fn site(config: &Config, site: &SiteConfig, discreet: bool) -> String {
     rows::show(&mut page, SETTINGS_ROWS, &rules.settings);
     page.text()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order of decision: who is let in, what is removed, what passes, how it is stored.
+    #[test]
+    fn a_site_is_shown_in_the_order_in_which_it_decides() {
+        let text = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\nupgrade = []\n\
+                    deny = \"192.0.2.1\"\nresponse_headers = { unset = \"X-A\" }\n\
+                    cache = { ttl = { 200 = \"1m\" } }\nquery = { sort = true }\n\
+                    cookies = { strip = \"a\", key = \"b\" }\nbypass = { path = \"/x\" }\n\
+                    [[site.route]]\npath = \"/old\"\nredirect = \"/new\"\n\
+                    [[site.route]]\npath = \"/files/*\"\nfiles = \"/srv\"\n";
+        let (config, _) = crate::load_str(text, "larder.toml").expect("a configuration");
+        insta::assert_snapshot!(show(&config), @r"
+        site               *
+          presets            none
+          profile            safe
+          route 1            /old
+            path               /old
+            deny               192.0.2.1/32
+            answers            302 to /new
+          route 2            /files/*
+            path               /files/*
+            deny               192.0.2.1/32
+            files              /srv, without the /files before it
+            to the client      without X-A
+          other requests
+            deny               192.0.2.1/32
+            origin             http://127.0.0.1:1
+            passed             methods other than GET and HEAD, requests with a body
+            cookies removed    known tracking cookies
+                               a
+            key: cookies       b
+            parameters removed known tracking parameters
+            query              sorted by name
+            passed: path       /x
+            stored             200 for 1m where it names no lifetime
+            heuristic          guess from Last-Modified, at most 1d, of HTML 10m
+            stale: refreshing  10s
+            stale: error       1d
+            stale: unreachable 1d
+            Set-Cookie         not stored
+            client's wishes    ignored
+            to the client      without X-A
+        ");
+    }
+}

@@ -522,3 +522,31 @@ fn what_only_a_restart_changes_is_named() {
         assert!(next.fixed_changes(&next).is_empty(), "{top}");
     }
 }
+
+#[test]
+fn a_setting_that_stands_elsewhere_takes_no_restart() {
+    let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
+    let text = format!(
+        "[run]\nuser = \"root\"\n[disk]\npath = \"/c\"\nsize = \"1GiB\"\n[cluster]\n\
+         servers = \"nats://127.0.0.1:1\"\nnkey = \"/n\"\nsecret_file = \"/s\"\n{site}"
+    );
+    let moved = load(&format!("# A line more.\n{text}"));
+    assert!(load(&text).fixed_changes(&moved).is_empty());
+}
+
+#[test]
+fn settings_of_the_whole_daemon_are_told_as_they_are_in_force() {
+    let site = "[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:1\"\n";
+    let text =
+        format!("http2 = false\ncache_status = \"detail\"\n[memory]\nsize = \"25%\"\n{site}");
+    let all = in_force(&load(&text));
+    let value = |name: &str| {
+        let found = all.iter().find(|(own, ..)| own == name);
+        found.map(|(_, key, value)| (key.default.trim_matches('"'), value.as_str()))
+    };
+    assert_eq!(value("http2"), Some(("true", "false")));
+    assert_eq!(value("cache_status"), Some(("on", "detail")));
+    assert_eq!(value("memory.size"), Some(("auto", "25%")));
+    assert_eq!(value("workers"), Some(("auto", "auto")));
+    assert_eq!(all.len(), 7);
+}
