@@ -6,8 +6,8 @@
 //!
 //! A page is parsed once, when it is stored: [`Parser`] takes its bytes as they come, or
 //! [`Document::parse`] all of them, and the result is a list of [`Node`]s in which text is a range
-//! of offsets. For each request, [`Document::resolve`] (or a [`Run`], node by node) makes [`Op`]s of
-//! them: what to send, in order, and which fragments to fetch.
+//! of offsets. For each request, [`Document::resolve`] (or a [`Run`], node by node) makes [`Op`]s
+//! of them: what to send, in order, and which fragments to fetch.
 //!
 //! Decision 23 in `docs/decisions` says why it is so.
 
