@@ -64,6 +64,17 @@ impl Segments {
         self.bytes
     }
 
+    /// The buffer, to be written to.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Bytes of its own that are still to be written.
+    pub(crate) fn into_rest(mut self) -> Vec<u8> {
+        self.bytes.drain(..self.sent);
+        self.bytes
+    }
+
     /// Bytes still to be written.
     pub(crate) fn left(&self) -> u64 {
         (self.bytes.len() - self.sent) as u64 + self.tail.as_ref().map_or(0, Tail::left)

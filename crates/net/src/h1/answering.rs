@@ -13,7 +13,6 @@ use message::trailers::are_taken;
 use message::{Response, Version};
 
 use super::conn::{SEALED_COPY_MAX, end_after};
-use super::early::Early;
 use super::upload::Upload;
 use super::write::write_all;
 use crate::core::CoreCtx;
@@ -39,7 +38,8 @@ pub(super) struct Answering<'a> {
     pub(super) stream: &'a Both<'a>,
     pub(super) asked: &'a Asked,
     pub(super) upload: RefCell<Upload>,
-    pub(super) early: RefCell<Early>,
+    /// Interim responses that have not left yet.
+    pub(super) early: RefCell<Segments>,
     /// The connection may go on behind it.
     pub(super) keep: bool,
     /// Bytes that leave with the next write.
@@ -87,7 +87,7 @@ impl Answering<'_> {
         // in the place of a reply may want an end that nothing else wants.
         let mut is_read = || upload.may_finish(&live.limits, &core.flow.counters);
         let keep = self.keep && is_read() && !reply.close;
-        let mut out = self.early.borrow_mut().take_rest();
+        let mut out = self.early.take().into_rest();
         let early = out.len();
         out.reserve(512);
         match protocol {
@@ -177,10 +177,17 @@ impl Engine for Answering<'_> {
         self.upload.borrow().refusal()
     }
 
-    /// An origin that drips counts against the time of a whole response as a client does.
+    /// Interim responses leave as they come. A client that does not read holds nothing up: what its
+    /// socket does not take leaves before the final head, and is never more than the origin client
+    /// lets through. An origin that drips counts against the time of a whole response as a client
+    /// does.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Self { core, guard, stream, .. } = *self;
-        self.early.borrow_mut().poll_write(cx, core, stream);
+        let mut early = self.early.borrow_mut();
+        // A failure shows again when the final response is written.
+        if early.left() > 0 && early.poll_write(cx, &mut **stream.borrow_mut(), core).is_ready() {
+            *early = Segments::default();
+        }
         if guard.poll_expired(cx) == Poll::Ready(Limit::ResponseTime) {
             return Poll::Ready(());
         }
@@ -190,7 +197,7 @@ impl Engine for Answering<'_> {
     /// A client of HTTP/1.0 knows none (RFC 9110 15.2).
     fn interim(&self, response: Response) {
         if self.asked.request.version >= Version::Http11 {
-            self.early.borrow_mut().add(&response);
+            encode::interim(self.early.borrow_mut().buffer(), response.status, &response.headers);
         }
     }
 

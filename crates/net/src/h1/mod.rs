@@ -2,7 +2,6 @@
 
 mod answering;
 mod conn;
-mod early;
 mod last;
 mod upload;
 mod wait;

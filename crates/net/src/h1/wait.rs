@@ -96,7 +96,8 @@ async fn exchange(conn: &mut Conn, core: &Rc<CoreCtx>, waiting: Box<Waiting>) ->
     let answer = hold_memory(core, account, &mut asked, answer);
     let Asked { request, live, .. } = &asked;
     let mut upload = Upload::new(request.framing, held, live, account, core.flow.now().mono_ms);
-    let (is_lost, answer) = hold_ahead(core, &mut upload, answer);
+    let is_lost = upload.hold().is_err();
+    let answer = if is_lost { Answer::Reply(account::no_memory(core)) } else { answer };
     if let Some(mut before) = before
         && write_all(guard, core, stream, &mut before).await.is_err()
     {
@@ -198,13 +199,4 @@ fn hold_memory(
         Err(_) => return Answer::Reply(account::no_memory(core)),
     }
     answer
-}
-
-/// Holds memory for what was received with a request; returns true if it is lost for want
-/// of memory, and the answer to the request.
-fn hold_ahead(core: &CoreCtx, upload: &mut Upload, answer: Answer) -> (bool, Answer) {
-    match upload.hold() {
-        Ok(()) => (false, answer),
-        Err(_) => (true, Answer::Reply(account::no_memory(core))),
-    }
 }
