@@ -28,9 +28,11 @@ use crate::carry::{Carried, Selected};
 use crate::finish::Background;
 use crate::interims::Interims;
 use crate::recode::Recode;
+use crate::state::ask::Front;
 use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::live::LiveRef;
+use crate::state::miss::Miss;
 use crate::state::peers::Asking;
 use crate::state::siblings::asking::AskingSiblings;
 use crate::state::slices::{Edition, Extent};
@@ -66,16 +68,46 @@ pub(crate) struct Fetch {
     pub(crate) passage: Passage,
     /// Notes for the record of the request that caused the fetch.
     pub(crate) trace: Option<Rc<Trace>>,
-    /// The question to the node that owns its key, which is put before the origin is asked; absent
-    /// where no other node may have the response.
+    /// The question to the node that owns its key; absent where no other node may have it.
     pub(crate) asking: Option<Box<Asking>>,
-    /// The question to siblings, which is put after that one; absent where none may have it.
+    /// The question to siblings; absent where none may have it.
     pub(crate) siblings: Option<Box<AskingSiblings>>,
     /// The record of the fetch itself, if no client waits for it.
     pub(crate) background: Option<Box<Background>>,
 }
 
 impl Fetch {
+    /// A fetch past the store of what hashes to `key_hash`, for the client behind `front`.
+    pub(crate) fn new(core: &Rc<Core>, live: &LiveRef, front: &Front<'_>, key_hash: u64) -> Self {
+        let account = Some(Arc::clone(front.account));
+        let (ends, read_at_most) = (front.ends, front.window);
+        Self {
+            core: Rc::clone(core),
+            live: Rc::clone(live),
+            request: Request::new(),
+            upload: Upload::None,
+            key_hash,
+            lead: None,
+            old: None,
+            interims: front.interims.cloned(),
+            asked: None,
+            edition: None,
+            part: None,
+            caller: Caller { ends, read_at_most, account, ..Caller::default() },
+            passage: front.passage(&live.limits),
+            trace: None,
+            asking: None,
+            siblings: None,
+            background: None,
+        }
+    }
+
+    /// Has others asked before the origin that may have what is missed.
+    pub(crate) fn ask_others(&mut self, miss: Miss<'_>) {
+        self.asking = Asking::of(&self.core.shared.peers, miss);
+        self.siblings = AskingSiblings::of(&self.core.shared.siblings, miss);
+    }
+
     pub(crate) fn now(&self) -> Now {
         self.core.now()
     }
@@ -315,13 +347,15 @@ pub(crate) type News<J> = (Fetched<J>, <J as Judge>::Report);
 pub(crate) struct Job<J: Judge> {
     pub(crate) fetch: Fetch,
     pub(crate) judge: J,
+    /// The destination of the try under way, once policy has named it.
+    pub(crate) target: Option<Target>,
     pub(crate) tell: Option<oneshot::Sender<News<J>>>,
 }
 
 impl<J: Judge> Job<J> {
     /// A fetch that has not begun. Boxed at once, it moves from step to step as a pointer.
     pub(crate) fn new(fetch: Fetch, judge: J) -> Box<Self> {
-        Box::new(Self { fetch, judge, tell: None })
+        Box::new(Self { fetch, judge, target: None, tell: None })
     }
 }
 

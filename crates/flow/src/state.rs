@@ -19,6 +19,7 @@ pub(crate) mod gate;
 pub(crate) mod in_force;
 pub(crate) mod invalidate;
 pub mod live;
+pub(crate) mod miss;
 pub(crate) mod origin;
 pub(crate) mod over;
 pub(crate) mod peers;

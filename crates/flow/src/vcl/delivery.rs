@@ -23,7 +23,7 @@ use vcl::sub::{Action, Sub};
 use super::call::{Env, Seen, Stage};
 use super::fetch::Passed;
 use super::found::{Age, age, obj_of};
-use super::step::{Source, Step, StepOn};
+use super::step::{Delivered, Step, StepOn};
 use super::storages;
 use crate::assemble::draft;
 use crate::dictionary::{self, Sought};
@@ -50,16 +50,16 @@ const ADDED: u64 = 5;
 pub(crate) fn deliver<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
-    source: Source,
+    delivered: Delivered,
 ) -> Result<Reply, StepOn<S>> {
-    match source {
-        Source::Object { object, reader } if turn.downstream.is_node() => {
+    match delivered {
+        Delivered::Object { object, reader } if turn.downstream.is_node() => {
             let served = served(turn, env, &object, reader.is_some());
             Ok(peers::stored(env.asked, &object, reader, served, env.now))
         }
-        Source::Passing(_) if turn.downstream.is_node() => Ok(peers::silent(Silence::Nothing)),
-        Source::Object { object, reader } => stored(turn, env, &object, reader),
-        Source::Passing(passing) => passed(turn, env, *passing),
+        Delivered::Passing(_) if turn.downstream.is_node() => Ok(peers::silent(Silence::Nothing)),
+        Delivered::Object { object, reader } => stored(turn, env, &object, reader),
+        Delivered::Passing(passing) => passed(turn, env, *passing),
     }
 }
 

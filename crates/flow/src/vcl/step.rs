@@ -32,7 +32,7 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     Restart,
     Fail,
     Synth(Said),
-    Deliver(Source),
+    Deliver(Delivered),
     /// A page is to be put together.
     Page(Box<dyn Draft>),
 }
@@ -49,7 +49,7 @@ pub(crate) fn said(status: u16, reason: &str) -> Said {
 }
 
 /// The response that is delivered.
-pub(crate) enum Source {
+pub(crate) enum Delivered {
     /// Something stored, or being stored; `reader` follows its body if it was fetched for this
     /// request.
     Object { object: Arc<Object>, reader: Option<Reader> },

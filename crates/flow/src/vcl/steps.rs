@@ -16,7 +16,7 @@ use super::call::{Env, Seen, Stage};
 use super::delivery;
 use super::found::{self, Age};
 use super::loops;
-use super::step::{HaltOn, Source, Step, StepOn, said};
+use super::step::{Delivered, HaltOn, Step, StepOn, said};
 use crate::peers::{self, Silence};
 use crate::state::vcl::halt::{Halt, Missing};
 use crate::state::vcl::{FoundAs, Turn};
@@ -77,7 +77,7 @@ impl Turn {
                         Err(step) => step,
                     }
                 }
-                Step::Deliver(source) => match delivery::deliver(self, env, source) {
+                Step::Deliver(delivered) => match delivery::deliver(self, env, delivered) {
                     Ok(reply) => return Halt::Reply(reply),
                     Err(step) => step,
                 },
@@ -285,7 +285,7 @@ impl Turn {
                     env.count(Count::SBgfetch);
                     S::refresh(self, env, lead, &object);
                 }
-                Step::Deliver(Source::Object { object, reader: None })
+                Step::Deliver(Delivered::Object { object, reader: None })
             }
             action => {
                 if let Some(lead) = lead {

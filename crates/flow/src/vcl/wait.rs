@@ -11,7 +11,7 @@ use vcl::counts::Count;
 use super::call::Env;
 use super::fetch::{ByProgram, Failed};
 use super::job::job;
-use super::step::{Source, Step, said};
+use super::step::{Delivered, Step, said};
 use crate::fetch::{self, Fetched, News, Upload};
 use crate::key::select_by;
 use crate::state::reply::Reply;
@@ -108,11 +108,13 @@ fn fetched(turn: &mut Turn, told: Result<News<ByProgram>, oneshot::error::RecvEr
     lines.extend(report.lines);
     turn.task.limit = report.limit.or(turn.task.limit);
     Step::Deliver(match fetched {
-        Fetched::Object { object, reader, .. } => Source::Object { object, reader: Some(reader) },
-        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
-            Source::Object { object, reader: None }
+        Fetched::Object { object, reader, .. } => {
+            Delivered::Object { object, reader: Some(reader) }
         }
-        Fetched::Passing(passing) => Source::Passing(passing),
+        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
+            Delivered::Object { object, reader: None }
+        }
+        Fetched::Passing(passing) => Delivered::Passing(passing),
         Fetched::Instead(Failed) => return Step::Synth(said(503, "")),
     })
 }

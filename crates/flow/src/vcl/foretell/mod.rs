@@ -30,7 +30,6 @@ use crate::state::ask::Front;
 use crate::state::place::Place;
 use crate::state::reply::Forward;
 use crate::state::shared::Shared;
-use crate::state::siblings::asking::SiblingMiss;
 use crate::state::vcl::halt::Missing;
 use crate::state::vcl::{Line, Turn};
 use rehearsal::{Rehearsal, Scene};
@@ -173,11 +172,7 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
         (false, false) => "asked, once for everybody who waits",
     };
     if !private && job::may_ask_node(turn) {
-        env.stage.tell_owner(turn.key.bytes());
-        if !confirms {
-            let (keyed, key) = (&turn.req, turn.key.bytes());
-            env.stage.tell_siblings(SiblingMiss { site: env.site, asked: env.asked, keyed, key });
-        }
+        env.stage.tell_sources(job::miss(turn, env, stale));
     }
     env.stage.tell(facts::backend(env.live, &state, how));
     env.stage.tell(facts::storing(env.live, private));
