@@ -25,7 +25,7 @@ pub(crate) use self::object::{Times, new_object};
 pub(crate) use self::send::send;
 pub(crate) use self::upload::Upload;
 use crate::carry::{Carried, Selected};
-use crate::finish::Background;
+use crate::finish::{Background, BackgroundCause};
 use crate::interims::Interims;
 use crate::recode::Recode;
 use crate::state::ask::Front;
@@ -35,6 +35,7 @@ use crate::state::live::LiveRef;
 use crate::state::miss::Miss;
 use crate::state::peers::Asking;
 use crate::state::siblings::asking::AskingSiblings;
+use crate::state::site::Site;
 use crate::state::slices::{Edition, Extent};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
@@ -370,6 +371,19 @@ pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<News<J>
         job.run().await;
     }));
     told
+}
+
+/// Starts `job` behind an answer to `request`: no client waits for it.
+pub(crate) fn start_behind<J: Judge>(
+    mut job: Box<Job<J>>,
+    site: &Arc<Site>,
+    request: &Request,
+    cause: BackgroundCause,
+) {
+    let Fetch { core, trace, background, .. } = &mut job.fetch;
+    let trace = trace.get_or_insert_default();
+    *background = Some(Box::new(Background::begin(core, site, request, cause, trace)));
+    drop(start(job));
 }
 
 /// Counts the panic that ends a fetch, and only the fetch, whoever waits for it.

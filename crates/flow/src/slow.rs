@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
-use cache::{BeginOptions, Object, Reader, Ticket, Waited};
+use cache::{BeginOptions, Object, Reader, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
@@ -23,12 +23,13 @@ use crate::purge::{self, Answers, Order, Page, Share};
 use crate::state::ask::{Ask, Front};
 use crate::state::assemble::Draft;
 use crate::state::core::Core;
+use crate::state::duty::Duty;
 use crate::state::place::Place;
 use crate::state::reply::{Forward, Reply, Served};
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::verdict::Again;
-use crate::wait::{self, FetchPart, Role, Verdict};
+use crate::wait::{FetchPart, PauseEnd, Pausing, Role, Verdict};
 use crate::way::{Slow, Start, Way};
 use crate::{files as from_files, pages, row};
 
@@ -235,16 +236,27 @@ async fn take_part(
                 ),
                 (_, false) => Verdict::End(Met::Beside),
             });
-        if let Role::Below(below) = role {
-            let variant = &mut select_by(&ask.request.headers);
-            match below.raise(core, variant, Again::of(&ask)).await {
-                Ok(lent) => {
+        if let Role::Pause(pause) = role {
+            let limit = Duration::from_millis(ask.live.limits.wait_timeout);
+            let patience = stand_in(core, &ask, old.as_ref()).map(|_| limit);
+            let (request, again, trace) = (ask.request, Again::of(&ask), ask.trace.map(|t| &**t));
+            let end = Pausing { core, request, again, trace, patience }.wait(pause).await;
+            ask.now = core.now();
+            role = match end {
+                PauseEnd::Fetch(duty) => Role::Fetch(duty),
+                PauseEnd::Read(lent) => {
                     part.take_lent(lent);
-                    ask.now = core.now();
                     continue;
                 }
-                Err(next) => role = next.role(),
-            }
+                PauseEnd::Waited(ended) => {
+                    match waited(core, &ask, key, ended, old.as_ref(), reason) {
+                        Verdict::End(reply) => return reply,
+                        Verdict::Alone => part.go_alone(),
+                        Verdict::Replace => {}
+                    }
+                    continue;
+                }
+            };
         }
         let role = match shared(&ask, role) {
             ControlFlow::Continue(role) => role,
@@ -256,18 +268,12 @@ async fn take_part(
                 core.counters.limit(Limit::Waiters);
                 return pages::problem(ask.request, Problem::TooManyWaiters);
             }
-            Role::Wait(ticket) => {
-                match waited(core, &mut ask, key, ticket, old.as_ref(), reason).await {
-                    Verdict::End(reply) => return reply,
-                    Verdict::Alone => part.go_alone(),
-                    Verdict::Replace => {}
-                }
-                continue;
+            // It is over.
+            Role::Pause(_) => continue,
+            Role::Fetch(Duty { lead, is_alone: false }) => {
+                (ByPolicy::store(core, &ask, key, lead, old), reason)
             }
-            Role::Lead(lead) => (ByPolicy::store(core, &ask, key, lead, old), reason),
-            // It has been read.
-            Role::Below(_) => continue,
-            Role::Alone(lead) => {
+            Role::Fetch(Duty { lead, .. }) => {
                 let marked = part.coalesces() && !lead.is_detached();
                 let reason = if marked { Forward::HitForMiss } else { reason };
                 (ByPolicy::alone(core, &ask, key, lead, old), reason)
@@ -302,34 +308,35 @@ fn met(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> 
 /// Goes on in `role`, unless another node asks and what would come would not be for it.
 fn shared(ask: &Ask<'_>, role: Role<Met>) -> ControlFlow<Reply, Role<Met>> {
     match role {
-        Role::Alone(lead) if ask.downstream.is_node() => lead.refuse(None),
+        Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => lead.refuse(None),
         Role::End(Met::Pass | Met::Beside) if ask.downstream.is_node() => {}
         role => return ControlFlow::Continue(role),
     }
     ControlFlow::Break(peers::silent(Silence::Nothing))
 }
 
-/// Waits for another request's fetch: no longer than the limit says where `old` may answer instead,
-/// or else as long as it takes.
-async fn waited(
+/// What is stored, if it may answer while its origin cannot be reached.
+fn stand_in<'o>(
+    core: &Core,
+    ask: &Ask<'_>,
+    old: Option<&'o Arc<Object>>,
+) -> Option<&'o Arc<Object>> {
+    let now_ms = core.now().mono_ms;
+    old.filter(|old| freshness(ask.live, old, now_ms).may_serve_unreachable(now_ms))
+}
+
+/// The verdict on the end of another request's fetch; `None` if `old` may answer instead, and the
+/// fetch has not ended in time.
+fn waited(
     core: &Rc<Core>,
-    ask: &mut Ask<'_>,
+    ask: &Ask<'_>,
     key: &KeyBuf,
-    ticket: Ticket,
+    ended: Option<Waited>,
     old: Option<&Arc<Object>>,
     reason: Forward,
 ) -> Verdict<Reply> {
-    let live = ask.live;
-    let stands_in = |old: &&Arc<Object>| {
-        let now_ms = core.now().mono_ms;
-        freshness(live, old, now_ms).may_serve_unreachable(now_ms)
-    };
-    let limit = Duration::from_millis(ask.live.limits.wait_timeout);
-    let patience = old.filter(stands_in).map(|_| limit);
-    let trace = ask.trace.map(|trace| &**trace);
-    match wait::for_fetch(core, trace, ticket, patience).await {
+    match ended {
         Some(Waited::Ready(object)) => {
-            ask.now = core.now();
             // A ban may have come since that fetch began, and before this request.
             let is_for_it = core.shared.cache.may_use(&object)
                 && object.matches(&mut select_by(&ask.request.headers))
@@ -346,7 +353,7 @@ async fn waited(
                 // Until that fetch ends, others need not find out by waiting.
                 core.note_fetch(key.hash(), Some(true));
             }
-            Verdict::End(match old.filter(stands_in) {
+            Verdict::End(match stand_in(core, ask, old) {
                 Some(object) => stored(core, ask, object, Served::StaleOnError),
                 None => unanswered(core, ask, Problem::SharedFetchFailed),
             })

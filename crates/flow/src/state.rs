@@ -6,13 +6,13 @@
 pub(crate) mod announce;
 pub(crate) mod ask;
 pub(crate) mod assemble;
-pub(crate) mod below;
 pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod connections;
 pub(crate) mod core;
 pub(crate) mod dictionary;
 pub(crate) mod downstream;
+pub(crate) mod duty;
 pub(crate) mod error_pages;
 pub(crate) mod finish;
 pub(crate) mod gate;

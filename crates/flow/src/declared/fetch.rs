@@ -25,7 +25,7 @@ use crate::fetch::{
     self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Left, Mark, Plan, Target, Unstored,
 };
 use crate::files::NamedFile;
-use crate::finish::{Background, BackgroundCause};
+use crate::finish::BackgroundCause;
 use crate::form::{self, Chooser, PassingForm};
 use crate::forward::{self, Errand};
 use crate::problem::Problem;
@@ -40,7 +40,6 @@ use crate::state::place::Place;
 use crate::state::site::Site;
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
-use crate::state::trace::Trace;
 use crate::trailers::{self, Gate};
 use crate::verdict::{Again, plan_by};
 use crate::why::Why;
@@ -168,14 +167,10 @@ pub(crate) fn refresh(
     old: &Arc<Object>,
     transaction: u64,
 ) {
-    let trace = Rc::new(Trace::default());
-    let front = Front::of(&core.background);
-    let ask = &Ask { trace: Some(&trace), front, ..*ask };
-    let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
+    let ask = &Ask { trace: None, front: Front::of(&core.background), ..*ask };
+    let own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
-    let background = Background::begin(core, ask.site, ask.request, cause, &trace);
-    own.fetch.background = Some(Box::new(background));
-    drop(fetch::start(own));
+    fetch::start_behind(own, ask.site, ask.request, cause);
 }
 
 impl Judge for ByPolicy {

@@ -16,7 +16,7 @@ use super::call::{Acting, Env, Stage};
 use super::fetch::ByProgram;
 use super::found::may_confirm;
 use crate::fetch::{self, Fetch, Job, Upload};
-use crate::finish::{Background, BackgroundCause};
+use crate::finish::BackgroundCause;
 use crate::state::ask::Front;
 use crate::state::miss::Miss;
 use crate::state::tier::Lead;
@@ -56,9 +56,7 @@ pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
     let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
-    let background = Background::begin(env.stage.core, env.site, &turn.req, cause, &trace);
-    job.fetch.background = Some(Box::new(background));
-    drop(fetch::start(job));
+    fetch::start_behind(job, env.site, &turn.req, cause);
 }
 
 /// A backend request, and its state as programs see it.

@@ -9,7 +9,7 @@ use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
 use crate::state::assemble::Draft;
-use crate::state::below::Below;
+use crate::state::duty::Pause;
 use crate::state::tier::Lead;
 use crate::state::vcl::halt::{Halt, Missing};
 
@@ -18,12 +18,10 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     /// `vcl_recv`, for the first time or after a restart.
     Start,
     Lookup,
-    /// Somebody fetches the same.
-    Wait(T),
     /// This was found; with a lead it is stale, and fetched anew behind the answer.
     Hit(Arc<Object>, Option<L>),
-    /// Nothing usable was found in memory, and the disk may have something.
-    Below(Below<L>, Option<Arc<Object>>),
+    /// Nothing usable was found in memory; somebody fetches the same, or the disk may have something.
+    Pause(Pause<L, T>, Option<Arc<Object>>),
     /// Nothing usable was found.
     Miss(Missing<L>),
     Pass,

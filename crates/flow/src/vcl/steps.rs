@@ -18,6 +18,7 @@ use super::found::{self, Age};
 use super::loops;
 use super::step::{Delivered, HaltOn, Step, StepOn, said};
 use crate::peers::{self, Silence};
+use crate::state::duty::{Duty, Pause};
 use crate::state::vcl::halt::{Halt, Missing};
 use crate::state::vcl::{FoundAs, Turn};
 use crate::wait::{FetchPart, Role, Verdict};
@@ -33,8 +34,7 @@ impl Turn {
             step = match step {
                 Step::Start => self.receive(env),
                 Step::Lookup => self.lookup(env),
-                Step::Wait(ticket) => return Halt::Wait(ticket),
-                Step::Below(below, stale) => return Halt::Below(below, stale),
+                Step::Pause(pause, stale) => return Halt::Pause(pause, stale),
                 Step::Hit(object, lead) => self.hit(env, object, lead),
                 Step::Miss(missing) => match self.miss(env) {
                     Ok(()) => return Halt::Fetch(missing),
@@ -244,22 +244,23 @@ impl Turn {
             |_, coalesces| if coalesces { Verdict::End(Step::Lookup) } else { Verdict::Replace },
         );
         match role {
-            Role::Lead(lead) | Role::Alone(lead) => {
+            Role::Fetch(Duty { lead, .. }) => {
                 env.count(Count::CacheMiss);
                 Step::Miss(Missing { lead, stale: stale.cloned() })
             }
-            Role::Below(below) => {
-                self.has_read_disk = true;
-                Step::Below(below, stale.cloned())
+            Role::Pause(pause) => {
+                match &pause {
+                    Pause::Disk(_) => self.has_read_disk = true,
+                    Pause::Fetch(_) => {
+                        self.waits += 1;
+                        env.count(Count::BusySleep);
+                    }
+                }
+                Step::Pause(pause, stale.cloned())
             }
             Role::End(step) => {
                 self.waits += 1;
                 step
-            }
-            Role::Wait(ticket) => {
-                self.waits += 1;
-                env.count(Count::BusySleep);
-                Step::Wait(ticket)
             }
             Role::Full => {
                 env.stage.limit(base::Limit::Waiters);

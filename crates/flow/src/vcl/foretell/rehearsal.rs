@@ -23,8 +23,8 @@ use crate::forecast::variants::variants;
 use crate::key::select_by;
 use crate::sources;
 use crate::state::ask::Ask;
-use crate::state::below::Below;
 use crate::state::body::ReplyBody;
+use crate::state::duty::Duty;
 use crate::state::live::Live;
 use crate::state::miss::Miss;
 use crate::state::place::Place;
@@ -284,7 +284,8 @@ impl Stage for Rehearsal<'_> {
         if !options.coalesce || !stage.is_fetched.get() {
             // What comes up counts no more than what is in memory, if that does not.
             let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
-            return if reads { Began::Below(Below::Lead(())) } else { Began::Lead(()) };
+            let duty = Duty { lead: (), is_alone: false };
+            return if reads { Began::Below(duty) } else { Began::Fetch(duty) };
         }
         let why = "somebody fetches it: it would wait for that";
         stage.tell(Step::new("verdict", why).decisive());
