@@ -1,6 +1,5 @@
 //! The way of a request that must wait: for another request's fetch, or for its own.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,20 +221,8 @@ async fn take_part(
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
-        let mut role =
-            part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
-                (Judgement::Deliver(served), true) => met(core, &ask, object, served),
-                (Judgement::Pass, true) => Verdict::End(Met::Pass),
-                (Judgement::Private, true) => Verdict::Alone,
-                (Judgement::Fetch, true) => {
-                    old = Some(Arc::clone(object));
-                    Verdict::Replace
-                }
-                (Judgement::Deliver(_), false) => Verdict::End(
-                    take(core, &ask, object, Served::Hit).map_or(Met::Beside, Met::Reply),
-                ),
-                (_, false) => Verdict::End(Met::Beside),
-            });
+        let judge = |object: &_, coalesces| met(core, &ask, object, coalesces, &mut old);
+        let mut role = part.take(begin, judge);
         if let Role::Pause(pause) = role {
             let limit = Duration::from_millis(ask.live.limits.wait_timeout);
             let patience = stand_in(core, &ask, old.as_ref()).map(|_| limit);
@@ -258,10 +245,6 @@ async fn take_part(
                 }
             };
         }
-        let role = match shared(&ask, role) {
-            ControlFlow::Continue(role) => role,
-            ControlFlow::Break(reply) => return reply,
-        };
         let (job, reason) = match role {
             Role::End(Met::Reply(reply)) => return reply,
             Role::Full => {
@@ -270,6 +253,12 @@ async fn take_part(
             }
             // It is over.
             Role::Pause(_) => continue,
+            // It would not be for another node.
+            Role::End(_) if ask.downstream.is_node() => return peers::silent(Silence::Nothing),
+            Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => {
+                lead.refuse(None);
+                return peers::silent(Silence::Nothing);
+            }
             Role::Fetch(Duty { lead, is_alone: false }) => {
                 (ByPolicy::store(core, &ask, key, lead, old), reason)
             }
@@ -295,27 +284,36 @@ enum Met {
     Beside,
 }
 
-/// The verdict on a stored response that may answer.
-fn met(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Verdict<Met> {
-    match take(core, ask, object, served) {
-        Some(reply) => Verdict::End(Met::Reply(reply)),
-        None if object.is_live() => Verdict::Alone,
-        // The disk has it no more, and nobody finds it.
-        None => Verdict::Replace,
+/// The verdict on a stored response that a request meets; one that is too `old` may still be
+/// confirmed.
+fn met(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    coalesces: bool,
+    old: &mut Option<Arc<Object>>,
+) -> Verdict<Met> {
+    match judge(ask, object) {
+        Judgement::Deliver(served) if coalesces => match take(core, ask, object, served) {
+            Some(reply) => Verdict::End(Met::Reply(reply)),
+            None if object.is_live() => Verdict::Alone,
+            // The disk has it no more, and nobody finds it.
+            None => Verdict::Replace,
+        },
+        Judgement::Pass if coalesces => Verdict::End(Met::Pass),
+        Judgement::Private if coalesces => Verdict::Alone,
+        Judgement::Fetch if coalesces => {
+            *old = Some(Arc::clone(object));
+            Verdict::Replace
+        }
+        Judgement::Deliver(_) => {
+            Verdict::End(take(core, ask, object, Served::Hit).map_or(Met::Beside, Met::Reply))
+        }
+        _ => Verdict::End(Met::Beside),
     }
 }
 
-/// Goes on in `role`, unless another node asks and what would come would not be for it.
-fn shared(ask: &Ask<'_>, role: Role<Met>) -> ControlFlow<Reply, Role<Met>> {
-    match role {
-        Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => lead.refuse(None),
-        Role::End(Met::Pass | Met::Beside) if ask.downstream.is_node() => {}
-        role => return ControlFlow::Continue(role),
-    }
-    ControlFlow::Break(peers::silent(Silence::Nothing))
-}
-
-/// What is stored, if it may answer while its origin cannot be reached.
+/// The stored response, if it may answer while its origin cannot be reached.
 fn stand_in<'o>(
     core: &Core,
     ask: &Ask<'_>,

@@ -14,7 +14,7 @@ use message::Request;
 
 use crate::key::select_by;
 use crate::state::core::Core;
-use crate::state::duty::{Duty, Pause};
+use crate::state::duty::{Duty, FetchPause};
 use crate::state::tier::{Begin, Lead};
 use crate::state::trace::Trace;
 use crate::tier::raise;
@@ -63,7 +63,7 @@ pub(crate) enum Verdict<E> {
 pub(crate) enum Role<E, L = Lead, T = Ticket> {
     Fetch(Duty<L>),
     /// It waits, and takes part again.
-    Pause(Pause<L, T>),
+    Pause(FetchPause<L, T>),
     /// Too many wait already.
     Full,
     /// None, as the policy has said.
@@ -126,13 +126,13 @@ impl FetchPart {
             match began {
                 Began::Below(duty) if !self.has_read => {
                     self.has_read = true;
-                    return Role::Pause(Pause::Disk(duty));
+                    return Role::Pause(FetchPause::Disk(duty));
                 }
                 Began::Fetch(duty) | Began::Below(duty) => return Role::Fetch(duty),
                 Began::Full => return Role::Full,
                 Began::Wait(ticket) => {
                     self.end_round();
-                    return Role::Pause(Pause::Fetch(ticket));
+                    return Role::Pause(FetchPause::Fetch(ticket));
                 }
                 Began::Object(object) => match judge(&object, coalesce) {
                     Verdict::End(end) => return Role::End(end),
@@ -177,16 +177,16 @@ pub(crate) struct Pausing<'a> {
 
 impl Pausing<'_> {
     /// Waits until `pause` is over.
-    pub(crate) async fn wait(&self, pause: Pause) -> PauseEnd {
+    pub(crate) async fn wait(&self, pause: FetchPause) -> PauseEnd {
         match pause {
-            Pause::Disk(Duty { lead, is_alone }) => {
+            FetchPause::Disk(Duty { lead, is_alone }) => {
                 let variant = &mut select_by(&self.request.headers);
                 match raise(self.core, lead, variant, self.again).await {
                     Ok(lent) => PauseEnd::Read(lent),
                     Err(lead) => PauseEnd::Fetch(Duty { lead, is_alone }),
                 }
             }
-            Pause::Fetch(ticket) => self.wait_for_fetch(ticket).await,
+            FetchPause::Fetch(ticket) => self.wait_for_fetch(ticket).await,
         }
     }
 
@@ -210,14 +210,14 @@ impl Pausing<'_> {
 mod tests {
     use super::*;
 
-    /// The role of a request of which the store says this, in words.
+    /// The role of a request, in words, where the store says this.
     fn role(part: &mut FetchPart, began: fn(coalesces: bool) -> Began<(), ()>) -> &'static str {
         let begin = |options: BeginOptions<'_>| began(options.coalesce);
         match part.take(begin, |_, _| Verdict::<()>::Replace) {
             Role::Fetch(Duty { is_alone: true, .. }) => "alone",
             Role::Fetch(_) => "fetch",
-            Role::Pause(Pause::Disk(_)) => "disk",
-            Role::Pause(Pause::Fetch(())) => "wait",
+            Role::Pause(FetchPause::Disk(_)) => "disk",
+            Role::Pause(FetchPause::Fetch(())) => "wait",
             Role::Full | Role::End(()) => "none",
         }
     }

@@ -12,7 +12,7 @@ pub(crate) struct Duty<L = Lead> {
 }
 
 /// A reason to wait for a request that takes part in the fetches of its key.
-pub(crate) enum Pause<L = Lead, T = Ticket> {
+pub(crate) enum FetchPause<L = Lead, T = Ticket> {
     /// The disk may have it. If that has nothing, the duty is to fetch.
     Disk(Duty<L>),
     /// Another request fetches it.

@@ -9,7 +9,7 @@ use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
 use crate::state::assemble::Draft;
-use crate::state::duty::Pause;
+use crate::state::duty::FetchPause;
 use crate::state::tier::Lead;
 use crate::state::vcl::halt::{Halt, Missing};
 
@@ -20,8 +20,8 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     Lookup,
     /// This was found; with a lead it is stale, and fetched anew behind the answer.
     Hit(Arc<Object>, Option<L>),
-    /// Nothing usable was found in memory; somebody fetches the same, or the disk may have something.
-    Pause(Pause<L, T>, Option<Arc<Object>>),
+    /// Nothing usable was found in memory; somebody fetches it, or the disk may have it.
+    Pause(FetchPause<L, T>, Option<Arc<Object>>),
     /// Nothing usable was found.
     Miss(Missing<L>),
     Pass,

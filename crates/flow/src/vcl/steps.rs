@@ -18,7 +18,7 @@ use super::found::{self, Age};
 use super::loops;
 use super::step::{Delivered, HaltOn, Step, StepOn, said};
 use crate::peers::{self, Silence};
-use crate::state::duty::{Duty, Pause};
+use crate::state::duty::{Duty, FetchPause};
 use crate::state::vcl::halt::{Halt, Missing};
 use crate::state::vcl::{FoundAs, Turn};
 use crate::wait::{FetchPart, Role, Verdict};
@@ -250,8 +250,8 @@ impl Turn {
             }
             Role::Pause(pause) => {
                 match &pause {
-                    Pause::Disk(_) => self.has_read_disk = true,
-                    Pause::Fetch(_) => {
+                    FetchPause::Disk(_) => self.has_read_disk = true,
+                    FetchPause::Fetch(_) => {
                         self.waits += 1;
                         env.count(Count::BusySleep);
                     }

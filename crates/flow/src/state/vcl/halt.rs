@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cache::{Object, Ticket};
 
 use crate::state::assemble::Draft;
-use crate::state::duty::Pause;
+use crate::state::duty::FetchPause;
 use crate::state::reply::Reply;
 use crate::state::tier::Lead;
 
@@ -24,7 +24,7 @@ pub(crate) enum Halt<L = Lead, T = Ticket> {
     /// It is answered by a page that is to be put together first.
     Page(Box<dyn Draft>),
     /// It waits for its part in the fetch of its key, beside what is stored.
-    Pause(Pause<L, T>, Option<Arc<Object>>),
+    Pause(FetchPause<L, T>, Option<Arc<Object>>),
     /// It fetches for the store.
     Fetch(Missing<L>),
     /// It fetches for itself.

@@ -27,7 +27,7 @@ use crate::forecast::below;
 use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::stage::Entrant;
 use crate::state::ask::Front;
-use crate::state::duty::Pause;
+use crate::state::duty::FetchPause;
 use crate::state::place::Place;
 use crate::state::reply::Forward;
 use crate::state::shared::Shared;
@@ -107,14 +107,14 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
                 env.stage.is_page.set(true);
                 Ok(env.stage.answered(draft.reply()))
             }
-            Halted::Pause(Pause::Fetch(()), _) => {
+            Halted::Pause(FetchPause::Fetch(()), _) => {
                 let reason = Forward::UriMiss;
                 let foreseen =
                     Foreseen::Fetch { reason, stale: false, waits: true, reads_disk: false };
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
-            Halted::Pause(Pause::Disk(_), stale) => {
+            Halted::Pause(FetchPause::Disk(_), stale) => {
                 let ground = match &stale {
                     Some(_) => "what is in memory for it does not answer it",
                     None => "nothing is in memory for it",
