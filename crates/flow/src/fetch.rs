@@ -208,10 +208,8 @@ pub(crate) enum Fate<J: Judge> {
     Recode { whole: Box<Collected>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
     Store(Body, Box<Plan>),
-    /// The stored object is confirmed by a 304: it gets the plan's fields and times.
-    Confirm(Option<Box<Exchange>>, Box<Plan>),
-    /// The same for this request alone: the rules forbid that others get what the 304 has brought.
-    ConfirmOnce(Box<Exchange>, Box<Once>),
+    /// The stored object is confirmed by a 304.
+    Confirm(Option<Box<Exchange>>, Box<Confirmation>),
     /// Deliver it to this request alone.
     Pass(Body, Left, Box<Unstored<J::Facts>>),
     /// Give this answer in its place. The body of the response is read off and dropped.
@@ -265,14 +263,25 @@ pub(crate) struct Plan {
     pub(crate) sinks: Sinks,
 }
 
-/// A stored object that a 304 has confirmed for one request.
-pub(crate) struct Once {
+/// A stored object that a 304 has confirmed.
+pub(crate) struct Confirmation {
     /// Its new head and times.
     pub(crate) new: NewObject,
-    /// The end of the time in which requests do not wait for each other, in monotonic milliseconds.
-    pub(crate) hit_for_miss_until_ms: Option<u64>,
-    /// The stored object answers nobody any more.
-    pub(crate) ends: bool,
+    pub(crate) verdict: Confirmed,
+}
+
+/// The verdict on storing what a 304 makes of a stored object.
+pub(crate) enum Confirmed {
+    /// It takes the object's place, as the variant that it is.
+    Stored { permit: Permit, selected: Option<Selected>, sinks: Sinks },
+    /// It is for this request alone: the rules forbid that others get what the 304 has brought.
+    Once {
+        /// The end of the time in which requests do not wait for each other, in monotonic
+        /// milliseconds.
+        hit_for_miss_until_ms: Option<u64>,
+        /// The stored object answers nobody any more.
+        ends: bool,
+    },
 }
 
 /// All that an unstored response leaves behind.
@@ -331,10 +340,9 @@ pub(crate) enum Fetched<J: Judge> {
         /// A reader at its beginning.
         reader: Reader,
     },
-    /// The stored object in its new form, confirmed by a 304.
-    Confirmed(Arc<Object>),
-    /// The same for this request only.
-    ConfirmedOnce(Arc<Object>),
+    /// The stored object in its new form, confirmed by a 304; if it is not `stored`, for this
+    /// request only.
+    Confirmed { object: Arc<Object>, stored: bool },
     /// A response for this request only.
     Passing(Box<Passing<J::Facts>>),
     /// An answer in place of a response.

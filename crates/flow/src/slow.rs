@@ -411,10 +411,12 @@ async fn fetch_own(
             return whole(core, ask, declared::fetched(core, ask, &object, served(stored), reader));
         }
         // What is for this client only is for no other node.
-        Fetched::ConfirmedOnce(_) | Fetched::Passing(_) if ask.downstream.is_node() => {
+        Fetched::Confirmed { stored: false, .. } | Fetched::Passing(_)
+            if ask.downstream.is_node() =>
+        {
             return peers::silent(Silence::Nothing);
         }
-        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
+        Fetched::Confirmed { object, .. } => {
             return stored(core, ask, &object, Served::Revalidated);
         }
         Fetched::Passing(passing) => {

@@ -30,9 +30,8 @@ impl<J: Judge> Job<J> {
                     self.judge.collected(&mut self.fetch, *pending, body)
                 }
                 Fate::Store(body, plan) => return self.keep(body, *plan).await,
-                Fate::Confirm(exchange, plan) => return self.confirm(exchange, *plan).await,
-                Fate::ConfirmOnce(exchange, once) => {
-                    return self.confirm_once(*exchange, *once).await;
+                Fate::Confirm(exchange, confirmation) => {
+                    return self.confirm(exchange, *confirmation).await;
                 }
                 Fate::Pass(body, left, unstored) => return self.pass(body, left, *unstored).await,
                 Fate::Instead(instead, unread) => {

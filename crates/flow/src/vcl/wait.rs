@@ -111,9 +111,7 @@ fn fetched(turn: &mut Turn, told: Result<News<ByProgram>, oneshot::error::RecvEr
         Fetched::Object { object, reader, .. } => {
             Delivered::Object { object, reader: Some(reader) }
         }
-        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
-            Delivered::Object { object, reader: None }
-        }
+        Fetched::Confirmed { object, .. } => Delivered::Object { object, reader: None },
         Fetched::Passing(passing) => Delivered::Passing(passing),
         Fetched::Instead(Failed) => return Step::Synth(said(503, "")),
     })
