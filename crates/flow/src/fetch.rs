@@ -25,14 +25,17 @@ pub(crate) use self::object::{Times, new_object};
 pub(crate) use self::send::send;
 pub(crate) use self::upload::Upload;
 use crate::carry::{Carried, Selected};
-use crate::finish::Background;
+use crate::finish::{Background, BackgroundCause};
 use crate::interims::Interims;
 use crate::recode::Recode;
+use crate::state::ask::Front;
 use crate::state::body::ReplyBody;
 use crate::state::core::Core;
 use crate::state::live::LiveRef;
+use crate::state::miss::Miss;
 use crate::state::peers::Asking;
 use crate::state::siblings::asking::AskingSiblings;
+use crate::state::site::Site;
 use crate::state::slices::{Edition, Extent};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
@@ -66,16 +69,46 @@ pub(crate) struct Fetch {
     pub(crate) passage: Passage,
     /// Notes for the record of the request that caused the fetch.
     pub(crate) trace: Option<Rc<Trace>>,
-    /// The question to the node that owns its key, which is put before the origin is asked; absent
-    /// where no other node may have the response.
+    /// The question to the node that owns its key; absent where no other node may have it.
     pub(crate) asking: Option<Box<Asking>>,
-    /// The question to siblings, which is put after that one; absent where none may have it.
+    /// The question to siblings; absent where none may have it.
     pub(crate) siblings: Option<Box<AskingSiblings>>,
     /// The record of the fetch itself, if no client waits for it.
     pub(crate) background: Option<Box<Background>>,
 }
 
 impl Fetch {
+    /// A fetch past the store of what hashes to `key_hash`, for the client behind `front`.
+    pub(crate) fn new(core: &Rc<Core>, live: &LiveRef, front: &Front<'_>, key_hash: u64) -> Self {
+        let account = Some(Arc::clone(front.account));
+        let (ends, read_at_most) = (front.ends, front.window);
+        Self {
+            core: Rc::clone(core),
+            live: Rc::clone(live),
+            request: Request::new(),
+            upload: Upload::None,
+            key_hash,
+            lead: None,
+            old: None,
+            interims: front.interims.cloned(),
+            asked: None,
+            edition: None,
+            part: None,
+            caller: Caller { ends, read_at_most, account, ..Caller::default() },
+            passage: front.passage(&live.limits),
+            trace: None,
+            asking: None,
+            siblings: None,
+            background: None,
+        }
+    }
+
+    /// Has others asked before the origin that may have what is missed.
+    pub(crate) fn ask_others(&mut self, miss: Miss<'_>) {
+        self.asking = Asking::of(&self.core.shared.peers, miss);
+        self.siblings = AskingSiblings::of(&self.core.shared.siblings, miss);
+    }
+
     pub(crate) fn now(&self) -> Now {
         self.core.now()
     }
@@ -175,10 +208,8 @@ pub(crate) enum Fate<J: Judge> {
     Recode { whole: Box<Collected>, recode: Recode, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
     Store(Body, Box<Plan>),
-    /// The stored object is confirmed by a 304: it gets the plan's fields and times.
-    Confirm(Option<Box<Exchange>>, Box<Plan>),
-    /// The same for this request alone: the rules forbid that others get what the 304 has brought.
-    ConfirmOnce(Box<Exchange>, Box<Once>),
+    /// The stored object is confirmed by a 304.
+    Confirm(Option<Box<Exchange>>, Box<Confirmation>),
     /// Deliver it to this request alone.
     Pass(Body, Left, Box<Unstored<J::Facts>>),
     /// Give this answer in its place. The body of the response is read off and dropped.
@@ -232,14 +263,25 @@ pub(crate) struct Plan {
     pub(crate) sinks: Sinks,
 }
 
-/// A stored object that a 304 has confirmed for one request.
-pub(crate) struct Once {
+/// A stored object that a 304 has confirmed.
+pub(crate) struct Confirmation {
     /// Its new head and times.
     pub(crate) new: NewObject,
-    /// The end of the time in which requests do not wait for each other, in monotonic milliseconds.
-    pub(crate) hit_for_miss_until_ms: Option<u64>,
-    /// The stored object answers nobody any more.
-    pub(crate) ends: bool,
+    pub(crate) verdict: Confirmed,
+}
+
+/// The verdict on storing what a 304 makes of a stored object.
+pub(crate) enum Confirmed {
+    /// It takes the object's place, as the variant that it is.
+    Stored { permit: Permit, selected: Option<Selected>, sinks: Sinks },
+    /// It is for this request alone: the rules forbid that others get what the 304 has brought.
+    Once {
+        /// The end of the time in which requests do not wait for each other, in monotonic
+        /// milliseconds.
+        hit_for_miss_until_ms: Option<u64>,
+        /// The stored object answers nobody any more.
+        ends: bool,
+    },
 }
 
 /// All that an unstored response leaves behind.
@@ -298,10 +340,9 @@ pub(crate) enum Fetched<J: Judge> {
         /// A reader at its beginning.
         reader: Reader,
     },
-    /// The stored object in its new form, confirmed by a 304.
-    Confirmed(Arc<Object>),
-    /// The same for this request only.
-    ConfirmedOnce(Arc<Object>),
+    /// The stored object in its new form, confirmed by a 304; if it is not `stored`, for this
+    /// request only.
+    Confirmed { object: Arc<Object>, stored: bool },
     /// A response for this request only.
     Passing(Box<Passing<J::Facts>>),
     /// An answer in place of a response.
@@ -315,13 +356,15 @@ pub(crate) type News<J> = (Fetched<J>, <J as Judge>::Report);
 pub(crate) struct Job<J: Judge> {
     pub(crate) fetch: Fetch,
     pub(crate) judge: J,
+    /// The destination of the try under way, once policy has named it.
+    pub(crate) target: Option<Target>,
     pub(crate) tell: Option<oneshot::Sender<News<J>>>,
 }
 
 impl<J: Judge> Job<J> {
     /// A fetch that has not begun. Boxed at once, it moves from step to step as a pointer.
     pub(crate) fn new(fetch: Fetch, judge: J) -> Box<Self> {
-        Box::new(Self { fetch, judge, tell: None })
+        Box::new(Self { fetch, judge, target: None, tell: None })
     }
 }
 
@@ -336,6 +379,19 @@ pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<News<J>
         job.run().await;
     }));
     told
+}
+
+/// Starts `job` behind an answer to `request`: no client waits for it.
+pub(crate) fn start_behind<J: Judge>(
+    mut job: Box<Job<J>>,
+    site: &Arc<Site>,
+    request: &Request,
+    cause: BackgroundCause,
+) {
+    let Fetch { core, trace, background, .. } = &mut job.fetch;
+    let trace = trace.get_or_insert_default();
+    *background = Some(Box::new(Background::begin(core, site, request, cause, trace)));
+    drop(start(job));
 }
 
 /// Counts the panic that ends a fetch, and only the fetch, whoever waits for it.

@@ -17,7 +17,7 @@ use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
 use crate::problem::Problem;
-use crate::select::{self, Rules, Validators};
+use crate::select::{Selection, Validators};
 use crate::sent::SentCoding;
 use crate::shape;
 use crate::state::ask::Ask;
@@ -303,18 +303,17 @@ fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> b
     // Without a date of its own a file is not compared by the date of its response.
     let date = modified.map(|_| date_s);
     let validators = Validators { etag, modified, shown: modified, date };
-    select::condition(ask.request, &validators, reply);
-    if reply.status != Status::NOT_MODIFIED
-        && matches!(reply.head, Head::File { varies: true, .. })
-        && let Some(coding) = coded::had(ask, file)
-    {
-        reply.status = Status::NOT_MODIFIED;
-        reply.body = ReplyBody::None;
+    let varies = matches!(reply.head, Head::File { varies: true, .. });
+    let mut had = None;
+    let is_had = || {
+        had = if varies { coded::had(ask, file) } else { None };
+        had.is_some()
+    };
+    let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
+    Selection::of(ask).select(&validators, is_had, |_| {}, kind, reply);
+    if let Some(coding) = had {
         reply.form = Some(coding).filter(|coding| *coding != codec::Coding::Identity);
     }
-    let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
-    let rules = Rules::Rfc(ask.live.limits.ranges);
-    select::ranges(ask.request, &ask.request.method, &validators, rules, kind, reply);
     true
 }
 

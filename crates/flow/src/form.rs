@@ -32,9 +32,10 @@ pub(crate) struct Choice {
 }
 
 /// Where the form comes from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum Given {
     /// The body is sent as it is stored.
+    #[default]
     Stored,
     /// Another form lies beside it.
     Beside(Bytes),

@@ -42,6 +42,7 @@ mod shape;
 pub mod siblings;
 mod slices;
 mod slow;
+mod sources;
 mod stage;
 mod state;
 mod stored;

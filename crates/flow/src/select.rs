@@ -4,10 +4,12 @@
 use bytes::Bytes;
 use cache::Record;
 use message::conditional::{self, Outcome};
+use message::date::parse_http_date;
 use message::range::{self, RangePlan, Ranges};
-use message::{HeaderId, Method, Request, Status};
+use message::{HeaderBlock, HeaderId, Method, Request, Status};
 use vcl::rules::ranges;
 
+use crate::state::ask::Ask;
 use crate::state::body::ReplyBody;
 use crate::state::reply::Reply;
 
@@ -35,78 +37,105 @@ impl<'a> Validators<'a> {
     }
 }
 
-/// Rules of reading a Range.
+/// Rules of reading conditions and ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rules {
-    /// RFC 9110 14.2: so many ranges at most, of a GET; a malformed field is ignored.
+    /// RFC 9110 13.2.2 and 14.2: so many ranges at most, of a GET; a malformed field is ignored.
     Rfc(u64),
-    /// As Varnish: one range, of a GET or HEAD; anything else is not satisfiable.
-    Varnish,
-    /// Ranges are ignored.
-    Off,
+    /// As Varnish: conditions and ranges count for a 200. A date after `now_s` is no condition. One
+    /// range, of a GET or HEAD, if `ranges` are on; anything else is not satisfiable.
+    Varnish { now_s: u64, ranges: bool },
 }
 
 impl Rules {
-    fn reads(self, method: &Method) -> bool {
+    /// Returns true if the conditions of `request` count for a response of `status`.
+    fn judge(self, request: &Request, status: Status) -> bool {
+        match self {
+            Self::Rfc(_) => true,
+            Self::Varnish { now_s, .. } => {
+                status == Status::OK && !asks_for_the_future(&request.headers, now_s)
+            }
+        }
+    }
+
+    fn read_ranges(self, method: &Method) -> bool {
         match self {
             Self::Rfc(_) => *method == Method::Get,
-            Self::Varnish => matches!(method, Method::Get | Method::Head),
-            Self::Off => false,
+            Self::Varnish { ranges, .. } => ranges && matches!(method, Method::Get | Method::Head),
         }
     }
 
     fn plan(self, wanted: &[u8], length: u64) -> RangePlan {
         match self {
             Self::Rfc(most) => range::plan(wanted, length, most as usize),
-            Self::Varnish => ranges::one(wanted, length)
+            Self::Varnish { .. } => ranges::one(wanted, length)
                 .map_or(RangePlan::NotSatisfiable, |range| {
                     RangePlan::Ranges(Ranges::from_iter([range]))
                 }),
-            Self::Off => RangePlan::Whole,
         }
     }
 }
 
-/// Makes the reply a 304 if `request` says that the client has the response.
-pub(crate) fn condition(request: &Request, validators: &Validators<'_>, reply: &mut Reply) {
-    let Validators { etag, modified, date, .. } = *validators;
-    let outcome = conditional::evaluate(request, etag, modified, date, reply.status);
-    if outcome == Outcome::NotModified {
-        reply.status = Status::NOT_MODIFIED;
-        reply.body = ReplyBody::None;
-    }
+/// Returns true if the only condition is a time that has not come yet.
+fn asks_for_the_future(headers: &HeaderBlock, now_s: u64) -> bool {
+    let since = headers.value(HeaderId::IfModifiedSince);
+    !headers.contains(HeaderId::IfNoneMatch)
+        && since.and_then(|since| parse_http_date(since, now_s)).is_some_and(|since| since > now_s)
 }
 
-/// Narrows a 200 to the ranges that `request` asks for. `method` is the client's; `kind` returns
-/// the Content-Type of the whole.
-pub(crate) fn ranges(
-    request: &Request,
-    method: &Method,
-    validators: &Validators<'_>,
-    rules: Rules,
-    kind: impl FnOnce() -> Option<Vec<u8>>,
-    reply: &mut Reply,
-) {
-    let Validators { etag, shown, date, .. } = *validators;
-    if reply.status == Status::OK
-        && rules.reads(method)
-        && conditional::if_range_matches(&request.headers, etag, shown, date)
-    {
-        cut(request, rules, kind, reply);
-    }
+/// The conditions and ranges of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    pub(crate) request: &'a Request,
+    /// The client's own method.
+    pub(crate) method: &'a Method,
+    pub(crate) rules: Rules,
 }
 
-/// Narrows the reply to the ranges that `request` asks for, whatever its conditions.
-pub(crate) fn cut(
-    request: &Request,
-    rules: Rules,
-    kind: impl FnOnce() -> Option<Vec<u8>>,
-    reply: &mut Reply,
-) {
-    if let Some(wanted) = request.headers.value(HeaderId::Range)
-        && let Some(length) = reply.body.told_length()
-    {
-        narrow(rules.plan(wanted, length), length, kind, reply);
+impl<'a> Selection<'a> {
+    /// That of `ask`, under a declared policy.
+    pub(crate) fn of(ask: &Ask<'a>) -> Self {
+        let rules = Rules::Rfc(ask.live.limits.ranges);
+        Self { request: ask.request, method: &ask.request.method, rules }
+    }
+
+    /// Makes of a reply with a whole body what the request asks for: its conditions count first,
+    /// then `give` gives the body its form, and that is cut. The form has `validators`; `is_had`
+    /// says that the client has another form, and `kind` the Content-Type of the whole.
+    pub(crate) fn select(
+        self,
+        validators: &Validators<'_>,
+        is_had: impl FnOnce() -> bool,
+        give: impl FnOnce(&mut ReplyBody),
+        kind: impl FnOnce() -> Option<Vec<u8>>,
+        reply: &mut Reply,
+    ) {
+        let Validators { etag, modified, shown, date } = *validators;
+        let (request, status) = (self.request, reply.status);
+        // Conditions on anything but a 2xx are ignored (RFC 9110 13.2.1), whatever the form.
+        let is_judged = self.rules.judge(request, status) && status.code() / 100 == 2;
+        let outcome = || conditional::evaluate(request, etag, modified, date, status);
+        if is_judged && (outcome() == Outcome::NotModified || is_had()) {
+            reply.status = Status::NOT_MODIFIED;
+            reply.body = ReplyBody::None;
+            return;
+        }
+        give(&mut reply.body);
+        if status == Status::OK
+            && self.rules.read_ranges(self.method)
+            && conditional::if_range_matches(&request.headers, etag, shown, date)
+        {
+            self.cut(kind, reply);
+        }
+    }
+
+    /// Narrows the reply to the ranges that the request asks for, whatever its conditions.
+    pub(crate) fn cut(self, kind: impl FnOnce() -> Option<Vec<u8>>, reply: &mut Reply) {
+        if let Some(wanted) = self.request.headers.value(HeaderId::Range)
+            && let Some(length) = reply.body.told_length()
+        {
+            narrow(self.rules.plan(wanted, length), length, kind, reply);
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings
 use self::usable::is_usable;
 use crate::carry::leave;
 use crate::fetch::Fetch;
-use crate::state::siblings::asking::SiblingMiss;
+use crate::state::miss::Miss;
 
 /// Fields of a request that no cache selects a stored response by that is for everybody.
 const UNSELECTING: [HeaderId; 21] = [
@@ -57,8 +57,8 @@ const UNSELECTING: [HeaderId; 21] = [
 ];
 
 /// The siblings that would be asked for what `miss` wants, in words, if there are any.
-pub(crate) fn foretell(siblings: &Siblings, miss: SiblingMiss<'_>) -> Option<Step> {
-    if !miss.may_be_there() || !is_for_all(miss.keyed) {
+pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<Step> {
+    if !miss.may_be_with_siblings() || !is_for_all(miss.changed.unwrap_or(miss.asked)) {
         return None;
     }
     let (mut open, mut left) = (Vec::new(), Vec::new());

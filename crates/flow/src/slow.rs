@@ -1,12 +1,11 @@
 //! The way of a request that must wait: for another request's fetch, or for its own.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, KeyBuf, Limit};
-use cache::{BeginOptions, Object, Reader, Ticket, Waited};
+use cache::{BeginOptions, Object, Reader, Waited};
 use message::{Request, Response, Status};
 use policy::ReceiveVerdict;
 
@@ -23,12 +22,13 @@ use crate::purge::{self, Answers, Order, Page, Share};
 use crate::state::ask::{Ask, Front};
 use crate::state::assemble::Draft;
 use crate::state::core::Core;
+use crate::state::duty::Duty;
 use crate::state::place::Place;
 use crate::state::reply::{Forward, Reply, Served};
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::verdict::Again;
-use crate::wait::{self, FetchPart, Role, Verdict};
+use crate::wait::{FetchPart, PauseEnd, Pausing, Role, Verdict};
 use crate::way::{Slow, Start, Way};
 use crate::{files as from_files, pages, row};
 
@@ -221,53 +221,48 @@ async fn take_part(
     let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
     loop {
         let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
-        let mut role =
-            part.take(begin, |object, coalesces| match (judge(&ask, object), coalesces) {
-                (Judgement::Deliver(served), true) => met(core, &ask, object, served),
-                (Judgement::Pass, true) => Verdict::End(Met::Pass),
-                (Judgement::Private, true) => Verdict::Alone,
-                (Judgement::Fetch, true) => {
-                    old = Some(Arc::clone(object));
-                    Verdict::Replace
-                }
-                (Judgement::Deliver(_), false) => Verdict::End(
-                    take(core, &ask, object, Served::Hit).map_or(Met::Beside, Met::Reply),
-                ),
-                (_, false) => Verdict::End(Met::Beside),
-            });
-        if let Role::Below(below) = role {
-            let variant = &mut select_by(&ask.request.headers);
-            match below.raise(core, variant, Again::of(&ask)).await {
-                Ok(lent) => {
+        let judge = |object: &_, coalesces| met(core, &ask, object, coalesces, &mut old);
+        let mut role = part.take(begin, judge);
+        if let Role::Pause(pause) = role {
+            let limit = Duration::from_millis(ask.live.limits.wait_timeout);
+            let patience = stand_in(core, &ask, old.as_ref()).map(|_| limit);
+            let (request, again, trace) = (ask.request, Again::of(&ask), ask.trace.map(|t| &**t));
+            let end = Pausing { core, request, again, trace, patience }.wait(pause).await;
+            ask.now = core.now();
+            role = match end {
+                PauseEnd::Fetch(duty) => Role::Fetch(duty),
+                PauseEnd::Read(lent) => {
                     part.take_lent(lent);
-                    ask.now = core.now();
                     continue;
                 }
-                Err(next) => role = next.role(),
-            }
+                PauseEnd::Waited(ended) => {
+                    match waited(core, &ask, key, ended, old.as_ref(), reason) {
+                        Verdict::End(reply) => return reply,
+                        Verdict::Alone => part.go_alone(),
+                        Verdict::Replace => {}
+                    }
+                    continue;
+                }
+            };
         }
-        let role = match shared(&ask, role) {
-            ControlFlow::Continue(role) => role,
-            ControlFlow::Break(reply) => return reply,
-        };
         let (job, reason) = match role {
             Role::End(Met::Reply(reply)) => return reply,
             Role::Full => {
                 core.counters.limit(Limit::Waiters);
                 return pages::problem(ask.request, Problem::TooManyWaiters);
             }
-            Role::Wait(ticket) => {
-                match waited(core, &mut ask, key, ticket, old.as_ref(), reason).await {
-                    Verdict::End(reply) => return reply,
-                    Verdict::Alone => part.go_alone(),
-                    Verdict::Replace => {}
-                }
-                continue;
+            // It is over.
+            Role::Pause(_) => continue,
+            // It would not be for another node.
+            Role::End(_) if ask.downstream.is_node() => return peers::silent(Silence::Nothing),
+            Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => {
+                lead.refuse(None);
+                return peers::silent(Silence::Nothing);
             }
-            Role::Lead(lead) => (ByPolicy::store(core, &ask, key, lead, old), reason),
-            // It has been read.
-            Role::Below(_) => continue,
-            Role::Alone(lead) => {
+            Role::Fetch(Duty { lead, is_alone: false }) => {
+                (ByPolicy::store(core, &ask, key, lead, old), reason)
+            }
+            Role::Fetch(Duty { lead, .. }) => {
                 let marked = part.coalesces() && !lead.is_detached();
                 let reason = if marked { Forward::HitForMiss } else { reason };
                 (ByPolicy::alone(core, &ask, key, lead, old), reason)
@@ -289,47 +284,57 @@ enum Met {
     Beside,
 }
 
-/// The verdict on a stored response that may answer.
-fn met(core: &Rc<Core>, ask: &Ask<'_>, object: &Arc<Object>, served: Served) -> Verdict<Met> {
-    match take(core, ask, object, served) {
-        Some(reply) => Verdict::End(Met::Reply(reply)),
-        None if object.is_live() => Verdict::Alone,
-        // The disk has it no more, and nobody finds it.
-        None => Verdict::Replace,
-    }
-}
-
-/// Goes on in `role`, unless another node asks and what would come would not be for it.
-fn shared(ask: &Ask<'_>, role: Role<Met>) -> ControlFlow<Reply, Role<Met>> {
-    match role {
-        Role::Alone(lead) if ask.downstream.is_node() => lead.refuse(None),
-        Role::End(Met::Pass | Met::Beside) if ask.downstream.is_node() => {}
-        role => return ControlFlow::Continue(role),
-    }
-    ControlFlow::Break(peers::silent(Silence::Nothing))
-}
-
-/// Waits for another request's fetch: no longer than the limit says where `old` may answer instead,
-/// or else as long as it takes.
-async fn waited(
+/// The verdict on a stored response that a request meets; one that is too `old` may still be
+/// confirmed.
+fn met(
     core: &Rc<Core>,
-    ask: &mut Ask<'_>,
+    ask: &Ask<'_>,
+    object: &Arc<Object>,
+    coalesces: bool,
+    old: &mut Option<Arc<Object>>,
+) -> Verdict<Met> {
+    match judge(ask, object) {
+        Judgement::Deliver(served) if coalesces => match take(core, ask, object, served) {
+            Some(reply) => Verdict::End(Met::Reply(reply)),
+            None if object.is_live() => Verdict::Alone,
+            // The disk has it no more, and nobody finds it.
+            None => Verdict::Replace,
+        },
+        Judgement::Pass if coalesces => Verdict::End(Met::Pass),
+        Judgement::Private if coalesces => Verdict::Alone,
+        Judgement::Fetch if coalesces => {
+            *old = Some(Arc::clone(object));
+            Verdict::Replace
+        }
+        Judgement::Deliver(_) => {
+            Verdict::End(take(core, ask, object, Served::Hit).map_or(Met::Beside, Met::Reply))
+        }
+        _ => Verdict::End(Met::Beside),
+    }
+}
+
+/// The stored response, if it may answer while its origin cannot be reached.
+fn stand_in<'o>(
+    core: &Core,
+    ask: &Ask<'_>,
+    old: Option<&'o Arc<Object>>,
+) -> Option<&'o Arc<Object>> {
+    let now_ms = core.now().mono_ms;
+    old.filter(|old| freshness(ask.live, old, now_ms).may_serve_unreachable(now_ms))
+}
+
+/// The verdict on the end of another request's fetch; `None` if `old` may answer instead, and the
+/// fetch has not ended in time.
+fn waited(
+    core: &Rc<Core>,
+    ask: &Ask<'_>,
     key: &KeyBuf,
-    ticket: Ticket,
+    ended: Option<Waited>,
     old: Option<&Arc<Object>>,
     reason: Forward,
 ) -> Verdict<Reply> {
-    let live = ask.live;
-    let stands_in = |old: &&Arc<Object>| {
-        let now_ms = core.now().mono_ms;
-        freshness(live, old, now_ms).may_serve_unreachable(now_ms)
-    };
-    let limit = Duration::from_millis(ask.live.limits.wait_timeout);
-    let patience = old.filter(stands_in).map(|_| limit);
-    let trace = ask.trace.map(|trace| &**trace);
-    match wait::for_fetch(core, trace, ticket, patience).await {
+    match ended {
         Some(Waited::Ready(object)) => {
-            ask.now = core.now();
             // A ban may have come since that fetch began, and before this request.
             let is_for_it = core.shared.cache.may_use(&object)
                 && object.matches(&mut select_by(&ask.request.headers))
@@ -346,7 +351,7 @@ async fn waited(
                 // Until that fetch ends, others need not find out by waiting.
                 core.note_fetch(key.hash(), Some(true));
             }
-            Verdict::End(match old.filter(stands_in) {
+            Verdict::End(match stand_in(core, ask, old) {
                 Some(object) => stored(core, ask, object, Served::StaleOnError),
                 None => unanswered(core, ask, Problem::SharedFetchFailed),
             })
@@ -406,10 +411,12 @@ async fn fetch_own(
             return whole(core, ask, declared::fetched(core, ask, &object, served(stored), reader));
         }
         // What is for this client only is for no other node.
-        Fetched::ConfirmedOnce(_) | Fetched::Passing(_) if ask.downstream.is_node() => {
+        Fetched::Confirmed { stored: false, .. } | Fetched::Passing(_)
+            if ask.downstream.is_node() =>
+        {
             return peers::silent(Silence::Nothing);
         }
-        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
+        Fetched::Confirmed { object, .. } => {
             return stored(core, ask, &object, Served::Revalidated);
         }
         Fetched::Passing(passing) => {

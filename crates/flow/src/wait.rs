@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{BeginOptions, Object, Select, Ticket, Waited};
+use cache::{BeginOptions, Object, Ticket, Waited};
+use message::Request;
 
-use crate::state::below::Below;
+use crate::key::select_by;
 use crate::state::core::Core;
+use crate::state::duty::{Duty, FetchPause};
 use crate::state::tier::{Begin, Lead};
 use crate::state::trace::Trace;
 use crate::tier::raise;
@@ -20,12 +22,10 @@ use crate::verdict::Again;
 
 /// The store's answer to who fetches a key.
 pub(crate) enum Began<L = Lead, T = Ticket> {
-    /// This request does, and others wait for it.
-    Lead(L),
-    /// This request does, and nobody waits for it.
-    Alone(L),
-    /// The same as either, and the disk is to be read first.
-    Below(Below<L>),
+    /// This request does.
+    Fetch(Duty<L>),
+    /// The same, and the disk is to be read first.
+    Below(Duty<L>),
     /// Nobody needs to: it is there.
     Object(Arc<Object>),
     /// Another request does.
@@ -34,48 +34,14 @@ pub(crate) enum Began<L = Lead, T = Ticket> {
     Full,
 }
 
-impl<L> Below<L> {
-    /// The lead, whoever waits for it.
-    pub(crate) fn into_lead(self) -> L {
-        match self {
-            Self::Lead(lead) | Self::Alone(lead) => lead,
-        }
-    }
-
-    /// The role of whoever does not read the disk.
-    pub(crate) fn role<E, T>(self) -> Role<E, L, T> {
-        match self {
-            Self::Lead(lead) => Role::Lead(lead),
-            Self::Alone(lead) => Role::Alone(lead),
-        }
-    }
-}
-
-impl Below {
-    /// Reads the disk. What it has is lent, or a lookup finds it.
-    ///
-    /// # Errors
-    /// The duty is to fetch.
-    pub(crate) async fn raise(
-        self,
-        core: &Rc<Core>,
-        variant: &mut Select<'_>,
-        again: Again<'_>,
-    ) -> Result<Option<Arc<Object>>, Self> {
-        match self {
-            Self::Lead(lead) => raise(core, lead, variant, again).await.map_err(Self::Lead),
-            Self::Alone(lead) => raise(core, lead, variant, again).await.map_err(Self::Alone),
-        }
-    }
-}
-
 impl From<Begin> for Began {
     fn from(begin: Begin) -> Self {
+        let is_alone = matches!(begin, Begin::Alone(_));
         match begin {
-            Begin::Lead(lead) if !lead.cold().is_empty() => Self::Below(Below::Lead(lead)),
-            Begin::Alone(lead) if !lead.cold().is_empty() => Self::Below(Below::Alone(lead)),
-            Begin::Lead(lead) => Self::Lead(lead),
-            Begin::Alone(lead) => Self::Alone(lead),
+            Begin::Lead(lead) | Begin::Alone(lead) if lead.cold().is_empty() => {
+                Self::Fetch(Duty { lead, is_alone })
+            }
+            Begin::Lead(lead) | Begin::Alone(lead) => Self::Below(Duty { lead, is_alone }),
             Begin::Object(object) => Self::Object(object),
             Begin::Wait(ticket) => Self::Wait(ticket),
             Begin::Full => Self::Full,
@@ -95,11 +61,10 @@ pub(crate) enum Verdict<E> {
 
 /// A request's role in a fetch.
 pub(crate) enum Role<E, L = Lead, T = Ticket> {
-    Lead(L),
-    Alone(L),
-    /// It reads the disk before anything else, and takes part again if that brings something up.
-    Below(Below<L>),
-    Wait(T),
+    Fetch(Duty<L>),
+    /// It waits, and takes part again.
+    Pause(FetchPause<L, T>),
+    /// Too many wait already.
     Full,
     /// None, as the policy has said.
     End(E),
@@ -159,17 +124,15 @@ impl FetchPart {
                 None => begin(BeginOptions { coalesce, rejected }),
             };
             match began {
-                Began::Lead(lead) => return Role::Lead(lead),
-                Began::Alone(lead) => return Role::Alone(lead),
-                Began::Below(below) if self.has_read => return below.role(),
-                Began::Below(below) => {
+                Began::Below(duty) if !self.has_read => {
                     self.has_read = true;
-                    return Role::Below(below);
+                    return Role::Pause(FetchPause::Disk(duty));
                 }
+                Began::Fetch(duty) | Began::Below(duty) => return Role::Fetch(duty),
                 Began::Full => return Role::Full,
                 Began::Wait(ticket) => {
                     self.end_round();
-                    return Role::Wait(ticket);
+                    return Role::Pause(FetchPause::Fetch(ticket));
                 }
                 Began::Object(object) => match judge(&object, coalesce) {
                     Verdict::End(end) => return Role::End(end),
@@ -191,24 +154,91 @@ impl FetchPart {
     }
 }
 
-/// Waits for another request's fetch; with a `patience` at most that long, and the result is `None`
-/// when that is over.
-pub(crate) async fn for_fetch(
-    core: &Core,
-    trace: Option<&Trace>,
-    ticket: Ticket,
-    patience: Option<Duration>,
-) -> Option<Waited> {
-    if let Some(trace) = trace {
-        trace.wait_us.set(trace.wait_us.get().or_else(|| Some(core.micros())));
-    }
-    let Some(patience) = patience else { return Some(ticket.await) };
-    let waited = rt::time::timeout(patience, ticket).await.ok();
-    if waited.is_none() {
-        core.counters.limit(Limit::WaitTimeout);
-        if let Some(trace) = trace {
-            trace.limit.set(Some(Limit::WaitTimeout));
+/// The end of a pause.
+pub(crate) enum PauseEnd {
+    /// The disk has lent this, or a lookup finds it.
+    Read(Option<Arc<Object>>),
+    /// The disk has nothing for the request, which fetches.
+    Fetch(Duty),
+    /// The other request's fetch has ended so; `None` if it has not ended in time.
+    Waited(Option<Waited>),
+}
+
+/// The surroundings of a pause.
+pub(crate) struct Pausing<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) request: &'a Request,
+    /// The side that judges what the disk has.
+    pub(crate) again: Again<'a>,
+    pub(crate) trace: Option<&'a Trace>,
+    /// The longest wait for another request's fetch, where there is one.
+    pub(crate) patience: Option<Duration>,
+}
+
+impl Pausing<'_> {
+    /// Waits until `pause` is over.
+    pub(crate) async fn wait(&self, pause: FetchPause) -> PauseEnd {
+        match pause {
+            FetchPause::Disk(Duty { lead, is_alone }) => {
+                let variant = &mut select_by(&self.request.headers);
+                match raise(self.core, lead, variant, self.again).await {
+                    Ok(lent) => PauseEnd::Read(lent),
+                    Err(lead) => PauseEnd::Fetch(Duty { lead, is_alone }),
+                }
+            }
+            FetchPause::Fetch(ticket) => self.wait_for_fetch(ticket).await,
         }
     }
-    waited
+
+    async fn wait_for_fetch(&self, ticket: Ticket) -> PauseEnd {
+        if let Some(trace) = self.trace {
+            trace.wait_us.set(trace.wait_us.get().or_else(|| Some(self.core.micros())));
+        }
+        let Some(patience) = self.patience else { return PauseEnd::Waited(Some(ticket.await)) };
+        let waited = rt::time::timeout(patience, ticket).await.ok();
+        if waited.is_none() {
+            self.core.counters.limit(Limit::WaitTimeout);
+            if let Some(trace) = self.trace {
+                trace.limit.set(Some(Limit::WaitTimeout));
+            }
+        }
+        PauseEnd::Waited(waited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The role of a request, in words, where the store says this.
+    fn role(part: &mut FetchPart, began: fn(coalesces: bool) -> Began<(), ()>) -> &'static str {
+        let begin = |options: BeginOptions<'_>| began(options.coalesce);
+        match part.take(begin, |_, _| Verdict::<()>::Replace) {
+            Role::Fetch(Duty { is_alone: true, .. }) => "alone",
+            Role::Fetch(_) => "fetch",
+            Role::Pause(FetchPause::Disk(_)) => "disk",
+            Role::Pause(FetchPause::Fetch(())) => "wait",
+            Role::Full | Role::End(()) => "none",
+        }
+    }
+
+    #[test]
+    fn the_disk_is_read_once() {
+        let below = |_| Began::Below(Duty { lead: (), is_alone: false });
+        let mut part = FetchPart::new(true, None, 3);
+        assert_eq!([role(&mut part, below), role(&mut part, below)], ["disk", "fetch"]);
+        let mut part = FetchPart::new(true, None, 3).having_read(true);
+        assert_eq!(role(&mut part, below), "fetch");
+    }
+
+    #[test]
+    fn who_has_waited_often_enough_fetches_alone() {
+        let began = |coalesces| match coalesces {
+            true => Began::Wait(()),
+            false => Began::Fetch(Duty { lead: (), is_alone: true }),
+        };
+        let mut part = FetchPart::new(true, None, 2);
+        assert_eq!([(); 3].map(|()| role(&mut part, began)), ["wait", "wait", "alone"]);
+        assert_eq!(role(&mut FetchPart::new(true, None, 0), began), "alone");
+    }
 }

@@ -1,6 +1,6 @@
 //! Reference pages made from the tables in the code, so that neither can drift from the other.
 
-mod stages;
+mod tables;
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const PAGES: &[Page] = &[
     ("docs/reference/configuration.md", |_, _| Ok(config::reference_markdown())),
     ("docs/reference/vcl-variables.md", |_, _| Ok(vcl::reference::variables_markdown())),
     ("docs/reference/vcl-vmods.md", |_, _| Ok(vcl::reference::modules_markdown())),
-    ("ARCHITECTURE.md", stages::put_table),
+    ("ARCHITECTURE.md", tables::put_tables),
 ];
 
 /// Writes the pages.

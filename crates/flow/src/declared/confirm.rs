@@ -9,8 +9,7 @@ use origin::Exchange;
 
 use super::fetch::{ByPolicy, Judged};
 use super::object::{object_by, selected};
-use crate::fetch::{Fate, Fetch, Once, Plan};
-use crate::recode::Recode;
+use crate::fetch::{Confirmation, Confirmed, Fate, Fetch};
 use crate::{form, forward, surrogate};
 use codec::Compress;
 
@@ -59,21 +58,16 @@ impl ByPolicy {
         new.flags.dictionary = merged.headers.contains(HeaderId::UseAsDictionary);
         (new.flags.esi, new.flags.ssi) = (flags.esi, flags.ssi);
         new.flags.gzip_page = flags.gzip_page;
-        match plan.permit() {
-            Ok(permit) => {
-                let (recode, sinks) = (Recode::None, self.own_sinks());
-                let (gate, attached, over) = (None, None, None);
-                let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
-                Fate::Confirm(Some(exchange), Box::new(plan))
-            }
+        let verdict = match plan.permit() {
+            Ok(permit) => Confirmed::Stored { permit, selected, sinks: self.own_sinks() },
             Err(_) => {
                 // Others would be told to take it for theirs.
                 new.flags.dictionary = false;
                 let hit_for_miss_until_ms = self.marked_until_ms(fetch, &plan);
-                let ends = plan.ends_older(merged.status);
-                Fate::ConfirmOnce(exchange, Box::new(Once { new, hit_for_miss_until_ms, ends }))
+                Confirmed::Once { hit_for_miss_until_ms, ends: plan.ends_older(merged.status) }
             }
-        }
+        };
+        Fate::Confirm(Some(exchange), Box::new(Confirmation { new, verdict }))
     }
 
     /// The head of `old` with the fields of `confirmation`, a 304, and the Age that came with that.

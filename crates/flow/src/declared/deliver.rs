@@ -11,7 +11,7 @@ use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
 use message::digest::{DigestOf, digest_of};
 use message::forwarding::add_via;
-use message::{HeaderId, Response, Status, Version};
+use message::{HeaderId, Response, Version};
 
 use super::includes;
 use super::instead::Switched;
@@ -21,7 +21,7 @@ use crate::dictionary::{self, Occasion, Seeker};
 use crate::fetch::Passing;
 use crate::form::{self, Choice, Given};
 use crate::recode::{Unfolding, decode_limits};
-use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::select::{SELECTORS, Selection, Validators};
 use crate::sent::{SentCoding, SentForm};
 use crate::shape::{is_shaped, shape};
 use crate::state::ask::Ask;
@@ -96,9 +96,8 @@ fn deliver(
         negotiate(core, ask, object, &mut reply);
     } else if ask.request.headers.contains_any(&ASKING) {
         reply.dictionary = dictionary::of_one_form(ask.request);
-        let validators = Validators::of(object);
-        select::condition(ask.request, &validators, &mut reply);
-        cut(ask, object, &validators, &mut reply);
+        let (validators, kind) = (Validators::of(object), || kind(object));
+        Selection::of(ask).select(&validators, || false, |_| {}, kind, &mut reply);
     }
     if reply.status == object.status() && ask.downstream.page().is_none() {
         trailers::follow(ask.request, object, &mut reply);
@@ -134,47 +133,48 @@ fn negotiate(core: Option<&Rc<Core>>, ask: &Ask<'_>, object: &Arc<Object>, reply
     let (Choice { coding, from, wanted, lacks_gzip }, delta) = chosen(ask, object, delta);
     let is_other = !is_delta && coding != object.flags().coding;
     let selects = ask.request.headers.contains_any(&SELECTORS);
-    let mut sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
-    if selects {
-        let validators = of_form(object, sent.as_ref());
-        select::condition(ask.request, &validators, reply);
-        // The client may have another form that it takes: then that one is what it is told of.
-        if reply.status != Status::NOT_MODIFIED
-            && let Some(had) = form::had(object, ask.request)
-        {
-            let validators = of_form(object, Some(&had));
-            select::condition(ask.request, &validators, reply);
-            sent = Some(had);
-        }
-    }
+    let sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
     if coding == Coding::Identity && !lacks_gzip && !is_delta && core.is_some() {
         object.note_plain_asked();
     }
-    let whole = reply.status == object.status();
-    match (from, core) {
-        (Given::Beside(bytes), _) if whole => {
+    let give_form = |body: &mut ReplyBody| match (from, core) {
+        (Given::Beside(bytes), _) => {
             let counter = if is_delta { Counter::DeltasSent } else { Counter::FormsSent };
             let spared = object.length().unwrap_or(0).saturating_sub(bytes.len() as u64);
-            form::put_beside(bytes, &mut reply.body);
+            form::put_beside(bytes, body);
             if let Some(core) = core {
                 core.counters.inc(counter);
                 core.counters.add(Counter::FormsSpared, spared);
             }
         }
-        (Given::Decoded, Some(core)) if whole => {
+        (Given::Decoded, Some(core)) => {
             let unfolding = Unfolding {
                 coding: object.flags().coding,
                 limits: decode_limits(&ask.live.limits),
                 account: ask.front.account,
                 counters: &core.counters,
             };
-            unfolding.unfold_body(&mut reply.body, form::plain_length(object));
+            unfolding.unfold_body(body, form::plain_length(object));
         }
-        _ => {}
-    }
+        (Given::Stored | Given::Decoded, _) => {}
+    };
+    let mut had = None;
     if selects {
-        cut(ask, object, &of_form(object, sent.as_ref()), reply);
+        let validators = Validators::of(object);
+        let validators = match &sent {
+            Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
+            None => validators,
+        };
+        // The client may have another form that it takes: then that one is what it is told of.
+        let is_had = || {
+            had = form::had(object, ask.request);
+            had.is_some()
+        };
+        Selection::of(ask).select(&validators, is_had, give_form, || kind(object), reply);
+    } else {
+        give_form(&mut reply.body);
     }
+    let sent = had.or(sent);
     give((is_other && !selects).then_some(coding), sent, reply);
     reply.by_dictionary = dictionary::goes_by(ask.request, object);
     let made = wanted.unwrap_or(coding);
@@ -206,22 +206,6 @@ fn give(plain: Option<Coding>, sent: Option<SentForm>, reply: &mut Reply) {
         Some(SentForm { coding: SentCoding::Plain(coding), .. }) => reply.form = Some(coding),
         Some(delta) => reply.change().delta = Some(delta),
     }
-}
-
-/// The validators of a form; of the stored one if it is `None`.
-fn of_form<'a>(object: &'a Object, sent: Option<&'a SentForm>) -> Validators<'a> {
-    let validators = Validators::of(object);
-    match sent {
-        Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
-        None => validators,
-    }
-}
-
-/// Cuts the reply to the ranges that the request asks for.
-fn cut(ask: &Ask<'_>, object: &Arc<Object>, validators: &Validators<'_>, reply: &mut Reply) {
-    let rules = Rules::Rfc(ask.live.limits.ranges);
-    let method = &ask.request.method;
-    select::ranges(ask.request, method, validators, rules, || kind(object), reply);
 }
 
 /// The Content-Type of a stored response.

@@ -12,7 +12,7 @@ use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
-use origin::{Caller, Exchange, Origin, Protocol, Timeouts};
+use origin::{Exchange, Origin, Protocol, Timeouts};
 use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, StoreIn};
 use vcl::told::Told;
 
@@ -23,10 +23,9 @@ use crate::carry::Carried;
 use crate::decide::freshness;
 use crate::fetch::{
     self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Left, Mark, Plan, Target, Unstored,
-    Upload,
 };
 use crate::files::NamedFile;
-use crate::finish::{Background, BackgroundCause};
+use crate::finish::BackgroundCause;
 use crate::form::{self, Chooser, PassingForm};
 use crate::forward::{self, Errand};
 use crate::problem::Problem;
@@ -37,13 +36,10 @@ use crate::state::assemble::Dialect;
 use crate::state::core::Core;
 use crate::state::invalidate::Haste;
 use crate::state::origin::SiteOrigin;
-use crate::state::peers::Asking;
 use crate::state::place::Place;
-use crate::state::siblings::asking::{AskingSiblings, SiblingMiss};
 use crate::state::site::Site;
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
-use crate::state::trace::Trace;
 use crate::trailers::{self, Gate};
 use crate::verdict::{Again, plan_by};
 use crate::why::Why;
@@ -98,12 +94,8 @@ impl ByPolicy {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
-            own.fetch.asking = Asking::of(&core.shared.peers, ask.request, None, key.bytes());
-            let (asked, key) = (ask.request, key.bytes());
-            let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
             let is_new = own.fetch.old.is_none();
-            let siblings = is_new.then(|| AskingSiblings::of(&core.shared.siblings, miss));
-            own.fetch.siblings = siblings.flatten();
+            own.fetch.ask_others(ask.miss(key.bytes(), is_new));
         }
         own
     }
@@ -146,34 +138,9 @@ impl ByPolicy {
     }
 
     fn bare(core: &Rc<Core>, ask: &Ask<'_>, key_hash: u64) -> Own {
-        let passage = ask.front.passage(&ask.live.limits);
-        let fetch = Fetch {
-            core: Rc::clone(core),
-            live: Rc::clone(ask.live),
-            request: Request::new(),
-            upload: Upload::None,
-            key_hash,
-            lead: None,
-            old: None,
-            interims: ask.front.interims.cloned(),
-            asked: None,
-            edition: None,
-            part: None,
-            caller: Caller {
-                client: ask.notes.client.and_then(Peer::address),
-                ends: ask.front.ends,
-                read_at_most: ask.front.window,
-                account: Some(Arc::clone(ask.front.account)),
-                owner: None,
-                timeouts: None,
-                once: false,
-            },
-            passage,
-            trace: ask.trace.cloned(),
-            asking: None,
-            siblings: None,
-            background: None,
-        };
+        let mut fetch = Fetch::new(core, ask.live, &ask.front, key_hash);
+        fetch.caller.client = ask.notes.client.and_then(Peer::address);
+        fetch.trace = ask.trace.cloned();
         let judge = Self {
             site: Arc::clone(ask.site),
             request: ask.request.clone(),
@@ -200,14 +167,10 @@ pub(crate) fn refresh(
     old: &Arc<Object>,
     transaction: u64,
 ) {
-    let trace = Rc::new(Trace::default());
-    let front = Front::of(&core.background);
-    let ask = &Ask { trace: Some(&trace), front, ..*ask };
-    let mut own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
+    let ask = &Ask { trace: None, front: Front::of(&core.background), ..*ask };
+    let own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
-    let background = Background::begin(core, ask.site, ask.request, cause, &trace);
-    own.fetch.background = Some(Box::new(background));
-    drop(fetch::start(own));
+    fetch::start_behind(own, ask.site, ask.request, cause);
 }
 
 impl Judge for ByPolicy {

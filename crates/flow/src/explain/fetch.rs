@@ -15,8 +15,7 @@ use crate::forward::{self, Errand};
 use crate::state::ask::Ask;
 use crate::state::origin::SiteOrigin;
 use crate::state::reply::Forward;
-use crate::state::siblings::asking::SiblingMiss;
-use crate::{peers, siblings};
+use crate::{peers, sources};
 use codec::Compress;
 
 impl Teller<'_> {
@@ -60,17 +59,8 @@ impl Teller<'_> {
         let errand = if alone { Errand::Alone } else { Errand::Store(old) };
         if !waits {
             if !alone && peers::may_have(ask) {
-                let peers = self.telling.shared.peers.load();
-                self.telling
-                    .steps
-                    .extend(peers.as_ref().and_then(|peers| peers.foretell(key.bytes())));
-                if old.is_none() {
-                    let (asked, key) = (ask.request, key.bytes());
-                    let miss = SiblingMiss { site: ask.site, asked, keyed: asked, key };
-                    let siblings = self.telling.shared.siblings.load();
-                    let step = siblings.as_ref().and_then(|those| siblings::foretell(those, miss));
-                    self.telling.steps.extend(step);
-                }
+                let miss = ask.miss(key.bytes(), old.is_none());
+                self.telling.steps.extend(sources::foretell(self.telling.shared, miss));
             }
             self.ask_origin(ask, &errand, key.hash());
         }

@@ -7,32 +7,6 @@ use origin::{Exchange, RequestBody};
 use super::{Fetch, Target};
 use crate::interims::Announcer;
 
-/// The outcome of a try.
-pub(crate) enum Sent {
-    /// The head of a response.
-    Answered(Box<Exchange>),
-    /// The name of a file that answers in place of a script.
-    File(Vec<u8>),
-}
-
-/// Sends `fetch.request`, unless a file beside the scripts answers, or a sibling.
-///
-/// # Errors
-/// Why there is no response.
-pub(crate) async fn send_to(fetch: &mut Fetch, target: Target) -> Result<Sent, origin::Error> {
-    if target.beside_scripts
-        && let Some(name) = fetch.core.pool().file(&target.origin, &fetch.request).await
-    {
-        return Ok(Sent::File(name));
-    }
-    if let Some(siblings) = fetch.siblings.take()
-        && let Some(exchange) = siblings.ask(fetch).await
-    {
-        return Ok(Sent::Answered(exchange));
-    }
-    send(fetch, target).await.map(Sent::Answered)
-}
-
 /// Sends `fetch.request` with its upload and returns with the head of the response.
 ///
 /// # Errors

@@ -1,16 +1,15 @@
 //! A policy that breaks off: what becomes of its fetch, and of everybody else.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use base::Counter;
-use cache::{Passage, Record, Sinks};
-use message::Request;
+use cache::{Record, Sinks};
 use message::store::{NotStored, Permit};
-use origin::{Caller, Exchange};
+use origin::Exchange;
 
-use super::{Attempt, Collected, Fate, Fetch, Job, Judge, Upload, start};
+use super::{Attempt, Collected, Fate, Fetch, Job, Judge, start};
 use crate::carry::Carried;
+use crate::state::ask::Front;
 use crate::state::core::Core;
 use crate::vcl::tests::rig::Rig;
 
@@ -67,26 +66,7 @@ impl Judge for Broken {
 }
 
 fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
-    let fetch = Fetch {
-        core: Rc::clone(core),
-        live: core.live(),
-        request: Request::new(),
-        upload: Upload::None,
-        key_hash: 0,
-        lead: None,
-        old: None,
-        interims: None,
-        asked: None,
-        edition: None,
-        part: None,
-        caller: Caller::default(),
-        passage: Passage { bytes: 1024, account: Arc::clone(&core.background) },
-        trace: None,
-        asking: None,
-        siblings: None,
-        background: None,
-    };
-    Job::new(fetch, Broken)
+    Job::new(Fetch::new(core, &core.live(), &Front::of(&core.background), 0), Broken)
 }
 
 #[test]

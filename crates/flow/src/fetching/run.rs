@@ -2,12 +2,12 @@
 
 use message::Request;
 use message::store::Permit;
+use origin::Exchange;
 
 use crate::carry::drain;
-use crate::fetch::collect;
-use crate::fetch::send::{Sent, send_to};
-use crate::fetch::{Attempt, Body, Fate, Fetched, Job, Judge};
+use crate::fetch::{Attempt, Body, Fate, Fetched, Job, Judge, collect, send};
 use crate::peers::PeerRecord;
+use crate::sources::{self, Search, Source, SourceAnswer};
 use crate::state::peers::Asking;
 use crate::state::slices::Edition;
 
@@ -30,9 +30,8 @@ impl<J: Judge> Job<J> {
                     self.judge.collected(&mut self.fetch, *pending, body)
                 }
                 Fate::Store(body, plan) => return self.keep(body, *plan).await,
-                Fate::Confirm(exchange, plan) => return self.confirm(exchange, *plan).await,
-                Fate::ConfirmOnce(exchange, once) => {
-                    return self.confirm_once(*exchange, *once).await;
+                Fate::Confirm(exchange, confirmation) => {
+                    return self.confirm(exchange, *confirmation).await;
                 }
                 Fate::Pass(body, left, unstored) => return self.pass(body, left, *unstored).await,
                 Fate::Instead(instead, unread) => {
@@ -50,36 +49,15 @@ impl<J: Judge> Job<J> {
     /// One try, given up when the client of a fetch that is for it alone has left.
     async fn attempt_while_wanted(&mut self) -> Option<Fate<J>> {
         if !self.judge.ends_with_client(&self.fetch) {
-            return Some(self.attempt().await);
+            return sources::find(self, Source::Owner).await;
         }
         let mut tell = self.tell.take()?;
         let fate = tokio::select! {
             biased;
-            fate = self.attempt() => fate,
+            fate = sources::find(self, Source::Owner) => fate,
             () = tell.closed() => return None,
         };
         self.tell = Some(tell);
-        Some(fate)
-    }
-
-    async fn attempt(&mut self) -> Fate<J> {
-        if let Some(asking) = self.fetch.asking.take()
-            && let Some(found) = asking.ask(&self.fetch).await
-            && let Ok(permit) = self.judge.judge_again(&self.fetch, &found.record)
-        {
-            return self.found_there(asking, found, permit);
-        }
-        let target = match self.judge.ask(&mut self.fetch) {
-            Attempt::Send(target) => target,
-            Attempt::Fate(fate) => return fate,
-        };
-        let sent = send_to(&mut self.fetch, target).await;
-        let recorded = self.fetch.core.recorded();
-        let fate = self.judge_sent(sent);
-        // Whoever is answered knows that what is untrue will not come back.
-        if self.fetch.core.recorded() != recorded {
-            self.fetch.core.shared.door.wait_for_records().await;
-        }
         fate
     }
 
@@ -98,17 +76,26 @@ impl<J: Judge> Job<J> {
         Fate::Store(Body::Exchange(found.exchange), plan)
     }
 
-    fn judge_sent(&mut self, sent: Result<Sent, origin::Error>) -> Fate<J> {
-        match sent {
-            Ok(Sent::Answered(exchange)) => {
+    /// Has policy judge an answer. Who is answered by that knows that what it has made untrue will
+    /// not come back.
+    async fn judged(
+        &mut self,
+        sent: Result<Box<Exchange>, origin::Error>,
+    ) -> SourceAnswer<Fate<J>> {
+        let (recorded, fetch) = (self.fetch.core.recorded(), &mut self.fetch);
+        let fate = match sent {
+            Ok(exchange) => {
                 // Before a policy changes its fields.
-                self.fetch.edition = Edition::of(&exchange, &self.fetch.live.limits);
-                self.fetch.part = None;
-                self.judge.answered(&mut self.fetch, exchange)
+                fetch.edition = Edition::of(&exchange, &fetch.live.limits);
+                fetch.part = None;
+                self.judge.answered(fetch, exchange)
             }
-            Ok(Sent::File(name)) => self.judge.found_file(&mut self.fetch, name),
-            Err(error) => self.judge.unanswered(&mut self.fetch, &error),
+            Err(error) => self.judge.unanswered(fetch, &error),
+        };
+        if fetch.core.recorded() != recorded {
+            fetch.core.shared.door.wait_for_records().await;
         }
+        SourceAnswer::Has(fate)
     }
 
     /// Tells the request that caused the fetch; false when nobody waits for the result.
@@ -121,5 +108,51 @@ impl<J: Judge> Job<J> {
             return false;
         }
         self.tell.take().is_none_or(|tell| tell.send((fetched, report)).is_ok())
+    }
+}
+
+impl<J: Judge> Search for Job<J> {
+    type Found = Fate<J>;
+
+    async fn ask(&mut self, source: Source) -> SourceAnswer<Fate<J>> {
+        let fetch = &mut self.fetch;
+        match source {
+            Source::Owner => {
+                if let Some(asking) = fetch.asking.take()
+                    && let Some(found) = asking.ask(fetch).await
+                    && let Ok(permit) = self.judge.judge_again(fetch, &found.record)
+                {
+                    return SourceAnswer::Has(self.found_there(asking, found, permit));
+                }
+            }
+            Source::Policy => match self.judge.ask(fetch) {
+                Attempt::Send(target) => self.target = Some(target),
+                Attempt::Fate(fate) => return SourceAnswer::Has(fate),
+            },
+            Source::File => {
+                if let Some(target) = &self.target
+                    && target.beside_scripts
+                    && let Some(name) = fetch.core.pool().file(&target.origin, &fetch.request).await
+                {
+                    return SourceAnswer::Has(self.judge.found_file(fetch, name));
+                }
+            }
+            Source::Siblings => {
+                if let Some(siblings) = fetch.siblings.take()
+                    && let Some(exchange) = siblings.ask(fetch).await
+                {
+                    return self.judged(Ok(exchange)).await;
+                }
+            }
+            Source::Origin => {
+                if let Some(target) = self.target.take() {
+                    let sent = send(fetch, target).await;
+                    return self.judged(sent).await;
+                }
+            }
+            // The request has read it.
+            Source::Disk => {}
+        }
+        SourceAnswer::HasNot
     }
 }

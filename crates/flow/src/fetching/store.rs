@@ -10,7 +10,9 @@ use message::Framing;
 use origin::Exchange;
 
 use crate::carry::{Carried, End, Selected, carry, drain, note_begun};
-use crate::fetch::{Body, Fetch, Fetched, Job, Judge, Left, Mark, Once, Passing, Plan, Unstored};
+use crate::fetch::{
+    Body, Confirmation, Confirmed, Fetch, Fetched, Job, Judge, Left, Mark, Passing, Plan, Unstored,
+};
 use crate::recode::{Coder, Recode, decode_limits};
 use crate::slices::{self, Cut, shape_of};
 use crate::state::body::ReplyBody;
@@ -138,36 +140,36 @@ impl<J: Judge> Job<J> {
         self.judge.carried(&carried);
     }
 
-    /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4).
-    pub(crate) async fn confirm(mut self: Box<Self>, exchange: Option<Box<Exchange>>, plan: Plan) {
+    /// Gives the stored object the fields and times of the 304 that confirmed it (RFC 9111 4.3.4):
+    /// for all, or for the request that caused the fetch.
+    pub(crate) async fn confirm(
+        mut self: Box<Self>,
+        exchange: Option<Box<Exchange>>,
+        confirmation: Confirmation,
+    ) {
         let fetch = &mut self.fetch;
         let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
         fetch.core.counters.inc(Counter::Revalidated);
-        fetch.note(|trace| trace.stored.set(true));
-        let variant = plan.selected.as_ref().map(Selected::variant);
-        let new = NewObject { length: None, ..plan.new };
-        let object = lead.freshen(plan.permit, &old, new, variant);
-        if J::COUNTS_ON {
-            object.count_on(&old);
-        }
-        object.set_sinks(plan.sinks);
-        self.tell(Fetched::Confirmed(object));
+        let new = NewObject { length: None, ..confirmation.new };
+        let (object, sinks, stored) = match confirmation.verdict {
+            Confirmed::Stored { permit, selected, sinks } => {
+                fetch.note(|trace| trace.stored.set(true));
+                let variant = selected.as_ref().map(Selected::variant);
+                let object = lead.freshen(permit, &old, new, variant);
+                if J::COUNTS_ON {
+                    object.count_on(&old);
+                }
+                (object, sinks, true)
+            }
+            Confirmed::Once { hit_for_miss_until_ms, ends } => {
+                (lead.lay_over(&old, &new, ends, hit_for_miss_until_ms), Sinks::Never, false)
+            }
+        };
+        object.set_sinks(sinks);
+        self.tell(Fetched::Confirmed { object, stored });
         if let Some(exchange) = exchange {
             drain(*exchange).await;
         }
-    }
-
-    /// Lays the head of the 304 over the stored object, for the request that caused the fetch and
-    /// for no other.
-    pub(crate) async fn confirm_once(mut self: Box<Self>, exchange: Exchange, once: Once) {
-        let fetch = &mut self.fetch;
-        let (Some(old), Some(lead)) = (fetch.old.take(), fetch.lead.take()) else { return };
-        fetch.core.counters.inc(Counter::Revalidated);
-        let new = NewObject { length: None, ..once.new };
-        let object = lead.lay_over(&old, &new, once.ends, once.hit_for_miss_until_ms);
-        object.set_sinks(Sinks::Never);
-        self.tell(Fetched::ConfirmedOnce(object));
-        drain(exchange).await;
     }
 
     /// Delivers a response past the store.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::state::ask::only_if_cached;
+use crate::vcl::tests::rig::Rig;
 
 fn response(status: u16, fields: &[(&str, &str)]) -> Response {
     let mut response = Response::new(Status::new(status).expect("a status"));
@@ -144,17 +145,36 @@ impl SiblingPort for Port {
     fn was_silent(&self) {}
 }
 
+/// A sibling of all sites.
+fn sibling(url: &str, port: &Arc<Port>) -> Sibling {
+    let server = origin::parse_server(url).expect("a server");
+    let config = origin::OriginConfig::with_limits("s", vec![server], &base::Limits::default());
+    let port = Arc::clone(port) as Arc<dyn SiblingPort>;
+    Sibling { way: Origin::new(config), sites: Vec::new(), port }
+}
+
 #[test]
 fn a_question_is_forgotten_however_it_ends_and_each_scheme_has_its_siblings() {
     let port = Arc::new(Port::default());
-    let server = origin::parse_server("https://192.0.2.1").expect("a server");
-    let config = origin::OriginConfig::with_limits("s", vec![server], &base::Limits::default());
-    let way = Origin::new(config);
-    let sites = vec!["a".to_owned()];
-    let sibling = Sibling { way, sites, port: Arc::clone(&port) as Arc<dyn SiblingPort> };
+    let sibling = Sibling { sites: vec!["a".to_owned()], ..sibling("https://192.0.2.1", &port) };
     assert!(sibling.is_for("a", Scheme::Https));
     assert!(!sibling.is_for("a", Scheme::Http) && !sibling.is_for("b", Scheme::Https));
     let question = SiblingQuestion { url: b"https://a/", fields: b"" };
     drop(SiblingWait::begin(&sibling, &question).expect("it is asked"));
     assert_eq!(port.0.load(Ordering::Relaxed), 7);
+}
+
+#[test]
+fn a_program_is_foretold_siblings_where_nothing_is_stored() {
+    let rig = Rig::new(
+        "ORIGIN sub vcl_backend_response { \
+         set beresp.ttl = 1ms; set beresp.grace = 0s; set beresp.keep = 1h; }",
+    );
+    let siblings = Siblings(vec![sibling("http://192.0.2.1", &Arc::default())]);
+    assert_eq!(rig.ask("GET /stale").status, 200);
+    rig.core.shared.siblings.store(Some(Arc::new(siblings)));
+    let tells = |request: &str| rig.foretell(request).steps.iter().any(|s| s.what == "siblings");
+    assert!(tells("GET /new"));
+    // It has no validator; but siblings are asked for what is new only.
+    assert!(!tells("GET /stale"));
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Counter, Limit};
-use cache::{BeginOptions, Passage, Reader};
+use cache::{BeginOptions, Object, Passage};
 use message::store::Permit;
-use origin::{Caller, Exchange, RequestBody};
+use origin::{Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::oneshot;
 
 use crate::carry::{End, carry};
 use crate::interims::Announcer;
+use crate::sources::{self, Search, Source, SourceAnswer};
 use crate::state::core::Core;
 use crate::state::peers::Whose;
 use crate::state::slices::{Desk, SliceOrder, SliceSet, SliceVerdict, new_slice};
@@ -65,11 +65,18 @@ impl Drop for FetchPlace {
 
 /// Fetches one slice.
 async fn fetch(core: &Rc<Core>, order: SliceOrder) {
-    let SliceOrder { set, slice, lead, mut reply, account } = order;
-    let Some(mut lead) = raised(core, &set, slice, lead, &mut reply).await else { return };
-    let Some((exchange, permit)) = ask(core, &set, slice).await else {
-        core.counters.inc(Counter::SlicesFailed);
-        return;
+    let SliceOrder { set, slice, lead, reply, account } = order;
+    let mut wanted = WantedSlice { core, set: &set, slice, lead: Some(lead) };
+    let found = sources::find(&mut wanted, Source::Disk).await;
+    let (exchange, permit, mut lead) = match (found, wanted.lead) {
+        (Some(SliceFound::Sent(exchange, permit)), Some(lead)) => (exchange, permit, lead),
+        (Some(SliceFound::Stored(slice)), _) => {
+            drop(reply.map(|reply| reply.send(slice.reader())));
+            return;
+        }
+        (Some(_), _) => return core.counters.inc(Counter::SlicesFailed),
+        // Whoever waits looks again.
+        (None, _) => return,
     };
     let account = account.unwrap_or_else(|| Arc::clone(&core.background));
     let passage = Passage { bytes: core.live().limits.window_bytes, account };
@@ -92,91 +99,120 @@ async fn fetch(core: &Rc<Core>, order: SliceOrder) {
     core.counters.add(Counter::SlicesJoined, set.joined.swap(0, Ordering::Relaxed));
 }
 
-/// Reads the disk, where that may have the slice. The duty to fetch it is left if it has not.
-async fn raised(
-    core: &Rc<Core>,
-    set: &SliceSet,
+/// A slice that is wanted.
+struct WantedSlice<'a> {
+    core: &'a Rc<Core>,
+    set: &'a SliceSet,
     slice: u64,
-    lead: Lead,
-    reply: &mut Option<oneshot::Sender<Reader>>,
-) -> Option<Lead> {
-    if lead.cold().is_empty() {
-        return Some(lead);
-    }
-    match tier::raise(core, lead, &mut |_, _| {}, Again::Program).await {
-        Ok(Some(lent)) => {
-            if let Some(reply) = reply.take() {
-                drop(reply.send(lent.reader()));
-            }
-            return None;
+    /// The duty to fetch it.
+    lead: Option<Lead>,
+}
+
+/// The find of a search for a slice.
+enum SliceFound {
+    /// It is stored.
+    Stored(Arc<Object>),
+    /// It is on its way, and may be kept.
+    Sent(Box<Exchange>, Permit),
+    /// The answer is not the slice, or may not be kept.
+    Nothing,
+}
+
+impl Search for WantedSlice<'_> {
+    type Found = SliceFound;
+
+    async fn ask(&mut self, source: Source) -> SourceAnswer<SliceFound> {
+        match source {
+            Source::Disk => self.read().await,
+            Source::Owner => self.ask_owner().await,
+            Source::Origin => SourceAnswer::Has(self.ask_origin().await),
+            // It is of one version, which one of those has.
+            Source::Policy | Source::File | Source::Siblings => SourceAnswer::HasNot,
         }
-        Ok(None) => {}
-        Err(lead) => return Some(lead),
-    }
-    let key = set.key(&core.shared.seed, slice);
-    let options = BeginOptions::default();
-    match core.shared.cache.begin(&key, &mut |_, _| {}, options, core.now().mono_ms) {
-        Begin::Object(object) => {
-            if let Some(reply) = reply.take() {
-                drop(reply.send(object.reader()));
-            }
-            None
-        }
-        // There was no memory for it: as if it were not on disk.
-        Begin::Lead(lead) | Begin::Alone(lead) => Some(lead),
-        // Whoever waits looks again.
-        Begin::Wait(_) | Begin::Full => None,
     }
 }
 
-/// Asks for a slice: the node that owns the response, if that is another one, then the origin.
-/// `None` if the answer is not the slice, or may not be kept.
-async fn ask(core: &Rc<Core>, set: &SliceSet, slice: u64) -> Option<(Box<Exchange>, Permit)> {
-    let source = &set.source;
-    let range = set.range(slice);
-    let caller: &Caller = &source.caller;
-    if let Some(asking) = &source.asking {
-        let whose = Whose { key_hash: source.key_hash, caller };
-        if let Some(exchange) = asking.ask_for(core, whose, &range, &set.edition).await {
-            let permit = permitted(core, set, &exchange)?;
-            core.counters.inc(Counter::SlicesOfNodes);
-            return Some((exchange, permit));
-        }
-    }
-    let mut request = source.request.clone();
-    set.edition.ask(&range, &mut request);
-    let none = &mut Announcer(None);
-    let (origin, hash) = (&source.origin, source.key_hash);
-    let pool = core.pool();
-    let sent = pool.send(origin, &request, RequestBody::None, hash, caller, none).await;
-    let exchange = Box::new(sent.ok()?);
-    match set.edition.judge(&exchange.response, exchange.framing, &range) {
-        SliceVerdict::Slice => {
-            let permit = permitted(core, set, &exchange)?;
-            return Some((exchange, permit));
-        }
-        SliceVerdict::Nothing => {}
-        SliceVerdict::Changed => {
-            if set.end() {
-                core.counters.inc(Counter::SliceSetsChanged);
+impl WantedSlice<'_> {
+    /// Reads the disk, where that may have the slice.
+    async fn read(&mut self) -> SourceAnswer<SliceFound> {
+        if let Some(lead) = self.lead.take_if(|lead| !lead.cold().is_empty()) {
+            match tier::raise(self.core, lead, &mut |_, _| {}, Again::Program).await {
+                Ok(Some(lent)) => return SourceAnswer::Has(SliceFound::Stored(lent)),
+                Ok(None) => return self.look_again(),
+                Err(lead) => self.lead = Some(lead),
             }
         }
-        SliceVerdict::NoRange => {
-            core.shared.slices.unsliced.note(origin.name(), core.rangeless_term());
-            if set.end() {
-                core.counters.inc(Counter::SliceSetsRefused);
-            }
-        }
+        SourceAnswer::HasNot
     }
-    None
-}
 
-/// The permission to keep the slice that `exchange` brings. Where the slice says something against
-/// that, the response is not for all any more: its set ends.
-fn permitted(core: &Core, set: &SliceSet, exchange: &Exchange) -> Option<Permit> {
-    let permit = set.parts.next(&exchange.response.headers).ok();
-    if permit.is_none() && set.end() {
-        core.counters.inc(Counter::SliceSetsChanged);
+    /// Looks for the slice that has come up.
+    fn look_again(&mut self) -> SourceAnswer<SliceFound> {
+        let (shared, options) = (&self.core.shared, BeginOptions::default());
+        let key = self.set.key(&shared.seed, self.slice);
+        match shared.cache.begin(&key, &mut |_, _| {}, options, self.core.now().mono_ms) {
+            Begin::Object(object) => SourceAnswer::Has(SliceFound::Stored(object)),
+            // There was no memory for it: as if it were not on disk.
+            Begin::Lead(lead) | Begin::Alone(lead) => {
+                self.lead = Some(lead);
+                SourceAnswer::HasNot
+            }
+            Begin::Wait(_) | Begin::Full => SourceAnswer::Waits,
+        }
     }
-    permit
+
+    /// Asks the node that owns the response, if that is another one.
+    async fn ask_owner(&self) -> SourceAnswer<SliceFound> {
+        let (range, source) = (self.set.range(self.slice), &self.set.source);
+        let whose = Whose { key_hash: source.key_hash, caller: &source.caller };
+        if let Some(asking) = &source.asking
+            && let Some(exchange) =
+                asking.ask_for(self.core, whose, &range, &self.set.edition).await
+        {
+            let came = self.permitted(exchange);
+            if matches!(came, SliceFound::Sent(..)) {
+                self.core.counters.inc(Counter::SlicesOfNodes);
+            }
+            return SourceAnswer::Has(came);
+        }
+        SourceAnswer::HasNot
+    }
+
+    async fn ask_origin(&self) -> SliceFound {
+        let Self { core, set, slice, .. } = *self;
+        let (range, source) = (set.range(slice), &set.source);
+        let mut request = source.request.clone();
+        set.edition.ask(&range, &mut request);
+        let (origin, hash, caller) = (&source.origin, source.key_hash, &source.caller);
+        let (none, nothing, pool) = (&mut Announcer(None), RequestBody::None, core.pool());
+        let Ok(exchange) = pool.send(origin, &request, nothing, hash, caller, none).await else {
+            return SliceFound::Nothing;
+        };
+        match set.edition.judge(&exchange.response, exchange.framing, &range) {
+            SliceVerdict::Slice => return self.permitted(Box::new(exchange)),
+            SliceVerdict::Nothing => {}
+            SliceVerdict::Changed => {
+                if set.end() {
+                    core.counters.inc(Counter::SliceSetsChanged);
+                }
+            }
+            SliceVerdict::NoRange => {
+                core.shared.slices.unsliced.note(origin.name(), core.rangeless_term());
+                if set.end() {
+                    core.counters.inc(Counter::SliceSetsRefused);
+                }
+            }
+        }
+        SliceFound::Nothing
+    }
+
+    /// The slice that `exchange` brings, with the permission to keep it. Where it says something
+    /// against that, the response is not for all any more: its set ends.
+    fn permitted(&self, exchange: Box<Exchange>) -> SliceFound {
+        match self.set.parts.next(&exchange.response.headers) {
+            Ok(permit) => return SliceFound::Sent(exchange, permit),
+            Err(_) if self.set.end() => self.core.counters.inc(Counter::SliceSetsChanged),
+            Err(_) => {}
+        }
+        SliceFound::Nothing
+    }
 }

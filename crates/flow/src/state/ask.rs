@@ -16,6 +16,7 @@ use crate::interims::Interims;
 use crate::state::downstream::Downstream;
 use crate::state::error_pages;
 use crate::state::live::LiveRef;
+use crate::state::miss::Miss;
 use crate::state::place::Place;
 use crate::state::reply::{Head, Made, Reply};
 use crate::state::site::Site;
@@ -81,6 +82,11 @@ impl<'a> Ask<'a> {
     ) -> Self {
         let (front, downstream) = (Front::of(account), &Downstream::Client);
         Self { live, site, request, notes, now, front, trace: None, downstream, cookies: None }
+    }
+
+    /// The miss that the request is under `key`; `is_new` if nothing is stored in its place.
+    pub(crate) fn miss(&self, key: &'a [u8], is_new: bool) -> Miss<'a> {
+        Miss { site: self.site, asked: self.request, changed: None, key, is_new }
     }
 }
 

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use cache::{Flags, Object, Reader};
 use codec::Coding;
 use codec::dictionary::vary_by_dictionary;
-use message::date::{HttpDate, parse_http_date};
+use message::date::HttpDate;
 use message::forwarding::add_via;
-use message::{HeaderId, Method, Request, Response, Status, Version};
+use message::{HeaderId, Method, Response, Status, Version};
 use observe::DictionaryUse;
 use policy::Peer;
 use vcl::counts::Count;
@@ -23,14 +23,14 @@ use vcl::sub::{Action, Sub};
 use super::call::{Env, Seen, Stage};
 use super::fetch::Passed;
 use super::found::{Age, age, obj_of};
-use super::step::{Source, Step, StepOn};
+use super::step::{Delivered, Step, StepOn};
 use super::storages;
 use crate::assemble::draft;
 use crate::dictionary::{self, Sought};
 use crate::fetch::Passing;
-use crate::form;
+use crate::form::{self, Given};
 use crate::peers::{self, Silence};
-use crate::select::{self, Rules, SELECTORS, Validators};
+use crate::select::{Rules, SELECTORS, Selection, Validators};
 use crate::sent::SentForm;
 use crate::state::assemble::{Composed, Dialect, Instructions, Top};
 use crate::state::body::ReplyBody;
@@ -50,16 +50,16 @@ const ADDED: u64 = 5;
 pub(crate) fn deliver<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
-    source: Source,
+    delivered: Delivered,
 ) -> Result<Reply, StepOn<S>> {
-    match source {
-        Source::Object { object, reader } if turn.downstream.is_node() => {
+    match delivered {
+        Delivered::Object { object, reader } if turn.downstream.is_node() => {
             let served = served(turn, env, &object, reader.is_some());
             Ok(peers::stored(env.asked, &object, reader, served, env.now))
         }
-        Source::Passing(_) if turn.downstream.is_node() => Ok(peers::silent(Silence::Nothing)),
-        Source::Object { object, reader } => stored(turn, env, &object, reader),
-        Source::Passing(passing) => passed(turn, env, *passing),
+        Delivered::Passing(_) if turn.downstream.is_node() => Ok(peers::silent(Silence::Nothing)),
+        Delivered::Object { object, reader } => stored(turn, env, &object, reader),
+        Delivered::Passing(passing) => passed(turn, env, *passing),
     }
 }
 
@@ -114,9 +114,7 @@ fn stored<S: Stage>(
         let mut unseen = Response::new(object.status());
         let do_esi = !turn.state.no_esi;
         run(turn, env, object, &mut unseen, &mut RespState { do_esi, ..RespState::default() })?;
-        if turn.req.headers.contains_any(&SELECTORS) {
-            narrow(turn, env, &Validators::of(object), range_rules(env), &mut reply);
-        }
+        narrow(turn, env, || Validators::of(object), |_| {}, has_ranges(env), &mut reply);
     }
     end(turn, env, reply, left)
 }
@@ -189,21 +187,20 @@ fn shaped<S: Stage>(
         vary_by_dictionary(&mut response.headers);
     }
     let chosen = Chosen::of(&state, env);
-    let is_delta = delta.is_some_and(|delta| {
+    let delta = delta.filter(|_| chosen.gunzip.is_none());
+    let delta = delta.and_then(|delta| {
         let (bytes, form) = *delta;
-        let may = chosen.gunzip.is_none();
-        may && give_delta(bytes, form, object, reply, &mut response)
+        give_delta(form, object, &mut response).then_some(bytes)
     });
-    if reply.dictionary == DictionaryUse::Used && !is_delta {
+    if reply.dictionary == DictionaryUse::Used && delta.is_none() {
         reply.dictionary = DictionaryUse::Program;
     }
     let is_folded = object.flags().gzip_page;
-    let unfolds = !is_delta && chosen.unfolds(unfolds, told_coding(object.flags()));
-    if unfolds {
-        let length = form::plain_length(object);
-        unfold(env, &mut response, &mut reply.body, is_folded, length);
-    }
-    let left = LeftHead { response, modified: object.last_modified(), date: object.date() };
+    let unfolds = delta.is_none() && chosen.unfolds(unfolds, told_coding(object.flags()));
+    let given = given(delta, unfolds, &mut response);
+    let (modified, date) = (object.last_modified(), object.date());
+    let length = form::plain_length(object);
+    let left = LeftHead { response, modified, date, given, is_folded, length };
     let page = match object.flags().esi {
         true => SentPage::of(object.attached(), &chosen, is_folded, unfolds),
         false => None,
@@ -216,17 +213,17 @@ struct Chosen {
     esi: bool,
     /// `None` if the program leaves it to request and response.
     gunzip: Option<bool>,
-    ranges: Rules,
+    ranges: bool,
 }
 
 impl Chosen {
     fn of<S: Stage>(state: &RespState, env: &Env<'_, S>) -> Self {
-        let rules = range_rules(env);
+        let ranges = has_ranges(env);
         let Some(filters) = &state.filters else {
-            return Self { esi: state.do_esi, gunzip: None, ranges: rules };
+            return Self { esi: state.do_esi, gunzip: None, ranges };
         };
         let has = |name: &[u8]| filters::names(filters, name);
-        let ranges = if has(b"range") { rules } else { Rules::Off };
+        let ranges = ranges && has(b"range");
         Self { esi: has(b"esi"), gunzip: Some(has(b"gunzip")), ranges }
     }
 
@@ -266,23 +263,16 @@ fn seek_some<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> S
     }
 }
 
-/// Makes reply and head those of the form with a dictionary. False if the program has made
-/// something else of them. The tag becomes weak, as for what is unfolded: so is that of every form.
-fn give_delta(
-    bytes: Bytes,
-    form: SentForm,
-    object: &Object,
-    reply: &mut Reply,
-    response: &mut Response,
-) -> bool {
+/// Makes the head that of the form with a dictionary. False if the program has made something else
+/// of it. The tag becomes weak, as for what is unfolded: so is that of every form.
+fn give_delta(form: SentForm, object: &Object, response: &mut Response) -> bool {
     let given = Coding::of_content(response.headers.values(HeaderId::ContentEncoding));
-    if reply.status != Status::OK || given != Some(object.flags().coding) {
+    if response.status != Status::OK || given != Some(object.flags().coding) {
         return false;
     }
     heads::weaken_etag(&mut response.headers);
     let token = form.coding.token().unwrap_or_default();
     response.headers.set(HeaderId::ContentEncoding, token.as_bytes());
-    form::put_beside(bytes, &mut reply.body);
     true
 }
 
@@ -318,28 +308,30 @@ fn told_coding(flags: Flags) -> Coding {
     if flags.gzip_page { Coding::Gzip } else { flags.coding }
 }
 
-/// Unfolds a body in gzip to `length` bytes, where that is known. One that `is_folded` by its head
-/// alone is not in gzip yet.
-fn unfold<S: Stage>(
-    env: &Env<'_, S>,
-    response: &mut Response,
-    body: &mut ReplyBody,
-    is_folded: bool,
-    length: Option<u64>,
-) {
-    response.headers.remove(HeaderId::ContentEncoding);
-    match is_folded {
-        true => env.count(Count::NGunzip),
-        false => S::unfold(env, body, length),
+/// The form of a body, whose head is brought into line with it: `delta`, or without its gzip if it
+/// `unfolds`.
+fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> Given {
+    match delta {
+        Some(delta) => Given::Beside(delta),
+        None if unfolds => {
+            response.headers.remove(HeaderId::ContentEncoding);
+            Given::Decoded
+        }
+        None => Given::Stored,
     }
 }
 
-/// The head that `vcl_deliver` has left.
+/// The head that `vcl_deliver` has left, and the form of its body.
 struct LeftHead {
     response: Response,
     /// Its Last-Modified and its Date before: what the program takes out still counts.
     modified: Option<u64>,
     date: Option<u64>,
+    given: Given,
+    /// The body is in gzip by its head alone yet.
+    is_folded: bool,
+    /// The length of the body without gzip, if it is known.
+    length: Option<u64>,
 }
 
 impl LeftHead {
@@ -355,6 +347,19 @@ impl LeftHead {
             date: headers.value(HeaderId::Date).and_then(parse).or(self.date),
         }
     }
+
+    /// Gives the reply its form, and narrows it to what the request asks for.
+    fn narrow<S: Stage>(&mut self, turn: &Turn, env: &Env<'_, S>, ranges: bool, reply: &mut Reply) {
+        let (given, is_folded, length) =
+            (std::mem::take(&mut self.given), self.is_folded, self.length);
+        let give = |body: &mut ReplyBody| match given {
+            Given::Stored => {}
+            Given::Beside(bytes) => form::put_beside(bytes, body),
+            Given::Decoded if is_folded => env.count(Count::NGunzip),
+            Given::Decoded => S::unfold(env, body, length),
+        };
+        narrow(turn, env, || self.validators(env), give, ranges, reply);
+    }
 }
 
 /// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
@@ -364,7 +369,7 @@ fn close<S: Stage>(
     reply: &mut Reply,
     mut left: LeftHead,
     page: Option<SentPage>,
-    ranges: Rules,
+    ranges: bool,
 ) -> Shaped {
     if let Some(page) = &page {
         let headers = &mut left.response.headers;
@@ -375,11 +380,8 @@ fn close<S: Stage>(
             headers.remove(HeaderId::ContentEncoding);
         }
     }
-    if turn.req.headers.contains_any(&SELECTORS) {
-        // The whole of a page has no length that could be cut.
-        let ranges = if page.is_some() { Rules::Off } else { ranges };
-        narrow(turn, env, &left.validators(env), ranges, reply);
-    }
+    // The whole of a page has no length that could be cut.
+    left.narrow(turn, env, ranges && page.is_none(), reply);
     let fits = !has_too_many_fields(env, &left.response);
     own_head(turn, reply, left.response);
     match page {
@@ -501,13 +503,11 @@ fn passed<S: Stage>(
     after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
     let chosen = Chosen::of(&state, env);
-    let mut body = passing_body(&env.asked.method, response.status, body, head_length, own);
+    let body = passing_body(&env.asked.method, response.status, body, head_length, own);
     let unfolds = chosen.unfolds(unfolds, coding);
-    if unfolds {
-        unfold(env, &mut response, &mut body, is_folded, plain);
-    }
+    let given = given(None, unfolds, &mut response);
     let mut reply = bare(response.status, body, served_past(turn, private));
-    let left = LeftHead { response, modified, date: None };
+    let left = LeftHead { response, modified, date: None, given, is_folded, length: plain };
     let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_folded, unfolds));
     let left = close(turn, env, &mut reply, left, page, chosen.ranges);
     end(turn, env, reply, left)
@@ -576,7 +576,9 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
     let body = body.answering(&env.asked.method, response.status);
     let mut reply = bare(response.status, body, Served::Synthetic);
     if reply.status == Status::OK {
-        select::cut(&turn.req, Rules::Varnish, || None, &mut reply);
+        let rules = Rules::Varnish { now_s: env.now.unix_secs(), ranges: true };
+        let selection = Selection { request: &turn.req, method: &env.asked.method, rules };
+        selection.cut(|| None, &mut reply);
     }
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
@@ -607,7 +609,7 @@ fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool 
 
 /// Returns true if a client can ask for parts of a response of this status.
 fn offers_ranges<S: Stage>(env: &Env<'_, S>, status: Status) -> bool {
-    status == Status::OK && env.live.vcl.params.is_on(Param::HttpRangeSupport)
+    status == Status::OK && has_ranges(env)
 }
 
 /// Adds the fields that Varnish adds before `vcl_deliver`.
@@ -621,36 +623,29 @@ fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, varnish: Varnis
     }
 }
 
-/// Returns true if the request's only condition is a time that has not come yet. Such a time does
-/// not count as a condition.
-fn asks_for_the_future<S: Stage>(req: &Request, env: &Env<'_, S>) -> bool {
-    let (headers, now_s) = (&req.headers, env.now.unix_secs());
-    let since = headers.value(HeaderId::IfModifiedSince);
-    !headers.contains(HeaderId::IfNoneMatch)
-        && since.and_then(|since| parse_http_date(since, now_s)).is_some_and(|since| since > now_s)
+/// Returns true if a program's replies are cut.
+fn has_ranges<S: Stage>(env: &Env<'_, S>) -> bool {
+    env.live.vcl.params.is_on(Param::HttpRangeSupport)
 }
 
-/// The rules by which a program's replies are cut.
-fn range_rules<S: Stage>(env: &Env<'_, S>) -> Rules {
-    if env.live.vcl.params.is_on(Param::HttpRangeSupport) { Rules::Varnish } else { Rules::Off }
-}
-
-/// Narrows the reply to what the request's conditions and ranges ask for, after `vcl_deliver`.
-fn narrow<S: Stage>(
+/// Has `give` give the reply its form, and narrows that to what the request's conditions and ranges
+/// ask for, after `vcl_deliver`.
+fn narrow<'v, S: Stage>(
     turn: &Turn,
     env: &Env<'_, S>,
-    validators: &Validators<'_>,
-    rules: Rules,
+    validators: impl FnOnce() -> Validators<'v>,
+    give: impl FnOnce(&mut ReplyBody),
+    ranges: bool,
     reply: &mut Reply,
 ) {
-    if reply.status != Status::OK {
-        return;
+    if !turn.req.headers.contains_any(&SELECTORS) {
+        return give(&mut reply.body);
     }
-    let req = dates::conditions(&turn.req, env.now.unix_secs(), &env.live.vcl.params);
-    if !asks_for_the_future(&req, env) {
-        select::condition(&req, validators, reply);
-    }
-    select::ranges(&req, &env.asked.method, validators, rules, || None, reply);
+    let now_s = env.now.unix_secs();
+    let req = dates::conditions(&turn.req, now_s, &env.live.vcl.params);
+    let rules = Rules::Varnish { now_s, ranges };
+    let selection = Selection { request: &req, method: &env.asked.method, rules };
+    selection.select(&validators(), || false, give, || None, reply);
 }
 
 /// A reply whose head comes last.

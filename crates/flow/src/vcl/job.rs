@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use cache::Object;
 use message::{Framing, Method, Request};
-use origin::{Caller, ClientEnds};
+use origin::ClientEnds;
 use vcl::counts::Count;
-use vcl::ctx::{BereqState, Task};
+use vcl::ctx::{BereqState, Session, Task};
 use vcl::params::Param;
 use vcl::rules::heads::{self, Purpose, has_body};
 use vcl::workspace::Workspace;
@@ -16,10 +16,9 @@ use super::call::{Acting, Env, Stage};
 use super::fetch::ByProgram;
 use super::found::may_confirm;
 use crate::fetch::{self, Fetch, Job, Upload};
-use crate::finish::{Background, BackgroundCause};
+use crate::finish::BackgroundCause;
 use crate::state::ask::Front;
-use crate::state::peers::Asking;
-use crate::state::siblings::asking::{AskingSiblings, SiblingMiss};
+use crate::state::miss::Miss;
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
@@ -37,6 +36,16 @@ pub(super) fn may_ask_node(turn: &Turn) -> bool {
         || state.hash_ignore_busy)
 }
 
+/// The miss that `turn` is; `stale` is stored in its place.
+pub(super) fn miss<'a, S: Stage>(
+    turn: &'a Turn,
+    env: &'a Env<'_, S>,
+    stale: Option<&Arc<Object>>,
+) -> Miss<'a> {
+    let (asked, changed, key) = (env.asked, Some(&turn.req), turn.key.bytes());
+    Miss { site: env.site, asked, changed, key, is_new: stale.is_none() }
+}
+
 /// Starts the fetch behind an answer that is delivered stale.
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
     let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
@@ -47,9 +56,7 @@ pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
     let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
-    let background = Background::begin(env.stage.core, env.site, &turn.req, cause, &trace);
-    job.fetch.background = Some(Box::new(background));
-    drop(fetch::start(job));
+    fetch::start_behind(job, env.site, &turn.req, cause);
 }
 
 /// A backend request, and its state as programs see it.
@@ -143,45 +150,15 @@ pub(crate) fn assemble(
         lines: Default::default(),
         ran: Vec::new(),
     };
-    let may_ask = lead.is_some() && may_ask_node(turn);
-    let key = turn.key.bytes();
-    let asking =
-        may_ask.then(|| Asking::of(&env.stage.core.shared.peers, env.asked, Some(&turn.req), key));
-    let asking = asking.flatten();
-    let is_new = may_ask && stale.as_ref().is_none_or(Option::is_none);
-    let miss = SiblingMiss { site: env.site, asked: env.asked, keyed: &turn.req, key };
-    let siblings = is_new.then(|| AskingSiblings::of(&env.stage.core.shared.siblings, miss));
-    let siblings = siblings.flatten();
-    let fetch = Fetch {
-        core: Rc::clone(env.stage.core),
-        live: Rc::clone(env.live),
-        request: bereq,
-        upload,
-        key_hash: turn.key.hash(),
-        lead,
-        old: stale.flatten(),
-        interims: env.front.interims.cloned(),
-        asked: None,
-        edition: None,
-        part: None,
-        caller: Caller {
-            client: turn.session.client.map(|client| client.ip()),
-            ends: turn
-                .session
-                .client
-                .zip(turn.session.server)
-                .map(|(client, own)| ClientEnds { client, own }),
-            read_at_most: env.front.window,
-            account: Some(Arc::clone(env.front.account)),
-            owner,
-            ..Caller::default()
-        },
-        passage: env.front.passage(limits),
-        trace: Some(Rc::clone(trace)),
-        asking,
-        siblings,
-        background: None,
-    };
+    let mut fetch = Fetch::new(env.stage.core, env.live, &env.front, turn.key.hash());
+    (fetch.request, fetch.upload, fetch.trace) = (bereq, upload, Some(Rc::clone(trace)));
+    (fetch.lead, fetch.old) = (lead, stale.flatten());
+    let Session { client, server, .. } = turn.session;
+    (fetch.caller.client, fetch.caller.owner) = (client.map(|client| client.ip()), owner);
+    fetch.caller.ends = client.zip(server).map(|(client, own)| ClientEnds { client, own });
+    if fetch.lead.is_some() && may_ask_node(turn) {
+        fetch.ask_others(miss(turn, env, fetch.old.as_ref()));
+    }
     Job::new(fetch, judge)
 }
 

@@ -9,7 +9,7 @@ use super::call::Stage;
 use super::fetch::Passed;
 use crate::fetch::Passing;
 use crate::state::assemble::Draft;
-use crate::state::below::Below;
+use crate::state::duty::FetchPause;
 use crate::state::tier::Lead;
 use crate::state::vcl::halt::{Halt, Missing};
 
@@ -18,12 +18,10 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     /// `vcl_recv`, for the first time or after a restart.
     Start,
     Lookup,
-    /// Somebody fetches the same.
-    Wait(T),
     /// This was found; with a lead it is stale, and fetched anew behind the answer.
     Hit(Arc<Object>, Option<L>),
-    /// Nothing usable was found in memory, and the disk may have something.
-    Below(Below<L>, Option<Arc<Object>>),
+    /// Nothing usable was found in memory; somebody fetches it, or the disk may have it.
+    Pause(FetchPause<L, T>, Option<Arc<Object>>),
     /// Nothing usable was found.
     Miss(Missing<L>),
     Pass,
@@ -32,7 +30,7 @@ pub(crate) enum Step<L = Lead, T = Ticket> {
     Restart,
     Fail,
     Synth(Said),
-    Deliver(Source),
+    Deliver(Delivered),
     /// A page is to be put together.
     Page(Box<dyn Draft>),
 }
@@ -49,7 +47,7 @@ pub(crate) fn said(status: u16, reason: &str) -> Said {
 }
 
 /// The response that is delivered.
-pub(crate) enum Source {
+pub(crate) enum Delivered {
     /// Something stored, or being stored; `reader` follows its body if it was fetched for this
     /// request.
     Object { object: Arc<Object>, reader: Option<Reader> },

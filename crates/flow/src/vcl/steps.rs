@@ -16,8 +16,9 @@ use super::call::{Env, Seen, Stage};
 use super::delivery;
 use super::found::{self, Age};
 use super::loops;
-use super::step::{HaltOn, Source, Step, StepOn, said};
+use super::step::{Delivered, HaltOn, Step, StepOn, said};
 use crate::peers::{self, Silence};
+use crate::state::duty::{Duty, FetchPause};
 use crate::state::vcl::halt::{Halt, Missing};
 use crate::state::vcl::{FoundAs, Turn};
 use crate::wait::{FetchPart, Role, Verdict};
@@ -33,8 +34,7 @@ impl Turn {
             step = match step {
                 Step::Start => self.receive(env),
                 Step::Lookup => self.lookup(env),
-                Step::Wait(ticket) => return Halt::Wait(ticket),
-                Step::Below(below, stale) => return Halt::Below(below, stale),
+                Step::Pause(pause, stale) => return Halt::Pause(pause, stale),
                 Step::Hit(object, lead) => self.hit(env, object, lead),
                 Step::Miss(missing) => match self.miss(env) {
                     Ok(()) => return Halt::Fetch(missing),
@@ -77,7 +77,7 @@ impl Turn {
                         Err(step) => step,
                     }
                 }
-                Step::Deliver(source) => match delivery::deliver(self, env, source) {
+                Step::Deliver(delivered) => match delivery::deliver(self, env, delivered) {
                     Ok(reply) => return Halt::Reply(reply),
                     Err(step) => step,
                 },
@@ -244,22 +244,23 @@ impl Turn {
             |_, coalesces| if coalesces { Verdict::End(Step::Lookup) } else { Verdict::Replace },
         );
         match role {
-            Role::Lead(lead) | Role::Alone(lead) => {
+            Role::Fetch(Duty { lead, .. }) => {
                 env.count(Count::CacheMiss);
                 Step::Miss(Missing { lead, stale: stale.cloned() })
             }
-            Role::Below(below) => {
-                self.has_read_disk = true;
-                Step::Below(below, stale.cloned())
+            Role::Pause(pause) => {
+                match &pause {
+                    FetchPause::Disk(_) => self.has_read_disk = true,
+                    FetchPause::Fetch(_) => {
+                        self.waits += 1;
+                        env.count(Count::BusySleep);
+                    }
+                }
+                Step::Pause(pause, stale.cloned())
             }
             Role::End(step) => {
                 self.waits += 1;
                 step
-            }
-            Role::Wait(ticket) => {
-                self.waits += 1;
-                env.count(Count::BusySleep);
-                Step::Wait(ticket)
             }
             Role::Full => {
                 env.stage.limit(base::Limit::Waiters);
@@ -285,7 +286,7 @@ impl Turn {
                     env.count(Count::SBgfetch);
                     S::refresh(self, env, lead, &object);
                 }
-                Step::Deliver(Source::Object { object, reader: None })
+                Step::Deliver(Delivered::Object { object, reader: None })
             }
             action => {
                 if let Some(lead) = lead {

@@ -18,8 +18,10 @@ use vcl::rules::status::sent_status;
 use super::fetch::{Answer, ByProgram, Passed};
 use super::storages;
 use crate::carry::Selected;
-use crate::fetch::{Body, Fate, Fetch, Left, Mark, Plan, Unstored, mark_flags};
-use crate::fetch::{Times, new_object};
+use crate::fetch::{
+    Body, Confirmation, Confirmed, Fate, Fetch, Left, Mark, Plan, Times, Unstored, mark_flags,
+    new_object,
+};
 use crate::state::vcl::note;
 use crate::tags;
 use crate::why::Why;
@@ -83,17 +85,17 @@ impl ByProgram {
             ..Flags::default()
         };
         let new = NewObject { tags, ..self.object(fetch, &answer, flags) };
-        let recode = std::mem::take(&mut answer.recode);
-        let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
         let settings = &fetch.live.vcl;
         let sinks = storages::sinks(settings, storages::place(settings, &answer.state));
+        if confirmed.is_some() {
+            let verdict = Confirmed::Stored { permit, selected, sinks };
+            return Fate::Confirm(None, Box::new(Confirmation { new, verdict }));
+        }
+        let recode = std::mem::take(&mut answer.recode);
+        let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
         let (gate, over) = (None, over(fetch, &answer.state));
         let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
-        let plan = Box::new(plan);
-        match answer.state.was_304 && fetch.old.is_some() {
-            true => Fate::Confirm(None, plan),
-            false => Fate::Store(body, plan),
-        }
+        Fate::Store(body, Box::new(plan))
     }
 
     /// All that an answer leaves behind which is for this request only.

@@ -11,16 +11,16 @@ use vcl::counts::Count;
 use super::call::Env;
 use super::fetch::{ByProgram, Failed};
 use super::job::job;
-use super::step::{Source, Step, said};
+use super::step::{Delivered, Step, said};
 use crate::fetch::{self, Fetched, News, Upload};
-use crate::key::select_by;
+use crate::state::duty::Duty;
 use crate::state::reply::Reply;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
 use crate::state::vcl::halt::{Halt, Missing};
 use crate::state::vcl::waiting::Waiting;
 use crate::verdict::Again;
-use crate::wait;
+use crate::wait::{PauseEnd, Pausing};
 
 impl Waiting {
     /// Waits for the reply.
@@ -57,23 +57,23 @@ impl Waiting {
                     draft.reply().about.trace = Some(Rc::clone(trace));
                     return draft.run(env.stage.core, env.front);
                 }
-                Halt::Wait(ticket) => {
-                    // What became of it, the lookup shows.
-                    _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;
-                    env.count(Count::BusyWakeup);
-                    Step::Lookup
-                }
-                Halt::Below(below, stale) => {
-                    let mut variant = select_by(&turn.req.headers);
-                    match below.raise(env.stage.core, &mut variant, Again::Program).await {
-                        Ok(lent) => {
+                Halt::Pause(pause, stale) => {
+                    let (core, trace, again) = (env.stage.core, Some(&**trace), Again::Program);
+                    let pausing =
+                        Pausing { core, request: &turn.req, again, trace, patience: None };
+                    match pausing.wait(pause).await {
+                        PauseEnd::Read(lent) => {
                             turn.lent = lent;
                             Step::Lookup
                         }
-                        Err(below) => {
-                            let lead = below.into_lead();
+                        PauseEnd::Fetch(Duty { lead, .. }) => {
                             env.count(Count::CacheMiss);
                             Step::Miss(Missing { lead, stale })
+                        }
+                        // What became of it, the lookup shows.
+                        PauseEnd::Waited(_) => {
+                            env.count(Count::BusyWakeup);
+                            Step::Lookup
                         }
                     }
                 }
@@ -108,11 +108,11 @@ fn fetched(turn: &mut Turn, told: Result<News<ByProgram>, oneshot::error::RecvEr
     lines.extend(report.lines);
     turn.task.limit = report.limit.or(turn.task.limit);
     Step::Deliver(match fetched {
-        Fetched::Object { object, reader, .. } => Source::Object { object, reader: Some(reader) },
-        Fetched::Confirmed(object) | Fetched::ConfirmedOnce(object) => {
-            Source::Object { object, reader: None }
+        Fetched::Object { object, reader, .. } => {
+            Delivered::Object { object, reader: Some(reader) }
         }
-        Fetched::Passing(passing) => Source::Passing(passing),
+        Fetched::Confirmed { object, .. } => Delivered::Object { object, reader: None },
+        Fetched::Passing(passing) => Delivered::Passing(passing),
         Fetched::Instead(Failed) => return Step::Synth(said(503, "")),
     })
 }

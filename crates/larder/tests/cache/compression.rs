@@ -303,6 +303,29 @@ async fn each_form_has_its_tag_and_each_tag_its_304() {
 }
 
 #[tokio::test]
+async fn an_error_page_keeps_its_form_whatever_form_the_client_has() {
+    let (stage, _folder) = site(Policy::Declared, "").await;
+    let page = page();
+    let missing = format!(
+        "HTTP/1.1 404 Not Found\r\nCache-Control: max-age=600\r\nContent-Type: text/html\r\n\
+         ETag: \"e\"\r\nContent-Length: {}\r\n\r\n{page}",
+        page.len()
+    );
+    stage.origin.on("/no", Script::respond(missing));
+    let stored = stage.ask("GET", "/no", NONE).await;
+    assert_eq!((stored.status, stored.body == page.as_bytes()), (404, true));
+    // Conditions count for a 2xx alone (RFC 9110 13.2.1).
+    for had in ["\"e-gzip\"", "\"e\"", "*"] {
+        let fields = format!("{GZIP}If-None-Match: {had}\r\n");
+        let reply = stage.ask("GET", "/no", &fields).await;
+        let (coding, plain) = read(&reply);
+        assert_eq!((reply.status, plain == page.as_bytes()), (404, true), "{had}");
+        let tag = if coding.is_some() { "\"e-gzip\"" } else { "\"e\"" };
+        assert_eq!(reply.field("etag").as_deref(), Some(tag), "{had}");
+    }
+}
+
+#[tokio::test]
 async fn head_tells_of_the_form_that_get_would_get() {
     for policy in BOTH {
         let (stage, _folder) = site(policy, "").await;

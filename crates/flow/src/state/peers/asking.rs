@@ -5,6 +5,7 @@ use message::Request;
 use origin::Caller;
 
 use super::nodes::Peers;
+use crate::state::miss::Miss;
 
 /// A request that the owner of its key may be asked with.
 #[derive(Debug)]
@@ -25,18 +26,12 @@ pub(crate) struct Whose<'a> {
 }
 
 impl Asking {
-    /// The question behind `request`, whose key is `key`; `None` where that is this node's own, or
-    /// nodes share nothing.
-    pub(crate) fn of(
-        peers: &ArcSwapOption<Peers>,
-        request: &Request,
-        selecting: Option<&Request>,
-        key: &[u8],
-    ) -> Option<Box<Self>> {
+    /// The question behind `miss`; `None` where its key is this node's own, or nodes share nothing.
+    pub(crate) fn of(peers: &ArcSwapOption<Peers>, miss: Miss<'_>) -> Option<Box<Self>> {
         let peers = peers.load();
-        peers.as_ref()?.owner(key)?.way()?;
-        let (request, selecting) = (request.clone(), selecting.cloned());
-        Some(Box::new(Self { request, selecting, key: key.into() }))
+        peers.as_ref()?.owner(miss.key)?.way()?;
+        let (request, selecting) = (miss.asked.clone(), miss.changed.cloned());
+        Some(Box::new(Self { request, selecting, key: miss.key.into() }))
     }
 
     /// Memory that it takes, in bytes.

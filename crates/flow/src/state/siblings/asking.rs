@@ -8,6 +8,7 @@ use message::{HeaderId, Method, Request};
 
 use crate::key::begin_key;
 use crate::state::ask::only_if_cached;
+use crate::state::miss::Miss;
 use crate::state::siblings::Siblings;
 use crate::state::site::Site;
 
@@ -17,39 +18,26 @@ pub(crate) struct AskingSiblings {
     pub(crate) site: Arc<Site>,
 }
 
-/// A miss, whose response siblings may have.
-#[derive(Clone, Copy)]
-pub(crate) struct SiblingMiss<'a> {
-    pub(crate) site: &'a Arc<Site>,
-    /// The client's request.
-    pub(crate) asked: &'a Request,
-    /// The request as `key` was made of it.
-    pub(crate) keyed: &'a Request,
-    pub(crate) key: &'a [u8],
-}
-
 impl AskingSiblings {
     /// The question behind `miss`; `None` where no sibling is to be asked.
-    pub(crate) fn of(
-        siblings: &ArcSwapOption<Siblings>,
-        miss: SiblingMiss<'_>,
-    ) -> Option<Box<Self>> {
+    pub(crate) fn of(siblings: &ArcSwapOption<Siblings>, miss: Miss<'_>) -> Option<Box<Self>> {
         let siblings = siblings.load_full()?;
         let is_any = siblings.of(&miss.site.name, miss.asked.scheme).next().is_some();
-        let may_ask = is_any && miss.may_be_there();
+        let may_ask = is_any && miss.may_be_with_siblings();
         may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(miss.site) }))
     }
 }
 
-impl SiblingMiss<'_> {
+impl Miss<'_> {
     /// Returns true if siblings may have what the client wants.
-    pub(crate) fn may_be_there(self) -> bool {
-        let Self { site, asked, keyed, key } = self;
-        asked.method == Method::Get
+    pub(crate) fn may_be_with_siblings(self) -> bool {
+        let Self { site, asked, changed, key, is_new } = self;
+        is_new
+            && asked.method == Method::Get
             && !asked.headers.contains(HeaderId::Range)
             // Whoever wants that has asked a sibling himself.
             && !only_if_cached(asked)
-            && is_of_url(site, keyed, key)
+            && is_of_url(site, changed.unwrap_or(asked), key)
     }
 }
 

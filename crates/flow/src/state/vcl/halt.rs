@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cache::{Object, Ticket};
 
 use crate::state::assemble::Draft;
-use crate::state::below::Below;
+use crate::state::duty::FetchPause;
 use crate::state::reply::Reply;
 use crate::state::tier::Lead;
 
@@ -23,10 +23,8 @@ pub(crate) enum Halt<L = Lead, T = Ticket> {
     Reply(Reply),
     /// It is answered by a page that is to be put together first.
     Page(Box<dyn Draft>),
-    /// Somebody fetches the same.
-    Wait(T),
-    /// It reads the disk.
-    Below(Below<L>, Option<Arc<Object>>),
+    /// It waits for its part in the fetch of its key, beside what is stored.
+    Pause(FetchPause<L, T>, Option<Arc<Object>>),
     /// It fetches for the store.
     Fetch(Missing<L>),
     /// It fetches for itself.

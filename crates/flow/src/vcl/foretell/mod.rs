@@ -27,10 +27,10 @@ use crate::forecast::below;
 use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::stage::Entrant;
 use crate::state::ask::Front;
+use crate::state::duty::FetchPause;
 use crate::state::place::Place;
 use crate::state::reply::Forward;
 use crate::state::shared::Shared;
-use crate::state::siblings::asking::SiblingMiss;
 use crate::state::vcl::halt::Missing;
 use crate::state::vcl::{Line, Turn};
 use rehearsal::{Rehearsal, Scene};
@@ -107,14 +107,14 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
                 env.stage.is_page.set(true);
                 Ok(env.stage.answered(draft.reply()))
             }
-            Halted::Wait(()) => {
+            Halted::Pause(FetchPause::Fetch(()), _) => {
                 let reason = Forward::UriMiss;
                 let foreseen =
                     Foreseen::Fetch { reason, stale: false, waits: true, reads_disk: false };
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
-            Halted::Below(_, stale) => {
+            Halted::Pause(FetchPause::Disk(_), stale) => {
                 let ground = match &stale {
                     Some(_) => "what is in memory for it does not answer it",
                     None => "nothing is in memory for it",
@@ -173,11 +173,7 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
         (false, false) => "asked, once for everybody who waits",
     };
     if !private && job::may_ask_node(turn) {
-        env.stage.tell_owner(turn.key.bytes());
-        if !confirms {
-            let (keyed, key) = (&turn.req, turn.key.bytes());
-            env.stage.tell_siblings(SiblingMiss { site: env.site, asked: env.asked, keyed, key });
-        }
+        env.stage.tell_sources(job::miss(turn, env, stale));
     }
     env.stage.tell(facts::backend(env.live, &state, how));
     env.stage.tell(facts::storing(env.live, private));

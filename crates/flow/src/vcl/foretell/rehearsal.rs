@@ -21,15 +21,15 @@ use crate::forecast::foreseen::{Ending, Foreseen};
 use crate::forecast::variants;
 use crate::forecast::variants::variants;
 use crate::key::select_by;
-use crate::siblings;
+use crate::sources;
 use crate::state::ask::Ask;
-use crate::state::below::Below;
 use crate::state::body::ReplyBody;
+use crate::state::duty::Duty;
 use crate::state::live::Live;
+use crate::state::miss::Miss;
 use crate::state::place::Place;
 use crate::state::reply::{Reply, Served};
 use crate::state::shared::Shared;
-use crate::state::siblings::asking::SiblingMiss;
 use crate::state::vcl::Turn;
 use crate::vcl::call::{Env, Seen, Stage};
 use crate::vcl::found::{Age, age};
@@ -91,20 +91,9 @@ impl<'a> Rehearsal<'a> {
         self.steps.borrow_mut().push(step);
     }
 
-    /// Adds the node that owns `key`, where nodes share what they store.
-    pub(super) fn tell_owner(&self, key: &[u8]) {
-        let peers = self.shared.peers.load();
-        if let Some(step) = peers.as_ref().and_then(|peers| peers.foretell(key)) {
-            self.tell(step);
-        }
-    }
-
-    /// Adds the siblings that would be asked.
-    pub(super) fn tell_siblings(&self, miss: SiblingMiss<'_>) {
-        let siblings = self.shared.siblings.load();
-        if let Some(step) = siblings.as_ref().and_then(|those| siblings::foretell(those, miss)) {
-            self.tell(step);
-        }
+    /// Adds those that would be asked before the backend.
+    pub(super) fn tell_sources(&self, miss: Miss<'_>) {
+        self.steps.borrow_mut().extend(sources::foretell(self.shared, miss));
     }
 
     /// Returns the outcome that is the answer `reply`.
@@ -295,7 +284,8 @@ impl Stage for Rehearsal<'_> {
         if !options.coalesce || !stage.is_fetched.get() {
             // What comes up counts no more than what is in memory, if that does not.
             let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
-            return if reads { Began::Below(Below::Lead(())) } else { Began::Lead(()) };
+            let duty = Duty { lead: (), is_alone: false };
+            return if reads { Began::Below(duty) } else { Began::Fetch(duty) };
         }
         let why = "somebody fetches it: it would wait for that";
         stage.tell(Step::new("verdict", why).decisive());

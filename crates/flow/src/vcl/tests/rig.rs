@@ -256,7 +256,7 @@ impl Rig {
     }
 
     /// Foretells the outcome of a request.
-    pub(super) fn foretell(&self, text: &str) -> Explanation {
+    pub(crate) fn foretell(&self, text: &str) -> Explanation {
         let live = self.core.live();
         let peer = Peer::Host("127.0.0.9".parse().expect("an address"));
         explain(&self.core.shared, &live, read_request(text).0, peer, self.core.now())
