@@ -20,16 +20,16 @@ const STORAGE: &str = "/var/lib/larder/acme";
 
 section! {
     pub(crate) ACME, ACME_ROWS: AcmeConfig; "[tls.acme]",
-    "Certificates from an authority that speaks ACME (RFC 8555), ordered at start and \
-     renewed in time, for every host that no certificate from files is for. Whoever sets \
-     this agrees to the authority's terms of service.";
-    "email", "a string", "none", "Where the authority may write to about the account.",
+    "Certificates from an authority that speaks ACME (RFC 8555). Larder orders them at the start \
+     and renews them in time, for every host without a certificate file. By setting this, you \
+     agree to the authority's terms of service.";
+    "email", "a string", "none", "Contact address for the authority.",
         |r, item, to| to.email = email(r, item);
-    "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "The authority: URL of its directory. `staging` is Let's Encrypt's for trials, whose certificates nobody trusts.",
+    "directory", "a URL, \"letsencrypt\" or \"staging\"", "\"letsencrypt\"", "URL of the authority's directory. `letsencrypt` is Let's Encrypt; `staging` is its test authority, whose certificates no client trusts.",
         |r, item, to| to.directory = directory(r, item);
-    "ca", path ca, "the system's", "PEM file with the authorities that the directory's own certificate is verified by.";
-    "storage", bare_path storage, "\"/var/lib/larder/acme\"", "Folder for the account and the certificates, the daemon's alone.";
-    "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "How hosts are proved, the preferred way first; when one fails the other is tried.",
+    "ca", path ca, "the system's", "PEM file with the authorities that verify the directory's own certificate.";
+    "storage", bare_path storage, "\"/var/lib/larder/acme\"", "Directory for the account and the certificates, for the daemon alone.";
+    "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "Challenges that prove control of a host, in order of preference. If one fails, Larder tries the other.",
         |r, item, to| challenges(r, item, &mut to.challenges);
     @table(EAB) "eab", TABLE, "none", "See `[tls.acme.eab]`.",
         |r, item, to| to.binding = binding(r, item);
@@ -37,12 +37,11 @@ section! {
 
 section! {
     pub(crate) EAB, EAB_ROWS: AcmeBinding; "[tls.acme.eab]",
-    "The account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4), where \
-     the authority wants that.";
+    "External account binding (RFC 8555 7.3.4), for authorities that require it.";
     @needed("`eab` needs `kid` and `hmac`", "")
-    "kid", string key_id, "required", "The key's identifier.";
+    "kid", string key_id, "required", "Identifier of the key.";
     @needed("`eab` needs `kid` and `hmac`", "")
-    "hmac", "a string", "required", "The key, base64url as the authority hands it out.",
+    "hmac", "a string", "required", "The key in base64url, as the authority issues it.",
         |r, item, to| to.hmac = hmac(r, item);
 }
 

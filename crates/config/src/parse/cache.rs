@@ -17,25 +17,26 @@ use crate::rows::{self, put, section};
 
 section! {
     pub(crate) CACHE, pub(super) CACHE_ROWS: Settings; "[site.cache]",
-    "How long responses are good for that do not say so; `[site.route.cache]` for one route.";
-    "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that name none, from 100ms up, by status: `2xx` for a class, `any` for all; `0s` for none. A duration alone is for 200, 301 and 302, as in nginx.",
+    "Which responses are stored, for how long, and under which key; `[site.route.cache]` for one \
+     route.";
+    "ttl", "a duration, or a table such as { 200 = \"1s\", 4xx = \"1m\" }", "none", "Lifetime of responses that state none, by status, at least 100ms: `2xx` for a class, `any` for all. `0s`: no lifetime. A duration without a table applies to 200, 301 and 302, as in nginx.",
         ttl
         => |page, s| page.list("stored", s.ttl.iter().map(|(status, ttl)| {
             format!("{} for {} where it names no lifetime", words(*status), DurationMs(*ttl))
         }));
-    "heuristic", duration heuristic_ms, "\"1d\"", "Longest lifetime guessed from Last-Modified; `0s` for no guess."
+    "heuristic", duration heuristic_ms, "\"1d\"", "Maximum heuristic lifetime, derived from Last-Modified. `0s`: no heuristic lifetime."
         => show_guess;
-    "heuristic_html", duration heuristic_html_ms, "\"10m\"", "The same of pages in HTML, where it is shorter; 1d in the rfc profile. Nothing is guessed beside `Pragma: no-cache`.";
-    "stale_while_revalidate", duration grace_ms, "\"10s\"", "How long past its lifetime a response is served while one fetch refreshes it (grace); 0 in the rfc profile."
+    "heuristic_html", duration heuristic_html_ms, "\"10m\"", "Maximum heuristic lifetime of HTML pages, if shorter than `heuristic`; 1d in the rfc profile. `Pragma: no-cache` prevents a heuristic lifetime.";
+    "stale_while_revalidate", duration grace_ms, "\"10s\"", "Grace: time after its lifetime in which a response is served while one fetch renews it; 0 in the rfc profile."
         => |page, s| show_stale(page, "refreshing", s.grace_ms, |rules| rules.grace_ms);
-    "stale_if_error", duration stale_if_error_ms, "\"1d\"", "How long past its lifetime a response stands in for an error of the origin; 0 in the rfc profile."
+    "stale_if_error", duration stale_if_error_ms, "\"1d\"", "Time after its lifetime in which a response is served in place of an error of the origin; 0 in the rfc profile."
         => |page, s| show_stale(page, "error", s.stale_if_error_ms, |own| own.stale_if_error_ms);
-    "stale_if_unreachable", duration stale_if_unreachable_ms, "\"1d\"", "How long past its lifetime a response is served while the origin is out of reach."
+    "stale_if_unreachable", duration stale_if_unreachable_ms, "\"1d\"", "Time after its lifetime in which a response is served while the origin is unreachable."
         => |page, s| {
             let own = s.stale_if_unreachable_ms;
             show_stale(page, "unreachable", own, |rules| rules.stale_if_unreachable_ms);
         };
-    "drop_set_cookie", boolean drop_set_cookie, "false", "Whether Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), so that they are stored; otherwise Set-Cookie keeps a response from being stored."
+    "drop_set_cookie", boolean drop_set_cookie, "false", "Whether Larder removes Set-Cookie from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), and stores them. With `false`, Set-Cookie prevents storage."
         => |page, s| {
             let stored = page.site.rules.profile.store_rules().store_set_cookie;
             page.line("Set-Cookie", match (s.drop_set_cookie, stored) {
@@ -46,17 +47,17 @@ section! {
                 (_, false) => "not stored",
             });
         };
-    "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Adds `Use-As-Dictionary` with this pattern to responses that are stored, with 200 and without such a field: clients may have later ones that match it as what differs from them (RFC 9842).",
+    "dictionary", "a pattern of paths such as \"/js/app.*.js\"", "none", "Pattern of paths for `Use-As-Dictionary` (RFC 9842), added to stored 200 responses without this field. Clients may then get later responses that match the pattern as differences from the stored one.",
         |r, item, to| to.dictionary = dictionary(r, item);
-    "key_headers", TEXTS, "none", "Header fields of requests whose values are part of the cache key.",
+    "key_headers", TEXTS, "none", "Request fields whose values are part of the cache key.",
         |r, item, to| to.key_headers.extend(field_names(r, item))
         => |page, s| page.list("key: fields", &s.key_headers);
-    "match_type", boolean match_type, "false", "Whether only what has the Content-Type that its path's suffix stands for is stored (`.css` as `text/css`), and nothing below a path with `;` or an escaped delimiter: for rules that go by suffix."
+    "match_type", boolean match_type, "false", "Whether Larder stores a response only if its Content-Type matches the path's suffix (`.css`: `text/css`). Also prevents storage for paths with `;` or an escaped delimiter. For rules that select by suffix."
         => |page, s| {
             let only = "the Content-Type is what the path's suffix stands for";
             page.list("only if", s.match_type.then_some(only));
         };
-    "match_headers", TEXTS, "none", "Header fields that a response must have with the value that its request has, to be stored: an application that names the key it has made an answer for (Magento's `X-Magento-Cache-Id`). Requests without the field are not concerned.",
+    "match_headers", TEXTS, "none", "Fields that a response must have with the same value as its request, or it is not stored. For applications that name the cache key of their response (Magento's `X-Magento-Cache-Id`). Does not affect requests without the field.",
         |r, item, to| to.match_headers.extend(field_names(r, item))
         => |page, s| for field in &s.match_headers {
             page.line("only if", format!("{field} is the request's, where that has it"));
@@ -67,16 +68,16 @@ section! {
             let never: Vec<_> = s.not_stored.iter().map(|of| words(*of)).collect();
             page.line("never stored", never.join(", "));
         };
-    "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "What browsers may do with responses that are not marked `private`: what these say, or `never` store them (`Cache-Control: no-store, no-cache, must-revalidate, max-age=0`), where purges reach this cache and no browser.",
+    "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "Whether browsers may store responses that are not marked `private`. `as_said`: as the response says. `never`: Larder sends `Cache-Control: no-store, no-cache, must-revalidate, max-age=0`, because purges do not reach browsers.",
         |r, item, to| to.browsers = r.word(item, &BROWSERS).unwrap_or_default()
         => |page, s| {
             let never = s.browsers == Browsers::NeverStore;
             page.list("browsers", never.then_some("never store what is not private"));
         };
-    "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are kept: `memory` alone; on `disk` as soon as memory has no room for them, whatever `[disk] admission` says; or in `both`, as that says.",
+    "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are stored. `memory`: in memory only. `disk`: on disk once memory has no room, whatever `[disk] admission` says. `both`: on disk as `[disk] admission` says.",
         |r, item, to| put(&mut to.store, store(r, item))
         => show_kept;
-    "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale) counts; `honour` in the rfc profile. only-if-cached always does.",
+    "request_directives", "\"ignore\" or \"honour\"", "\"ignore\"", "Whether Larder obeys a client's Cache-Control (no-cache, no-store, max-age, min-fresh, max-stale). `honour` is the default in the rfc profile. only-if-cached is always obeyed.",
         |r, item, to| {
             let words = [("ignore", false), ("honour", true)];
             to.honour_request_directives = r.word(item, &words);

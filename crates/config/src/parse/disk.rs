@@ -15,10 +15,10 @@ pub(crate) const VOLUMES_MAX: usize = 64;
 
 pub(crate) const DISK: Section = Section {
     title: "[disk]",
-    about: "A cache on disk, below the one in memory: it holds what memory has no room for, and \
-            survives restarts and crashes. Read when the daemon starts; a reload does not change \
-            it. The limits `disk_read_timeout`, `disk_queue_bytes` and \
-            `disk_index_bytes` are its, too.",
+    about: "Disk cache below the memory cache. It holds responses for which memory has no room, \
+            and survives restarts and crashes. Larder reads this table at the start; a reload \
+            does not change it. The limits `disk_read_timeout`, `disk_queue_bytes` and \
+            `disk_index_bytes` also apply to it.",
     keys: || [rows::keys(VOLUME_ROWS), rows::keys(DISK_ROWS)].concat(),
     ..Section::EMPTY
 };
@@ -26,21 +26,21 @@ pub(crate) const DISK: Section = Section {
 const DISK_ROWS: &[Row<DiskConfig>] = rows! {
     @table(DISK_VOLUME) "volume", "a list of tables", "none", "Several disks, instead of `path` and `size`: see `[[disk.volume]]`.",
         |r, item, to| to.volumes = several(r, item);
-    "admission", "\"hit\" or \"all\"", "\"hit\"", "What goes to disk of all that leaves memory: what was asked for more than once, or everything. A site's `store` comes first.",
+    "admission", "\"hit\" or \"all\"", "\"hit\"", "Which responses go to disk when they leave memory: those requested more than once (`hit`), or all. A site's `store` takes precedence.",
         |r, item, to| {
             let words = [("hit", Admission::Hit), ("all", Admission::All)];
             put(&mut to.admission, r.word(item, &words));
         };
-    "purge", "\"durable\" or \"fast\"", "\"durable\"", "When a purge is answered: when it is on the disk, so that no crash forgets it, or at once, so that one within the next second may.",
+    "purge", "\"durable\" or \"fast\"", "\"durable\"", "When Larder confirms a purge. `durable`: once it is on disk, so that it survives a crash. `fast`: at once; a crash within the next second may undo it.",
         |r, item, to| {
             put(&mut to.durable_purges, r.word(item, &[("durable", true), ("fast", false)]));
         };
-    "erase", boolean erase, "false", "Whether what is purged is overwritten, and segments are before they are used again, for who must. It costs as many writes again.";
+    "erase", boolean erase, "false", "Whether Larder overwrites purged responses, and segments before it reuses them. For sites with a duty to erase data. Doubles the writes.";
 };
 
 pub(crate) const DISK_VOLUME: Section = Section {
     title: "[[disk.volume]]",
-    about: "One of several disks. A disk that fails is taken out, and the cache goes on without it.",
+    about: "One of several disks. If a disk fails, the cache continues without it.",
     keys: || {
         let mut keys = [rows::keys(VOLUME_ROWS), rows::keys(WEIGHT_ROWS)].concat();
         let path = keys.iter_mut().find(|key| key.name == "path");
@@ -52,19 +52,19 @@ pub(crate) const DISK_VOLUME: Section = Section {
 
 /// The keys of a volume.
 const VOLUME_ROWS: &[Row<DiskVolume>] = rows! {
-    "path", "an absolute path", "\"/var/cache/larder\"", "Its directory, the daemon's alone: it is made if the one above it is there, and has nothing in it that is not the cache's.",
+    "path", "an absolute path", "\"/var/cache/larder\"", "Directory of the disk cache, for the daemon alone. It may contain nothing but the cache. Larder creates the directory if its parent exists.",
         |r, item, to| {
             to.place = r.lasting(&item.span);
             to.path = path(r, item).unwrap_or_default();
         };
     @needed("a disk cache without `size`", "such as `size = \"20GiB\"`: all of it is reserved at the first start")
-    "size", "a size such as \"20GiB\"", "required", "Bytes that it may take, all of them reserved at the first start: at least 256MiB, and what stands beside it (journal, snapshots) is some MiB more.",
+    "size", "a size such as \"20GiB\"", "required", "Maximum size of the disk cache, at least 256MiB. Larder reserves all of it at the first start. Journal and snapshots take some MiB more.",
         |r, item, to| put(&mut to.bytes, size(r, item));
 };
 
 /// Those of one of several.
 const WEIGHT_ROWS: &[Row<DiskVolume>] = rows! {
-    "weight", count32(1, DiskVolume::WEIGHT_MAX) weight, "1", "What it gets for each byte of its size, relative to the others: from 1 to 100.";
+    "weight", count32(1, DiskVolume::WEIGHT_MAX) weight, "1", "Share of the disk cache per byte of the volume's size, relative to other volumes: 1 to 100.";
 };
 
 /// The cache on disk.

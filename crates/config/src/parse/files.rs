@@ -35,36 +35,36 @@ section! {
 
 pub(crate) const ORIGIN_FILES: Section = Section {
     title: "[origin.files]",
-    about: "How files in the `root` of a FastCGI origin that are no scripts are served.",
+    about: "How Larder serves files in the `root` of a FastCGI origin that are not scripts.",
     keys: || rows::keys(MANNER_ROWS),
     ..Section::EMPTY
 };
 
 /// Keys about the serving of files, wherever the files are.
 const MANNER_ROWS: &[Row<Config>] = rows! {
-    "hide", TEXTS, "\"default\"", "Names of files and directories that are never shown: `*` for any bytes, `?` for one, any case. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, `/.well-known/` apart.",
+    "hide", TEXTS, "\"default\"", "Names of files and directories that are never served. `*` stands for any characters, `?` for one; case does not matter. `default` stands for the list in the guide on files. Names that begin with a dot are always hidden, except `/.well-known/`.",
         |r, item, to| hide(r, item, &mut to.hide);
-    "types", "a table such as { css = \"text/css\" }", "built in", "Content types by the end of a name; `\"*\"` for all that are not known, otherwise `application/octet-stream`.",
+    "types", "a table such as { css = \"text/css\" }", "built in", "Content types by the ending of a file's name. `\"*\"` is the type of unknown endings, by default `application/octet-stream`.",
         |r, item, to| {
             for (suffix, _, item) in r.pairs(item) {
                 let kind = r.text(&item);
                 kind.and_then(|kind| r.check(&item, to.types.set(suffix, kind)));
             }
         };
-    "charset", "a string", "none", "Added to the Content-Type of texts, such as `utf-8`.",
+    "charset", "a string", "none", "Character set, such as `utf-8`, that Larder adds to the Content-Type of texts.",
         |r, item, to| {
             let charset = r.text(item);
             charset.and_then(|charset| r.check(item, to.types.set_charset(charset)));
         };
-    "precompressed", "`br`, `zstd`, `gzip`, or a list of them", "none", "Codings (`br`, `zstd`, `gzip`) of which a file beside the one asked for, `x.css.br`, `x.css.zst` or `x.css.gz`, stands for it where the client takes it; the most wanted first.",
+    "precompressed", "`br`, `zstd`, `gzip`, or a list of them", "none", "Codings of precompressed files, in order of preference. Larder sends `x.css.br`, `x.css.zst` or `x.css.gz` in place of `x.css` to clients that accept the coding.",
         |r, item, to| {
             let words = Coding::ALL.map(|coding| (coding.token(), coding));
             let codings = item.each().into_iter().filter_map(|item| r.word(&item, &words));
             to.precompressed = codings.map(Neighbour::from).collect();
         };
-    "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first that fits counts.",
+    "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table, by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first match applies.",
         |r, item, to| cache_control(r, item, &mut to.cache_control);
-    "expires", DURATION, "none", "The same as `cache_control = \"max-age=...\"` of so many seconds, for what `cache_control` does not speak of.",
+    "expires", DURATION, "none", "Lifetime of files for which `cache_control` has no value, sent as `Cache-Control: max-age=...`.",
         |r, item, to| {
             let value = r.duration(item).map(|ms| format!("max-age={}", ms / 1_000));
             to.cache_control.extend(value.map(|value| CacheRule { files: all(), value }));

@@ -16,53 +16,53 @@ use crate::suggest;
 
 section! {
     pub(crate) ORIGIN, ORIGIN_ROWS: Known, SCRIPTS_ROWS; "[[origin]]",
-    "A named origin: one or more servers with the same content. Bounds that are not set here are \
-     those of `[limits]`.";
+    "An origin: one or more servers with the same content. Limits that are not set here come from \
+     `[limits]`.";
     @needed("an origin without a name", "add `name = \"app\"`; a site's `origin` names it")
-    "name", "a string", "required", "What sites call it.",
+    "name", "a string", "required", "Name by which sites refer to the origin.",
         |r, item, to| name(r, item, to);
     @needed("an origin without servers", "add `servers = [\"http://127.0.0.1:8080\"]`")
-    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "`http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`; `host:port` alone means HTTP; `weight` is a server's share relative to the others'. Of what DNS answers for a host, link-local addresses (169.254.169.254) are not used.",
+    @table(SERVER) "servers", "a URL, or a list of URLs or { url, weight } tables", "required", "Servers of the origin: `http://host:port`, `https://host:port`, `unix:/path`, `fastcgi://host:port` or `fastcgi+unix:/path`. `host:port` alone means HTTP. `weight` is a server's share of the requests, relative to the others. Larder does not use link-local addresses (169.254.169.254) from DNS.",
         |r, item, to| servers(r, item, to);
-    "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether X-Accel-Expires and X-Accel-Charset of its responses count (`X-Accel-Expires: 0` always does: such a response is not stored), and in a table, where X-Accel-Redirect may lead: a path that begins like a key is a file in that key's directory. Without it X-Accel-* is removed from responses.",
+    "accel", "true, or a table such as { \"/protected/\" = \"/srv/private\" }", "false", "Whether Larder obeys the origin's X-Accel-Expires and X-Accel-Charset. A table also permits X-Accel-Redirect: a path that begins with a key is a file in that key's directory. With `false`, Larder removes X-Accel-* from responses. `X-Accel-Expires: 0` always prevents storage.",
         |r, item, to| files::accel(r, item, &mut to.config.accel);
-    "x_sendfile", PATHS, "none", "Directories of which X-Sendfile of its responses may name files. Without it X-Sendfile is removed.",
+    "x_sendfile", PATHS, "none", "Directories whose files the origin may name in X-Sendfile. Without this setting, Larder removes X-Sendfile from responses.",
         |r, item, to| files::sendfile(r, item, &mut to.config.accel);
-    "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are spread over the servers.",
+    "balance", "\"round-robin\", \"least-requests\" or \"hash\"", "\"round-robin\"", "How requests are distributed over the servers.",
         |r, item, to| put(&mut to.config.balance, r.word(item, &BALANCES));
-    "host", "a string", "the client's", "Host field sent to the servers.",
+    "host", "a string", "the client's", "Host field of requests to the servers.",
         |r, item, to| to.config.host_header = host(r, item);
-    @table(tls::ORIGIN_TLS) "tls", TABLE, "none", "How `https://` servers are connected to: see `[origin.tls]`.",
+    @table(tls::ORIGIN_TLS) "tls", TABLE, "none", "TLS to `https://` servers: see `[origin.tls]`.",
         |r, item, to| to.tls = tls::origin(r, item, &to.config);
     @table(PROBE) "probe", "a table or a path", "none", "See `[origin.probe]`.",
         |r, item, to| to.config.probe = probe(r, item);
     @table(EJECT) "eject", "a table", "none", "See `[origin.eject]`.",
         |r, item, to| to.config.eject = eject(r, item);
-    "connect_timeout", DURATION, "as in [limits]", "Connecting to a server.",
+    "connect_timeout", DURATION, "as in [limits]", "Maximum time to connect to a server.",
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.connect_ms);
-    "first_byte_timeout", DURATION, "as in [limits]", "From the request's last byte to the response's head.",
+    "first_byte_timeout", DURATION, "as in [limits]", "Maximum time from the request's last byte to the response's head.",
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.first_byte_ms);
-    "between_bytes_timeout", DURATION, "as in [limits]", "A response's body without a new byte.",
+    "between_bytes_timeout", DURATION, "as in [limits]", "Maximum time without a new byte of a response's body.",
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.between_bytes_ms);
-    "total_timeout", DURATION, "as in [limits]", "One exchange in all.",
+    "total_timeout", DURATION, "as in [limits]", "Maximum time of one exchange.",
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.total_ms);
-    "connections", count32(0, u32::MAX) config.max_connections, "as in [limits]", "Connections in use to one server; 0 for no bound.";
-    "client_share", "a whole number of percent", "as in [limits]", "What one client gets of the connections to one server; see `origin_share`.",
+    "connections", count32(0, u32::MAX) config.max_connections, "as in [limits]", "Maximum number of connections in use to one server. 0: no limit.";
+    "client_share", "a whole number of percent", "as in [limits]", "Maximum share of the connections to one server that one client may use; see the limit `origin_share`.",
         |r, item, to| put(&mut to.config.client_share_percent, r.count32(item, 0, 100));
-    "queue", count32(0, u32::MAX) config.queue, "as in [limits]", "Requests waiting for a connection to one server.";
-    "queue_timeout", DURATION, "as in [limits]", "How long one of them waits.",
+    "queue", count32(0, u32::MAX) config.queue, "as in [limits]", "Maximum number of requests that wait for a connection to one server.";
+    "queue_timeout", DURATION, "as in [limits]", "Maximum time that a request waits for a connection.",
         |r, item, to| time(r, item, 0, &mut to.config.queue_timeout_ms);
-    "idle", count32(0, u32::MAX) config.idle_max, "as in [limits]", "Idle connections kept per server and core; for FastCGI 0 unless set, as each occupies a worker process there.";
-    "idle_timeout", DURATION, "as in [limits]", "How long an idle connection is kept.",
+    "idle", count32(0, u32::MAX) config.idle_max, "as in [limits]", "Maximum number of idle connections per server and core. For FastCGI the default is 0, because each connection occupies a worker process of the server.";
+    "idle_timeout", DURATION, "as in [limits]", "Time after which an idle connection is closed.",
         |r, item, to| time(r, item, 1, &mut to.config.idle_timeout_ms);
-    "store_close_delimited", boolean config.store_close_delimited, "false", "Whether bodies that end with their connection are stored, as HTTP/1.0, CGI programs and `php -S` end them: a clean end counts (FIN; over TLS close_notify), a reset never does. A server that crashes in the middle may end cleanly, too.";
-    "lenient_origin", boolean config.lenient, "false", "Whether lines of its responses' heads may end without CR, as old CGI programs have it. Otherwise such a response is a 502.";
-    "retries", count32(0, 10) config.retries, "as in [limits]", "Further tries of one request.";
-    "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "What of an idempotent request is tried again: there was no connection, it ended before an answer, it took too long, or the answer has this status (400 to 527). For the last two another server is asked.",
+    "store_close_delimited", boolean config.store_close_delimited, "false", "Whether Larder stores bodies that end with their connection (HTTP/1.0, CGI programs, `php -S`). Only a clean end counts: FIN, or close_notify over TLS; never a reset. A server that crashes may also end a connection cleanly.";
+    "lenient_origin", boolean config.lenient, "false", "Whether lines of the origin's response heads may end without CR, as old CGI programs write them. With `false`, such a response becomes a 502.";
+    "retries", count32(0, 10) config.retries, "as in [limits]", "Maximum number of further attempts for one request.";
+    "retry_on", "a list of \"connect\", \"drop\", \"timeout\" and statuses such as \"503\"", "[\"connect\", \"drop\", \"timeout\"]", "Failures after which an idempotent request is tried again. `connect`: no connection. `drop`: the connection ended before a response. `timeout`: the response took too long. A status (400 to 527): the response had it. For the last two, Larder tries another server.",
         |r, item, to| to.config.retry_on = retry_on(r, item);
-    "slow_start", DURATION, "0s", "From a server's recovery to its whole share of the requests, which grows evenly until then.",
+    "slow_start", DURATION, "0s", "Time in which a recovered server's share of the requests grows evenly to the full share.",
         |r, item, to| time(r, item, 0, &mut to.config.slow_start_ms);
-    "retry_budget", "a whole number of percent", "as in [limits]", "Retried requests as a share of all.",
+    "retry_budget", "a whole number of percent", "as in [limits]", "Maximum share of retried requests among all requests.",
         |r, item, to| put(&mut to.config.retry_budget_percent, r.count32(item, 0, 100));
 }
 
@@ -70,9 +70,9 @@ section! {
     pub(crate) SERVER, SERVER_ROWS: Option<ServerConfig>; "{ url, weight }",
     "One server of an origin.";
     @needed("a server without `url`", "")
-    "url", "a string", "required", "As in `servers`.",
+    "url", "a string", "required", "URL of the server, as in `servers`.",
         |r, item, to| *to = server_url(r, item);
-    "weight", COUNT, "1", "Its share of the requests relative to the other servers'.",
+    "weight", COUNT, "1", "Share of the requests, relative to the other servers.",
         |r, item, to| {
             let weight = r.count32(item, 1, 1000);
             to.iter_mut().for_each(|server| put(&mut server.weight, weight));

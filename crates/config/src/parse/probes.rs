@@ -8,30 +8,30 @@ use crate::rows::{self, put, section};
 
 section! {
     pub(crate) PROBE, PROBE_ROWS: ProbeConfig; "[origin.probe]",
-    "Active probing of every server. A string alone is its `path`.";
-    "path", "a path", "\"/\"", "What is asked for.",
+    "Active health checks of every server. A string instead of a table sets `path`.";
+    "path", "a path", "\"/\"", "Path that the probe requests.",
         |r, item, to| put(&mut to.path, probe_path(r, item));
     "host", "a string", "as for requests", "Host field of the probe.",
         |r, item, to| to.host = host(r, item);
-    "interval", DURATION, "\"5s\"", "From one probe to the next.",
+    "interval", DURATION, "\"5s\"", "Time from one probe to the next.",
         |r, item, to| put(&mut to.interval_ms, from_100ms(r, item));
-    "timeout", DURATION, "\"2s\"", "How long one probe may take.",
+    "timeout", DURATION, "\"2s\"", "Maximum time of one probe.",
         |r, item, to| put(&mut to.timeout_ms, from_100ms(r, item));
-    "window", COUNT, "8", "How many of the latest probes are looked at, 1 to 64.",
+    "window", COUNT, "8", "Number of latest probes that count, 1 to 64.",
         window;
-    "threshold", COUNT, "3", "How many of them must be good.",
+    "threshold", COUNT, "3", "Number of probes in `window` that must succeed for the server to be healthy.",
         |r, item, to| put(&mut to.threshold, r.count32(item, 1, to.window));
-    "status", COUNT, "200", "Status of a good answer.",
+    "status", COUNT, "200", "Status of a successful probe.",
         |r, item, to| put(&mut to.expected_status, status(r, item));
 }
 
 section! {
     pub(crate) EJECT, EJECT_ROWS: EjectConfig; "[origin.eject]",
-    "When a server that fails requests is left alone.";
-    "failures", count32(0, u32::MAX) failures, "3", "Consecutive failures that eject it; 0 switches ejection off.";
-    "time", DURATION, "\"10s\"", "How long it gets no requests; then one tries it.",
+    "Passive health checks: a server that fails requests gets none for some time.";
+    "failures", count32(0, u32::MAX) failures, "3", "Number of consecutive failures after which a server is ejected. 0: no server is ejected.";
+    "time", DURATION, "\"10s\"", "Time for which an ejected server gets no requests. Then one request tries the server.",
         |r, item, to| put(&mut to.for_ms, r.duration(item));
-    "statuses", TEXTS, "none", "Answers that count as failures, such as \"503\": 400 to 527.",
+    "statuses", TEXTS, "none", "Response statuses that count as failures, such as \"503\": 400 to 527.",
         statuses;
 }
 

@@ -15,9 +15,9 @@ const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
 
 section! {
     pub(crate) PURGE, PURGE_ROWS: Purge; "[site.purge]",
-    "Purges over the listeners that readers use: from applications and their plugins. Whoever \
-     may not is answered with 403.";
-    "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may; `unix:` for clients of a unix socket. Whoever has 127.0.0.1 or ::1 here also means this machine under its own public address. With a token as well, both must be right. A request that a proxy passed on which is not among `trusted_proxies` comes from nowhere.",
+    "Purges over the site's own listeners, from applications and their plugins. Purges without \
+     permission get 403.";
+    "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may purge; `unix:` for clients of a unix socket. 127.0.0.1 or ::1 also permits this machine under its own public address. If `token` is set, both address and token must match. A request from a proxy outside `trusted_proxies` never matches.",
         |r, item, to| {
             if item.each().is_empty() {
                 r.error(item.span.clone(), "`allow` names no one").help =
@@ -25,11 +25,11 @@ section! {
             }
             to.allow = CidrSet::new(&nets(r, item));
         };
-    "token", "a string", "none", "What a purge must bring along, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.",
+    "token", "a string", "none", "Token that a purge must carry, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.",
         |r, item, to| to.token = token(r, item);
-    "dialects", TEXTS, "the presets', or \"purge\"", "How purges are said: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging says which is whose.",
+    "dialects", TEXTS, "the presets', or \"purge\"", "Forms of purge requests that the site accepts: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging explains each.",
         |r, item, to| to.dialects = named(r, item, Dialects::default());
-    "group", "a string", "none", "Sites with the same word here belong together: a purge by tag, expression or all of one is for all of them, as far as each takes it.",
+    "group", "a string", "none", "Name of a group of sites. A purge by tag or expression, or of everything, applies to all sites of the group, as far as each accepts it.",
         |r, item, to| to.group = group(r, item);
 }
 

@@ -13,17 +13,17 @@ use crate::rows::{self, section};
 section! {
     pub(crate) ROUTE, pub(crate) SCOPE_ROWS: RouteRules, SETTINGS_ROWS; "[[site.route]]",
     @later("vcl", "a VCL is a whole site's: see `[[site]]`")
-    "Other settings for some requests of a site. The first route that matches counts, in \
-     the order of the file. A route has its site's settings and changes what it names: \
-     `allow`, `deny` and single values replace, `ttl` and header changes replace by status \
-     and name, other lists add.";
-    "path", TEXTS, "every path", "`/exact`, `/prefix/*`, `*.suffix`, a glob (`*` and `?` within a segment, `**` across), or `~ regex` (`~*` for any case). Matched against the path without percent-encoding and dot segments.",
+    "Settings for some requests of a site. The first matching route applies, in the order of the \
+     file. A route inherits its site's settings and changes those that it sets. `allow`, `deny` \
+     and single values replace the site's; `ttl` and header changes replace by status and name; \
+     other lists add.";
+    "path", TEXTS, "every path", "Paths of the route: `/exact`, `/prefix/*`, `*.suffix`, a glob, or `~ regex` (`~*` ignores case). In a glob, `*` and `?` stay within a segment, `**` crosses segments. Larder decodes percent-encoding and resolves dot segments before it compares.",
         |r, item, to| to.paths = patterns(r, item)
         => |page, route| page.list("path", &route.paths);
-    "method", TEXTS, "every method", "Methods, in capitals.",
+    "method", TEXTS, "every method", "Methods of the route, in capitals.",
         |r, item, to| to.methods = methods(r, item)
         => |page, route| page.list("method", &route.methods);
-    "name", string name, "its path", "What logs and `larder explain` call it.";
+    "name", string name, "its path", "Name of the route in logs and in `larder explain`.";
 }
 
 /// The route of `table`, and the place of its `path` or `method`.

@@ -12,16 +12,16 @@ use crate::rows::{self, Row, put, rows};
 
 /// Keys that say nothing to HTTP servers.
 pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
-    "root", "a path", "required for FastCGI", "The document root of a FastCGI origin: where its scripts are, and what they are told as DOCUMENT_ROOT.",
+    "root", "a path", "required for FastCGI", "Document root of a FastCGI origin: directory of its scripts, and their DOCUMENT_ROOT.",
         |r, item, to| put(&mut to.root, directory(r, item));
-    "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What a path of a FastCGI origin is tried as, in this order: `$uri` a file, `$uri/` a directory with an index, `/path` this script, `=404` this status.",
+    "try_files", TEXTS, "[\"$uri\", \"$uri/\", \"/index.php\"]", "What Larder looks for in a FastCGI origin's `root`, in this order. `$uri`: a file. `$uri/`: a directory with an index. `/path`: this script. `=404`: answer with this status.",
         |r, item, to| to.rules.tries = attempts(r, item);
-    "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of a directory's own file, the most wanted first.",
+    "index", TEXTS, "[\"index.php\", \"index.html\"]", "Names of index files of a directory, in order of preference.",
         |r, item, to| {
             let good = |name: &str| !name.is_empty() && !name.contains('/');
             to.rules.index = names(r, item, good, "a file name");
         };
-    "scripts", TEXTS, "\".php\"", "How names of scripts end; other files are never run.",
+    "scripts", TEXTS, "\".php\"", "Endings of script names. Larder never runs other files.",
         |r, item, to| {
             let good = |name: &str| name.len() > 1 && name.starts_with('.') && !name.contains('/');
             to.rules.suffixes = names(r, item, good, "the end of a file name such as `.php`");
@@ -29,16 +29,16 @@ pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
                 r.error(item.span.clone(), "`scripts` names no ending: nothing would run");
             }
         };
-    "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script is run, such as `/wp-content/uploads`; `*` stands for any one segment, `**` for any number of them. They add to those of presets; with `false` scripts run everywhere.",
+    "no_scripts", "a string, a list of strings, or false", "those of its sites' presets", "Directories below which no script runs, such as `/wp-content/uploads`. `*` stands for one segment, `**` for any number of segments. Presets add their own. With `false`, scripts run everywhere.",
         |r, item, to| {
             // Off, they run everywhere, whatever presets say.
             to.rules.barred = if item.is_off() { Vec::new() } else { barred(r, item) };
         };
-    "linked", TEXTS, "none", "Directories outside `root` that links in it may lead into.",
+    "linked", TEXTS, "none", "Directories outside `root` into which symbolic links may lead.",
         |r, item, to| {
             to.linked = item.each().iter().filter_map(|item| directory(r, item)).collect();
         };
-    @table(ORIGIN_FILES) "files", "a table or false", "none", "How files in `root` that are no scripts are served: see `[origin.files]`; `false` for not at all.",
+    @table(ORIGIN_FILES) "files", "a table or false", "none", "How Larder serves files in `root` that are not scripts: see `[origin.files]`. With `false`, it serves none.",
         |r, item, to| to.files = beside_scripts(r, item, to);
 };
 

@@ -25,22 +25,22 @@ use crate::rows::{self, Row, rows};
 
 /// Keys that a site has and a route may change.
 pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
-    "deny", TEXTS, "no one", "Addresses or networks kept out with 403, even when `allow` lets them in.",
+    "deny", TEXTS, "no one", "Addresses or networks that get 403, even if `allow` contains them.",
         |r, item, to| to.deny = nets(r, item)
         => |page, s| page.list("deny", &s.deny);
-    "allow", TEXTS, "everyone", "Addresses or networks let in; others get 403.",
+    "allow", TEXTS, "everyone", "Addresses or networks that have access; all others get 403.",
         |r, item, to| to.allow = allow(r, item)
         => |page, s| page.list("allow", &s.allow);
-    #SiteOnly #BesideVcl @table(throttle::RATE) "rate", "a table, a list of tables, or false", "none", "How often a client may ask: see `[site.rate]`.",
+    #SiteOnly #BesideVcl @table(throttle::RATE) "rate", "a table, a list of tables, or false", "none", "Request rate limit per client: see `[site.rate]`.",
         |r, item, to| to.rate = throttle::rates(r, item)
         => throttle::show_rates;
-    #SiteOnly #BesideVcl @table(throttle::CONCURRENT) "concurrent", "a table, a list of tables, or false", "none", "How many requests of a client may be under way at once: see `[site.concurrent]`.",
+    #SiteOnly #BesideVcl @table(throttle::CONCURRENT) "concurrent", "a table, a list of tables, or false", "none", "Maximum number of concurrent requests per client: see `[site.concurrent]`.",
         |r, item, to| to.concurrent = throttle::crowds(r, item)
         => throttle::show_crowds;
-    #SiteOnly #BesideVcl @table(entry::BASIC_AUTH) "basic_auth", "a table or false", "none", "Users with passwords who alone are let in: see `[site.basic_auth]`.",
+    #SiteOnly #BesideVcl @table(entry::BASIC_AUTH) "basic_auth", "a table or false", "none", "Access with user and password only: see `[site.basic_auth]`.",
         |r, item, to| to.basic_auth = entry::basic(r, item)
         => |page, s| page.list("users", s.basic_auth.iter().map(|own| own.file.display()));
-    #SiteOnly #BesideVcl @table(entry::FORWARD_AUTH) "forward_auth", "a table or false", "none", "Another server that is asked who is let in: see `[site.forward_auth]`.",
+    #SiteOnly #BesideVcl @table(entry::FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
         |r, item, to| to.forward_auth = entry::forward(r, item)
         => entry::show_forward;
     @table(answers::REDIRECT) "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.",
@@ -48,7 +48,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => answers::show;
     @table(answers::RESPOND) "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.",
         |r, item, to| to.answer = respond(r, item).map(|answer| Answer::Fixed(Arc::new(answer)));
-    #SiteOnly @table(files::FILES) "files", "a path or a table", "none", "Serves the files of this directory, instead of asking an origin: see `[site.files]`.",
+    #SiteOnly @table(files::FILES) "files", "a path or a table", "none", "Serves files of a directory instead of responses from an origin: see `[site.files]`.",
         |r, item, to| {
             if let Some(root) = files::root(r, item) {
                 r.origins.site.roots.push(root);
@@ -56,19 +56,19 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
             }
         }
         => |page, s| if s.answer.is_none() { files::show(page, s) };
-    #SiteOnly "origin", "the name of an [[origin]], or a URL", "required", "Where requests go. Not needed where `files`, `redirect` or `respond` answers.",
+    #SiteOnly "origin", "the name of an [[origin]], or a URL", "required", "Origin that gets the requests. Not required with `files`, `redirect` or `respond`.",
         |r, item, to| {
             // One that is not found was reported: none has its index.
             to.origin = find_of_site(r, item).unwrap_or(u32::MAX);
             to.files = None;
         }
         => |page, s| if fetches(s) { origins::show(page, s) };
-    "first_byte_timeout", DURATION, "the origin's", "How long the origin may take from the request's last byte to the response's head, instead of its own `first_byte_timeout`. A preset's counts only where the origin names none.",
+    "first_byte_timeout", DURATION, "the origin's", "Maximum time from the request's last byte to the response's head, in place of the origin's `first_byte_timeout`. A preset's value applies only if the origin sets none.",
         first_byte_timeout
         => |page, s| if fetches(s) {
             page.list("waits for a head", s.first_byte_ms.map(DurationMs));
         };
-    #SiteOnly "page_cache", "\"wp-super-cache\", \"wp-rocket\", \"boost\" or false", "false", "A plugin whose pages on the disk, below the `root` of a FastCGI origin, answer where the cache does not, before PHP is asked.",
+    #SiteOnly "page_cache", "\"wp-super-cache\", \"wp-rocket\", \"boost\" or false", "false", "Cache plugin whose pages on disk, below the `root` of a FastCGI origin, answer misses before PHP runs.",
         |r, item, to| to.page_cache = page_cache(r, item, to.origin)
         => |page, s| if fetches(s) {
             page.list("page cache", s.page_cache.map(|plugin| word(&PLUGINS, &plugin)));
@@ -86,13 +86,13 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     @table(QUERY) "query", TABLE, "none", "See `[site.query]`.",
         |r, item, to| _ = rows::read_table(r, item, &QUERY, QUERY_ROWS, &mut to.query)
         => |page, s| if looks_up(s) { rows::show(page, QUERY_ROWS, &s.query) };
-    @table(BYPASS) "bypass", "a table or false", "none", "See `[site.bypass]`; `false` in a route forgets what its site says.",
+    @table(BYPASS) "bypass", "a table or false", "none", "Requests that bypass the cache: see `[site.bypass]`. With `false`, a route drops the rules of its site.",
         bypass
         => |page, s| if looks_up(s) { show_bypass(page, s) };
-    @table(CACHE) "cache", "a table or false", "none", "See `[site.cache]`; `false` sends every request to the origin.",
+    @table(CACHE) "cache", "a table or false", "none", "How responses are stored: see `[site.cache]`. With `false`, every request goes to the origin.",
         cache
         => |page, s| if looks_up(s) { rows::show(page, CACHE_ROWS, s) };
-    "upgrade", TEXTS, "\"websocket\"", "Protocols that a connection may change to (the Upgrade field): it becomes a tunnel to the origin once that has agreed. `[]` for none.",
+    "upgrade", TEXTS, "\"websocket\"", "Protocols to which a connection may switch (field Upgrade). If the origin agrees, the connection becomes a tunnel to the origin. `[]`: none.",
         |r, item, to| to.upgrade = protocols(r, item)
         => |page, s| if fetches(s) { page.list("may change to", &s.upgrade) };
     @table(REQUEST_HEADERS) "request_headers", TABLE, "none", "See `[site.request_headers]`.",

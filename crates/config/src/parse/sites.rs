@@ -16,41 +16,41 @@ use crate::rows::{self, Row, put, rows, section};
 
 section! {
     pub(crate) SITE, SITE_ROWS: Draft, SETTINGS_ROWS, ROUTES_ROWS; "[[site]]",
-    "A site: its hosts and what is done with requests for them.";
+    "A site: its hosts, and the rules for their requests.";
     #BesideVcl @needed("a site without hosts", "add `host = [\"example.com\"]`, or `host = \"*\"` for every host")
-    "host", TEXTS, "required", "Its hosts: `example.com`, `*.example.com` for all below it, `*` for every other.",
+    "host", TEXTS, "required", "Hosts of the site: `example.com`, `*.example.com` for all hosts below it, `*` for all hosts of no other site.",
         |r, item, to| to.site.hosts = hosts(r, item);
-    "profile", "\"safe\" or \"rfc\"", "the top's", "Its defaults.",
+    "profile", "\"safe\" or \"rfc\"", "the top's", "Defaults of the site.",
         |r, item, to| put(&mut to.site.rules.profile, r.word(item, &PROFILES));
-    "preset", TEXTS, "none", "Rules for a kind of site, `larder preset list` names them. What the site says itself wins, its routes come first; of several presets the later wins, the routes of the earlier come first.",
+    "preset", TEXTS, "none", "Predefined rules for a kind of site; `larder preset list` lists them. The site's own settings take precedence, and its routes come first. Of several presets, the settings of the later take precedence, but the routes of the earlier come first.",
         |r, item, to| {
             to.presets = Presets::read(r, item, to.site.rules.profile);
             to.site.presets = to.presets.names();
             to.site.includes = to.presets.includes.clone();
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
-    #BesideVcl "vcl", path site.vcl, "the top's", "Its VCL, which decides in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
+    #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
     #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "See `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
-    @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge it, and how: see `[site.purge]`; `false` for no one, whatever its presets say.",
+    @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, nobody may, whatever the site's presets say.",
         |r, item, to| {
             to.site.purge = purge::site(r, item, to.presets.dialects);
             to.site.by_htcp = purge::by_htcp(item, to.site.purge.as_ref());
         };
-    "server_timing", boolean site.server_timing, "false", "Whether responses say in Server-Timing how they were served, and how long the origin took: for everybody who may read the page's own fields.";
-    "show_tags", boolean site.shows_tags, "false", "Whether clients see the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and their like).";
-    @table(INCLUDES) "includes", TABLE, "none", "Pages that are put together of others: see `[site.includes]`.",
+    "server_timing", boolean site.server_timing, "false", "Whether responses have the field Server-Timing: how Larder answered, and how long the origin took. Everybody who can read the page's fields can read this one.";
+    "show_tags", boolean site.shows_tags, "false", "Whether clients get the fields with surrogate keys (`Surrogate-Key`, `Cache-Tags`, `xkey` and similar).";
+    @table(INCLUDES) "includes", TABLE, "none", "Pages assembled from fragments (ESI, SSI): see `[site.includes]`.",
         |r, item, to| includes(r, item, &mut to.site.includes);
-    "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies are coded, as `[compression]` says: those that are stored, or `all`, those that pass to one client too (see the guide on BREACH first). With `off` no body is changed: each coding that the origin chooses is a variant.",
+    "compress", "\"off\", \"stored\" or \"all\"", "\"stored\"", "Which bodies Larder compresses, according to `[compression]`. `stored`: bodies that it stores. `all`: also bodies that pass to one client; see the guide on BREACH first. `off`: none, and each coding that the origin chooses is a variant.",
         |r, item, to| put(&mut to.site.compress, compression::of_site(r, item));
-    "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients see `Surrogate-Control`: for a site whose clients are caches that read it, too.";
-    "error_pages", TABLE, "none", "Files (absolute paths) that are the pages of errors made here, by status: `{ 502 = \"/srv/error/502.html\" }`. Read with the configuration, at most `error_page_bytes` long, their type by their ending. What an origin answers stays as it is.",
+    "show_surrogate_control", boolean site.shows_surrogate_control, "false", "Whether clients get `Surrogate-Control`: for sites whose clients are caches that read it.";
+    "error_pages", TABLE, "none", "Files (absolute paths) for errors that Larder itself answers, by status: `{ 502 = \"/srv/error/502.html\" }`. Their maximum size is the limit `error_page_bytes`; the file's ending gives the type. Larder reads the files with the configuration. Error responses of origins stay unchanged.",
         |r, item, to| to.site.error_pages = error_pages::of_site(r, item);
-    "redirect_https", "true, false, 301 or 308", "false", "Whether requests over plain HTTP are redirected to HTTPS; `true` is 308. Those below `/.well-known/acme-challenge/` are not.",
+    "redirect_https", "true, false, 301 or 308", "false", "Whether Larder redirects requests over plain HTTP to HTTPS. `true` means status 308. Requests below `/.well-known/acme-challenge/` are not redirected.",
         |r, item, to| to.site.rules.redirect_https = tls::redirect(r, item, to.https_port);
-    "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also hold for paths that an origin may take for theirs: with parameters (`/admin;x`, as servlet containers read it), with `%5c` for a slash (as IIS does), and with something behind the name of a script (`/login.php/x`, as Apache does).",
+    "guard_spellings", BOOLEAN, "true", "Whether `deny`, `allow`, `respond`, `redirect`, `bypass` and `cache = false` also apply to paths that an origin may read as theirs. These are: parameters (`/admin;x`, servlet containers), `%5c` for a slash (IIS), and a suffix to a script (`/login.php/x`, Apache).",
         |r, item, to| to.site.rules.opaque_spellings = r.boolean(item) == Some(false);
-    @table(hsts::HSTS) "hsts", "true, false, a duration or a table", "false", "Strict-Transport-Security (RFC 6797) of responses over HTTPS: `true` is two years; see `[site.hsts]`.",
+    @table(hsts::HSTS) "hsts", "true, false, a duration or a table", "false", "Whether responses over HTTPS have Strict-Transport-Security (RFC 6797). `true` means two years; see `[site.hsts]`.",
         |r, item, to| to.site.hsts = hsts::hsts(r, item);
 }
 

@@ -17,43 +17,43 @@ use crate::reader::{Item, Reader};
 use crate::rows::{self, put, section};
 
 /// Words about a certificate, wherever one is named.
-pub(super) const CERT: &str = "PEM files, each a certificate followed by its chain; with several, a client gets the first it can check, elliptic curves before RSA.";
+pub(super) const CERT: &str = "PEM files, each with a certificate followed by its chain. With several, a client gets the first that it supports, elliptic curves before RSA.";
 /// Those about its key.
 pub(super) const KEY: &str = "PEM files with the private keys, in the order of `cert`.";
 
 section! {
     pub(crate) TLS, pub(super) TLS_ROWS: Config; "[tls]",
-    "The certificate of sites that have none of their own, and of clients that name no host \
-     or one without certificate. Without it such clients are refused. Files are read again \
-     within a second of a change; what does not fit together changes nothing.";
+    "Default certificate: for sites without a certificate of their own, and for clients that name \
+     no host or an unknown one. Without it, Larder refuses such clients. Changed files take \
+     effect within a second; if certificate and key do not match, the old ones stay.";
     "cert", PATHS, "none", CERT,
         |r, item, to| to.certificates = pairs(r, item);
     "key", PATHS, "none", KEY,
         |r, item, _| lone_key(r, item);
-    @table(acme::ACME) "acme", TABLE, "none", "Certificates from an authority, for hosts that have none in files: see `[tls.acme]`.",
+    @table(acme::ACME) "acme", TABLE, "none", "Certificates from an ACME authority, for hosts without a certificate file: see `[tls.acme]`.",
         |r, item, to| to.acme = acme::acme(r, item, &to.listen);
-    "ocsp", boolean ocsp, "true", "Whether handshakes show an authority's word that the certificate is good (OCSP stapling), for every certificate, those of sites included, that names a responder and comes with its issuer's.";
+    "ocsp", boolean ocsp, "true", "Whether handshakes include the authority's OCSP response (stapling). Applies to all certificates, also those of sites, that name a responder and come with the issuer's certificate.";
 }
 
 section! {
     pub(crate) SITE_TLS, SITE_TLS_ROWS: SiteTls; "[site.tls]",
-    "A site's certificates, and how its clients are checked.";
+    "Certificates of a site, and verification of its clients.";
     "cert", PATHS, "none", CERT,
         |r, item, to| to.pairs = pairs(r, item);
     "key", PATHS, "none", KEY,
         |r, item, _| lone_key(r, item);
-    "client_ca", "a path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients are checked.",
+    "client_ca", "a path", "none", "PEM file with the authorities that sign client certificates. With it, Larder verifies client certificates.",
         |r, item, to| {
             to.client = client(r, item).map(|client| ClientFiles { tells_x_ssl: true, ..client });
         };
-    "acme", BOOLEAN, "whether it has no certificate", "Whether certificates are ordered as `[tls.acme]` says; `true` orders them even where those of `[tls]` are good for the hosts.",
+    "acme", BOOLEAN, "whether it has no certificate", "Whether Larder orders certificates as `[tls.acme]` says. With `true`, it orders them even if those of `[tls]` cover the hosts.",
         |r, item, to| {
             to.acme = r.boolean(item);
             if to.acme == Some(true) && !to.pairs.is_empty() {
                 r.error(item.span.clone(), "a site's certificates are ordered, or come from files");
             }
         };
-    "client_fields", "a list of \"x-ssl\" and \"client-cert\"", "[\"x-ssl\"]", "How origins are told of a client's certificate: in X-SSL-Client-Verify (`SUCCESS` or `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint, in Client-Cert (RFC 9440), or, `[]`, not at all. Where they are told, answers are kept only if the origin says that they are for all.",
+    "client_fields", "a list of \"x-ssl\" and \"client-cert\"", "[\"x-ssl\"]", "Request fields that tell origins about the client's certificate. `x-ssl`: X-SSL-Client-Verify (`SUCCESS` or `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint. `client-cert`: Client-Cert (RFC 9440). `[]`: none. With any of them, Larder stores only responses that the origin marked as shared.",
         |r, item, to| {
             let words = [("x-ssl", Told::XSsl), ("client-cert", Told::ClientCert)];
             let each = item.each();
@@ -63,7 +63,7 @@ section! {
                 client.tells_client_cert = told.contains(&Told::ClientCert);
             }
         };
-    "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a certificate, or one that it shows need only be good. Requests over plain connections are refused where one is required.",
+    "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a valid certificate, or may come without one. With `require`, requests over plain connections are refused.",
         |r, item, to| {
             let required = r.word(item, &[("require", true), ("optional", false)]);
             // Not checking clients that were to be checked would be the worst of answers.
@@ -76,12 +76,12 @@ section! {
 
 section! {
     pub(crate) ORIGIN_TLS, ORIGIN_TLS_ROWS: OriginTls; "[origin.tls]",
-    "TLS to `https://` servers. Their certificates are verified, name included; the handshake is \
-     part of `connect_timeout`.";
-    "ca", path ca, "the system's", "PEM file with the authorities trusted.";
-    "sni", "a string", "the server's name", "The name that is asked for and that the certificate must be for.",
+    "TLS to `https://` servers. Larder verifies their certificates, including the name. The \
+     handshake counts towards `connect_timeout`.";
+    "ca", path ca, "the system's", "PEM file with the trusted authorities.";
+    "sni", "a string", "the server's name", "Server name that Larder sends (SNI) and that the certificate must have.",
         |r, item, to| to.sni = sni(r, item);
-    "cert", "a path", "none", "PEM file with a certificate shown to servers that ask for one.",
+    "cert", "a path", "none", "PEM file with the client certificate, for servers that request one.",
         |r, item, to| {
             let mut pairs = pairs(r, item);
             if pairs.len() > 1 {
@@ -89,9 +89,9 @@ section! {
             }
             to.pair = pairs.pop();
         };
-    "key", "a path", "none", "PEM file with its private key.",
+    "key", "a path", "none", "PEM file with the private key of `cert`.",
         |r, item, _| lone_key(r, item);
-    "verify", BOOLEAN, "true", "Whether certificates are verified. Without it anyone on the way can read and change everything.",
+    "verify", BOOLEAN, "true", "Whether Larder verifies certificates. With `false`, anyone between Larder and the server can read and change all traffic.",
         |r, item, to| {
             put(&mut to.verify, r.boolean(item));
             if !to.verify {

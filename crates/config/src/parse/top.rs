@@ -28,45 +28,45 @@ pub(crate) const WORKERS_MAX: u64 = 1024;
 
 section! {
     pub(crate) TOP, pub(crate) TOP_ROWS: Config; "",
-    "Keys that stand before the first `[table]`, and the tables themselves.";
+    "Keys before the first `[table]`, and the tables themselves.";
     #Own @restart("listen", |own, next| own.listen != next.listen)
-    "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Where clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one; `:443 tls` for clients that speak TLS, `:80 h2c` for balancers that speak HTTP/2 without TLS; `:80 proxy` or `:443 tls proxy` behind a balancer that sends the PROXY protocol; `unix:/path` for a unix socket, with `mode=660` for its permissions; `fd:name` for sockets that systemd hands over.",
+    "listen", TEXTS, "\":80\"; with `[tls.acme]` also \":443 tls\"", "Addresses on which clients connect: `:80` for all addresses, `127.0.0.1:80` or `[::1]:80` for one. Add `tls` for TLS (`:443 tls`). Add `h2c` for balancers that speak HTTP/2 without TLS (`:80 h2c`). Add `proxy` behind a balancer that sends the PROXY protocol (`:80 proxy`, `:443 tls proxy`). `unix:/path` is a unix socket; `mode=660` sets its permissions. `fd:name` is a socket that systemd passes to the daemon.",
         |r, item, to| to.listen = listen::listen_list(r, item);
-    "http2", boolean http2, "true", "Whether clients that speak TLS may speak HTTP/2, which ALPN agrees on. Without TLS, HTTP/2 is spoken where `listen` says `h2c`."
+    "http2", boolean http2, "true", "Whether Larder offers HTTP/2 by ALPN to clients that use TLS. Without TLS, only listeners with `h2c` speak HTTP/2."
         => |page, own| page.line("http2", own.http2);
-    "raw_utf8", boolean raw_utf8, "true", "Whether a URL may have UTF-8 in it that is not escaped, as clients other than browsers send it. It is escaped before anything looks at it; without this it is refused with 400.";
-    "health_check", "a path", "none", "A path such as `/health` that is answered 200 when a request's Host names no site: for balancers that ask a server by its address. Sites are not asked.",
+    "raw_utf8", boolean raw_utf8, "true", "Whether a URL may contain unescaped UTF-8, as clients other than browsers send it. Larder percent-encodes these bytes before any rule sees the URL. With `false`, such a request gets 400.";
+    "health_check", "a path", "none", "Path, such as `/health`, that Larder itself answers with 200 if the request's Host belongs to no site. For balancers that check a server by its address. Requests for a site's host are not affected.",
         |r, item, to| to.health_check = health_check(r, item);
     #Own @restart("workers", |own, next| own.workers != next.workers)
-    "workers", "a whole number or \"auto\"", "\"auto\"", "Core threads; `auto` is one per core the process may use.",
+    "workers", "a whole number or \"auto\"", "\"auto\"", "Number of worker threads. `auto`: one for each CPU core that the process may use.",
         |r, item, to| to.workers = workers(r, item)
         => |page, own| {
             let workers = own.workers.map(|count| count.to_string());
             page.line("workers", workers.unwrap_or_else(|| "auto".to_owned()));
         };
-    "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites: `safe` keeps what is personal apart and origins alive, `rfc` follows RFC 9111 to the letter.",
+    "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites. `safe` keeps personal responses apart and hides failures of origins. `rfc` follows RFC 9111 to the letter.",
         |r, item, to| put(&mut to.profile, r.word(item, &sites::PROFILES))
         => |page, own| page.line("profile", word(&sites::PROFILES, &own.profile));
-    "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front; `unix:` for those that connect over a unix socket. What they say of the client and its scheme is believed (see `client_field`), and only they get through to listeners with `proxy`.",
+    "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front of Larder; `unix:` for those that connect over a unix socket. Larder takes the client's address and scheme from their fields (see `client_field`). Listeners with `proxy` accept connections from these addresses only.",
         |r, item, to| to.trusted_proxies = nets(r, item);
-    "client_field", "the name of a field", "\"X-Forwarded-For\"", "Where trusted proxies say who asked them: `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. No other is believed.",
+    "client_field", "the name of a field", "\"X-Forwarded-For\"", "Request field from which Larder takes the client's address, if a trusted proxy sent it. `X-Forwarded-For`, `Forwarded` (RFC 7239), or a field with one address such as `X-Real-IP` or `CF-Connecting-IP`. Larder ignores all others.",
         |r, item, to| put(&mut to.client_field, client_field(r, item));
-    "forwarded", boolean forwarded, "false", "Whether origins are told who asks in `Forwarded` (RFC 7239) too, besides the `X-Forwarded-` fields.";
-    "x_cache", boolean x_cache, "false", "Whether responses say `X-Cache: HIT` or `MISS`."
+    "forwarded", boolean forwarded, "false", "Whether Larder also sends `Forwarded` (RFC 7239) to origins, besides the `X-Forwarded-` fields.";
+    "x_cache", boolean x_cache, "false", "Whether responses have the field `X-Cache: HIT` or `X-Cache: MISS`."
         => |page, own| page.line("x_cache", own.x_cache);
-    "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "The Cache-Status field (RFC 9211) of responses; `detail` also names the rule that decided.",
+    "cache_status", "\"on\", \"off\" or \"detail\"", "\"on\"", "Whether responses have the field `Cache-Status` (RFC 9211). `detail` also names the rule that decided.",
         |r, item, to| put(&mut to.cache_status, cache_status(r, item))
         => |page, own| page.line("cache_status", word(&STATUSES, &own.cache_status));
-    "via", "a string", "\"larder\"", "Pseudonym in Via and Cache-Status.",
+    "via", "a string", "\"larder\"", "Name of this cache in the fields `Via` and `Cache-Status`.",
         |r, item, to| put(&mut to.via, via(r, item))
         => |page, own| page.line("via", &own.via);
-    "vcl", "an absolute path", "none", "The VCL that decides for every site which names none itself, in the place of all settings but `host`, `tls`, and those that guard it: `rate`, `concurrent`, `basic_auth` and `forward_auth`.",
+    "vcl", "an absolute path", "none", "VCL file for every site that names no VCL of its own. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.",
         |r, item, to| put(&mut to.vcl, program(r, item));
     #Own @table(MEMORY) "memory", TABLE, "none", "See `[memory]`.",
         |r, item, to| _ = rows::read_table(r, item, &MEMORY, MEMORY_ROWS, &mut to.memory)
         => |page, own| rows::show(page, MEMORY_ROWS, &own.memory);
     #Own @restart("[disk]", |own, next| own.disk != next.disk)
-    @table(disk::DISK) "disk", TABLE, "none", "A cache on disk below the one in memory: see `[disk]`.",
+    @table(disk::DISK) "disk", TABLE, "none", "Disk cache below the memory cache: see `[disk]`.",
         |r, item, to| to.disk = disk::disk(r, item);
     #Own @restart("[run]", |own, next| own.run != next.run)
     @table(RUN) "run", TABLE, "none", "See `[run]`.",
@@ -95,13 +95,13 @@ section! {
     @table(compression::COMPRESSION) "compression", TABLE, "none", "See `[compression]`.",
         |r, item, to| to.compression = compression::compression(r, item);
     #Own @restart("access_log", |own, next| own.access_log != next.access_log)
-    @table(logs::ACCESS_LOG) "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Where requests are logged.",
+    @table(logs::ACCESS_LOG) "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Destination of the access log; see `[access_log]`.",
         |r, item, to| to.access_log = logs::access_log(r, item);
     #Own @restart("error_log", |own, next| own.error_log.target != next.error_log.target)
-    @table(logs::ERROR_LOG) "error_log", "\"stderr\", \"syslog\", a path, or a table", "\"stderr\"", "Where the daemon says what happens to it; see `[error_log]`.",
+    @table(logs::ERROR_LOG) "error_log", "\"stderr\", \"syslog\", a path, or a table", "\"stderr\"", "Destination of the daemon's own log; see `[error_log]`.",
         |r, item, to| put(&mut to.error_log, logs::error_log(r, item));
     #Own @restart("log_ring", |own, next| own.log_ring != next.log_ring)
-    @table(log_ring::LOG_RING) "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the last requests, in which `larder log`, `top` and `hist` look; see `[log_ring]`.",
+    @table(log_ring::LOG_RING) "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the latest requests, which `larder log`, `top` and `hist` read; see `[log_ring]`.",
         |r, item, to| to.log_ring = log_ring::log_ring(r, item);
     @table(limits::LIMITS) "limits", TABLE, "none", "See `[limits]`.",
         |r, item, to| {
@@ -110,27 +110,27 @@ section! {
         };
     @table(origins::ORIGIN) "origin", "a list of tables", "none", "See `[[origin]]`.",
         |r, item, _| origins::origins(r, item);
-    @table(sites::SITE) "site", "a list of tables", "none", "See `[[site]]`; at least one.",
+    @table(sites::SITE) "site", "a list of tables", "none", "See `[[site]]`; at least one is required.",
         sites::sites;
-    @table(neighbours::NEIGHBOUR) "neighbour", "a list of tables", "none", "Other caches that are told of what is invalidated here, and asked for what is missing: see `[[neighbour]]`.",
+    @table(neighbours::NEIGHBOUR) "neighbour", "a list of tables", "none", "Other caches to which Larder sends invalidations, and from which it can fetch misses: see `[[neighbour]]`.",
         |r, item, to| to.neighbours = neighbours::neighbours(r, item, &to.sites);
 }
 
 section! {
     pub(crate) MEMORY, MEMORY_ROWS: MemoryConfig; "[memory]",
     "The memory cache.";
-    "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "What the daemon may take for its cache. Nine tenths are given to stored responses with everything that belongs to them, the rest to what the allocator loses between them. Percentages are of the machine's memory or of the control group's limit, `auto` is half of that.",
+    "size", "a size (\"1GiB\"), a percentage (\"50%\") or \"auto\"", "\"auto\"", "Maximum memory for the cache. Nine tenths hold stored responses with their metadata; one tenth covers what the allocator loses to fragmentation. Percentages refer to the machine's memory or to the control group's limit. `auto` is half of that.",
         memory_size
         => |page, own| page.line("memory.size", own.size);
 }
 
 section! {
     pub(crate) RUN, RUN_ROWS: Run; "[run]",
-    "As whom the daemon runs that root has started. Read when the daemon starts; a reload does not change \
-     it.";
-    "user", "a string", "\"larder\" if there is such a user, else \"nobody\"", "The user that the daemon becomes once its ports are open, with the groups it is a member of. Only `root` keeps it root.",
+    "User and group of a daemon that root starts. Larder reads this table at the start; a reload \
+     does not change it.";
+    "user", "a string", "\"larder\" if there is such a user, else \"nobody\"", "User that the daemon becomes once its ports are open, with all groups of that user. With `root`, it stays root.",
         |r, item, to| to.user = account(r, item);
-    "group", "a string", "the user's", "Its group.",
+    "group", "a string", "the user's", "Group that the daemon runs as.",
         |r, item, to| to.group = account(r, item);
 }
 
