@@ -18,19 +18,19 @@ const HISTORY_MINUTES: RangeInclusive<usize> = 10..=7 * 24 * 60;
 
 section! {
     pub(crate) ADMIN, pub(super) ADMIN_ROWS: AdminConfig; "[admin]",
-    "The admin listener: figures, purges, changes. Read when the daemon starts; a reload does not change \
-     it.";
-    "listen", "a string", "none", "An address of this machine's own to listen on besides the admin socket, such as `127.0.0.1:6080`. There a token is asked for.",
+    "The admin listener: statistics, purges, changes. Larder reads this table at the start; a \
+     reload does not change it.";
+    "listen", "a string", "none", "Address of this machine on which the admin listener also accepts connections, besides the admin socket, such as `127.0.0.1:6080`. Requests to this address need a token.",
         |r, item, to| to.listen = listen(r, item);
-    "tokens", bare_path tokens, "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Folder with the tokens of the roles: `read.token`, `purge.token` and `config.token`, each made at the first start, the daemon's user's alone.";
-    "hosts", TEXTS, "none", "Names under which it may be asked besides `localhost`, `127.0.0.1`, `[::1]` and its own address, as behind a proxy.",
+    "tokens", bare_path tokens, "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Directory for the tokens of the roles: `read.token`, `purge.token` and `config.token`. Larder creates them at the first start; only the daemon's user can read them.";
+    "hosts", TEXTS, "none", "Host names that the admin listener accepts besides `localhost`, `127.0.0.1`, `[::1]` and its own address, for instance behind a proxy.",
         |r, item, to| to.hosts = hosts(r, item);
-    "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` is for those with a token, or for whoever can connect.",
+    "metrics", "\"token\" or \"open\"", "\"token\"", "Whether `/metrics` requires a token (`token`), or is open to everybody who can connect (`open`).",
         |r, item, to| put(&mut to.open_metrics, r.word(item, &[("token", false), ("open", true)]));
-    "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Who may open it may do everything.",
+    "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Everybody who can open the socket has all rights.",
         |r, item, to| put(&mut to.socket_mode, socket_mode(r, item));
-    "audit", bare_path audit, "none", "File to which every change is written as a line of JSON that has the hash of the line before it. It is written to standard error in any case.";
-    "history", "a duration such as \"6h\"", "\"1d\"", "How far the dashboard's charts reach back, from \"10m\" to \"7d\". It is kept in memory, 96 bytes a minute (135 KiB for a day), as much for each of the twelve busiest sites, and ends with the daemon.",
+    "audit", bare_path audit, "none", "File to which Larder appends every change as a line of JSON that contains the hash of the previous line. Larder also writes changes to standard error, with or without this file.";
+    "history", "a duration such as \"6h\"", "\"1d\"", "Period that the dashboard's charts cover, from \"10m\" to \"7d\". The history is in memory and ends with the daemon. It takes 96 bytes a minute (135 KiB for a day), and the same for each of the twelve busiest sites.",
         |r, item, to| put(&mut to.history_minutes, history(r, item));
 }
 

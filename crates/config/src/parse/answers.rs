@@ -14,25 +14,25 @@ use crate::rows::{self, put, section};
 
 section! {
     pub(crate) REDIRECT, REDIRECT_ROWS: Target; "[site.redirect]",
-    "A redirect. A string alone is its `to`.";
+    "A redirect. A string instead of a table sets `to`.";
     @needed("a redirect without `to`", "")
-    "to", "a URL", "required", "Where to, with `$host`, `$path`, `$query` (question mark included) and `$$` for a dollar sign.",
+    "to", "a URL", "required", "Target URL, with `$host`, `$path`, `$query` (including the question mark), and `$$` for a dollar sign.",
         |r, item, to| to.to = r.string(item);
-    "status", COUNT, "302", "301, 302, 303, 307 or 308.",
+    "status", COUNT, "302", "Status of the redirect: 301, 302, 303, 307 or 308.",
         |r, item, to| put(&mut to.status, status(r, item, 301, 308));
 }
 
 section! {
     pub(crate) RESPOND, RESPOND_ROWS: Synthetic; "[site.respond]",
     "A fixed response.";
-    "status", COUNT, "200", "Its status.",
+    "status", COUNT, "200", "Status of the response.",
         |r, item, to| put(&mut to.status, status(r, item, 200, 599));
-    "headers", "a table of names and values", "none", "Its fields; with a body and no Content-Type it is plain text.",
+    "headers", "a table of names and values", "none", "Header fields of the response. A body without Content-Type is plain text.",
         |r, item, to| {
             let fields = fields(r, item).into_iter();
             to.fields = fields.map(|(n, v)| (n.as_bytes().into(), v.as_bytes().into())).collect();
         };
-    "body", "a string", "\"\"", "Its body.",
+    "body", "a string", "\"\"", "Body of the response.",
         |r, item, to| put(&mut to.body, r.text(item).map(str::as_bytes));
 }
 

@@ -14,20 +14,20 @@ use crate::rows::{self, section};
 
 section! {
     pub(crate) BYPASS, BYPASS_ROWS: Passing; "[site.bypass]",
-    "Requests that go past the cache, as seen after cookies and parameters were removed.";
-    "path", TEXTS, "none", "Paths, as in `[[site.route]]`.",
+    "Requests that bypass the cache. The rules apply after cookies and parameters are removed.";
+    "path", TEXTS, "none", "Paths that bypass the cache, as in `[[site.route]]`.",
         |r, item, to| {
             each(r, item, &mut to.reasons, |text| PathPattern::parse(text).map(Bypass::Path));
         };
-    "cookie", TEXTS, "none", "Names of cookies, `prefix*`, `*suffix` or `*part*`.",
+    "cookie", TEXTS, "none", "Cookies whose presence bypasses the cache: a name, `prefix*`, `*suffix` or `*part*`.",
         |r, item, to| {
             each(r, item, &mut to.reasons, |text| NamePattern::cookie(text).map(Bypass::Cookie));
         };
-    "query", "true, false, a string, a list of strings, or a table of values", "none", "Names of parameters, or `prefix*`; `true` for every request with a query, `false` for none (a route forgets what its site says). In a table, each with the values it must have (whole, `prefix*`, or `~ regex` as in paths), or `true` for any.",
+    "query", "true, false, a string, a list of strings, or a table of values", "none", "Parameters whose presence bypasses the cache: a name, or `prefix*`. `true`: every request with a query. `false`: none; a route drops the rule of its site. In a table, a parameter must have one of the given values (whole, `prefix*`, or `~ regex` as in paths), or any (`true`).",
         query;
-    "header", "a string, a list of strings, or a table of values", "none", "Names of header fields; in a table, each with the value it must have, or `true` for any.",
+    "header", "a string, a list of strings, or a table of values", "none", "Request fields whose presence bypasses the cache. In a table, a field must have the given value, or any (`true`).",
         |r, item, to| headers(r, item, &mut to.reasons);
-    "unless", TEXTS, "none", "Header fields: a request with one of them is passed for its path alone, since it says by it what its answer is for. The field belongs into `cache.key_headers`.",
+    "unless", TEXTS, "none", "Request fields that turn off all rules but `path`: a request with one of them bypasses the cache only for its path. For fields that say whom the response is for; name them in `cache.key_headers`, too.",
         |r, item, to| to.unless.extend(field_names(r, item));
 }
 

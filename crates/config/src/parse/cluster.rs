@@ -21,36 +21,36 @@ const KEEP_MIN_MS: u64 = 60_000;
 
 section! {
     pub(crate) CLUSTER, CLUSTER_ROWS: ClusterConfig; "[cluster]",
-    "Several Larders that tell each other what they invalidate, over NATS with JetStream. Read \
-     when the daemon starts; a reload does not change it. The limits that begin with \
-     `cluster_` are its, too.";
+    "Several Larders that exchange invalidations over NATS with JetStream. Larder reads this \
+     table at the start; a reload does not change it. The limits that begin with `cluster_` also \
+     apply.";
     @needed("[cluster] needs `servers`", "such as servers = [\"nats://127.0.0.1:4222\"]")
-    "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`: one at least, the others are learned from it.",
+    "servers", TEXTS, "required", "URLs of NATS servers, such as `nats://10.0.0.1:4222` or `tls://nats-1:4222`. One is enough; it tells Larder the others.",
         |r, item, to| to.servers = servers(r, item);
-    "name", "a string", "the host's name", "The node's name, which no other node has: letters, digits, `-` and `_`. Other characters of the host's name become `-`.",
+    "name", "a string", "the host's name", "Unique name of the node: letters, digits, `-` and `_`. In the default, other characters of the host's name become `-`.",
         |r, item, to| to.name = name(r, item);
-    "prefix", "a string", "\"larder\"", "The word that subjects and streams begin with: nodes with the same one in the same account are one cluster.",
+    "prefix", "a string", "\"larder\"", "Prefix of NATS subjects and streams. Nodes with the same prefix in the same NATS account form one cluster.",
         |r, item, to| to.prefix = name(r, item);
-    "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share: what is invalidated, or also what they store. Then each key has an owner among the nodes, which fetches for all of them: a node that shields, while there is one.",
+    "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share. `invalidate`: invalidations only. `share`: also stored responses; each key has an owner among the nodes, which fetches it for all. `shield`: as `share`; while a node with `shield` is up, only such nodes own keys.",
         |r, item, to| to.shields = mode(r, item) == Some(Mode::Shield);
-    "peer", "an IP address and a port", "none", "Where the node answers the others about what it stores, and what they are told; needed to share. Nobody else is let in there: the nodes know each other's certificates, which they make anew at every start, by their cards.",
+    "peer", "an IP address and a port", "none", "IP address and port on which the node serves stored responses, and receives invalidations, to and from other nodes. Required to share responses. Other nodes only are admitted, by certificates that they create at every start and announce on their cards.",
         |r, item, to| to.peer = peer(r, item);
-    "acknowledge", "\"local\", \"quorum\" or \"all\"", "\"quorum\"", "What the answer to a purge waits for where it does not say so itself (`Larder-Wait`, `larder purge --wait`): that it is in force here, that the stream has it, or that every live node has applied it.",
+    "acknowledge", "\"local\", \"quorum\" or \"all\"", "\"quorum\"", "When a purge is answered, unless the purge itself says so (`Larder-Wait`, `larder purge --wait`). `local`: once it is in force on this node. `quorum`: once the stream has it. `all`: once every live node has applied it.",
         |r, item, to| put(&mut to.acknowledge, acknowledge(r, item));
-    "max_isolation", DURATION, "\"30s\"", "How long a node that is out of touch uses what it stores: from then on it has everything validated by the origin.",
+    "max_isolation", DURATION, "\"30s\"", "Maximum time for which a disconnected node uses its stored responses as usual. After that, it validates every response with the origin.",
         |r, item, to| put(&mut to.max_isolation_ms, at_least(r, item, ISOLATION_MIN_MS));
-    "isolation", "\"revalidate\" or \"not-ready\"", "\"revalidate\"", "What a node does then: it validates, or it also answers `health_check` and `/readyz` with 503.",
+    "isolation", "\"revalidate\" or \"not-ready\"", "\"revalidate\"", "What a node does after `max_isolation`. `revalidate`: it validates responses with the origin. `not-ready`: it also answers `health_check` and `/readyz` with 503.",
         |r, item, to| put(&mut to.isolation, r.word(item, &ISOLATIONS));
-    "replicas", COUNT, "1", "Copies of the streams among the NATS servers: 1, 3 or 5. Streams with fewer are raised.",
+    "replicas", COUNT, "1", "Number of copies of each stream among the NATS servers: 1, 3 or 5. Larder raises the number of streams that have fewer.",
         |r, item, to| put(&mut to.replicas, replicas(r, item));
-    "keep", DURATION, "\"24h\"", "How long the stream keeps invalidations. A node that was away for longer has everything validated that it stored before.",
+    "keep", DURATION, "\"24h\"", "Time for which the stream keeps invalidations. A node that was disconnected for longer validates everything that it stored before.",
         |r, item, to| put(&mut to.keep_ms, at_least(r, item, KEEP_MIN_MS));
-    "secret_file", PATHS, "none", "File with a secret of 32 bytes at least, the same on all nodes, with which nodes share ticket keys, and the account, challenges and certificates of `[tls.acme]`: they lie in NATS sealed with it. A second file is the secret before: what was sealed with it is still read. Without the setting none of it is shared; `[]` says that this is meant. The daemon's user reads it, or root.",
+    "secret_file", PATHS, "none", "File with a secret of at least 32 bytes, the same on all nodes. With it, nodes share TLS ticket keys, and the account, challenges and certificates of `[tls.acme]`, encrypted in NATS. A second file contains the previous secret, which still decrypts older data. Without this setting nodes share none of these; `[]` states that this is intended. The daemon's user or root reads the file.",
         |r, item, to| to.secret_files = Some(secret_files(r, item));
-    "configuration", "\"local\" or \"shared\"", "\"local\"", "`shared`: besides its own file the node has the configuration that is rolled out to all (`larder cluster roll-out`), with its sites, origins and VCL. Needs `secret_file`.",
+    "configuration", "\"local\" or \"shared\"", "\"local\"", "`shared`: the node uses, besides its own file, the configuration that `larder cluster roll-out` distributes to all nodes, with its sites, origins and VCL. Requires `secret_file`. `local`: its own file only.",
         |r, item, to| to.shares_configuration = shares(r, item);
-    "storage", bare_path storage, "\"/var/lib/larder/cluster\", or `cluster` in systemd's `StateDirectory=`", "Folder for the last configuration that all share, with which the node starts without NATS; the daemon's alone.";
-    "user", "a string", "none", "Name of the user at the NATS servers; goes with `password`.",
+    "storage", bare_path storage, "\"/var/lib/larder/cluster\", or `cluster` in systemd's `StateDirectory=`", "Directory for the last shared configuration, for the daemon alone. The node starts with this configuration if NATS is unreachable.";
+    "user", "a string", "none", "User name for the NATS servers; requires `password`.",
         |r, item, to| {
             let (user, password) = (r.string(item), item.table.item("password"));
             let password = password.and_then(|item| r.string(&item));
@@ -58,9 +58,9 @@ section! {
             identify(r, item, to, both);
             together(r, item, ["user", "password"]);
         };
-    "password", "a string", "none", "The user's password.",
+    "password", "a string", "none", "Password of `user`.",
         |r, item, _| together(r, item, ["user", "password"]);
-    "token", "a string", "none", "A token, instead of user and password.",
+    "token", "a string", "none", "Token for the NATS servers, instead of `user` and `password`.",
         |r, item, to| {
             let token = r.string(item).map(ClusterCredentials::Token);
             identify(r, item, to, token);
@@ -75,15 +75,15 @@ section! {
             let file = r.path(item).map(|(path, place)| ClusterCredentials::File(path, place));
             identify(r, item, to, file);
         };
-    "ca", bare_path ca, "the system's", "File with the authorities that the servers' certificates are checked against. The daemon's user reads it.";
-    "certificate", "an absolute path", "none", "File with the node's own certificate, where servers want one; goes with `key`. The daemon's user reads it.",
+    "ca", bare_path ca, "the system's", "File with the authorities that verify the servers' certificates. The daemon's user reads the file.";
+    "certificate", "an absolute path", "none", "File with the node's client certificate, for NATS servers that require one; requires `key`. The daemon's user reads the file.",
         |r, item, to| {
             let certificate = r.bare_path(item);
             let key = item.table.item("key").and_then(|key| r.bare_path(&key));
             to.certificate = certificate.zip(key);
             together(r, item, ["certificate", "key"]);
         };
-    "key", "an absolute path", "none", "File with the key of `certificate`.",
+    "key", "an absolute path", "none", "File with the private key of `certificate`.",
         |r, item, _| together(r, item, ["certificate", "key"]);
 }
 

@@ -12,23 +12,23 @@ const CODINGS: [(&str, Coding); 3] =
 
 section! {
     pub(crate) COMPRESSION, COMPRESSION_ROWS: Compression; "[compression]",
-    "Compression of stored responses, for all sites without a VCL: each is stored once, as it \
-     came, coded forms are made of what clients ask for in a coding, and every client gets \
-     the best that is there and that it takes. A site's `compress` says for which bodies. A \
-     VCL has `beresp.do_gzip` and parameters.";
-    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are coded: `text/css`, `text/*`, `*+json`, or `*` for all.",
+    "Compression of stored responses, for all sites without VCL. Larder stores each response \
+     once, as it came. It then makes compressed forms in codings that clients request, and sends \
+     each client the best that it accepts. A site's `compress` selects the bodies. VCL uses \
+     `beresp.do_gzip` and parameters instead.";
+    "types", TEXTS, "text, JSON, XML, scripts, fonts and the like", "Media types of responses that are compressed: `text/css`, `text/*`, `*+json`, or `*` for all.",
         |r, item, to| to.worth = worth(r, item);
-    "min_bytes", size worth.least_bytes, "\"512\"", "Length below which a response is left as it is, where its length is known before its end.";
-    "level", COUNT, "6", "Level of gzip: from 1, fast, to 9, small.",
+    "min_bytes", size worth.least_bytes, "\"512\"", "Minimum length of bodies that are compressed. Does not apply to bodies whose length is unknown before their end.";
+    "level", COUNT, "6", "Level of gzip, from 1 (fast) to 9 (small).",
         level;
-    "gzip_hits", count32(1, u32::MAX) gzip_hits, "1", "Hits after which a response that came without a coding is coded in gzip, behind the requests, for clients that take it. The first hit is the second request.";
-    "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that origins are asked for where the answer may be stored; of all of them each client gets one that it takes. With an empty list origins are asked for none.",
+    "gzip_hits", count32(1, u32::MAX) gzip_hits, "1", "Number of hits after which an uncompressed response is compressed with gzip, in the background, for clients that accept it. The first hit is the second request.";
+    "ask", "`gzip`, `br`, `zstd`, or a list of them", "[\"gzip\"]", "Codings that Larder requests from origins if the response may be stored. Each client gets a coding that it accepts. `[]`: none.",
         |r, item, to| to.ask = ask(r, item);
-    "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which responses that are asked for often are kept beside the stored one, for clients that take them; the most wanted first. They are made behind requests, within the limit `coding_time`.",
+    "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which Larder keeps popular responses beside the stored one, in order of preference, for clients that accept them. Larder makes them in the background, within the limit `coding_time`.",
         |r, item, to| to.forms = codings(r, item);
-    "warm_hits", count32(1, u32::MAX) warm_hits, "8", "Hits after which such a form is made, quickly; and a copy without a coding of what an origin has coded, for clients that take none.";
-    "hot_hits", count32(1, u32::MAX) hot_hits, "200", "Hits after which it is made as small as it can be.";
-    "dictionaries", boolean dictionaries, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842): clients that have one get newer responses as what differs from it, in `dcz` or `dcb`. Sites with a VCL, too.";
+    "warm_hits", count32(1, u32::MAX) warm_hits, "8", "Number of hits after which a form in `forms` is made, with a fast level. Also the number of hits after which a compressed response gets an uncompressed copy, for clients that accept no coding.";
+    "hot_hits", count32(1, u32::MAX) hot_hits, "200", "Number of hits after which a form in `forms` is made as small as possible.";
+    "dictionaries", boolean dictionaries, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842). Clients that have the dictionary get newer responses as differences from it, in `dcz` or `dcb`. Also applies to sites with VCL.";
 }
 
 /// Reads `[compression]`; what is not set there has its default.

@@ -11,38 +11,38 @@ use crate::rows::section;
 
 section! {
     pub(crate) COOKIES, pub(super) COOKIES_ROWS: CookieRules; "[site.cookies]",
-    "Cookies of requests. What is left makes a request personal: it gets only what the origin \
-     marked as shared (`public`, `s-maxage`).";
-    "strip_tracking", boolean strip_tracking, "true", "Whether known cookies of scripts (`_ga*`, `_fbp`, `sbjs_*`, ...) are removed, and those of balancers and guards against robots (`SERVERID`, `__cf_bm`, ...) do not count: these go with requests that pass or are personal, and are removed from others. False in the rfc profile.";
-    "strip", TEXTS, "none", "Cookies removed from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.",
+    "Cookies of requests. The cookies that remain make a request personal: only responses that \
+     the origin marked as shared (`public`, `s-maxage`) answer it.";
+    "strip_tracking", boolean strip_tracking, "true", "Whether Larder removes known tracking cookies (`_ga*`, `_fbp`, `sbjs_*`, ...). Cookies of balancers and of bot protection (`SERVERID`, `__cf_bm`, ...) then do not make a request personal. Personal requests and requests that pass keep these; others lose them. `false` in the rfc profile.";
+    "strip", TEXTS, "none", "Cookies that Larder removes from cacheable requests: a name, `prefix*`, `*suffix` or `*part*`.",
         |r, item, to| to.strip.extend(names(r, item, NamePattern::cookie))
         => |page, own| show_removed(page, "cookies", own.strip_tracking, &own.strip);
-    "keep", TEXTS, "all", "The only cookies that count, beside those of `key`: a request with others is not personal for them, and they are removed from requests that are looked up. What passes keeps all its cookies.",
+    "keep", TEXTS, "all", "The only cookies, besides those of `key`, that make a request personal. Larder removes all others from requests that are looked up in the cache. Requests that pass keep all cookies.",
         |r, item, to| to.keep.extend(names(r, item, NamePattern::cookie))
         => |page, cookies| if !cookies.keep.is_empty() {
             page.line("cookies that count", texts(&cookies.keep));
         };
-    "key", TEXTS, "none", "Cookies whose values are part of the cache key; they do not make a request personal.",
+    "key", TEXTS, "none", "Cookies whose values are part of the cache key. They do not make a request personal.",
         cookie_key
         => |page, cookies| page.list("key: cookies", &cookies.key);
 }
 
 section! {
     pub(crate) QUERY, pub(super) QUERY_ROWS: QueryRules; "[site.query]",
-    "Query parameters of cacheable requests. What is removed from the key is removed from the \
-     forwarded request too.";
-    "strip_tracking", boolean strip_tracking, "true", "Whether known tracking parameters (`utm_*`, `gclid`, ...) are removed; false in the rfc profile.";
-    "strip", TEXTS, "none", "Parameters removed: a name, or `prefix*`.",
+    "Query parameters of cacheable requests. Parameters that are removed from the cache key are \
+     also removed from the forwarded request.";
+    "strip_tracking", boolean strip_tracking, "true", "Whether Larder removes known tracking parameters (`utm_*`, `gclid`, ...); `false` in the rfc profile.";
+    "strip", TEXTS, "none", "Parameters that Larder removes: a name, or `prefix*`.",
         |r, item, to| to.strip.extend(names(r, item, NamePattern::query))
         => |page, own| if !own.ignore {
             show_removed(page, "parameters", own.strip_tracking, &own.strip);
         };
-    "sort", boolean sort, "false", "Whether parameters are put in order of their names."
+    "sort", boolean sort, "false", "Whether Larder sorts parameters by name."
         => |page, query| {
             let sorts = query.sort && !query.ignore;
             page.list("query", sorts.then_some("sorted by name"));
         };
-    "ignore", boolean ignore, "false", "Whether the whole query is removed."
+    "ignore", boolean ignore, "false", "Whether Larder removes the whole query."
         => |page, query| page.list("query removed", query.ignore.then_some("all of it"));
 }
 

@@ -16,38 +16,38 @@ use crate::rows::{self, put, section};
 
 section! {
     pub(crate) BASIC_AUTH, BASIC_AUTH_ROWS: BasicAuth; "[site.basic_auth]",
-    "Users with passwords (RFC 7617), asked for before anything else of the site is looked \
-     at; also in a route, where `false` lets everybody in. Who has shown a password is \
-     remembered for `password_keep`, so that hits stay hits.";
+    "Passwords (RFC 7617), checked before all other rules of the site; also in a route, where \
+     `false` gives everybody access. Larder remembers right passwords for the limit \
+     `password_keep`, so that hits stay fast.";
     @needed("`basic_auth` without `file`", "`htpasswd -B -c FILE USER` makes one")
-    "file", "an absolute path", "required", "The users, a line each, as `htpasswd -B` makes them: bcrypt, apr1 or SHA-1. Read at a start and at each reload, at most `users_bytes` long.",
+    "file", "an absolute path", "required", "File of users, one per line, as `htpasswd -B` writes them: bcrypt, apr1 or SHA-1. Read at the start and at each reload. Its maximum size is the limit `users_bytes`.",
         |r, item, to| put(&mut to.file, users(r, item));
-    "realm", "a string", "\"restricted\"", "What clients are told that the password is for.",
+    "realm", "a string", "\"restricted\"", "Realm that clients show when they ask for the password.",
         |r, item, to| put(&mut to.realm, realm(r, item));
-    "forward", boolean forward, "false", "Whether the site's origin gets the password, too. Its responses are then for one user alone.";
-    "user_field", "a field name", "none", "The field in which the origin is told the user, such as `Remote-User`; a client's own is removed. Responses are then for one user alone, unless `[site.cache] key_headers` names the field.",
+    "forward", boolean forward, "false", "Whether the site's origin also gets the password. Its responses are then for one user alone.";
+    "user_field", "a field name", "none", "Request field that tells the origin the user's name, such as `Remote-User`. Larder removes the client's own field. Responses are then for one user alone, unless `[site.cache] key_headers` contains the field.",
         |r, item, to| to.user_field = field(r, item);
 }
 
 section! {
     pub(crate) FORWARD_AUTH, FORWARD_AUTH_ROWS: ForwardAuth; "[site.forward_auth]",
-    "Another server that is asked whether a request may enter, as by nginx's \
-     `auth_request` and the `forward_auth` of Caddy and Traefik; also in a route, where \
-     `false` lets everybody in. It gets a GET with the fields of the client's request and \
-     X-Forwarded-Method, -Proto, -Host, -Uri and -For. With a 2xx it lets in; any other \
-     answer is the client's. Where it cannot be asked nobody is let in (502, 503 or 504).";
+    "An authentication server that decides about each request, like nginx's `auth_request` and \
+     the `forward_auth` of Caddy and Traefik. Also in a route, where `false` gives everybody \
+     access. The server gets a GET with the client's fields and X-Forwarded-Method, -Proto, \
+     -Host, -Uri and -For. A 2xx admits the request; the client gets any other answer. If the \
+     server cannot be asked, requests get 502, 503 or 504.";
     @needed("`forward_auth` without `origin`", "")
-    "origin", "the name of an origin, or a URL", "required", "The server.",
+    "origin", "the name of an origin, or a URL", "required", "The authentication server.",
         |r, item, to| put(&mut to.origin, find_server(r, item));
     @needed("`forward_auth` without `path`", "")
-    "path", "a path", "required", "The target of the question, such as `/verify`.",
+    "path", "a path", "required", "Path that Larder requests from the server, such as `/verify`.",
         |r, item, to| put(&mut to.path, target(r, item));
-    "copy", TEXTS, "none", "Fields of its answer that the site's origin gets with the request, such as `Remote-User`; a client's own are removed. Responses are then for one user alone, unless `[site.cache] key_headers` names all of them. Not beside a VCL.",
+    "copy", TEXTS, "none", "Fields of the server's answer that the site's origin gets with the request, such as `Remote-User`. Larder removes the client's own. Responses are then for one user alone, unless `[site.cache] key_headers` contains all of them. Not available with VCL.",
         |r, item, to| to.copy = field_names(r, item);
-    "keep", duration keep_ms, "\"0s\"", "How long a yes is remembered, in each core. With `0s` the server is asked for every request, hits too.";
-    "keep_for", "\"url\" or \"site\"", "\"url\"", "Whether a yes that is remembered is for the one URL and method, or for all of the site (or route).",
+    "keep", duration keep_ms, "\"0s\"", "Time for which each core remembers that a request was admitted. `0s`: Larder asks the server about every request, also about hits.";
+    "keep_for", "\"url\" or \"site\"", "\"url\"", "Scope of a remembered admission. `url`: the same URL and method. `site`: the whole site or route.",
         |r, item, to| put(&mut to.whole_site, r.word(item, &[("url", false), ("site", true)]));
-    "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Fields by whose values requests are told apart where a yes is remembered: all that the server goes by. The client's address always counts.",
+    "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Request fields that identify the client to a remembered admission. Name all fields on which the server bases its decision. The client's address always counts.",
         |r, item, to| to.by = field_names(r, item);
 }
 

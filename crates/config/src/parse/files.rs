@@ -19,15 +19,15 @@ const DEFAULT: &str = "default";
 
 section! {
     pub(crate) FILES, FILES_ROWS: Config, MANNER_ROWS; "[site.files]",
-    "Files of a directory, when more than its path is to be said; `[site.route.files]` for one route. \
-     A path alone is `alias` in a route for one `/prefix/*`, and `root` everywhere else.";
-    "root", "a path", "none", "The directory; the whole path of a request is looked for in it.",
+    "Files of a directory; `[site.route.files]` for one route. A path instead of a table sets \
+     `alias` in a route with one `/prefix/*`, and `root` everywhere else.";
+    "root", "a path", "none", "Directory in which Larder looks for the whole path of a request.",
         |r, item, to| put(&mut to.root, directory(r, item));
-    "alias", "a path", "none", "The directory; what stands before the `*` of the route's path is taken off first. Instead of `root`.",
+    "alias", "a path", "none", "Directory in which Larder looks for the rest of the path, without what precedes the `*` of the route's path. Instead of `root`.",
         |r, item, to| put(&mut to.root, directory(r, item));
-    "index", TEXTS, "\"index.html\"", "Names of a directory's own file, the most wanted first. Directories are not listed.",
+    "index", TEXTS, "\"index.html\"", "Names of index files of a directory, in order of preference. Larder does not list directories.",
         |r, item, to| to.index = index(r, item);
-    "linked", TEXTS, "none", "Directories outside of this one that links in it may lead into.",
+    "linked", TEXTS, "none", "Directories outside this one into which symbolic links may lead.",
         |r, item, to| {
             to.linked = item.each().iter().filter_map(|item| directory(r, item)).collect();
         };

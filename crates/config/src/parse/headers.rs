@@ -10,22 +10,22 @@ use crate::rows::{self, Row, rows};
 
 pub(crate) const REQUEST_HEADERS: Section = Section {
     title: "[site.request_headers]",
-    about: "Changes to requests on their way to the origin.",
+    about: "Changes to requests before they go to the origin.",
     keys: || rows::keys(HEADER_ROWS),
     ..Section::EMPTY
 };
 
 pub(crate) const RESPONSE_HEADERS: Section = Section {
     title: "[site.response_headers]",
-    about: "Changes to responses on their way to the client.",
+    about: "Changes to responses before they go to the client.",
     keys: || rows::keys(HEADER_ROWS),
     ..Section::EMPTY
 };
 
 pub(super) const HEADER_ROWS: &[Row<HeaderOps>] = rows! {
-    "unset", TEXTS, "none", "Fields removed.",
+    "unset", TEXTS, "none", "Fields that are removed.",
         |r, item, to| field_names(r, item).into_iter().for_each(|name| to.unset(name));
-    "set", "a table of names and values", "none", "Fields set, replacing those of the same name.",
+    "set", "a table of names and values", "none", "Fields that are set; they replace fields of the same name.",
         |r, item, to| fields(r, item).into_iter().for_each(|(name, value)| to.set(name, value));
 };
 

@@ -12,12 +12,11 @@ use crate::rows::{self, put, section};
 
 section! {
     pub(crate) HEALTH, pub(super) HEALTH_ROWS: HealthConfig; "[health]",
-    "What a kubelet or a balancer is told that asks for the daemon's health. Where it \
-     listens is read when the daemon starts.";
+    "Health answers for a kubelet or a balancer. Larder reads `listen` at the start.";
     @restart("[health] listen", |own, next| own.health.listen != next.health.listen)
-    "listen", "a string", "none", "Where `/healthz` and `/readyz` are answered and nothing else, as in `listen`: addresses of any interface, such as \":6090\", without TLS. No token is asked for. They are on the admin listener in any case.",
+    "listen", "a string", "none", "Addresses that answer only `/healthz` and `/readyz`, on any interface, such as \":6090\"; without TLS and without a token. The admin listener answers these paths, too.",
         |r, item, to| to.listen = ports::address(r, item, "0.0.0.0:6090");
-    "origins_down", "\"ready\" or \"not-ready\"", "\"ready\"", "What `/readyz` and `health_check` answer while there is a site whose origins are all down and of which nothing is stored that may answer: 200, or 503.",
+    "origins_down", "\"ready\" or \"not-ready\"", "\"ready\"", "Answer of `/readyz` and `health_check` if all origins of a site are down and nothing usable of the site is stored. `ready`: 200. `not-ready`: 503.",
         |r, item, to| {
             put(&mut to.tells_of_origins, r.word(item, &[("ready", false), ("not-ready", true)]));
         };
@@ -25,19 +24,18 @@ section! {
 
 section! {
     pub(crate) METRICS, METRICS_ROWS: MetricsConfig; "[metrics]",
-    "An address of its own for Prometheus, where `/metrics` is answered and nothing else, to \
-     clients with a token, a certificate, or both where both are named here. Where it \
-     listens is read when the daemon starts; a reload reads the rest again, and \
-     certificates are read again within a second of a change.";
+    "A separate listener for Prometheus that answers only `/metrics`. Clients need the token, a \
+     certificate, or both if both are set. Larder reads `listen` at the start and the rest at \
+     each reload. Changed certificates take effect within a second.";
     @needed("[metrics] needs `listen`", "")
     @restart("[metrics] listen", |own, next| {
         let listen = |config: &Config| config.metrics.as_ref().map(|own| own.listen.clone());
         listen(own) != listen(next)
     })
-    "listen", "a string", "required", "Where it listens, as in `listen`: \":6091 tls\" on any interface; without `tls` only on addresses of this machine's own, where nobody on the way can read the token.",
+    "listen", "a string", "required", "Address of the listener, such as \":6091 tls\" on any interface, written as `listen` at the top of the file. Without `tls`, only addresses of this machine are permitted, so that nobody can intercept the token.",
         |r, item, to| put(&mut to.listen, listen(r, item));
-    "token_file", path token, "none", "File with the token that clients bring in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user reads it, or root; a file that everyone may read is refused.";
-    "client_ca", "an absolute path", "none", "PEM file with the authorities that sign clients' certificates; with it, clients need one.",
+    "token_file", path token, "none", "File with the token that clients send in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user or root reads the file. A file that everybody can read is an error.";
+    "client_ca", "an absolute path", "none", "PEM file with the authorities that sign client certificates. With it, clients need such a certificate.",
         |r, item, to| to.client = tls::client(r, item);
     "cert", PATHS, "those of `[tls]`", CERT,
         |r, item, to| to.pairs = tls::pairs(r, item);

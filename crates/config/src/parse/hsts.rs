@@ -7,11 +7,11 @@ use crate::rows::{self, section};
 
 section! {
     pub(crate) HSTS, HSTS_ROWS: Hsts; "[site.hsts]",
-    "Strict-Transport-Security, when more than its duration is to be said. Where the origin \
-     sends one, that comes first and counts.";
-    "max_age", duration max_age_ms, "\"2y\"", "How long browsers use HTTPS only.";
-    "subdomains", boolean subdomains, "false", "Whether that holds for all hosts below this one.";
-    "preload", boolean preload, "false", "Whether browsers may have it built in.";
+    "Strict-Transport-Security, as a table. If the origin sends this field, the origin's value is \
+     kept.";
+    "max_age", duration max_age_ms, "\"2y\"", "Time for which browsers use HTTPS only.";
+    "subdomains", boolean subdomains, "false", "Whether the rule covers all hosts below this one (`includeSubDomains`).";
+    "preload", boolean preload, "false", "Whether browsers may include the host in their preload lists.";
 }
 
 struct Hsts {

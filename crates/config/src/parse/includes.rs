@@ -9,17 +9,17 @@ use crate::rows::{self, put, section};
 
 section! {
     pub(crate) INCLUDES, INCLUDES_ROWS: Includes; "[site.includes]",
-    "Pages that are put together of others. A fragment is asked for as a client would: it has \
-     the routes, the cache and the origins of its site, the page's cookies and header \
-     fields, and a lifetime of its own.";
-    "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages that are read for Edge Side Includes (`<esi:include src=\"/cart\"/>`): those of which the origin says so (`Surrogate-Control: content=\"ESI/1.0\"`), also every page in HTML, or none. Origins are told that they may say so by `Surrogate-Capability`.",
+    "Pages assembled from fragments (ESI, SSI). Larder requests a fragment as a client would: \
+     with the site's routes, cache and origins, and the page's cookies and header fields. Each \
+     fragment has its own lifetime.";
+    "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages in which Larder processes Edge Side Includes (`<esi:include src=\"/cart\"/>`). `announced`: pages whose origin announces them (`Surrogate-Control: content=\"ESI/1.0\"`). `html`: also every HTML page. `false`: none. `Surrogate-Capability` tells origins that Larder supports ESI.",
         |r, item, to| put(&mut to.esi, esi(r, item));
-    "ssi", boolean ssi, "false", "Whether pages in HTML have server-side includes as nginx reads them (`<!--# include virtual=\"/cart\" -->`).";
-    "hosts", TEXTS, "none", "Hosts of other sites of this configuration that a page may name. Cookies and credentials are not sent there. A server that is no site's origin is never asked.",
+    "ssi", boolean ssi, "false", "Whether Larder processes server-side includes in HTML pages, as nginx does (`<!--# include virtual=\"/cart\" -->`).";
+    "hosts", TEXTS, "none", "Hosts of other sites of this configuration whose fragments a page may include. Larder sends them no cookies and no credentials. It never requests fragments from a server that is no site's origin.",
         |r, item, to| to.hosts = hosts(r, item);
-    "cookies", TEXTS, "none", "Names of cookies that variables of a page may tell (`$(HTTP_COOKIE{group})`, SSI's `$cookie_group`), as far as the site's `cookies` leave them. No page can read any other, whoever has written it.",
+    "cookies", TEXTS, "none", "Cookies that variables of a page may read (`$(HTTP_COOKIE{group})`, SSI's `$cookie_group`), unless the site's `cookies` remove them. Pages cannot read other cookies, whoever wrote the page.",
         |r, item, to| to.cookies = cookies(r, item);
-    "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Where a fragment is missing that has no `alt` and no `onerror`: the page goes on without it, or ends there, its connection with it.",
+    "on_error", "\"leave_out\" or \"break\"", "\"leave_out\"", "Effect of a missing fragment without `alt` and `onerror`. `leave_out`: the page continues without it. `break`: the page ends there, and its connection closes.",
         |r, item, to| put(&mut to.breaks, breaks(r, item));
 }
 

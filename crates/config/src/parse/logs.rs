@@ -13,14 +13,14 @@ use crate::suggest;
 
 section! {
     pub(crate) ACCESS_LOG, ACCESS_LOG_ROWS: AccessLog; "[access_log]",
-    "The access log, when more than its path is to be said.";
-    "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Where it goes; files are appended to. `syslog` is the machine's syslog daemon at `/dev/log`, `syslog:/path` one at another socket, `syslog:192.0.2.1:514` one by UDP.",
+    "The access log, as a table; a string instead of a table sets `path`.";
+    "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Destination of the log: a file, to which Larder appends, or standard output. `syslog` is the syslog daemon at `/dev/log`. `syslog:/path` is another socket, `syslog:192.0.2.1:514` a server over UDP.",
         |r, item, to| put(&mut to.target, log_target(r, item));
-    "format", "\"combined\", \"json\" or a format", "\"combined\"", "NCSA combined lines, one JSON object per line, or lines of your own: with the formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`), the variables of nginx (`$remote_addr`, `$http_x_id`), or both.",
+    "format", "\"combined\", \"json\" or a format", "\"combined\"", "Format of a line: NCSA combined, a JSON object, or a format of your own. It may contain formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`) and variables of nginx (`$remote_addr`, `$http_x_id`).",
         |r, item, to| put(&mut to.format, log_format(r, item));
-    "escape", "\"default\" or \"json\"", "\"default\"", "How values are written in a format of your own: as varnishncsa or nginx would, or so that they fit between JSON's quotes.",
+    "escape", "\"default\" or \"json\"", "\"default\"", "Escaping of values in a format of your own. `default`: as varnishncsa or nginx do. `json`: for JSON strings.",
         |r, item, _| _ = r.word(item, &ESCAPES);
-    "secrets", boolean secrets, "false", "Whether a format of your own has values of Authorization, Proxy-Authorization, Cookie, Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token as they are. Without it they are masked.";
+    "secrets", boolean secrets, "false", "Whether a format of your own logs credentials in clear text; otherwise they are masked. These are Authorization, Proxy-Authorization, Cookie, Set-Cookie, X-Api-Key, X-Auth-Token, X-CSRF-Token, X-XSRF-Token and X-Amz-Security-Token.";
 }
 
 /// The words of `escape`: values are escaped for JSON, or not.
@@ -111,11 +111,11 @@ fn syslog(r: &mut Reader, item: &Item<'_>, at: &str) -> Option<LogTarget> {
 
 section! {
     pub(crate) ERROR_LOG, ERROR_LOG_ROWS: ErrorLog; "[error_log]",
-    "What the daemon says of itself, and what origins and programs write besides responses. A reload changes \
-     the level, not the path.";
-    "path", "a path, \"stderr\" or \"syslog\"", "\"stderr\"", "Where it goes; a file is appended to, readable for its owner and group. `syslog` is as for `[access_log]`. Under systemd lines on standard error have their levels for the journal.",
+    "The daemon's own log, with messages of origins and programs. A reload changes the level, but \
+     not the path.";
+    "path", "a path, \"stderr\" or \"syslog\"", "\"stderr\"", "Destination of the log: a file, to which Larder appends and which owner and group can read, or standard error. `syslog` is as in `[access_log]`. Under systemd, lines on standard error carry their level for the journal.",
         |r, item, to| put(&mut to.target, error_target(r, item));
-    "level", "\"error\", \"warn\", \"notice\", \"info\", \"debug\"; \"emerg\", \"alert\" or \"crit\"", "\"debug\"", "The least weighty lines that are written. `debug` is for what a VCL logs so.",
+    "level", "\"error\", \"warn\", \"notice\", \"info\", \"debug\"; \"emerg\", \"alert\" or \"crit\"", "\"debug\"", "Lowest level that is written. `debug` covers what a VCL logs at this level.",
         |r, item, to| put(&mut to.level, level(r, item));
 }
 

@@ -14,23 +14,22 @@ use crate::suggest;
 
 section! {
     pub(crate) NEIGHBOUR, NEIGHBOUR_ROWS: Written; "[[neighbour]]",
-    "Another cache that is told of what is invalidated here: Varnish, Squid, nginx, a \
-     service with an API. With `ask` it is also asked for what is missing here. The limits \
-     `neighbour_queue`, `neighbour_retry` and \
-     `neighbour_timeout` are its, too.";
-    "origin", "the name of an [[origin]], or a URL", "required, or `htcp`", "Where it is: each server of an [[origin]], with its `[origin.tls]`, is told for itself.",
+    "Another cache to which Larder sends its invalidations: Varnish, Squid, nginx, a service with \
+     an API. With `ask`, Larder also fetches misses from it. The limits `neighbour_queue`, \
+     `neighbour_retry` and `neighbour_timeout` apply.";
+    "origin", "the name of an [[origin]], or a URL", "required, or `htcp`", "Address of the neighbour. Larder sends invalidations to each server of an [[origin]], with its `[origin.tls]`.",
         |r, item, to| to.origin = find(r, item);
-    "htcp", TEXTS, "none", "Addresses that are told by datagrams of HTCP instead, such as \"10.0.0.5:4827\": a CLR (RFC 2756) for each URL. A multicast group is told once, and not asked whether it has heard.",
+    "htcp", TEXTS, "none", "Addresses to which Larder sends HTCP datagrams instead, such as \"10.0.0.5:4827\": one CLR (RFC 2756) per URL. A multicast group gets each datagram once, and confirms nothing.",
         |r, item, to| to.htcp = addresses(r, item);
-    "ask", "the name of an [[origin]], or a URL", "none", "Where the neighbour with this `htcp` address answers requests: its one server. A miss is put to it by HTCP (TST) before the origin is asked, and what it has is fetched from there, by a request with `only-if-cached`. Pages are asked for over TLS by `https`, and without by `http`. The limit `sibling_timeout` is about it.",
+    "ask", "the name of an [[origin]], or a URL", "none", "Where the neighbour with this `htcp` address answers requests; one server only. On a miss, Larder asks it by HTCP (TST) before the origin. If the neighbour has the response, Larder fetches it with `only-if-cached`. A URL with `https` is used for pages over HTTPS, one with `http` for pages over HTTP. The limit `sibling_timeout` applies.",
         |r, item, to| to.ask = find(r, item);
-    "dialect", "\"purge\", \"nginx-helper\", \"foshttpcache\", \"xkey\", \"souin\", \"fastly\" or \"cloudflare\"", "\"purge\"", "How an origin is told: `purge` (`PURGE url`: Squid, nginx, another Larder, the usual VCL), `nginx-helper` (`GET /purge/path`), `foshttpcache` (`PURGE url`, `BAN` with `X-Host`, `X-Url`, `X-Content-Type` and `X-Cache-Tags`: Varnish with FOSHttpCache's VCL), `xkey` (the same, surrogate keys by `PURGEKEYS`: Varnish with vmod xkey), `souin`, `fastly`, `cloudflare` (their APIs). What a dialect has no word for the neighbour is not told: it is counted and logged.",
+    "dialect", "\"purge\", \"nginx-helper\", \"foshttpcache\", \"xkey\", \"souin\", \"fastly\" or \"cloudflare\"", "\"purge\"", "Form of invalidations. `purge`: `PURGE url` (Squid, nginx, another Larder, the usual VCL). `nginx-helper`: `GET /purge/path`. `foshttpcache`: `PURGE url`, and `BAN` with `X-Host`, `X-Url`, `X-Content-Type` and `X-Cache-Tags` (Varnish with FOSHttpCache's VCL). `xkey`: the same, but surrogate keys by `PURGEKEYS` (Varnish with vmod xkey). `souin`, `fastly`, `cloudflare`: their APIs. Larder counts and logs invalidations that a dialect cannot express, and does not send them.",
         |r, item, to| to.dialect = dialect(r, item);
-    "path", "a path", "Souin's `/souin-api/souin`", "The path of its API: `/service/ID` of Fastly's, `/client/v4/zones/ID` of Cloudflare's.",
+    "path", "a path", "Souin's `/souin-api/souin`", "Path of the neighbour's API: `/service/ID` for Fastly, `/client/v4/zones/ID` for Cloudflare.",
         |r, item, to| to.path = path(r, item);
-    "token", "a string", "none", "What shows that one may: sent in `Authorization: Bearer`, to Fastly in `Fastly-Key`.",
+    "token", "a string", "none", "Token for the neighbour, sent in `Authorization: Bearer`, for Fastly in `Fastly-Key`.",
         |r, item, to| to.token = token(r, item);
-    "sites", TEXTS, "all", "Sites, by their first hosts, of which it has pages. What is invalidated of others it is not told; all of these is all that it has.",
+    "sites", TEXTS, "all", "Sites, by their first hosts, whose responses the neighbour stores. Larder sends no invalidations of other sites. A purge of all these sites purges the whole neighbour.",
         |r, item, _| _ = r.texts(item);
 }
 

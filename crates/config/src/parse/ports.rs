@@ -15,33 +15,33 @@ const HERE: [&str; 2] = ["127.0.0.0/8", "::1"];
 
 section! {
     pub(crate) VARNISH_CLI, VARNISH_CLI_ROWS: VarnishCli; "[varnish_cli]",
-    "A port that speaks Varnish's CLI, for `varnishadm` and plugins. What is banned there is \
-     banned for all sites. Where it listens is read when the daemon starts; a reload reads \
-     the secret again, and without the table closes the port.";
+    "A port that speaks Varnish's CLI, for `varnishadm` and plugins. Its bans apply to all sites. \
+     Larder reads `listen` at the start. A reload reads the secret again, or closes the port if \
+     the table is gone.";
     @needed("[varnish_cli] needs `listen`", "")
     @restart("[varnish_cli] listen", |own, next| {
         // A port that a reload closes, since its table is left out, may come back by another.
         let listen = |config: &Config| config.varnish_cli.as_ref().map(|cli| cli.listen.clone());
         listen(next).is_some() && listen(own) != listen(next)
     })
-    "listen", "a string", "required", "Where it listens, as in `listen`: Varnish's usual port is 6082.",
+    "listen", "a string", "required", "Address of the port, written as `listen` at the top of the file. Varnish's usual port is 6082.",
         |r, item, to| put(&mut to.listen, address(r, item, "127.0.0.1:6082"));
-    "secret", "an absolute path, or `\"none\"`", "made by the daemon", "File with the secret, as varnishd's `-S`: clients show that they know it, every byte of it. Without the key the daemon makes one at its start and writes it to `_.secret` beside the admin socket, for its own user only. `none` is for ports that only this machine can connect to: all of its users may then ban, load programs and with them read files as the daemon.",
+    "secret", "an absolute path, or `\"none\"`", "made by the daemon", "File with the secret, as varnishd's `-S`. Clients must prove that they know every byte of it. Without this setting, the daemon creates a secret at the start, in `_.secret` beside the admin socket, for its own user only. `none`: no secret, for ports that only this machine can reach. All users of the machine may then ban, load programs, and with them read files as the daemon.",
         |r, item, to| put(&mut to.secret, secret(r, item));
 }
 
 section! {
     pub(crate) HTCP, HTCP_ROWS: Htcp; "[htcp]",
-    "A UDP port that takes HTCP (RFC 2756): CLR, a purge of one URL of whichever site its host \
-     names, in one datagram, and TST, the question whether something is stored. Signatures \
-     are not verified and a datagram's source can be forged: for networks that keep \
-     strangers' out. Read when the daemon starts.";
+    "A UDP port for HTCP (RFC 2756). CLR purges one URL of the site that its host names; TST asks \
+     whether a response is stored. Larder verifies no signatures, and a datagram's source address \
+     can be forged. Use this port only in networks that strangers cannot reach. Larder reads this \
+     table at the start.";
     @needed("[htcp] needs `listen`", "")
-    "listen", "a string", "required", "Where it listens, as in `listen`: HTCP's usual port is 4827. A multicast group's address is joined.",
+    "listen", "a string", "required", "Address of the port, written as `listen` at the top of the file. HTCP's usual port is 4827. If it is a multicast address, Larder joins the group.",
         |r, item, to| put(&mut to.listen, address(r, item, "127.0.0.1:4827"));
-    "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams count; to others nothing is said.",
+    "allow", TEXTS, "[\"127.0.0.0/8\", \"::1\"]", "Addresses or networks whose datagrams are accepted. All other datagrams get no answer.",
         |r, item, to| to.allow = CidrSet::new(&lists::nets(r, item));
-    "interface", string interface, "as the routes say", "The network interface, such as `eth1`, through which a multicast group that `listen` names is joined.";
+    "interface", string interface, "as the routes say", "Network interface, such as `eth1`, on which Larder joins the multicast group of `listen`.";
 }
 
 /// The port that speaks Varnish's CLI.

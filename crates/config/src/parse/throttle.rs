@@ -24,38 +24,36 @@ const UNDER_WAY_MAX: u32 = 1_000_000;
 section! {
     pub(crate) RATE, RATE_ROWS: RateRule, TERMS_ROWS; "[site.rate]",
     @later("count", "every request counts, hits too; a route, or `path`, limits what is dear")
-    "How often clients may ask, counted for each by itself; also in a route. Further \
-     requests wait or are refused with 429 and Retry-After. A list of tables holds all of \
-     them: a request comes in when each lets it in. A route that says nothing counts \
-     together with its site; `false` in a route takes the limit off.";
+    "Request rate limit for each client; also in a route. Requests beyond it wait, or get 429 \
+     with Retry-After. With a list of tables, a request must satisfy all of them. A route without \
+     `rate` counts together with its site; `false` in a route removes the limit.";
     @needed("a limit without `requests`", "")
-    "requests", "a rate such as \"10/s\"", "required", "So many in a second (`/s`), a minute (`/m`) or an hour (`/h`), at an even pace: `60/m` lets one in every second.",
+    "requests", "a rate such as \"10/s\"", "required", "Number of requests per second (`/s`), minute (`/m`) or hour (`/h`), at an even pace: `60/m` admits one every second.",
         |r, item, to| put(&mut to.requests, pace(r, item));
-    "burst", count32(0, BEYOND_MAX) burst, "0", "How many more may come at once; what was taken of it comes back at the rate. With 10, eleven come in at once. As nginx's `burst` with `nodelay`, or its `delay`.";
-    "queue", count32(0, BEYOND_MAX) queue, "0", "How many beyond that wait for their turn, in the order in which they came and no longer than `rate_wait`, instead of being refused. As nginx's `burst` without `nodelay`.";
+    "burst", count32(0, BEYOND_MAX) burst, "0", "Number of further requests that are admitted at once; it refills at the rate. With 10, eleven requests are admitted at once. Like nginx's `burst` with `nodelay`, or its `delay`.";
+    "queue", count32(0, BEYOND_MAX) queue, "0", "Number of requests beyond `burst` that wait for their turn, in order of arrival, at most for the limit `rate_wait`. Like nginx's `burst` without `nodelay`.";
 }
 
 section! {
     pub(crate) CONCURRENT, CONCURRENT_ROWS: CrowdRule, TERMS_ROWS; "[site.concurrent]",
-    "How many requests of a client may be under way at once, from their heads to the last \
-     bytes of their answers; also in a route. Further ones are refused with 429. Lists and \
-     routes are as for `[site.rate]`. Connections have a limit of their own, \
-     `connections_per_ip`.";
+    "Maximum number of concurrent requests for each client, from the head to the last byte of the \
+     response; also in a route. Requests beyond it get 429. Lists and routes work as in \
+     `[site.rate]`. The limit `connections_per_ip` bounds connections.";
     @needed("a limit without `requests`", "")
-    "requests", count32(1, UNDER_WAY_MAX) requests, "required", "So many, at least 1. A WebSocket connection is one as long as it lasts.";
+    "requests", count32(1, UNDER_WAY_MAX) requests, "required", "Maximum number of concurrent requests, at least 1. A WebSocket connection counts as one request as long as it lasts.";
 }
 
 /// The keys of a limit of either kind.
 const TERMS_ROWS: &[Row<Terms>] = rows! {
-    "per", "\"address\", \"site\" or { field = \"X-Api-Key\" }", "\"address\"", "Who is counted as one: an IPv4 address or the /64 of an IPv6 address, all together, or requests with the same value of a field (those without it by address). The address is the client's as `trusted_proxies` say it.",
+    "per", "\"address\", \"site\" or { field = \"X-Api-Key\" }", "\"address\"", "What counts as one client. `address`: an IPv4 address or an IPv6 /64, determined with `trusted_proxies`. `site`: all clients together. `field`: requests with the same value of a field; requests without it count by address.",
         |r, item, to| put(&mut to.per, per(r, item));
-    "path", TEXTS, "every path", "The paths that it is for, as a route's `path`. Of a path that can be read in several ways each reading counts.",
+    "path", TEXTS, "every path", "Paths to which the limit applies, as a route's `path`. If a path can be read in several ways, each reading counts.",
         |r, item, to| to.paths = patterns(r, item);
-    "exempt", TEXTS, "no one", "Addresses or networks that are not limited; `unix:` for clients of a unix socket.",
+    "exempt", TEXTS, "no one", "Addresses or networks without this limit; `unix:` for clients of a unix socket.",
         |r, item, to| to.exempt = nets(r, item);
-    "status", "429 or 503", "429", "The status of a refusal; nginx has 503 where nothing is said.",
+    "status", "429 or 503", "429", "Status of refused requests. nginx's default is 503.",
         |r, item, to| to.status = status(r, item);
-    "dry_run", BOOLEAN, "false", "Whether what would be refused is only counted and logged.",
+    "dry_run", BOOLEAN, "false", "Whether Larder only counts and logs the requests that it would refuse.",
         |r, item, to| put(&mut to.dry_run, r.boolean(item));
 };
 

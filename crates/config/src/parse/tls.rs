@@ -63,7 +63,7 @@ section! {
                 client.tells_client_cert = told.contains(&Told::ClientCert);
             }
         };
-    "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether a client must have a valid certificate, or may come without one. With `require`, requests over plain connections are refused.",
+    "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether clients must present a certificate. `require`: a valid certificate is required, and requests over plain connections are refused. `optional`: a certificate must be valid if the client presents one.",
         |r, item, to| {
             let required = r.word(item, &[("require", true), ("optional", false)]);
             // Not checking clients that were to be checked would be the worst of answers.

@@ -35,7 +35,7 @@ section! {
     "http2", boolean http2, "true", "Whether Larder offers HTTP/2 by ALPN to clients that use TLS. Without TLS, only listeners with `h2c` speak HTTP/2."
         => |page, own| page.line("http2", own.http2);
     "raw_utf8", boolean raw_utf8, "true", "Whether a URL may contain unescaped UTF-8, as clients other than browsers send it. Larder percent-encodes these bytes before any rule sees the URL. With `false`, such a request gets 400.";
-    "health_check", "a path", "none", "Path, such as `/health`, that Larder itself answers with 200 if the request's Host belongs to no site. For balancers that check a server by its address. Requests for a site's host are not affected.",
+    "health_check", "a path", "none", "Path, such as `/health`, that Larder itself answers with 200 if the request's Host belongs to no site. For balancers that check a server by its address. Requests for a site's host are not affected. See also `[health] origins_down`.",
         |r, item, to| to.health_check = health_check(r, item);
     #Own @restart("workers", |own, next| own.workers != next.workers)
     "workers", "a whole number or \"auto\"", "\"auto\"", "Number of worker threads. `auto`: one for each CPU core that the process may use.",
@@ -44,7 +44,7 @@ section! {
             let workers = own.workers.map(|count| count.to_string());
             page.line("workers", workers.unwrap_or_else(|| "auto".to_owned()));
         };
-    "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites. `safe` keeps personal responses apart and hides failures of origins. `rfc` follows RFC 9111 to the letter.",
+    "profile", "\"safe\" or \"rfc\"", "\"safe\"", "Defaults of all sites. `safe` keeps personal responses apart, and serves stale responses while an origin fails. `rfc` follows RFC 9111 to the letter.",
         |r, item, to| put(&mut to.profile, r.word(item, &sites::PROFILES))
         => |page, own| page.line("profile", word(&sites::PROFILES, &own.profile));
     "trusted_proxies", TEXTS, "none", "Addresses or networks of proxies and balancers in front of Larder; `unix:` for those that connect over a unix socket. Larder takes the client's address and scheme from their fields (see `client_field`). Listeners with `proxy` accept connections from these addresses only.",

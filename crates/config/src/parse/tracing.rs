@@ -19,27 +19,27 @@ const OF_BODY: [&[u8]; 2] = [b"Content-Type", b"Content-Encoding"];
 
 section! {
     pub(crate) TRACING, TRACING_ROWS: Traces; "[tracing]",
-    "Traces: W3C trace context towards origins, and spans for a collector (OTLP over HTTP, \
-     as protobuf), made of what the log ring has. A trace that a client brings goes on, and \
-     its own word counts for whether it is sampled. Without the table at the start, a \
-     restart is needed to have it.";
+    "Traces: W3C trace context for origins, and spans for a collector (OTLP over HTTP, protobuf), \
+     made from the log ring. Larder continues a trace that a client sends, with the client's \
+     sampling decision. To add this table to a running daemon, restart the daemon.";
     @needed("[tracing] needs `endpoint`", "such as endpoint = \"http://127.0.0.1:4318\"")
-    "endpoint", "a URL", "required", "The collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\"; the port is 4318 unless it is said, with https 443. `/v1/traces` is added.",
+    "endpoint", "a URL", "required", "URL of the collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\". The default port is 4318, with https 443. Larder appends `/v1/traces`.",
         |r, item, to| to.collector = collector(r, item);
-    "ca", path ca, "the system's", "PEM file with the authorities that the collector's certificate is verified by.";
-    @table(FIELD_FILE) "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields that each request to the collector has: names, and values or files with them: see `{ file }`. They are shown nowhere.",
+    "ca", path ca, "the system's", "PEM file with the authorities that verify the collector's certificate.";
+    @table(FIELD_FILE) "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields of each request to the collector: names with values, or with files that contain the values (see `{ file }`). Larder never shows the values.",
         |r, item, to| to.headers = headers(r, item);
-    "compression", "\"gzip\" or \"none\"", "\"gzip\"", "The coding of requests.",
+    "compression", "\"gzip\" or \"none\"", "\"gzip\"", "Coding of requests to the collector.",
         |r, item, to| put(&mut to.gzip, r.word(item, &[("gzip", true), ("none", false)]));
-    "sample", "a number from 0 to 1", "0.01", "The share of requests that bring no trace for which one is begun.",
+    "sample", "a number from 0 to 1", "0.01", "Share of the requests without a trace of their own for which Larder begins one.",
         |r, item, to| put(&mut to.sample, sample(r, item));
 }
 
 section! {
     pub(crate) FIELD_FILE, FIELD_FILE_ROWS: Option<(PathBuf, Place)>; "{ file }",
-    "The value of a field in `[tracing] headers`, where no configuration is to have it.";
+    "File with the value of a field in `[tracing] headers`, to keep the value out of the \
+     configuration.";
     @needed("a value is a text, or in a file", "{ file = \"/etc/larder/api-key\" }")
-    "file", "an absolute path", "required", "File with the whole value in one line, such as `Bearer ...`. Read at a start and at each reload, by the daemon's user or root; a file that everyone may read is refused.",
+    "file", "an absolute path", "required", "File with the whole value in one line, such as `Bearer ...`. Read at the start and at each reload, by the daemon's user or root. A file that everybody can read is an error.",
         |r, item, to| *to = r.path(item);
 }
 
