@@ -16,9 +16,9 @@ const HEAD: &str = "\
 
 /// Words that the reference begins with, in Markdown.
 pub const REFERENCE_INTRODUCTION: &str = "\
-`larder.toml` is TOML. Durations have a unit (`100ms`, `10s`, `5m`, `1h`, `1d`, `1w`, `1y`), so have
-sizes (`64KiB`, `1GiB`, `250MB`). Unknown keys and undefined names are errors; `larder check` shows
-all of them.
+`larder.toml` is TOML. Durations need a unit (`100ms`, `10s`, `5m`, `1h`, `1d`, `1w`, `1y`), and so
+do sizes (`64KiB`, `1GiB`, `250MB`). Unknown keys and undefined names are errors; `larder check`
+shows all of them.
 ";
 
 /// Every kind of table, in the order of the reference.

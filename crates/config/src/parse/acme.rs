@@ -31,7 +31,7 @@ section! {
     "storage", bare_path storage, "\"/var/lib/larder/acme\"", "Directory for the account and the certificates, for the daemon alone.";
     "challenges", "\"http-01\", \"tls-alpn-01\", or a list of both", "what listeners make possible, tls-alpn-01 first", "Challenges that prove control of a host, in order of preference. If one fails, Larder tries the other.",
         |r, item, to| challenges(r, item, &mut to.challenges);
-    @table(EAB) "eab", TABLE, "none", "See `[tls.acme.eab]`.",
+    @table(EAB) "eab", TABLE, "none", "External account binding: see `[tls.acme.eab]`.",
         |r, item, to| to.binding = binding(r, item);
 }
 

@@ -20,7 +20,7 @@ section! {
     pub(crate) ADMIN, pub(super) ADMIN_ROWS: AdminConfig; "[admin]",
     "The admin listener: statistics, purges, changes. Larder reads this table at the start; a \
      reload does not change it.";
-    "listen", "a string", "none", "Address of this machine on which the admin listener also accepts connections, besides the admin socket, such as `127.0.0.1:6080`. Requests to this address need a token.",
+    "listen", "a string", "none", "Loopback address on which the admin listener also accepts connections, besides the admin socket, such as `127.0.0.1:6080`. Requests to this address need a token.",
         |r, item, to| to.listen = listen(r, item);
     "tokens", bare_path tokens, "\"/var/lib/larder/admin\", or `admin` in systemd's `StateDirectory=`", "Directory for the tokens of the roles: `read.token`, `purge.token` and `config.token`. Larder creates them at the first start; only the daemon's user can read them.";
     "hosts", TEXTS, "none", "Host names that the admin listener accepts besides `localhost`, `127.0.0.1`, `[::1]` and its own address, for instance behind a proxy.",

@@ -27,7 +27,7 @@ section! {
         query;
     "header", "a string, a list of strings, or a table of values", "none", "Request fields whose presence bypasses the cache. In a table, a field must have the given value, or any (`true`).",
         |r, item, to| headers(r, item, &mut to.reasons);
-    "unless", TEXTS, "none", "Request fields that turn off all rules but `path`: a request with one of them bypasses the cache only for its path. For fields that say whom the response is for; name them in `cache.key_headers`, too.",
+    "unless", TEXTS, "none", "Request fields that turn off all rules but `path`: a request with such a field bypasses the cache only for its path. For fields that say whom the response is for; name these fields in `cache.key_headers`, too.",
         |r, item, to| to.unless.extend(field_names(r, item));
 }
 

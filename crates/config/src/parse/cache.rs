@@ -27,16 +27,16 @@ section! {
     "heuristic", duration heuristic_ms, "\"1d\"", "Maximum heuristic lifetime, derived from Last-Modified. `0s`: no heuristic lifetime."
         => show_guess;
     "heuristic_html", duration heuristic_html_ms, "\"10m\"", "Maximum heuristic lifetime of HTML pages, if shorter than `heuristic`; 1d in the rfc profile. `Pragma: no-cache` prevents a heuristic lifetime.";
-    "stale_while_revalidate", duration grace_ms, "\"10s\"", "Grace: time after its lifetime in which a response is served while one fetch renews it; 0 in the rfc profile."
+    "stale_while_revalidate", duration grace_ms, "\"10s\"", "How long a response is served after its lifetime while one fetch renews it (grace); 0 in the rfc profile."
         => |page, s| show_stale(page, "refreshing", s.grace_ms, |rules| rules.grace_ms);
-    "stale_if_error", duration stale_if_error_ms, "\"1d\"", "Time after its lifetime in which a response is served in place of an error of the origin; 0 in the rfc profile."
+    "stale_if_error", duration stale_if_error_ms, "\"1d\"", "How long after its lifetime a response is served in place of an error of the origin; 0 in the rfc profile."
         => |page, s| show_stale(page, "error", s.stale_if_error_ms, |own| own.stale_if_error_ms);
-    "stale_if_unreachable", duration stale_if_unreachable_ms, "\"1d\"", "Time after its lifetime in which a response is served while the origin is unreachable."
+    "stale_if_unreachable", duration stale_if_unreachable_ms, "\"1d\"", "How long after its lifetime a response is served while the origin is unreachable."
         => |page, s| {
             let own = s.stale_if_unreachable_ms;
             show_stale(page, "unreachable", own, |rules| rules.stale_if_unreachable_ms);
         };
-    "drop_set_cookie", boolean drop_set_cookie, "false", "Whether Larder removes Set-Cookie from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), and stores them. With `false`, Set-Cookie prevents storage."
+    "drop_set_cookie", boolean drop_set_cookie, "false", "Whether Larder removes Set-Cookie from responses that the origin marked as shared and gave a lifetime (`public, max-age=60`), and stores them. Otherwise, in the safe profile, Set-Cookie prevents storage."
         => |page, s| {
             let stored = page.site.rules.profile.store_rules().store_set_cookie;
             page.line("Set-Cookie", match (s.drop_set_cookie, stored) {
@@ -57,7 +57,7 @@ section! {
             let only = "the Content-Type is what the path's suffix stands for";
             page.list("only if", s.match_type.then_some(only));
         };
-    "match_headers", TEXTS, "none", "Fields that a response must have with the same value as its request, or it is not stored. For applications that name the cache key of their response (Magento's `X-Magento-Cache-Id`). Does not affect requests without the field.",
+    "match_headers", TEXTS, "none", "Fields that a response must have with the same value as the request; otherwise the response is not stored. For applications that name the cache key of their response (Magento's `X-Magento-Cache-Id`). Does not affect requests without the field.",
         |r, item, to| to.match_headers.extend(field_names(r, item))
         => |page, s| for field in &s.match_headers {
             page.line("only if", format!("{field} is the request's, where that has it"));

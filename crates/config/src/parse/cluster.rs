@@ -33,7 +33,7 @@ section! {
         |r, item, to| to.prefix = name(r, item);
     "mode", "\"invalidate\", \"share\" or \"shield\"", "\"invalidate\"", "What nodes share. `invalidate`: invalidations only. `share`: also stored responses; each key has an owner among the nodes, which fetches it for all. `shield`: as `share`; while a node with `shield` is up, only such nodes own keys.",
         |r, item, to| to.shields = mode(r, item) == Some(Mode::Shield);
-    "peer", "an IP address and a port", "none", "IP address and port on which the node serves stored responses, and receives invalidations, to and from other nodes. Required to share responses. Other nodes only are admitted, by certificates that they create at every start and announce on their cards.",
+    "peer", "an IP address and a port", "none", "IP address and port on which the node answers other nodes' requests for stored responses; the node announces this address to them. Required to share responses. Other nodes only may connect: their certificates are new at every start, and announced on their cards.",
         |r, item, to| to.peer = peer(r, item);
     "acknowledge", "\"local\", \"quorum\" or \"all\"", "\"quorum\"", "When a purge is answered, unless the purge itself says so (`Larder-Wait`, `larder purge --wait`). `local`: once it is in force on this node. `quorum`: once the stream has it. `all`: once every live node has applied it.",
         |r, item, to| put(&mut to.acknowledge, acknowledge(r, item));

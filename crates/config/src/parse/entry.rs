@@ -17,8 +17,8 @@ use crate::rows::{self, put, section};
 section! {
     pub(crate) BASIC_AUTH, BASIC_AUTH_ROWS: BasicAuth; "[site.basic_auth]",
     "Passwords (RFC 7617), checked before all other rules of the site; also in a route, where \
-     `false` gives everybody access. Larder remembers right passwords for the limit \
-     `password_keep`, so that hits stay fast.";
+     `false` gives everybody access. Larder remembers a right password for the time \
+     `password_keep` (in `[limits]`), so that hits stay fast.";
     @needed("`basic_auth` without `file`", "`htpasswd -B -c FILE USER` makes one")
     "file", "an absolute path", "required", "File of users, one per line, as `htpasswd -B` writes them: bcrypt, apr1 or SHA-1. Read at the start and at each reload. Its maximum size is the limit `users_bytes`.",
         |r, item, to| put(&mut to.file, users(r, item));
@@ -47,7 +47,7 @@ section! {
     "keep", duration keep_ms, "\"0s\"", "Time for which each core remembers that a request was admitted. `0s`: Larder asks the server about every request, also about hits.";
     "keep_for", "\"url\" or \"site\"", "\"url\"", "Scope of a remembered admission. `url`: the same URL and method. `site`: the whole site or route.",
         |r, item, to| put(&mut to.whole_site, r.word(item, &[("url", false), ("site", true)]));
-    "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Request fields that identify the client to a remembered admission. Name all fields on which the server bases its decision. The client's address always counts.",
+    "by", TEXTS, "[\"Cookie\", \"Authorization\"]", "Request fields that must have the same values for a remembered admission to apply. Name all fields on which the server bases its decision. The client's address must always be the same.",
         |r, item, to| to.by = field_names(r, item);
 }
 

@@ -14,7 +14,7 @@ section! {
     pub(crate) HEALTH, pub(super) HEALTH_ROWS: HealthConfig; "[health]",
     "Health answers for a kubelet or a balancer. Larder reads `listen` at the start.";
     @restart("[health] listen", |own, next| own.health.listen != next.health.listen)
-    "listen", "a string", "none", "Addresses that answer only `/healthz` and `/readyz`, on any interface, such as \":6090\"; without TLS and without a token. The admin listener answers these paths, too.",
+    "listen", "a string", "none", "Addresses on any interface that answer only `/healthz` and `/readyz`, such as \":6090\", without TLS and without a token. Written as `listen` at the top of the file. The admin listener answers these paths, too.",
         |r, item, to| to.listen = ports::address(r, item, "0.0.0.0:6090");
     "origins_down", "\"ready\" or \"not-ready\"", "\"ready\"", "Answer of `/readyz` and `health_check` if all origins of a site are down and nothing usable of the site is stored. `ready`: 200. `not-ready`: 503.",
         |r, item, to| {
@@ -32,7 +32,7 @@ section! {
         let listen = |config: &Config| config.metrics.as_ref().map(|own| own.listen.clone());
         listen(own) != listen(next)
     })
-    "listen", "a string", "required", "Address of the listener, such as \":6091 tls\" on any interface, written as `listen` at the top of the file. Without `tls`, only addresses of this machine are permitted, so that nobody can intercept the token.",
+    "listen", "a string", "required", "Address of the listener, such as \":6091 tls\" on any interface, written as `listen` at the top of the file. Without `tls`, only loopback addresses are permitted, so that nobody can intercept the token.",
         |r, item, to| put(&mut to.listen, listen(r, item));
     "token_file", path token, "none", "File with the token that clients send in `Authorization: Bearer`: one line of at least 32 letters and digits. The daemon's user or root reads the file. A file that everybody can read is an error.";
     "client_ca", "an absolute path", "none", "PEM file with the authorities that sign client certificates. With it, clients need such a certificate.",

@@ -7,8 +7,8 @@ use crate::rows::{self, section};
 
 section! {
     pub(crate) HSTS, HSTS_ROWS: Hsts; "[site.hsts]",
-    "Strict-Transport-Security, as a table. If the origin sends this field, the origin's value is \
-     kept.";
+    "Strict-Transport-Security, as a table. If the origin sends this field, Larder sends the \
+     origin's value.";
     "max_age", duration max_age_ms, "\"2y\"", "Time for which browsers use HTTPS only.";
     "subdomains", boolean subdomains, "false", "Whether the rule covers all hosts below this one (`includeSubDomains`).";
     "preload", boolean preload, "false", "Whether browsers may include the host in their preload lists.";

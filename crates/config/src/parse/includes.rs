@@ -15,7 +15,7 @@ section! {
     "esi", "\"announced\", \"html\" or false", "\"announced\"", "Pages in which Larder processes Edge Side Includes (`<esi:include src=\"/cart\"/>`). `announced`: pages whose origin announces them (`Surrogate-Control: content=\"ESI/1.0\"`). `html`: also every HTML page. `false`: none. `Surrogate-Capability` tells origins that Larder supports ESI.",
         |r, item, to| put(&mut to.esi, esi(r, item));
     "ssi", boolean ssi, "false", "Whether Larder processes server-side includes in HTML pages, as nginx does (`<!--# include virtual=\"/cart\" -->`).";
-    "hosts", TEXTS, "none", "Hosts of other sites of this configuration whose fragments a page may include. Larder sends them no cookies and no credentials. It never requests fragments from a server that is no site's origin.",
+    "hosts", TEXTS, "none", "Hosts of other sites of this configuration whose fragments a page may include. Larder sends them no cookies and no credentials. Larder never requests fragments from a server that is no site's origin.",
         |r, item, to| to.hosts = hosts(r, item);
     "cookies", TEXTS, "none", "Cookies that variables of a page may read (`$(HTTP_COOKIE{group})`, SSI's `$cookie_group`), unless the site's `cookies` remove them. Pages cannot read other cookies, whoever wrote the page.",
         |r, item, to| to.cookies = cookies(r, item);

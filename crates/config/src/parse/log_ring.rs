@@ -20,9 +20,9 @@ section! {
     pub(crate) LOG_RING, LOG_RING_ROWS: LogRing; "[log_ring]",
     "The log ring, as a table; a string instead of a table sets `size`. Larder reads this table \
      at the start; a reload does not change it.";
-    "size", "a size such as \"32MiB\"", "\"32MiB\"", "Size of the rings of all cores together, at least 1MiB per core, in addition to `[memory] size`. Larder takes the memory as it fills.",
+    "size", "a size such as \"32MiB\"", "\"32MiB\"", "Size of the rings of all cores together, at least 1MiB per core, in addition to `[memory] size`. Larder takes the memory as the rings fill.",
         |r, item, to| put(&mut to.size, size(r, item));
-    "folder", bare_path folder, "a folder that goes with the admin socket", "Directory of the rings, for the daemon's user alone. Use a file system in memory (tmpfs), or writing may wait for a disk. The default is beside the admin socket, or below /dev/shm if the socket is on a disk.";
+    "folder", bare_path folder, "a folder that goes with the admin socket", "Directory of the rings, for the daemon's user alone. Use a file system in memory (tmpfs); on a disk, writes to the ring may block. The default is beside the admin socket, or below /dev/shm if the socket is on a disk.";
     "headers", TEXTS, "[\"Referer\", \"User-Agent\"]", "Request fields whose values are recorded, at most 16.",
         |r, item, to| to.headers = headers(r, item);
 }

@@ -16,7 +16,7 @@ section! {
     "The access log, as a table; a string instead of a table sets `path`.";
     "path", "a path, \"stdout\" or \"syslog\"", "\"stdout\"", "Destination of the log: a file, to which Larder appends, or standard output. `syslog` is the syslog daemon at `/dev/log`. `syslog:/path` is another socket, `syslog:192.0.2.1:514` a server over UDP.",
         |r, item, to| put(&mut to.target, log_target(r, item));
-    "format", "\"combined\", \"json\" or a format", "\"combined\"", "Format of a line: NCSA combined, a JSON object, or a format of your own. It may contain formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`) and variables of nginx (`$remote_addr`, `$http_x_id`).",
+    "format", "\"combined\", \"json\" or a format", "\"combined\"", "Format of a line: NCSA combined, a JSON object, or a format of your own. Your own may contain formatters of varnishncsa and Apache (`%h`, `%{X-Id}i`) and variables of nginx (`$remote_addr`, `$http_x_id`).",
         |r, item, to| put(&mut to.format, log_format(r, item));
     "escape", "\"default\" or \"json\"", "\"default\"", "Escaping of values in a format of your own. `default`: as varnishncsa or nginx do. `json`: for JSON strings.",
         |r, item, _| _ = r.word(item, &ESCAPES);

@@ -34,9 +34,9 @@ section! {
         |r, item, to| to.config.host_header = host(r, item);
     @table(tls::ORIGIN_TLS) "tls", TABLE, "none", "TLS to `https://` servers: see `[origin.tls]`.",
         |r, item, to| to.tls = tls::origin(r, item, &to.config);
-    @table(PROBE) "probe", "a table or a path", "none", "See `[origin.probe]`.",
+    @table(PROBE) "probe", "a table or a path", "none", "Active health checks: see `[origin.probe]`.",
         |r, item, to| to.config.probe = probe(r, item);
-    @table(EJECT) "eject", "a table", "none", "See `[origin.eject]`.",
+    @table(EJECT) "eject", "a table", "none", "Passive health checks: see `[origin.eject]`.",
         |r, item, to| to.config.eject = eject(r, item);
     "connect_timeout", DURATION, "as in [limits]", "Maximum time to connect to a server.",
         |r, item, to| time(r, item, 1, &mut to.config.timeouts.connect_ms);

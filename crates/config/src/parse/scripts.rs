@@ -38,7 +38,7 @@ pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
         |r, item, to| {
             to.linked = item.each().iter().filter_map(|item| directory(r, item)).collect();
         };
-    @table(ORIGIN_FILES) "files", "a table or false", "none", "How Larder serves files in `root` that are not scripts: see `[origin.files]`. With `false`, it serves none.",
+    @table(ORIGIN_FILES) "files", "a table or false", "none", "How Larder serves files in `root` that are not scripts: see `[origin.files]`. With `false`, Larder serves none.",
         |r, item, to| to.files = beside_scripts(r, item, to);
 };
 

@@ -73,7 +73,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         => |page, s| if fetches(s) {
             page.list("page cache", s.page_cache.map(|plugin| word(&PLUGINS, &plugin)));
         };
-    @table(COOKIES) "cookies", TABLE, "none", "See `[site.cookies]`.",
+    @table(COOKIES) "cookies", TABLE, "none", "Cookies that are removed, or part of the cache key: see `[site.cookies]`.",
         |r, item, to| _ = rows::read_table(r, item, &COOKIES, COOKIES_ROWS, &mut to.cookies)
         => |page, s| {
             if looks_up(s) {
@@ -83,7 +83,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
                 page.line("passed", "every request, as it came (cache = false)");
             }
         };
-    @table(QUERY) "query", TABLE, "none", "See `[site.query]`.",
+    @table(QUERY) "query", TABLE, "none", "Query parameters that are removed or sorted: see `[site.query]`.",
         |r, item, to| _ = rows::read_table(r, item, &QUERY, QUERY_ROWS, &mut to.query)
         => |page, s| if looks_up(s) { rows::show(page, QUERY_ROWS, &s.query) };
     @table(BYPASS) "bypass", "a table or false", "none", "Requests that bypass the cache: see `[site.bypass]`. With `false`, a route drops the rules of its site.",
@@ -95,12 +95,12 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     "upgrade", TEXTS, "\"websocket\"", "Protocols to which a connection may switch (field Upgrade). If the origin agrees, the connection becomes a tunnel to the origin. `[]`: none.",
         |r, item, to| to.upgrade = protocols(r, item)
         => |page, s| if fetches(s) { page.list("may change to", &s.upgrade) };
-    @table(REQUEST_HEADERS) "request_headers", TABLE, "none", "See `[site.request_headers]`.",
+    @table(REQUEST_HEADERS) "request_headers", TABLE, "none", "Changes to requests for the origin: see `[site.request_headers]`.",
         |r, item, to| {
             rows::read_table(r, item, &REQUEST_HEADERS, HEADER_ROWS, &mut to.request_headers);
         }
         => |page, s| if fetches(s) { headers::show(page, "to the origin", &s.request_headers) };
-    @table(RESPONSE_HEADERS) "response_headers", TABLE, "none", "See `[site.response_headers]`.",
+    @table(RESPONSE_HEADERS) "response_headers", TABLE, "none", "Changes to responses for the client: see `[site.response_headers]`.",
         |r, item, to| {
             rows::read_table(r, item, &RESPONSE_HEADERS, HEADER_ROWS, &mut to.response_headers);
         }

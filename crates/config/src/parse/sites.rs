@@ -30,7 +30,7 @@ section! {
             to.site.purge = purge::of_presets(to.presets.dialects);
         };
     #BesideVcl "vcl", path site.vcl, "the top's", "VCL file of the site. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.";
-    #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "See `[site.tls]`.",
+    #BesideVcl @table(tls::SITE_TLS) "tls", TABLE, "none", "Certificates of the site, and client certificates: see `[site.tls]`.",
         |r, item, to| to.site.tls = tls::site(r, item);
     @table(purge::PURGE) "purge", "a table or false", "none", "Who may purge the site, and how: see `[site.purge]`. With `false`, nobody may, whatever the site's presets say.",
         |r, item, to| {
@@ -56,7 +56,7 @@ section! {
 
 /// The last that is read, as routes begin with their site's settings.
 const ROUTES_ROWS: &[Row<Draft>] = rows! {
-    @table(ROUTE) "route", "a list of tables", "none", "See `[[site.route]]`.",
+    @table(ROUTE) "route", "a list of tables", "none", "Settings for some requests of the site: see `[[site.route]]`.",
         routes;
 };
 

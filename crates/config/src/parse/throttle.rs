@@ -30,7 +30,7 @@ section! {
     @needed("a limit without `requests`", "")
     "requests", "a rate such as \"10/s\"", "required", "Number of requests per second (`/s`), minute (`/m`) or hour (`/h`), at an even pace: `60/m` admits one every second.",
         |r, item, to| put(&mut to.requests, pace(r, item));
-    "burst", count32(0, BEYOND_MAX) burst, "0", "Number of further requests that are admitted at once; it refills at the rate. With 10, eleven requests are admitted at once. Like nginx's `burst` with `nodelay`, or its `delay`.";
+    "burst", count32(0, BEYOND_MAX) burst, "0", "Number of further requests that are admitted at once; the number refills at the rate. With 10, eleven requests are admitted at once. Like nginx's `burst` with `nodelay`, or its `delay`.";
     "queue", count32(0, BEYOND_MAX) queue, "0", "Number of requests beyond `burst` that wait for their turn, in order of arrival, at most for the limit `rate_wait`. Like nginx's `burst` without `nodelay`.";
 }
 
@@ -38,14 +38,14 @@ section! {
     pub(crate) CONCURRENT, CONCURRENT_ROWS: CrowdRule, TERMS_ROWS; "[site.concurrent]",
     "Maximum number of concurrent requests for each client, from the head to the last byte of the \
      response; also in a route. Requests beyond it get 429. Lists and routes work as in \
-     `[site.rate]`. The limit `connections_per_ip` bounds connections.";
+     `[site.rate]`. Connections have their own limit, `connections_per_ip`.";
     @needed("a limit without `requests`", "")
     "requests", count32(1, UNDER_WAY_MAX) requests, "required", "Maximum number of concurrent requests, at least 1. A WebSocket connection counts as one request as long as it lasts.";
 }
 
 /// The keys of a limit of either kind.
 const TERMS_ROWS: &[Row<Terms>] = rows! {
-    "per", "\"address\", \"site\" or { field = \"X-Api-Key\" }", "\"address\"", "What counts as one client. `address`: an IPv4 address or an IPv6 /64, determined with `trusted_proxies`. `site`: all clients together. `field`: requests with the same value of a field; requests without it count by address.",
+    "per", "\"address\", \"site\" or { field = \"X-Api-Key\" }", "\"address\"", "What counts as one client. `address`: an IPv4 address or an IPv6 /64, determined with `trusted_proxies`. `site`: all clients together. `field`: requests with the same value of this field; requests without the field count by address.",
         |r, item, to| put(&mut to.per, per(r, item));
     "path", TEXTS, "every path", "Paths to which the limit applies, as a route's `path`. If a path can be read in several ways, each reading counts.",
         |r, item, to| to.paths = patterns(r, item);

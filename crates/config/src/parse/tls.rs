@@ -24,8 +24,8 @@ pub(super) const KEY: &str = "PEM files with the private keys, in the order of `
 section! {
     pub(crate) TLS, pub(super) TLS_ROWS: Config; "[tls]",
     "Default certificate: for sites without a certificate of their own, and for clients that name \
-     no host or an unknown one. Without it, Larder refuses such clients. Changed files take \
-     effect within a second; if certificate and key do not match, the old ones stay.";
+     no host, or a host without a certificate. Without it, Larder refuses such clients. Changed \
+     files take effect within a second; if certificate and key do not match, the old ones stay.";
     "cert", PATHS, "none", CERT,
         |r, item, to| to.certificates = pairs(r, item);
     "key", PATHS, "none", KEY,
@@ -46,7 +46,7 @@ section! {
         |r, item, to| {
             to.client = client(r, item).map(|client| ClientFiles { tells_x_ssl: true, ..client });
         };
-    "acme", BOOLEAN, "whether it has no certificate", "Whether Larder orders certificates as `[tls.acme]` says. With `true`, it orders them even if those of `[tls]` cover the hosts.",
+    "acme", BOOLEAN, "whether it has no certificate", "Whether Larder orders certificates as `[tls.acme]` says. With `true`, Larder orders them even if the certificates of `[tls]` cover the hosts.",
         |r, item, to| {
             to.acme = r.boolean(item);
             if to.acme == Some(true) && !to.pairs.is_empty() {

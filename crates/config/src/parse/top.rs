@@ -62,37 +62,37 @@ section! {
         => |page, own| page.line("via", &own.via);
     "vcl", "an absolute path", "none", "VCL file for every site that names no VCL of its own. The VCL replaces all settings of the site except `host`, `tls`, `rate`, `concurrent`, `basic_auth` and `forward_auth`.",
         |r, item, to| put(&mut to.vcl, program(r, item));
-    #Own @table(MEMORY) "memory", TABLE, "none", "See `[memory]`.",
+    #Own @table(MEMORY) "memory", TABLE, "none", "Memory cache: see `[memory]`.",
         |r, item, to| _ = rows::read_table(r, item, &MEMORY, MEMORY_ROWS, &mut to.memory)
         => |page, own| rows::show(page, MEMORY_ROWS, &own.memory);
     #Own @restart("[disk]", |own, next| own.disk != next.disk)
     @table(disk::DISK) "disk", TABLE, "none", "Disk cache below the memory cache: see `[disk]`.",
         |r, item, to| to.disk = disk::disk(r, item);
     #Own @restart("[run]", |own, next| own.run != next.run)
-    @table(RUN) "run", TABLE, "none", "See `[run]`.",
+    @table(RUN) "run", TABLE, "none", "User and group of the daemon: see `[run]`.",
         |r, item, to| put(&mut to.run, run(r, item));
-    #Own @table(TLS) "tls", TABLE, "none", "See `[tls]`.",
+    #Own @table(TLS) "tls", TABLE, "none", "Default certificate: see `[tls]`.",
         |r, item, to| _ = rows::read_table(r, item, &TLS, TLS_ROWS, to);
     #Own @restart("[admin]", |own, next| own.admin != next.admin)
-    @table(ADMIN) "admin", TABLE, "none", "See `[admin]`.",
+    @table(ADMIN) "admin", TABLE, "none", "Admin listener: see `[admin]`.",
         |r, item, to| _ = rows::read_table(r, item, &ADMIN, ADMIN_ROWS, &mut to.admin);
-    #Own @table(HEALTH) "health", TABLE, "none", "See `[health]`.",
+    #Own @table(HEALTH) "health", TABLE, "none", "Listener for health checks: see `[health]`.",
         |r, item, to| _ = rows::read_table(r, item, &HEALTH, HEALTH_ROWS, &mut to.health);
-    #Own @table(health::METRICS) "metrics", TABLE, "none", "See `[metrics]`.",
+    #Own @table(health::METRICS) "metrics", TABLE, "none", "Listener for Prometheus: see `[metrics]`.",
         |r, item, to| to.metrics = health::metrics(r, item, &to.certificates);
-    #Own @table(ports::VARNISH_CLI) "varnish_cli", TABLE, "none", "See `[varnish_cli]`.",
+    #Own @table(ports::VARNISH_CLI) "varnish_cli", TABLE, "none", "Port for `varnishadm` and plugins: see `[varnish_cli]`.",
         |r, item, to| to.varnish_cli = ports::varnish_cli(r, item);
     #Own @restart("[htcp]", |own, next| own.htcp != next.htcp)
-    @table(ports::HTCP) "htcp", TABLE, "none", "See `[htcp]`.",
+    @table(ports::HTCP) "htcp", TABLE, "none", "UDP port for HTCP: see `[htcp]`.",
         |r, item, to| to.htcp = ports::htcp(r, item);
     #Own @restart("[cluster]", |own, next| own.cluster != next.cluster)
-    @table(cluster::CLUSTER) "cluster", TABLE, "none", "See `[cluster]`.",
+    @table(cluster::CLUSTER) "cluster", TABLE, "none", "Invalidations and stored responses shared with other nodes: see `[cluster]`.",
         |r, item, to| to.cluster = cluster::cluster(r, item);
     // Records in the ring have what traces are made of, or have it not.
     #Own @restart("[tracing]", |own, next| own.tracing.is_none() && next.tracing.is_some())
-    @table(tracing::TRACING) "tracing", TABLE, "none", "See `[tracing]`.",
+    @table(tracing::TRACING) "tracing", TABLE, "none", "Traces for a collector: see `[tracing]`.",
         |r, item, to| to.tracing = tracing::tracing(r, item);
-    @table(compression::COMPRESSION) "compression", TABLE, "none", "See `[compression]`.",
+    @table(compression::COMPRESSION) "compression", TABLE, "none", "Compression of stored responses: see `[compression]`.",
         |r, item, to| to.compression = compression::compression(r, item);
     #Own @restart("access_log", |own, next| own.access_log != next.access_log)
     @table(logs::ACCESS_LOG) "access_log", "\"off\", \"stdout\", \"syslog\", a path, or a table", "\"off\"", "Destination of the access log; see `[access_log]`.",
@@ -103,14 +103,14 @@ section! {
     #Own @restart("log_ring", |own, next| own.log_ring != next.log_ring)
     @table(log_ring::LOG_RING) "log_ring", "\"off\", a size, or a table", "\"32MiB\"", "Memory for records of the latest requests, which `larder log`, `top` and `hist` read; see `[log_ring]`.",
         |r, item, to| to.log_ring = log_ring::log_ring(r, item);
-    @table(limits::LIMITS) "limits", TABLE, "none", "See `[limits]`.",
+    @table(limits::LIMITS) "limits", TABLE, "none", "Limits of sizes, numbers and times: see `[limits]`.",
         |r, item, to| {
             to.limits = limits::limits(r, item);
             r.origins.limits = to.limits.clone();
         };
-    @table(origins::ORIGIN) "origin", "a list of tables", "none", "See `[[origin]]`.",
+    @table(origins::ORIGIN) "origin", "a list of tables", "none", "Origins with a name: see `[[origin]]`.",
         |r, item, _| origins::origins(r, item);
-    @table(sites::SITE) "site", "a list of tables", "none", "See `[[site]]`; at least one is required.",
+    @table(sites::SITE) "site", "a list of tables", "none", "Sites: see `[[site]]`. At least one is required.",
         sites::sites;
     @table(neighbours::NEIGHBOUR) "neighbour", "a list of tables", "none", "Other caches to which Larder sends invalidations, and from which it can fetch misses: see `[[neighbour]]`.",
         |r, item, to| to.neighbours = neighbours::neighbours(r, item, &to.sites);
