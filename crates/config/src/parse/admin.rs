@@ -29,7 +29,7 @@ section! {
         |r, item, to| put(&mut to.open_metrics, r.word(item, &[("token", false), ("open", true)]));
     "socket_mode", "permissions such as \"660\"", "\"600\"", "Permissions of the admin socket's file. Everybody who can open the socket has all rights.",
         |r, item, to| put(&mut to.socket_mode, socket_mode(r, item));
-    "audit", bare_path audit, "none", "File to which Larder appends every change as a line of JSON that contains the hash of the previous line. Larder also writes changes to standard error, with or without this file.";
+    "audit", bare_path audit, "none", "File to which Larder appends every change as a line of JSON that contains the hash of the previous line. Changes go to standard error in any case.";
     "history", "a duration such as \"6h\"", "\"1d\"", "Period that the dashboard's charts cover, from \"10m\" to \"7d\". The history is in memory and ends with the daemon. It takes 96 bytes a minute (135 KiB for a day), and the same for each of the twelve busiest sites.",
         |r, item, to| put(&mut to.history_minutes, history(r, item));
 }

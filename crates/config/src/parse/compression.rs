@@ -26,7 +26,7 @@ section! {
         |r, item, to| to.ask = ask(r, item);
     "forms", "`gzip`, `br`, `zstd`, or a list of them", "[\"br\", \"zstd\"]", "Further codings in which Larder keeps popular responses beside the stored one, in order of preference, for clients that accept them. Larder makes them in the background, within the limit `coding_time`.",
         |r, item, to| to.forms = codings(r, item);
-    "warm_hits", count32(1, u32::MAX) warm_hits, "8", "Number of hits after which a form in `forms` is made, with a fast level. Also the number of hits after which a compressed response gets an uncompressed copy, for clients that accept no coding.";
+    "warm_hits", count32(1, u32::MAX) warm_hits, "8", "Number of hits after which a form in `forms` is made, quickly. After as many hits, a compressed response gets an uncompressed copy, for clients that accept no coding.";
     "hot_hits", count32(1, u32::MAX) hot_hits, "200", "Number of hits after which a form in `forms` is made as small as possible.";
     "dictionaries", boolean dictionaries, "true", "Whether stored responses with `Use-As-Dictionary` serve as dictionaries (RFC 9842). Clients that have the dictionary get newer responses as differences from it, in `dcz` or `dcb`. Also applies to sites with VCL.";
 }

@@ -17,7 +17,7 @@ section! {
     pub(crate) PURGE, PURGE_ROWS: Purge; "[site.purge]",
     "Purges over the site's own listeners, from applications and their plugins. Purges without \
      permission get 403.";
-    "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may purge; `unix:` for clients of a unix socket. 127.0.0.1 or ::1 also permits this machine under its own public address. If `token` is set, both address and token must match. A request from a proxy outside `trusted_proxies` never matches.",
+    "allow", TEXTS, "`[\"127.0.0.0/8\", \"::1\", \"unix:\"]`; with a token from anywhere", "Addresses or networks that may purge; `unix:` for clients of a unix socket. 127.0.0.1 or ::1 also permits this machine under its own public address. If `token` is set, both address and token must match. A request that a proxy outside `trusted_proxies` passed on matches no address.",
         |r, item, to| {
             if item.each().is_empty() {
                 r.error(item.span.clone(), "`allow` names no one").help =
