@@ -89,7 +89,7 @@ pub(super) const BEREQ: &[Var] = &[
         Sub::BackendFetch.only(),
         |ctx| Value::String(state(ctx).map(|s| s.filters.clone())),
         "Filters for the request body on its way to the backend. Larder has no such filters: the \
-        variable is empty, and setting a name fails the fetch. Since Varnish 7.7.",
+         variable is empty, and setting a name fails the fetch. Since Varnish 7.7.",
     )
     .set(Sub::BackendFetch.only(), |ctx, value| {
         state_mut(ctx)?.filters = headers::no_filters("bereq.filters", value)?;
@@ -107,8 +107,8 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_bgfetch)),
-        "Whether this is a background fetch: an object within its grace has been delivered, and \
-        no request waits.",
+        "Whether this is a background fetch: an object within its grace has been delivered, and no \
+         request waits.",
     ),
     Var::read(
         "bereq.is_hitmiss",
@@ -152,8 +152,8 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| !s.no_retry_connect)),
-        "Whether to send the request again on another connection if a reused connection was \
-        closed meanwhile. Since Varnish 9.0.",
+        "Whether to send the request again on another connection if a reused connection was closed \
+         meanwhile. Since Varnish 9.0.",
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.no_retry_connect = !value.is_true();
@@ -187,7 +187,7 @@ pub(super) const BEREQ: &[Var] = &[
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.trace)),
         "Whether the fetch is traced, as `req.trace`. The initial value is that of `req.trace`. \
-        Since Varnish 7.4.",
+         Since Varnish 7.4.",
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.trace = value.is_true();
@@ -203,7 +203,7 @@ pub(super) const BEREQ: &[Var] = &[
             Value::Bool(said || state(ctx).is_some_and(|s| s.uncacheable))
         },
         "Whether the response is not stored. True if the request was passed, found a hit-for-pass \
-        object, or `beresp.uncacheable` was set.",
+         object, or `beresp.uncacheable` was set.",
     ),
     text!(
         "bereq.url",

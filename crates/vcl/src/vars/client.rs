@@ -81,7 +81,7 @@ pub(super) const REQ: &[Var] = &[
         Sub::Recv.only(),
         |ctx| Value::String(state(ctx).map(|s| s.filters.clone())),
         "Filters for the request body. Larder has no such filters: the variable is empty, and \
-        setting a name fails the request. Since Varnish 7.7.",
+         setting a name fails the request. Since Varnish 7.7.",
     )
     .set(Sub::Recv.only(), |ctx, value| {
         state_mut(ctx)?.filters = headers::no_filters("req.filters", value)?;
@@ -112,7 +112,7 @@ pub(super) const REQ: &[Var] = &[
             Value::Blob(Some(key.map_or_else(|| Bytes::from_static(&NO_DIGEST), digest)))
         },
         "The SHA-256 of the input of `hash_data`. Zero bytes if there is no key yet. In \
-        `vcl_synth` and `vcl_pipe` since Varnish 7.7.",
+         `vcl_synth` and `vcl_pipe` since Varnish 7.7.",
     ),
     Var::read(
         "req.hash_always_miss",
@@ -167,7 +167,7 @@ pub(super) const REQ: &[Var] = &[
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
         "Maximum age that the lookup allows an object. -1, the initial value, means no limit. \
-        Since Varnish 9.0; the old name is `req.ttl`.",
+         Since Varnish 9.0; the old name is `req.ttl`.",
     )
     .set(Subs::CLIENT, set_max_age)
     .unset(Subs::CLIENT, unset_max_age),
@@ -214,7 +214,7 @@ pub(super) const REQ: &[Var] = &[
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.trace)),
         "Whether the log gets a `VCL_trace` line for each executed block of statements. The \
-        initial value is the flag `trace` of the parameter `feature`. Since Varnish 7.4.",
+         initial value is the flag `trace` of the parameter `feature`. Since Varnish 7.4.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.trace = value.is_true();
@@ -248,8 +248,8 @@ pub(super) const REQ_TOP: &[Var] = &[
         "req_top.method",
         Subs::CLIENT,
         |ctx| headers::top(ctx).map(|head| head.method.token()),
-        "The value of `req.method` of the client's request if this request is for an ESI \
-        fragment, otherwise of this request.",
+        "The value of `req.method` of the client's request if this request is for an ESI fragment, \
+         otherwise of this request.",
     ),
     text!(
         "req_top.proto",

@@ -80,13 +80,13 @@ const UNCACHEABLE: Fact = Fact::of(
     Type::Bool,
     |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.uncacheable)),
     "Whether lookups cannot find the object, because it is from a pass, a hit-for-pass or a \
-    hit-for-miss.",
+     hit-for-miss.",
 );
 const IS_VALID: Fact = Fact::of(
     Type::Bool,
     |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.is_valid)),
     "Whether the object is still valid: no purge or ban has removed it since the request to the \
-    backend.",
+     backend.",
 );
 
 /// The protocol of a stored status line.

@@ -127,8 +127,8 @@ pub(super) const BERESP: &[Var] = &[
             fetched_mut(ctx)?.grace = value.seconds().max(0.0);
             Ok(())
         },
-        "Time after the TTL in which the object may be delivered while a fetch renews it. \
-        Negative values become 0.",
+        "Time after the TTL in which the object may be delivered while a fetch renews it. Negative \
+         values become 0.",
     ),
     fetch_set(
         "beresp.keep",
@@ -186,7 +186,7 @@ pub(super) const BERESP: &[Var] = &[
         FETCHED,
         |ctx| fetched(ctx).and_then(|s| s.storage.as_deref()).map(str::as_bytes),
         "The name of the storage that the object will be stored in. An unknown name changes \
-        nothing.",
+         nothing.",
     )
     .set(FETCHED, |ctx, value| {
         let name = value.into_bytes().unwrap_or_default();
@@ -212,8 +212,8 @@ pub(super) const BERESP: &[Var] = &[
             let own = fetched(ctx).and_then(|s| s.transit_buffer);
             Value::Bytes(own.unwrap_or_else(|| param(ctx, "transit_buffer") as i64))
         },
-        "Maximum number of bytes that the backend may be ahead of the client in a body that is \
-        not stored. 0: the limit `window_bytes` applies. Since Varnish 7.3.",
+        "Maximum number of bytes that the backend may be ahead of the client in a body that is not \
+         stored. 0: the limit `window_bytes` applies. Since Varnish 7.3.",
     )
     .set(Sub::BackendResponse.only(), |ctx, value| {
         fetched_mut(ctx)?.transit_buffer = Some(value.int().max(0));
@@ -245,7 +245,7 @@ pub(super) const BERESP: &[Var] = &[
             Ok(())
         },
         "Whether the response is not stored. A hit-for-miss object replaces it for the TTL. Once \
-        true, it cannot be set to false.",
+         true, it cannot be set to false.",
     ),
     fetch(
         "beresp.was_304",
@@ -342,8 +342,8 @@ pub(super) const RESP: &[Var] = &[
 
 const PROTO: &str = "The protocol of the status line.";
 const REASON: &str = "The reason phrase of the status line.";
-const STATUS: &str = "The status code, at most 65535. Only its last three digits are sent. \
-                      Setting it also sets the standard reason phrase.";
+const STATUS: &str = "The status code, at most 65535. Only its last three digits are sent. Setting \
+                      it also sets the standard reason phrase.";
 
 /// Adds to the body of an answer of one's own: `synthetic(...)`, `set resp.body += ...`. `place` is
 /// `beresp` or `resp`.

@@ -19,7 +19,7 @@ pub(super) const CONNECTION: &[Var] = &[
         Subs::BOTH,
         |ctx| Value::String(Some(identity(ctx))),
         "The identity of the client, for directors that select by it. The default is the address \
-        in `client.ip`.",
+         in `client.ip`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         ctx.session.identity = Some(value.into_bytes().unwrap_or_default());
@@ -77,7 +77,7 @@ pub(super) const CONNECTION: &[Var] = &[
         Subs::BOTH,
         |ctx| Some(ctx.session.socket.as_bytes()),
         "The name of the listener. For example, `foo` with `-a foo=:81`. Unnamed listeners are \
-        `a0`, `a1`, ...",
+         `a0`, `a1`, ...",
     )
     .since_41(),
 ];
@@ -126,7 +126,7 @@ pub(super) const SESS: &[Var] = &[
         Subs::CLIENT,
         |ctx| timeout(ctx, |times| times.linger, "timeout_linger"),
         "Time for which Varnish keeps a thread with an idle connection. The value has no effect, \
-        as Larder has no such threads.",
+         as Larder has no such threads.",
     )
     .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.linger))
     .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.linger = None)),

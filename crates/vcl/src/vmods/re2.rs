@@ -75,17 +75,17 @@ const SUB: &str = "The text with its first match replaced. In `rewrite`, `\\0` t
                    the match and its groups, and `\\\\` for a backslash. `fallback` if nothing \
                    matches, or `rewrite` has another backslash or a group that the pattern has \
                    not.";
-const SUBALL: &str = "The text with all matches replaced, as by `sub`. `fallback` if nothing \
-                      matches.";
-const EXTRACT: &str = "`rewrite` with what the match and its groups are, as by `sub`, without the \
-                       rest of the text. `fallback` if nothing matches.";
-const COST: &str = "A number that is larger for patterns that take more to search for: not RE2's, \
-                    but the bytes that the compiled pattern takes.";
-const BACKREF: &str = "What group `ref` of the last `match` of this request, or of this fetch, has \
-                       matched; 0 for the whole match. `fallback` if the group has not matched, \
-                       or nothing has. Fails without a `match` before it, with `never_capture`, \
-                       and if the pattern has no such group.";
-const NAMEDREF: &str = "The same for a group with a name: `(?P<name>...)`.";
+const SUBALL: &str =
+    "The text with all matches replaced, as by `sub`. Returns `fallback` if nothing matches.";
+const EXTRACT: &str = "The string `rewrite` with the match and its groups inserted, as by `sub`, \
+                       without the rest of the text. Returns `fallback` if nothing matches.";
+const COST: &str = "The cost of a pattern: larger values need more work. Unlike RE2's value, it is \
+                    the size of the compiled pattern in bytes.";
+const BACKREF: &str = "The text of group `ref` from the last `match` of this request or fetch. 0 \
+                       is the whole match. Returns `fallback` if the group, or the pattern, did \
+                       not match. Fails without an earlier `match`, with `never_capture`, and if \
+                       the pattern has no such group.";
+const NAMEDREF: &str = "Same as `backref`, for a named group: `(?P<name>...)`.";
 
 const fn function(
     name: &'static str,
@@ -100,7 +100,7 @@ const fn function(
 const FUNCTIONS: &[Function] = &[
     function(
         "match",
-        "Whether the pattern matches somewhere in the subject.",
+        "Whether the pattern matches anywhere in the subject.",
         Type::Bool,
         with_options![PATTERN, must("subject", Type::String)],
         |ctx, args| {
@@ -148,15 +148,15 @@ const FUNCTIONS: &[Function] = &[
     }),
     function(
         "quotemeta",
-        "A pattern that matches this string: with a backslash before each character of ASCII that \
-         is no letter, digit or `_`.",
+        "A pattern that matches this string literally. ASCII characters other than letters, digits \
+         and `_` get a backslash.",
         Type::String,
         &[must("", Type::String)],
         |_, args| Ok(args.string(0).map_or(Value::String(None), |text| owned(quoted(text)))),
     ),
     function(
         "version",
-        "The version of libvmod-re2 that this follows.",
+        "The version of libvmod-re2 that Larder follows.",
         Type::String,
         &[],
         |_, _| Ok(owned(VERSION)),
@@ -165,8 +165,8 @@ const FUNCTIONS: &[Function] = &[
 
 const REGEX: Class = Class {
     name: "regex",
-    about: "A pattern, compiled while the program is loaded. One that is none is an error, and the \
-            program is not loaded.",
+    about: "A pattern, compiled while the program is loaded. If it is invalid, the program is not \
+            loaded.",
     params: with_options![PATTERN],
     construct: |_, naming, args| {
         let pattern = compiled(args, 1).map_err(|why| {
@@ -177,7 +177,7 @@ const REGEX: Class = Class {
     methods: &[
         method(
             "match",
-            "Whether the pattern matches somewhere in the subject.",
+            "Whether the pattern matches anywhere in the subject.",
             Type::Bool,
             &[must("", Type::String)],
             |ctx, object, args| {
