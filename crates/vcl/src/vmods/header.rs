@@ -92,9 +92,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "regsub",
-        about: "Replaces what matches in every line of a head (`Name: value`): once in a line, or \
-                wherever it matches. `\\0` to `\\9` stand for the match and its groups. A line \
-                that is no field afterwards fails, and the head stays as it was.",
+        about: "Replaces matches in every line of a head (`Name: value`): the first match of a \
+                line, or all. `\\0` to `\\9` stand for the match and its groups. If a resulting \
+                line is not a valid field, the call fails and the head is unchanged.",
         returns: Type::Void,
         params: &[
             must("", Type::Http),

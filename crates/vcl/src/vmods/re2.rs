@@ -34,15 +34,14 @@ use crate::vmods::args::{Args, must, owned, text, this};
 /// The module.
 pub static MODULE: Module = Module {
     name: "re2",
-    about: "Regular expressions in RE2's syntax, one by one and in sets. Patterns are bytes in \
-            Latin-1 unless `utf8` is said. Of RE2's syntax classes of Unicode (`\\p`) are refused, \
-            and in Latin-1 letters beyond ASCII where case does not count. Options: `utf8`, \
-            `literal` (no operators), `dot_nl` (`.` is also a newline), `never_capture` (no \
-            groups), `case_sensitive`, `max_mem` (most bytes of the compiled pattern); \
-            `perl_classes`, `word_boundary` and `one_line` mean something only beside \
-            `posix_syntax`, and nothing here. A string that is needed and not there fails. The \
-            functions compile their pattern each time: for one that is known before, use an \
-            object.",
+    about: "Regular expressions in RE2's syntax, singly and in sets. Patterns are bytes in Latin-1 \
+            unless `utf8` is set. Unicode classes (`\\p`) are refused, and so are, in Latin-1, \
+            case-insensitive letters beyond ASCII. Options: `utf8`, `literal` (no operators), \
+            `dot_nl` (`.` also matches a newline), `never_capture` (no groups), `case_sensitive`, \
+            and `max_mem` (maximum bytes of the compiled pattern). `perl_classes`, `word_boundary` \
+            and `one_line` only matter with `posix_syntax`, so they have no effect here. A missing \
+            required string is a failure. Functions compile their pattern at every call; for a \
+            constant pattern, use an object.",
     functions: FUNCTIONS,
     classes: &[REGEX, set::CLASS],
     refused: &[
@@ -72,9 +71,8 @@ const REF: Parameter = must("ref", Type::Int);
 const NAME: Parameter = must("name", Type::String);
 
 const SUB: &str = "The text with its first match replaced. In `rewrite`, `\\0` to `\\9` stand for \
-                   the match and its groups, and `\\\\` for a backslash. `fallback` if nothing \
-                   matches, or `rewrite` has another backslash or a group that the pattern has \
-                   not.";
+                   the match and its groups, and `\\\\` for a backslash. Returns `fallback` if \
+                   nothing matches, or if `rewrite` has another backslash or an unknown group.";
 const SUBALL: &str =
     "The text with all matches replaced, as by `sub`. Returns `fallback` if nothing matches.";
 const EXTRACT: &str = "The string `rewrite` with the match and its groups inserted, as by `sub`, \
