@@ -13,9 +13,9 @@ use crate::vmods;
 pub fn variables_markdown() -> String {
     let mut out = String::from(
         "# VCL variables\n\n\
-         Made from the table in the code by `cargo xtask docs`. *client* stands for all \
-         subroutines of a request (`vcl_recv` to `vcl_synth`), *backend* for the four of a \
-         fetch, *all* for these and `vcl_init` and `vcl_fini`.\n",
+         `cargo xtask docs` generates this page from the table in the code. *client* means all \
+         subroutines of a request (`vcl_recv` to `vcl_synth`). *backend* means the four of a \
+         fetch. *all* means these, `vcl_init` and `vcl_fini`.\n",
     );
     let mut last = "";
     for var in vars::all() {
@@ -53,7 +53,7 @@ fn message(scope: &str) -> Option<Place> {
 fn headers_of(out: &mut String, scope: &str, place: Place) {
     let name = format!("{scope}.http.x");
     let Some(header) = vars::header(&name).filter(|header| header.place == place) else { return };
-    let _ = write!(out, "- **`{scope}.http.*`** (HEADER): The headers, by name.");
+    let _ = write!(out, "- **`{scope}.http.*`** (HEADER): The header fields, by name.");
     uses(out, header.read, header.write, header.unset);
 }
 
@@ -103,9 +103,9 @@ fn places(subs: Subs) -> String {
 pub fn modules_markdown() -> String {
     let mut out = String::from(
         "# VMODs\n\n\
-         Made from the tables in the code by `cargo xtask docs`. All of them are built in: \
-         `import name;` is enough, and a path behind `from` is not used. A parameter in brackets \
-         may be left out.\n",
+         `cargo xtask docs` generates this page from the tables in the code. All VMODs are built \
+         in: `import name;` is enough, and a path after `from` is ignored. Parameters in brackets \
+         are optional.\n",
     );
     for module in vmods::all() {
         describe(&mut out, module);

@@ -39,7 +39,7 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Duration,
         Subs::BACKEND,
         |ctx| timeout(ctx, |s| s.between_bytes_timeout),
-        "How long the backend may pause between bytes.",
+        "Maximum time between two bytes from the backend.",
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.between_bytes_timeout = Some(value.seconds().max(0.0));
@@ -51,7 +51,7 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Body,
         Subs::NONE,
         |_| Value::Void,
-        "The body of the request. Unsetting it unsets Content-Length, too.",
+        "The body of the request. Unsetting it also unsets Content-Length.",
     )
     .unset(Sub::BackendFetch.only(), |ctx| {
         if let Some(bereq) = ctx.bereq.as_mut() {
@@ -64,7 +64,7 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Duration,
         PIPE_OR_BACKEND,
         |ctx| timeout(ctx, |s| s.connect_timeout),
-        "How long connecting may take.",
+        "Maximum time for connecting to the backend.",
     )
     .set(PIPE_OR_BACKEND, |ctx, value| {
         state_mut(ctx)?.connect_timeout = Some(value.seconds().max(0.0));
@@ -76,7 +76,7 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Duration,
         Subs::BACKEND,
         |ctx| timeout(ctx, |s| s.first_byte_timeout),
-        "How long the first byte of the answer may take.",
+        "Maximum time to wait for the first byte of the response.",
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.first_byte_timeout = Some(value.seconds().max(0.0));
@@ -88,8 +88,8 @@ pub(super) const BEREQ: &[Var] = &[
         Type::String,
         Sub::BackendFetch.only(),
         |ctx| Value::String(state(ctx).map(|s| s.filters.clone())),
-        "What the body of the request passes through on its way to the backend. There are no such \
-         filters here: it is empty, and a name fails the fetch. Since Varnish 7.7.",
+        "Filters for the request body on its way to the backend. Larder has no such filters: the \
+         variable is empty, and setting a name fails the fetch. Since Varnish 7.7.",
     )
     .set(Sub::BackendFetch.only(), |ctx, value| {
         state_mut(ctx)?.filters = headers::no_filters("bereq.filters", value)?;
@@ -100,34 +100,35 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Blob,
         PIPE_OR_BACKEND,
         |ctx| Value::Blob(ctx.bereq.as_ref().map(|bereq| digest(bereq.key))),
-        "`req.hash` of the request that this fetch is for.",
+        "The value of `req.hash` of the request that caused this fetch.",
     ),
     Var::read(
         "bereq.is_bgfetch",
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_bgfetch)),
-        "Whether nobody waits for the fetch: an object in its grace has been delivered.",
+        "Whether this is a background fetch: an object within its grace has been delivered, and no \
+         request waits.",
     ),
     Var::read(
         "bereq.is_hitmiss",
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitmiss)),
-        "Whether the lookup met a hit-for-miss.",
+        "Whether the lookup found a hit-for-miss object.",
     ),
     Var::read(
         "bereq.is_hitpass",
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitpass)),
-        "Whether the lookup met a hit-for-pass.",
+        "Whether the lookup found a hit-for-pass object.",
     ),
     text!(
         "bereq.method",
         PIPE_OR_BACKEND,
         |ctx| ctx.bereq.as_ref().map(|bereq| bereq.head.method.token()),
-        "The method: `GET` for a fetch that is neither passed nor piped.",
+        "The method. It is `GET` for fetches that are neither passed nor piped.",
     )
     .set(PIPE_OR_BACKEND, |ctx, value| {
         headers::set_method(bereq_mut(ctx)?.head, "bereq.method", value)
@@ -144,15 +145,15 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Int,
         Subs::BACKEND,
         |ctx| Value::Int(state(ctx).map_or(0, |s| s.retries.into())),
-        "How many times the fetch was retried.",
+        "Number of retries of the fetch so far.",
     ),
     Var::read(
         "bereq.retry_connect",
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| !s.no_retry_connect)),
-        "Whether a request is sent once more, on another connection, where the one that was taken \
-         up again had ended meanwhile. Since Varnish 9.0.",
+        "Whether to send the request again on another connection if a reused connection was closed \
+         meanwhile. Since Varnish 9.0.",
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.no_retry_connect = !value.is_true();
@@ -166,7 +167,7 @@ pub(super) const BEREQ: &[Var] = &[
             let own = state(ctx).and_then(|s| s.task_deadline);
             Value::Duration(own.unwrap_or_else(|| param(ctx, "pipe_task_deadline")))
         },
-        "How long the pipe may last; 0 for ever. Since Varnish 7.5.",
+        "Maximum duration of the pipe. 0: no limit. Since Varnish 7.5.",
     )
     .set(Sub::Pipe.only(), |ctx, value| {
         state_mut(ctx)?.task_deadline = Some(value.seconds().max(0.0));
@@ -178,14 +179,15 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Time,
         PIPE_OR_BACKEND,
         |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
-        "When the fetch began. Retries do not change it.",
+        "Time at which the fetch began. Retries do not change it.",
     ),
     Var::read(
         "bereq.trace",
         Type::Bool,
         Subs::BACKEND,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.trace)),
-        "`req.trace` for the fetch, which begins with it. Since Varnish 7.4.",
+        "Whether the fetch is traced, as `req.trace`. The initial value is that of `req.trace`. \
+         Since Varnish 7.4.",
     )
     .set(Subs::BACKEND, |ctx, value| {
         state_mut(ctx)?.trace = value.is_true();
@@ -200,14 +202,14 @@ pub(super) const BEREQ: &[Var] = &[
             let said = ctx.beresp.as_ref().is_some_and(|beresp| beresp.state.uncacheable);
             Value::Bool(said || state(ctx).is_some_and(|s| s.uncacheable))
         },
-        "Whether the answer is not kept: the request was passed, or met a hit-for-pass, or \
-         `beresp.uncacheable` was set.",
+        "Whether the response is not stored. True if the request was passed, found a hit-for-pass \
+         object, or `beresp.uncacheable` was set.",
     ),
     text!(
         "bereq.url",
         PIPE_OR_BACKEND,
         |ctx| ctx.bereq.as_ref().map(|bereq| &bereq.head.target[..]),
-        "Path and query.",
+        "The path and the query.",
     )
     .set(PIPE_OR_BACKEND, |ctx, value| headers::set_url(bereq_mut(ctx)?.head, "bereq.url", value)),
     Var::read(
@@ -215,11 +217,11 @@ pub(super) const BEREQ: &[Var] = &[
         Type::Int,
         PIPE_OR_BACKEND,
         |ctx| number(state(ctx).map_or(0, |s| s.xid)),
-        "The number of the fetch's transaction.",
+        "The transaction number of the fetch.",
     ),
 ];
 
-const PROTO: &str = "The protocol the backend is spoken to in.";
+const PROTO: &str = "The protocol of the request to the backend.";
 
 fn bereq_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Bereq<'a>, Failure> {
     ctx.bereq.as_mut().ok_or_else(|| missing("bereq"))

@@ -26,13 +26,19 @@ const KEYED: Subs = Sub::Hit
 
 /// `req`
 pub(super) const REQ: &[Var] = &[
-    Var::read("req", Type::Http, Subs::CLIENT, |_| Value::Http(Place::Req), "The request's head."),
+    Var::read(
+        "req",
+        Type::Http,
+        Subs::CLIENT,
+        |_| Value::Http(Place::Req),
+        "The head of the request.",
+    ),
     Var::read(
         "req.backend_hint",
         Type::Backend,
         Subs::CLIENT,
         |ctx| Value::Backend(state(ctx).map_or(Backend::None, |s| s.backend_hint.clone())),
-        "The backend or director to fetch from: what `bereq.backend` begins with.",
+        "The backend or director for the fetch: the initial value of `bereq.backend`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         let Value::Backend(backend) = value else { return Err(missing("this backend")) };
@@ -44,14 +50,14 @@ pub(super) const REQ: &[Var] = &[
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(req(ctx).is_some_and(|req| heads::takes_gzip(&req.head.headers))),
-        "Whether Accept-Encoding has `gzip` or `x-gzip`.",
+        "Whether `Accept-Encoding` contains `gzip` or `x-gzip`.",
     ),
     Var::read(
         "req.esi",
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| !s.no_esi)),
-        "Whether ESI is processed at all. Of VCL 4.1, `resp.do_esi` is the like.",
+        "Whether ESI is processed at all. In VCL 4.1, use `resp.do_esi`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         // Only the client's request can, as in Varnish.
@@ -67,15 +73,15 @@ pub(super) const REQ: &[Var] = &[
         Type::Int,
         Subs::CLIENT,
         |ctx| Value::Int(state(ctx).map_or(0, |s| s.esi_level.into())),
-        "How many levels of ESI the request is below the client's.",
+        "The ESI depth of the request. The client's own request has 0.",
     ),
     Var::read(
         "req.filters",
         Type::String,
         Sub::Recv.only(),
         |ctx| Value::String(state(ctx).map(|s| s.filters.clone())),
-        "What the body of the request passes through. There are no such filters here: it is empty, \
-         and a name fails the request. Since Varnish 7.7.",
+        "Filters for the request body. Larder has no such filters: the variable is empty, and \
+         setting a name fails the request. Since Varnish 7.7.",
     )
     .set(Sub::Recv.only(), |ctx, value| {
         state_mut(ctx)?.filters = headers::no_filters("req.filters", value)?;
@@ -86,7 +92,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.grace).unwrap_or(UNSET)),
-        "The most grace an object may have in the lookup. -1 until it is set, which is no bound.",
+        "Maximum grace that the lookup allows an object. -1, the initial value, means no limit.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.grace = bound(&value);
@@ -105,7 +111,7 @@ pub(super) const REQ: &[Var] = &[
             let key = req(ctx).and_then(|req| req.key);
             Value::Blob(Some(key.map_or_else(|| Bytes::from_static(&NO_DIGEST), digest)))
         },
-        "The SHA-256 of what `hash_data` was given; zero bytes where there is no key yet. In \
+        "The SHA-256 of the input of `hash_data`. Zero bytes if there is no key yet. In \
          `vcl_synth` and `vcl_pipe` since Varnish 7.7.",
     ),
     Var::read(
@@ -113,7 +119,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.hash_always_miss)),
-        "Whether the lookup finds nothing, whatever there is: what is fetched replaces it.",
+        "Whether to force a cache miss. The fetched object replaces the stored one.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.hash_always_miss = value.is_true();
@@ -124,7 +130,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.hash_ignore_busy)),
-        "Whether the lookup passes over fetches that are under way instead of waiting for them.",
+        "Whether the lookup ignores fetches in progress instead of waiting for them.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.hash_ignore_busy = value.is_true();
@@ -135,7 +141,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.hash_ignore_vary)),
-        "Whether the lookup takes the first variant, whatever its Vary.",
+        "Whether the lookup takes the first variant and ignores `Vary`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.hash_ignore_vary = value.is_true();
@@ -146,22 +152,22 @@ pub(super) const REQ: &[Var] = &[
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitmiss)),
-        "Whether the lookup met a hit-for-miss.",
+        "Whether the lookup found a hit-for-miss object.",
     ),
     Var::read(
         "req.is_hitpass",
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.is_hitpass)),
-        "Whether the lookup met a hit-for-pass.",
+        "Whether the lookup found a hit-for-pass object.",
     ),
     Var::read(
         "req.max_age",
         Type::Duration,
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
-        "The most age an object may have in the lookup. -1 until it is set, which is no bound. \
-         Since Varnish 9.0, which has `req.ttl` as its old name.",
+        "Maximum age that the lookup allows an object. -1, the initial value, means no limit. \
+         Since Varnish 9.0; the old name is `req.ttl`.",
     )
     .set(Subs::CLIENT, set_max_age)
     .unset(Subs::CLIENT, unset_max_age),
@@ -181,14 +187,14 @@ pub(super) const REQ: &[Var] = &[
         Type::Int,
         Subs::CLIENT,
         |ctx| Value::Int(state(ctx).map_or(0, |s| s.restarts.into())),
-        "How many times the request was restarted.",
+        "Number of restarts of the request so far.",
     ),
     Var::read(
         "req.storage",
         Type::Stevedore,
         Subs::CLIENT,
         |ctx| Value::Stevedore(state(ctx).and_then(|s| s.storage.clone())),
-        "Where the request's body is kept.",
+        "The storage for the request body.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         let Value::Stevedore(storage) = value else { return Err(missing("this storage")) };
@@ -200,15 +206,15 @@ pub(super) const REQ: &[Var] = &[
         Type::Time,
         Subs::CLIENT,
         |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
-        "When the request's head had come. Restarts do not change it.",
+        "Time at which the complete request head had arrived. Restarts do not change it.",
     ),
     Var::read(
         "req.trace",
         Type::Bool,
         Subs::CLIENT,
         |ctx| Value::Bool(state(ctx).is_some_and(|s| s.trace)),
-        "Whether the log gets a line `VCL_trace` for each block of statements that runs. Begins as \
-         the word `trace` of the parameter `feature` has it. Since Varnish 7.4.",
+        "Whether the log gets a `VCL_trace` line for each executed block of statements. The \
+         initial value is the flag `trace` of the parameter `feature`. Since Varnish 7.4.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         state_mut(ctx)?.trace = value.is_true();
@@ -221,7 +227,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| Value::Duration(state(ctx).and_then(|s| s.ttl).unwrap_or(UNSET)),
-        "`req.max_age` under its old name.",
+        "The old name of `req.max_age`.",
     )
     .set(Subs::CLIENT, set_max_age)
     .unset(Subs::CLIENT, unset_max_age),
@@ -232,7 +238,7 @@ pub(super) const REQ: &[Var] = &[
         Type::Int,
         Subs::CLIENT,
         |ctx| number(state(ctx).map_or(0, |s| s.xid)),
-        "The number of the request's transaction.",
+        "The transaction number of the request.",
     ),
 ];
 
@@ -242,8 +248,8 @@ pub(super) const REQ_TOP: &[Var] = &[
         "req_top.method",
         Subs::CLIENT,
         |ctx| headers::top(ctx).map(|head| head.method.token()),
-        "`req.method` of the client's request where this one is an ESI fragment's; else that of \
-         `req` itself.",
+        "The value of `req.method` of the client's request if this request is for an ESI fragment, \
+         otherwise of this request.",
     ),
     text!(
         "req_top.proto",
@@ -252,27 +258,27 @@ pub(super) const REQ_TOP: &[Var] = &[
             Some(head) => Some(version(head)),
             None => req(ctx).map(proto),
         },
-        "`req.proto` of the client's request.",
+        "The value of `req.proto` of the client's request.",
     ),
     Var::read(
         "req_top.time",
         Type::Time,
         Subs::CLIENT,
         |ctx| Value::Time(state(ctx).map_or(0.0, |s| s.time)),
-        "`req.time` of the client's request.",
+        "The value of `req.time` of the client's request.",
     ),
     text!(
         "req_top.url",
         Subs::CLIENT,
         |ctx| headers::top(ctx).map(|head| &head.target[..]),
-        "`req.url` of the client's request.",
+        "The value of `req.url` of the client's request.",
     ),
 ];
 
 const METHOD: &str = "The method: `GET`, `HEAD`, ...";
 const PROTO: &str = "The protocol: `HTTP/1.1`, `HTTP/2.0`, ...";
-const TRANSPORT: &str = "What brought the request: `HTTP/1` or `H2`.";
-const URL: &str = "Path and query.";
+const TRANSPORT: &str = "The transport protocol of the request: `HTTP/1` or `H2`.";
+const URL: &str = "The path and the query.";
 
 /// `req.hash` before there is a key.
 static NO_DIGEST: [u8; 32] = [0; 32];

@@ -66,9 +66,9 @@ pub enum StorageFact {
 impl StorageFact {
     /// All of them with their names and what they are.
     pub const ALL: [(Self, &'static str, &'static str); 3] = [
-        (Self::FreeSpace, "free_space", "Bytes free in the storage."),
-        (Self::Happy, "happy", "Whether the storage is well. Always true."),
-        (Self::UsedSpace, "used_space", "Bytes used in the storage."),
+        (Self::FreeSpace, "free_space", "Free bytes in the storage."),
+        (Self::Happy, "happy", "Whether the storage is healthy. Always true."),
+        (Self::UsedSpace, "used_space", "Used bytes in the storage."),
     ];
 
     /// Its type.

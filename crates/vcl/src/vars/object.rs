@@ -39,52 +39,54 @@ const AGE: Fact = Fact::of(
 const CAN_ESI: Fact = Fact::of(
     Type::Bool,
     |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.can_esi)),
-    "Whether ESI instructions were looked for when it was stored.",
+    "Whether the body was parsed for ESI instructions when it was stored.",
 );
 const GRACE: Fact = Fact::of(
     Type::Duration,
     |ctx| Value::Duration(number(ctx, |obj| obj.grace.get())),
-    "How long beyond its time to live it may be delivered while a new one is fetched.",
+    "Time after the TTL in which the object may be delivered while a fetch renews it.",
 );
 const HITS: Fact = Fact::of(
     Type::Int,
     |ctx| Value::Int(ctx.obj.map_or(0, |obj| obj.hits.into())),
-    "How many hits it has had. In `vcl_deliver`, 0 for what has just been fetched.",
+    "Number of hits of the object. In `vcl_deliver`, 0 if the object has just been fetched.",
 );
 const KEEP: Fact = Fact::of(
     Type::Duration,
     |ctx| Value::Duration(number(ctx, |obj| obj.keep.get())),
-    "How long beyond its grace it is kept to be revalidated.",
+    "Time after grace in which the object is kept for revalidation.",
 );
 const STATUS: Fact = Fact::of(
     Type::Int,
     |ctx| Value::Int(ctx.obj.map_or(0, |obj| obj.status.into())),
-    "Its status.",
+    "The status code.",
 );
 const STORAGE: Fact = Fact::of(
     Type::Stevedore,
     |ctx| Value::Stevedore(ctx.obj.and_then(|obj| obj.storage.cloned())),
-    "Where it is stored.",
+    "The storage of the object.",
 );
 const TIME: Fact = Fact::of(
     Type::Time,
     |ctx| Value::Time(number(ctx, |obj| obj.time)),
-    "When the server it comes from made it: about `now - obj.age`.",
+    "Time at which the origin generated the object: about `now - obj.age`.",
 );
 const TTL: Fact = Fact::of(
     Type::Duration,
     |ctx| Value::Duration(number(ctx, |obj| obj.ttl.get())),
-    "What is left of its time to live; negative when it is over.",
+    "The remaining TTL. Negative if the object is stale.",
 );
 const UNCACHEABLE: Fact = Fact::of(
     Type::Bool,
     |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.uncacheable)),
-    "Whether it is none that could be found: of a pass, a hit-for-pass or a hit-for-miss.",
+    "Whether lookups cannot find the object, because it is from a pass, a hit-for-pass or a \
+     hit-for-miss.",
 );
 const IS_VALID: Fact = Fact::of(
     Type::Bool,
     |ctx| Value::Bool(ctx.obj.is_some_and(|obj| obj.is_valid)),
-    "Whether neither purge nor ban has ended it since the backend was asked.",
+    "Whether the object is still valid: no purge or ban has removed it since the request to the \
+     backend.",
 );
 
 /// The protocol of a stored status line.
@@ -101,8 +103,8 @@ const fn line(name: &'static str, read: Subs, get: Get, part: Borrow, about: &'s
     Var::text(name, read, get, part, about)
 }
 
-const ITS_PROTO: &str = "The protocol it came in.";
-const ITS_REASON: &str = "The words of its status line.";
+const ITS_PROTO: &str = "The protocol of the stored response.";
+const ITS_REASON: &str = "The reason phrase of the status line.";
 
 /// `obj`
 pub(super) const OBJ: &[Var] = &[

@@ -44,7 +44,7 @@ pub(super) const BERESP: &[Var] = &[
         "beresp.age",
         Type::Duration,
         |ctx| Value::Duration(fetched(ctx).map_or(0.0, |s| s.age)),
-        "Its age when it came: that of its Age header, or none.",
+        "The age of the response on arrival, from its `Age` field. 0 without that field.",
     ),
     fetch(
         "beresp.backend",
@@ -53,28 +53,28 @@ pub(super) const BERESP: &[Var] = &[
             let leaf = fetched(ctx).and_then(|s| s.backend.clone());
             Value::Backend(leaf.map_or(Backend::None, Backend::Leaf))
         },
-        "The backend that has answered.",
+        "The backend that sent the response.",
     ),
     Var::read(
         "beresp.backend.ip",
         Type::Ip,
         Sub::BackendResponse.only(),
         |ctx| Value::Ip(fetched(ctx).and_then(|s| s.backend_ip)),
-        "The address of the backend that has answered.",
+        "The address of the backend that sent the response.",
     )
     .until_40(),
     text!(
         "beresp.backend.name",
         FETCHED,
         |ctx| fetched(ctx).and_then(|s| s.backend.as_ref()).map(|leaf| leaf.name.as_bytes()),
-        "The name of the backend that has answered.",
+        "The name of the backend that sent the response.",
     ),
     Var::read(
         "beresp.body",
         Type::Body,
         Subs::NONE,
         |_| Value::Void,
-        "The body of an answer of one's own.",
+        "The body of a synthetic response.",
     )
     .set(Sub::BackendError.only(), |ctx, value| set_body(ctx, Place::Beresp, value)),
     fetch_set(
@@ -82,7 +82,7 @@ pub(super) const BERESP: &[Var] = &[
         Type::Bool,
         |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.do_esi)),
         |ctx, value| switch(ctx, "do_esi", &value, |s| &mut s.do_esi),
-        "Whether ESI instructions are looked for in the body.",
+        "Whether the body is parsed for ESI instructions.",
     ),
     fetch_set(
         "beresp.do_gunzip",
@@ -106,14 +106,14 @@ pub(super) const BERESP: &[Var] = &[
             fetched_mut(ctx)?.do_stream = value.is_true();
             Ok(())
         },
-        "Whether the client is sent the body while it comes.",
+        "Whether the body is streamed to clients while it arrives.",
     ),
     Var::read(
         "beresp.filters",
         Type::String,
         Sub::BackendResponse.only(),
         |ctx| Value::String(ctx.beresp.as_ref().map(Beresp::filters)),
-        "What the body passes through on its way into the cache.",
+        "Filters for the body on its way into the cache.",
     )
     .set(Sub::BackendResponse.only(), |ctx, value| {
         fetched_mut(ctx)?.filters = Some(value.into_bytes().unwrap_or_default());
@@ -127,8 +127,8 @@ pub(super) const BERESP: &[Var] = &[
             fetched_mut(ctx)?.grace = value.seconds().max(0.0);
             Ok(())
         },
-        "How long beyond its time to live it may be delivered while a new one is fetched. A \
-         negative one is set as 0.",
+        "Time after the TTL in which the object may be delivered while a fetch renews it. Negative \
+         values become 0.",
     ),
     fetch_set(
         "beresp.keep",
@@ -138,7 +138,7 @@ pub(super) const BERESP: &[Var] = &[
             fetched_mut(ctx)?.keep = value.seconds().max(0.0);
             Ok(())
         },
-        "How long beyond its grace it is kept to be revalidated. A negative one is set as 0.",
+        "Time after grace in which the object is kept for revalidation. Negative values become 0.",
     ),
     text!("beresp.proto", FETCHED, |ctx| ctx.beresp.as_ref().map(beresp_proto), PROTO)
         .set(FETCHED, |ctx, value| {
@@ -179,13 +179,14 @@ pub(super) const BERESP: &[Var] = &[
             fetched_mut(ctx)?.storage = storage;
             Ok(())
         },
-        "Where it will be stored.",
+        "The storage that the object will be stored in.",
     ),
     text!(
         "beresp.storage_hint",
         FETCHED,
         |ctx| fetched(ctx).and_then(|s| s.storage.as_deref()).map(str::as_bytes),
-        "The name of the storage where it will be stored. A name that is none changes nothing.",
+        "The name of the storage that the object will be stored in. An unknown name changes \
+         nothing.",
     )
     .set(FETCHED, |ctx, value| {
         let name = value.into_bytes().unwrap_or_default();
@@ -201,7 +202,7 @@ pub(super) const BERESP: &[Var] = &[
         "beresp.time",
         Type::Time,
         |ctx| Value::Time(fetched(ctx).map_or(0.0, |s| s.time)),
-        "When its head had come, or `vcl_backend_error` began.",
+        "Time at which the complete response head had arrived, or `vcl_backend_error` began.",
     ),
     Var::read(
         "beresp.transit_buffer",
@@ -211,8 +212,8 @@ pub(super) const BERESP: &[Var] = &[
             let own = fetched(ctx).and_then(|s| s.transit_buffer);
             Value::Bytes(own.unwrap_or_else(|| param(ctx, "transit_buffer") as i64))
         },
-        "How far the backend may be ahead of the client in a body that is not stored; 0 for what \
-         the limit `window_bytes` says. Since Varnish 7.3.",
+        "Maximum number of bytes that the backend may be ahead of the client in a body that is not \
+         stored. 0: the limit `window_bytes` applies. Since Varnish 7.3.",
     )
     .set(Sub::BackendResponse.only(), |ctx, value| {
         fetched_mut(ctx)?.transit_buffer = Some(value.int().max(0));
@@ -228,7 +229,7 @@ pub(super) const BERESP: &[Var] = &[
             state.ttl = value.seconds().max(0.0 - state.age);
             Ok(())
         },
-        "How long it is fresh from now on.",
+        "Time for which the object is fresh, counted from now.",
     ),
     fetch_set(
         "beresp.uncacheable",
@@ -243,14 +244,14 @@ pub(super) const BERESP: &[Var] = &[
             }
             Ok(())
         },
-        "Whether it is not kept: for its time to live, a hit-for-miss stands in its place. It \
-         cannot be cleared.",
+        "Whether the response is not stored. A hit-for-miss object replaces it for the TTL. Once \
+         true, it cannot be set to false.",
     ),
     fetch(
         "beresp.was_304",
         Type::Bool,
         |ctx| Value::Bool(fetched(ctx).is_some_and(|s| s.was_304)),
-        "Whether the backend answered 304 and the stored body is used.",
+        "Whether the backend answered 304, so that the stored body is used.",
     ),
 ];
 
@@ -261,20 +262,20 @@ const fn deliver(name: &'static str, kind: Type, get: Get, about: &'static str) 
 
 /// `resp`
 pub(super) const RESP: &[Var] = &[
-    deliver("resp", Type::Http, |_| Value::Http(Place::Resp), "The response's head."),
+    deliver("resp", Type::Http, |_| Value::Http(Place::Resp), "The head of the response."),
     Var::read(
         "resp.body",
         Type::Body,
         Subs::NONE,
         |_| Value::Void,
-        "The body of an answer of one's own.",
+        "The body of a synthetic response.",
     )
     .set(Sub::Synth.only(), |ctx, value| set_body(ctx, Place::Resp, value)),
     deliver(
         "resp.do_esi",
         Type::Bool,
         |ctx| Value::Bool(delivered(ctx).is_some_and(|s| s.do_esi)),
-        "Whether ESI instructions in the body are carried out.",
+        "Whether ESI instructions in the body are executed.",
     )
     .set(DELIVERED, |ctx, value| {
         let state = delivered_mut(ctx)?;
@@ -289,7 +290,7 @@ pub(super) const RESP: &[Var] = &[
         "resp.filters",
         Type::String,
         |ctx| Value::String(Some(deliver_filters(ctx))),
-        "What the body passes through on its way to the client.",
+        "Filters for the body on its way to the client.",
     )
     .set(DELIVERED, |ctx, value| {
         delivered_mut(ctx)?.filters = Some(value.into_bytes().unwrap_or_default());
@@ -299,7 +300,7 @@ pub(super) const RESP: &[Var] = &[
         "resp.is_streaming",
         Type::Bool,
         |ctx| Value::Bool(delivered(ctx).is_some_and(|s| s.is_streaming)),
-        "Whether the body is still coming from the backend.",
+        "Whether the body is still arriving from the backend.",
     ),
     text!("resp.proto", DELIVERED, |ctx| ctx.resp.as_ref().map(resp_proto), PROTO)
         .set(DELIVERED, |ctx, value| {
@@ -335,14 +336,14 @@ pub(super) const RESP: &[Var] = &[
         "resp.time",
         Type::Time,
         |ctx| Value::Time(delivered(ctx).map_or(0.0, |s| s.time)),
-        "When the response was begun.",
+        "Time at which the response began.",
     ),
 ];
 
 const PROTO: &str = "The protocol of the status line.";
-const REASON: &str = "The words of the status line.";
-const STATUS: &str = "The status: up to 65535, of which the last three digits are sent. Setting \
-                      it sets the usual reason, too.";
+const REASON: &str = "The reason phrase of the status line.";
+const STATUS: &str = "The status code, at most 65535. Only its last three digits are sent. Setting \
+                      it also sets the standard reason phrase.";
 
 /// Adds to the body of an answer of one's own: `synthetic(...)`, `set resp.body += ...`. `place` is
 /// `beresp` or `resp`.

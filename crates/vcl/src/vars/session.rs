@@ -18,8 +18,8 @@ pub(super) const CONNECTION: &[Var] = &[
         Type::String,
         Subs::BOTH,
         |ctx| Value::String(Some(identity(ctx))),
-        "Who the client is, for directors that go by it. Until it is set, the address of \
-         `client.ip`.",
+        "The identity of the client, for directors that select by it. The default is the address \
+         in `client.ip`.",
     )
     .set(Subs::CLIENT, |ctx, value| {
         ctx.session.identity = Some(value.into_bytes().unwrap_or_default());
@@ -30,40 +30,39 @@ pub(super) const CONNECTION: &[Var] = &[
         Type::Ip,
         Subs::BOTH,
         |ctx| Value::Ip(ctx.session.client),
-        "The client's address: that of the connection, or what the PROXY protocol says.",
+        "The address of the client, from the connection or the PROXY header.",
     ),
     text!(
         "server.hostname",
         Subs::ALL,
         |ctx| Some(ctx.world.hostname().as_bytes()),
-        "The name of the host, from gethostname(3).",
+        "The host name of the machine, from gethostname(3).",
     ),
     text!(
         "server.identity",
         Subs::ALL,
         |ctx| Some(ctx.world.identity().as_bytes()),
-        "The name of this instance; without one, the host's.",
+        "The name of this instance. The default is the host name.",
     ),
     Var::read(
         "server.ip",
         Type::Ip,
         Subs::BOTH,
         |ctx| Value::Ip(ctx.session.server),
-        "The address the client connected to: that of the listener, or what the PROXY protocol \
-         says.",
+        "The address that the client connected to, from the listener or the PROXY header.",
     ),
     Var::read(
         "remote.ip",
         Type::Ip,
         Subs::BOTH,
         |ctx| Value::Ip(ctx.session.remote),
-        "The other end of the TCP connection: the client, or a proxy before us.",
+        "The remote address of the TCP connection: the client, or a proxy in front of Larder.",
     ),
     text!(
         "local.endpoint",
         Subs::BOTH,
         |ctx| Some(ctx.session.endpoint.as_bytes()),
-        "The address of the listener as configured: of `-a foo=:81`, `:81`.",
+        "The address of the listener as configured. For example, `:81` with `-a foo=:81`.",
     )
     .since_41(),
     Var::read(
@@ -71,13 +70,14 @@ pub(super) const CONNECTION: &[Var] = &[
         Type::Ip,
         Subs::BOTH,
         |ctx| Value::Ip(ctx.session.local),
-        "Our end of the TCP connection.",
+        "The local address of the TCP connection.",
     ),
     text!(
         "local.socket",
         Subs::BOTH,
         |ctx| Some(ctx.session.socket.as_bytes()),
-        "The name of the listener: of `-a foo=:81`, `foo`; `a0`, `a1`, ... of those without one.",
+        "The name of the listener. For example, `foo` with `-a foo=:81`. Unnamed listeners are \
+         `a0`, `a1`, ...",
     )
     .since_41(),
 ];
@@ -88,7 +88,7 @@ pub(super) const SPECIAL: &[Var] = &[Var::read(
     Type::Time,
     Subs::ALL,
     |ctx| Value::Time(ctx.now),
-    "The time. It stands still while a subroutine runs.",
+    "The current time. It does not change while a subroutine runs.",
 )];
 
 /// `sess`
@@ -98,7 +98,7 @@ pub(super) const SESS: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| timeout(ctx, |times| times.idle_send, "idle_send_timeout"),
-        "How long the client may take no bytes of a response; 0 for ever.",
+        "Maximum time for which the client may read no bytes of a response. 0: no limit.",
     )
     .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle_send))
     .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.idle_send = None)),
@@ -107,7 +107,7 @@ pub(super) const SESS: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| timeout(ctx, |times| times.send, "send_timeout"),
-        "How long sending a whole response may take, over HTTP/1.",
+        "Maximum time for sending a whole response over HTTP/1.",
     )
     .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.send))
     .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.send = None)),
@@ -116,7 +116,7 @@ pub(super) const SESS: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| timeout(ctx, |times| times.idle, "timeout_idle"),
-        "How long the connection may stay idle between requests.",
+        "Maximum idle time of the connection between requests.",
     )
     .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.idle))
     .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.idle = None)),
@@ -125,8 +125,8 @@ pub(super) const SESS: &[Var] = &[
         Type::Duration,
         Subs::CLIENT,
         |ctx| timeout(ctx, |times| times.linger, "timeout_linger"),
-        "How long Varnish keeps a thread with an idle connection. Kept and given back; Larder has \
-         no such threads.",
+        "Time for which Varnish keeps a thread with an idle connection. The value has no effect, \
+         as Larder has no such threads.",
     )
     .set(Subs::CLIENT, |ctx, value| set_timeout(ctx, value, |times| &mut times.linger))
     .unset(Subs::CLIENT, |ctx| change(ctx, |times| times.linger = None)),
@@ -135,7 +135,7 @@ pub(super) const SESS: &[Var] = &[
         Type::Int,
         Subs::BOTH,
         |ctx| number(ctx.session.xid),
-        "The number of the session.",
+        "The session number.",
     )
     .since_41(),
 ];

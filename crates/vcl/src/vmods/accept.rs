@@ -18,8 +18,8 @@ use crate::vmods::args::{Args, must, this};
 /// The module.
 pub static MODULE: Module = Module {
     name: "accept",
-    about: "The one choice out of an `Accept`, `Accept-Language` or `Accept-Encoding` that is \
-            served, so that there are no more variants of a page than choices.",
+    about: "Reduces an `Accept`, `Accept-Language` or `Accept-Encoding` field to one of the values \
+            that the site serves. A page then has no more variants than there are choices.",
     functions: &[],
     classes: &[CLASS],
     refused: &[],
@@ -29,7 +29,7 @@ const ONE: &[Parameter] = &[must("string", Type::String)];
 
 const CLASS: Class = Class {
     name: "rule",
-    about: "The choices there are; the argument is what is taken when none of them is asked for.",
+    about: "A list of choices. The argument is the fallback, used if no choice is acceptable.",
     params: ONE,
     construct: |_, _, args| {
         let fallback = Bytes::copy_from_slice(args.bytes(0));
@@ -49,7 +49,7 @@ const CLASS: Class = Class {
         },
         Method {
             name: "remove",
-            about: "Takes a choice out.",
+            about: "Removes a choice.",
             returns: Type::Void,
             params: ONE,
             from: Subs::ALL,
@@ -60,9 +60,9 @@ const CLASS: Class = Class {
         },
         Method {
             name: "filter",
-            about: "The choice with the highest quality (`q`) in a header's value, the first of \
-                    several; in any case, and written as it was added. For a value that is not \
-                    well-formed, and one that has none of them, the fallback.",
+            about: "Returns the choice with the highest quality (`q`) in a header value, or the \
+                    first of several. Letter case is ignored, and the result is spelled as it was \
+                    added. Returns the fallback if the value is malformed or contains no choice.",
             returns: Type::String,
             params: ONE,
             from: Subs::ALL,

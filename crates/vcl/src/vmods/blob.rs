@@ -18,11 +18,11 @@ use crate::vmods::args::{Args, must, number, owned, this, word};
 /// The module.
 pub static MODULE: Module = Module {
     name: "blob",
-    about: "Bytes of any value (BLOB), and the texts that stand for them: `IDENTITY` (the bytes \
+    about: "Binary data (BLOB) and its text encodings. The encodings are `IDENTITY` (the bytes \
             themselves, up to the first zero byte), `BASE64`, `BASE64URL`, `BASE64URLNOPAD`, \
-            `BASE64CF` (`-`, `~` and `_` for `+`, `/` and `=`), `HEX`, and `URL` (percent signs). \
-            `case` is that of hexadecimal digits, and must be `DEFAULT` for the others. What \
-            cannot be decoded fails.",
+            `BASE64CF`, `HEX` and `URL` (percent-encoding). `BASE64CF` has `-`, `~` and `_` for \
+            `+`, `/` and `=`. `case` is the letter case of hexadecimal digits; for other encodings \
+            it must be `DEFAULT`. Text that cannot be decoded is a failure.",
     functions: FUNCTIONS,
     classes: &[CLASS],
     refused: &[],
@@ -41,7 +41,7 @@ const ENCODED: Parameter = must("encoded", Type::String);
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "decode",
-        about: "The bytes that a text stands for: of its first `length` bytes, or all of it.",
+        about: "Decodes a text, or only its first `length` bytes.",
         returns: Type::Blob,
         params: &[DECODING, LENGTH, ENCODED],
         from: Subs::ALL,
@@ -49,7 +49,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "encode",
-        about: "The text for a blob.",
+        about: "Encodes a blob as text.",
         returns: Type::String,
         params: &[ENCODING, CASE, must("blob", Type::Blob)],
         from: Subs::ALL,
@@ -57,7 +57,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "transcode",
-        about: "A text decoded and encoded again.",
+        about: "Decodes a text and encodes the result again.",
         returns: Type::String,
         params: &[DECODING, ENCODING, CASE, LENGTH, ENCODED],
         from: Subs::ALL,
@@ -65,7 +65,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "same",
-        about: "Whether both are one and the same blob, or both are empty.",
+        about: "Whether both are the same blob, or both are empty.",
         returns: Type::Bool,
         params: TWO,
         from: Subs::ALL,
@@ -87,7 +87,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "length",
-        about: "How many bytes there are.",
+        about: "Number of bytes in the blob.",
         returns: Type::Int,
         params: &[must("", Type::Blob)],
         from: Subs::ALL,
@@ -95,8 +95,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "sub",
-        about: "`length` bytes of a blob from `offset` on. Fails for an empty blob, and when \
-                there are not as many.",
+        about: "Returns `length` bytes of a blob, starting at `offset`. Fails if the blob is empty \
+                or too short.",
         returns: Type::Blob,
         params: &[
             must("", Type::Blob),
@@ -116,7 +116,7 @@ const TWO: &[Parameter] = &[must("", Type::Blob), must("", Type::Blob)];
 
 const CLASS: Class = Class {
     name: "blob",
-    about: "A blob that is always the same, decoded once.",
+    about: "A constant blob, decoded once.",
     params: &[DECODING, ENCODED],
     construct: |_, _, args| {
         let decoding = args.word(0).unwrap_or("IDENTITY");
@@ -134,7 +134,7 @@ const CLASS: Class = Class {
         },
         Method {
             name: "encode",
-            about: "The text for the blob.",
+            about: "Encodes the blob as text.",
             returns: Type::String,
             params: &[ENCODING, CASE],
             from: Subs::ALL,

@@ -12,8 +12,8 @@ use crate::vmods::args::{Args, must, number, text};
 /// The module.
 pub static MODULE: Module = Module {
     name: "bodyaccess",
-    about: "The request body, once it has been kept with `std.cache_req_body`. Before that the \
-            log gets an error, and there is nothing to see.",
+    about: "Access to the request body after `std.cache_req_body` has stored it. Before that, the \
+            body is empty and the log gets an error.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -22,7 +22,7 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "rematch_req_body",
-        about: "1 when the body matches, 0 when it does not, -1 when it has not been kept.",
+        about: "Returns 1 if the body matches, 0 if it does not, and -1 if it is not stored.",
         returns: Type::Int,
         params: &[must("re", Type::Regex)],
         from: Subs::CLIENT,
@@ -50,7 +50,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "len_req_body",
-        about: "The body's length in bytes; -1 when it has not been kept.",
+        about: "Length of the body in bytes. -1 if the body is not stored.",
         returns: Type::Int,
         params: &[],
         from: Subs::CLIENT,
@@ -58,7 +58,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "log_req_body",
-        about: "Writes the body to the log, `length` bytes to a line, each behind `prefix`.",
+        about: "Writes the body to the log, `length` bytes per line. Each line begins with \
+                `prefix`.",
         returns: Type::Void,
         params: &[text("prefix", ""), number("length", Type::Int, 200.0)],
         from: Subs::CLIENT,

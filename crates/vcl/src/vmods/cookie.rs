@@ -19,8 +19,8 @@ use crate::vmods::args::{Args, must, owned};
 /// The module.
 pub static MODULE: Module = Module {
     name: "cookie",
-    about: "The cookies of a request: taken apart once, read, changed and put together again. \
-            What was parsed is kept until the end of the request, or of the backend request.",
+    about: "The cookies of a request: parse, read, change and format. Parsed cookies are kept \
+            until the end of the request or backend request.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -29,7 +29,7 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "clean",
-        about: "Forgets every cookie.",
+        about: "Removes all cookies.",
         returns: Type::Void,
         params: &[],
         from: Subs::ALL,
@@ -40,7 +40,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "delete",
-        about: "Forgets the cookie of this name, if there is one.",
+        about: "Removes the cookie with this name, if there is one.",
         returns: Type::Void,
         params: &[must("cookiename", Type::String)],
         from: Subs::ALL,
@@ -52,7 +52,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "filter",
-        about: "Forgets the cookies that are in a list of names, parted by commas.",
+        about: "Removes the cookies in a comma-separated list of names.",
         returns: Type::Void,
         params: &[must("filterstring", Type::String)],
         from: Subs::ALL,
@@ -64,7 +64,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "filter_re",
-        about: "Forgets the cookies whose names match.",
+        about: "Removes the cookies whose names match.",
         returns: Type::Void,
         params: &[must("expression", Type::Regex)],
         from: Subs::ALL,
@@ -75,7 +75,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "keep",
-        about: "Forgets all cookies but those in a list of names, parted by commas.",
+        about: "Removes all cookies except those in a comma-separated list of names.",
         returns: Type::Void,
         params: &[must("filterstring", Type::String)],
         from: Subs::ALL,
@@ -87,7 +87,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "keep_re",
-        about: "Forgets all cookies but those whose names match.",
+        about: "Removes all cookies except those whose names match.",
         returns: Type::Void,
         params: &[must("expression", Type::Regex)],
         from: Subs::ALL,
@@ -98,7 +98,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "format_date",
-        about: "A date for the `Expires` of a `Set-Cookie`: the time with the duration added.",
+        about: "Formats a time plus a duration as a date for `Expires` in `Set-Cookie`.",
         returns: Type::String,
         params: &[must("now", Type::Time), must("timedelta", Type::Duration)],
         from: Subs::ALL,
@@ -114,7 +114,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "get",
-        about: "The value of the cookie of this name; no string when there is none.",
+        about: "The value of the cookie with this name. No string if there is none.",
         returns: Type::String,
         params: &[must("cookiename", Type::String)],
         from: Subs::ALL,
@@ -122,7 +122,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "get_re",
-        about: "The value of the first cookie whose name matches; no string when none does.",
+        about: "The value of the first cookie whose name matches. No string if none matches.",
         returns: Type::String,
         params: &[must("expression", Type::Regex)],
         from: Subs::ALL,
@@ -138,8 +138,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "get_string",
-        about: "All cookies as the value of a `Cookie` header: each with a `;` behind it, parted \
-                by blanks. Empty when there are none.",
+        about: "Formats all cookies as a `Cookie` header value. Each is followed by `;`, and \
+                spaces separate them. Empty if there are none.",
         returns: Type::String,
         params: &[],
         from: Subs::ALL,
@@ -147,7 +147,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "isset",
-        about: "Whether there is a cookie of this name.",
+        about: "Whether a cookie with this name exists.",
         returns: Type::Bool,
         params: &[must("cookiename", Type::String)],
         from: Subs::ALL,
@@ -155,9 +155,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "parse",
-        about: "Takes a `Cookie` header's value apart; the cookies there were are forgotten. An \
-                empty string changes nothing. Cookies without a name or a value are left out; of \
-                two of one name the last value counts.",
+        about: "Parses a `Cookie` header value and replaces all earlier cookies. An empty string \
+                changes nothing. Cookies without a name or value are left out. If a name occurs \
+                twice, the last value counts.",
         returns: Type::Void,
         params: &[must("cookieheader", Type::String)],
         from: Subs::ALL,
@@ -170,7 +170,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "set",
-        about: "Sets the cookie of this name. An empty name or value changes nothing.",
+        about: "Sets the cookie with this name. An empty name or value changes nothing.",
         returns: Type::Void,
         params: &[must("cookiename", Type::String), must("value", Type::String)],
         from: Subs::ALL,

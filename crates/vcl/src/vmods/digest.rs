@@ -22,8 +22,8 @@ use base64::Code;
 /// The module.
 pub static MODULE: Module = Module {
     name: "digest",
-    about: "Hashes, keyed hashes (HMAC) and base 64. A string that is not there counts as an \
-            empty one. Hashes are hexadecimal, in lower case.",
+    about: "Hashes, keyed hashes (HMAC) and base64. A missing string counts as empty. Hashes are \
+            hexadecimal, in lower case.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -48,16 +48,16 @@ const fn hashing(name: &'static str, about: &'static str, call: Call) -> Functio
     function(name, about, ONE, call)
 }
 
-const HMAC: &str = "The HMAC of `message`, with `0x` before its digits. No string without a key.";
-const TEXT: &str = "The text that stands for the bytes.";
-const TEXT_OF_HEX: &str = "The text that stands for the bytes that are given in hexadecimal, with \
-                           `0x` before them or without. A character that is no digit counts as \
-                           0; of an odd number of digits the last is left out.";
-const BYTES: &str = "The bytes that a text stands for, up to the first zero byte. Padding may be \
-                     missing, and may stand anywhere. Fails for other characters than those of \
-                     the alphabet.";
-const BYTES_NO_PADDING: &str = "The bytes that a text without padding stands for, up to the first \
-                                zero byte. Fails for other characters than those of the alphabet.";
+const HMAC: &str =
+    "The HMAC of `message`, as `0x` and hexadecimal digits. No string without a key.";
+const TEXT: &str = "Encodes the bytes as text.";
+const TEXT_OF_HEX: &str = "Encodes bytes that are given in hexadecimal, with or without `0x`. A \
+                           character that is not a digit counts as 0. The last of an odd number of \
+                           digits is ignored.";
+const BYTES: &str = "Decodes a text, up to the first zero byte. Padding is optional, and may be \
+                     anywhere. Fails on characters outside the alphabet.";
+const BYTES_NO_PADDING: &str = "Decodes a text without padding, up to the first zero byte. Fails \
+                                on characters outside the alphabet.";
 
 const FUNCTIONS: &[Function] = &[
     function("hmac_sha256", HMAC, KEYED, |_, args| keyed::<hash::HmacSha256>(args)),
@@ -89,21 +89,21 @@ const FUNCTIONS: &[Function] = &[
     hashing("hash_sha512", "The string's SHA-512.", |_, args| {
         hashed(args, hash::of::<sha2::Sha512>)
     }),
-    hashing("hash_gost", "GOST R 34.11-94, with the boxes of its own example.", |_, args| {
-        hashed(args, hash::of::<gost94::Gost94Test>)
-    }),
+    hashing(
+        "hash_gost",
+        "GOST R 34.11-94, with the S-boxes of the standard's example.",
+        |_, args| hashed(args, hash::of::<gost94::Gost94Test>),
+    ),
     hashing("hash_md2", "The string's MD2.", |_, args| hashed(args, hash::of::<md2::Md2>)),
     hashing("hash_md4", "The string's MD4.", |_, args| hashed(args, hash::of::<md4::Md4>)),
     hashing("hash_md5", "The string's MD5.", |_, args| hashed(args, hash::of::<md5::Md5>)),
-    hashing("hash_crc32", "CRC-32 of bzip2, its lowest byte first.", |_, args| {
+    hashing("hash_crc32", "CRC-32 as in bzip2, lowest byte first.", |_, args| {
         hashed(args, hash::crc32)
     }),
-    hashing("hash_crc32b", "CRC-32 of gzip, its lowest byte first.", |_, args| {
+    hashing("hash_crc32b", "CRC-32 as in gzip, lowest byte first.", |_, args| {
         hashed(args, hash::crc32b)
     }),
-    hashing("hash_adler32", "Adler-32, its lowest byte first.", |_, args| {
-        hashed(args, hash::adler32)
-    }),
+    hashing("hash_adler32", "Adler-32, lowest byte first.", |_, args| hashed(args, hash::adler32)),
     hashing("hash_haval128", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<4>)),
     hashing("hash_haval160", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<5>)),
     hashing("hash_haval192", "HAVAL, 3 passes.", |_, args| hashed(args, haval::hash::<6>)),
@@ -121,7 +121,9 @@ const FUNCTIONS: &[Function] = &[
     hashing("hash_ripemd320", "The string's RIPEMD-320.", |_, args| {
         hashed(args, hash::of::<ripemd::Ripemd320>)
     }),
-    hashing("hash_tiger", "Tiger, as its paper writes it.", |_, args| hashed(args, hash::tiger)),
+    hashing("hash_tiger", "Tiger, in the notation of its paper.", |_, args| {
+        hashed(args, hash::tiger)
+    }),
     hashing("hash_tiger128", "The first 128 bits of Tiger.", |_, args| {
         hashed(args, hash::tiger_cut::<16>)
     }),
@@ -135,7 +137,7 @@ const FUNCTIONS: &[Function] = &[
     }),
     function(
         "version",
-        "The version of the module that this one is like: `1.0.2`.",
+        "The version of the original module that Larder follows: `1.0.2`.",
         &[],
         |_, _| Ok(owned(VERSION)),
     ),

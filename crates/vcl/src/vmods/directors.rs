@@ -22,7 +22,8 @@ use crate::vmods::args::{Args, must};
 /// The module.
 pub static MODULE: Module = Module {
     name: "directors",
-    about: "Backends that choose among others. Directors can be backends of directors.",
+    about: "Backends that select one of several other backends. A director can be a backend of \
+            another director.",
     functions: FUNCTIONS,
     classes: &[
         simple::ROUND_ROBIN,
@@ -37,7 +38,7 @@ pub static MODULE: Module = Module {
 
 const FUNCTIONS: &[Function] = &[Function {
     name: "lookup",
-    about: "The backend or director of this name; none when there is none.",
+    about: "The backend or director with this name, or no backend.",
     returns: Type::Backend,
     params: &[must("", Type::String)],
     from: Subs::HOUSEKEEPING,

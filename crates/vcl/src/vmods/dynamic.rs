@@ -27,9 +27,9 @@ use crate::vmods::args::{Args, may, must, number, text, this, word};
 /// The module.
 pub static MODULE: Module = Module {
     name: "dynamic",
-    about: "Backends by host names that are looked up again and again while the program runs. The \
-            parameters are those of UPLEX's module, but for `whitelist`, `resolver`, `via` and \
-            service records (SRV), which are not known: a program that relies on them is refused.",
+    about: "Backends by host name, resolved repeatedly while the program runs. The parameters are \
+            those of UPLEX's module. `whitelist`, `resolver`, `via` and service records (SRV) are \
+            not supported: a program that uses them is refused.",
     functions: &[],
     classes: &[CLASS],
     refused: &[],
@@ -40,17 +40,15 @@ const FIRST_LOOKUP: f64 = 10.0;
 
 const CLASS: Class = Class {
     name: "director",
-    about: "Makes a backend for each host and port it is asked for. `port` is a number, or `http` \
-            or `https`. `hosthdr` is the Host of requests that have none; without it the host. \
-            A name is looked up again after `ttl`, or what the name server's answer says \
-            (`ttl_from`: `cfg`, `dns`, the shorter or the longer of both), a failed lookup \
-            repeated after `retry_after`, and where it was the first one when somebody asks; \
-            neither more than once a second. \
-            `domain_usage_timeout` is for how long a backend is kept that nobody asks for. \
-            Every backend has its own probe and connections, and a request waits for a first \
-            lookup as for a connection: another `share` than `DIRECTOR` or another \
-            `first_lookup_timeout` than 10s fails `vcl_init`. Timeouts of 0 are those of the \
-            parameters.",
+    about: "Creates a backend for each requested host and port. `port` is a number, `http` or \
+            `https`. `hosthdr` is the Host field of requests without one; the default is the host. \
+            A name is resolved again after `ttl` or the TTL of the DNS answer. `ttl_from` selects \
+            `cfg`, `dns`, the shorter or the longer of both. A failed lookup is repeated after \
+            `retry_after`. A failed first lookup is repeated at the next request. Neither happens \
+            more than once a second. `domain_usage_timeout` is the time after which an unused \
+            backend is removed. Every backend has its own probe and connections. A request waits \
+            for a first lookup as for a connection. `vcl_init` fails if `share` is not `DIRECTOR` \
+            or `first_lookup_timeout` is not 10s. Timeouts of 0 mean the values of the parameters.",
     params: &[
         text("port", "http"),
         text("hosthdr", ""),
@@ -71,10 +69,10 @@ const CLASS: Class = Class {
     methods: &[
         Method {
             name: "backend",
-            about: "The backend for this host and port; without a host that of the request's Host \
-                    header, without a port the director's. No backend for what is no host name, \
-                    and for new hosts beyond the limit `director_new_hosts`. Of more hosts than \
-                    `director_backends` those are forgotten first that were never found.",
+            about: "The backend for this host and port. The default host is the request's Host \
+                    field; the default port is the director's. No backend for an invalid host \
+                    name, or for new hosts beyond the limit `director_new_hosts`. Beyond \
+                    `director_backends`, hosts that were never found are forgotten first.",
             returns: Type::Backend,
             params: &[text("host", ""), text("port", "")],
             from: Subs::ALL,
@@ -82,7 +80,7 @@ const CLASS: Class = Class {
         },
         Method {
             name: "debug",
-            about: "Is taken and does nothing.",
+            about: "Accepted, but has no effect.",
             returns: Type::Void,
             params: &[must("enable", Type::Bool)],
             from: Subs::ALL,

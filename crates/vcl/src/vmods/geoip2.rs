@@ -27,7 +27,7 @@ use crate::vmods::args::{Args, must, owned, this};
 /// The module.
 pub static MODULE: Module = Module {
     name: "geoip2",
-    about: "What a database in MaxMind's format (GeoIP2, GeoLite2 and others) says of an address.",
+    about: "Looks up addresses in a database in MaxMind's format (GeoIP2, GeoLite2 and others).",
     functions: &[],
     classes: &[CLASS],
     refused: &[],
@@ -35,11 +35,10 @@ pub static MODULE: Module = Module {
 
 const CLASS: Class = Class {
     name: "geoip2",
-    about: "A database, read from a file while the program is loaded, and not again: a newer file \
-            counts for programs that are loaded later. The daemon's user must be able to read it. \
-            A file that is not there, is none of this format or is larger than the limit \
-            `geoip_bytes` is an error, and the program is not loaded. It takes memory as large as \
-            the file; programs with the same database share it.",
+    about: "A database, read from a file once, while the program is loaded. A newer file is used \
+            by programs loaded later. The daemon's user must be able to read it. If the file is \
+            missing, is invalid or exceeds the limit `geoip_bytes`, the program is not loaded. The \
+            database takes as much memory as the file; programs with the same database share it.",
     params: &[must("filename", Type::String)],
     construct: |ctx, _, args| {
         let database = open(ctx, args.bytes(0)).map_err(|why| {
@@ -50,12 +49,12 @@ const CLASS: Class = Class {
     },
     methods: &[Method {
         name: "lookup",
-        about: "What stands under `path` for this address: names of maps and numbers of arrays, \
-                with slashes between them (`country/names/en`, `subdivisions/0/iso_code`, and \
-                `subdivisions/-1/iso_code` for the last one). A number is written in decimals (a \
-                floating one with six), a truth as `true` or `false`, bytes in hexadecimal. No \
-                string where there is nothing, where the path leads to a map or an array, and for \
-                a path of 100 bytes or more; the log says why.",
+        about: "The value at `path` for this address. A path consists of map keys and array \
+                indexes, separated by slashes. Examples are `country/names/en`, \
+                `subdivisions/0/iso_code`, and `subdivisions/-1/iso_code` for the last element. \
+                Numbers are decimal (floating-point with six decimals), booleans `true` or \
+                `false`, and bytes hexadecimal. No string if there is no value, the path leads to \
+                a map or an array, or it has 100 bytes or more. The log has the reason.",
         returns: Type::String,
         params: &[must("path", Type::String), must("addr", Type::Ip)],
         from: Subs::ALL,

@@ -10,7 +10,7 @@ use crate::vmod::{Function, Module, Refused};
 /// The module.
 pub static MODULE: Module = Module {
     name: "h2",
-    about: "HTTP/2 on the client's connection. Since Varnish 7.5.",
+    about: "HTTP/2 on the client connection. Since Varnish 7.5.",
     functions: &[Function {
         name: "is",
         about: "Whether the request came over HTTP/2.",

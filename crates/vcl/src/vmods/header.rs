@@ -23,8 +23,8 @@ use crate::workspace::Workspace;
 /// The module.
 pub static MODULE: Module = Module {
     name: "header",
-    about: "Fields of which a message has several, such as `Set-Cookie`, one by one. What would \
-            not be a valid field fails.",
+    about: "Header fields that occur more than once, such as `Set-Cookie`, one by one. An invalid \
+            field is a failure.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -33,7 +33,7 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "append",
-        about: "Adds one more field of this name.",
+        about: "Adds another field with this name.",
         returns: Type::Void,
         params: &[must("", Type::Header), must("", Type::String)],
         from: Subs::BOTH,
@@ -41,7 +41,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "copy",
-        about: "Adds a field of the second name for every field of the first, with its value.",
+        about: "Copies each field with the first name to a field with the second name.",
         returns: Type::Void,
         params: &[must("", Type::Header), must("", Type::Header)],
         from: Subs::BOTH,
@@ -54,7 +54,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "get",
-        about: "The first value of the fields of this name that matches; no string when none does.",
+        about: "The first matching value of the fields with this name. No string if none matches.",
         returns: Type::String,
         params: &[must("header", Type::Header), must("regex", Type::Regex)],
         from: Subs::BOTH,
@@ -70,7 +70,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "remove",
-        about: "Removes the fields of this name whose values match.",
+        about: "Removes the fields with this name whose values match.",
         returns: Type::Void,
         params: &[must("header", Type::Header), must("regex", Type::Regex)],
         from: Subs::BOTH,
@@ -92,9 +92,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "regsub",
-        about: "Replaces what matches in every line of a head (`Name: value`): once in a line, or \
-                wherever it matches. `\\0` to `\\9` stand for the match and its groups. A line \
-                that is no field afterwards fails, and the head stays as it was.",
+        about: "Replaces matches in every line of a head (`Name: value`): the first match of a \
+                line, or all. `\\0` to `\\9` stand for the match and its groups. If a resulting \
+                line is not a valid field, the call fails and the head is unchanged.",
         returns: Type::Void,
         params: &[
             must("", Type::Http),
@@ -107,8 +107,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "dyn",
-        about: "The header of a message whose name is a string, for the functions of this module. \
-                What is no field name fails.",
+        about: "A header of a message by a string with its name, for the functions of this module. \
+                Fails if the name is invalid.",
         returns: Type::Header,
         params: &[must("", Type::Http), must("", Type::String)],
         from: Subs::BOTH,

@@ -15,8 +15,8 @@ use crate::vmods::args::{Args, must, number, owned};
 /// The module.
 pub static MODULE: Module = Module {
     name: "math",
-    about: "Functions and constants of C's `math.h`, described in their manual pages. An argument \
-            that a function is not defined for gives a value that is no number. Since Varnish 9.0.",
+    about: "Functions and constants of C's `math.h`; see their manual pages. An argument outside a \
+            function's domain results in NaN. Since Varnish 9.0.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -72,9 +72,9 @@ macro_rules! holds {
 const FUNCTIONS: &[Function] = &[
     function(
         "approx",
-        "Whether two numbers are as good as equal: their difference is no more than `maxDiff`, or \
-         `maxRelDiff` of the larger one. 0 stands for four times and for once the smallest step \
-         from 1.",
+        "Whether two numbers are nearly equal: they differ by at most `maxDiff`, or by \
+         `maxRelDiff` of the larger one. 0 means four times (`maxDiff`) and once (`maxRelDiff`) \
+         the smallest step from 1.",
         Type::Bool,
         &[
             must("a", Type::Real),
@@ -89,8 +89,8 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "strfromd",
-        "The number in a format of strfromd(3): `%`, perhaps a point and digits, and one of \
-         `aAeEfFgG`. Another format fails.",
+        "Formats a number as strfromd(3) does: `%`, an optional point and digits, and one of \
+         `aAeEfFgG`. Fails for other formats.",
         Type::String,
         &[must("format", Type::String), must("fp", Type::Real)],
         strfromd,
@@ -105,15 +105,19 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "fpclass",
-        about: "The value by which `math.fpclassify` tells this class.",
+        about: "The value that `math.fpclassify` returns for this class.",
         returns: Type::Int,
         params: &[one_of("name", CLASS_NAMES)],
         from: Subs::ALL,
         call: |_, args| Ok(Value::Int(class_named(args.word(0).unwrap_or_default()))),
     },
-    function("fpclassify", "fpclassify(3): a value of `math.fpclass`.", Type::Int, X, |_, args| {
-        Ok(Value::Int(class_of(real(args, 0))))
-    }),
+    function(
+        "fpclassify",
+        "fpclassify(3): one of the values of `math.fpclass`.",
+        Type::Int,
+        X,
+        |_, args| Ok(Value::Int(class_of(real(args, 0)))),
+    ),
     holds!("isfinite", X, |x, _| x.is_finite()),
     holds!("isgreater", X_Y, |x, y| x > y),
     holds!("isgreaterequal", X_Y, |x, y| x >= y),
@@ -180,12 +184,20 @@ const FUNCTIONS: &[Function] = &[
     function("logb", "The C library's logb(3).", Type::Real, X, |_, args| {
         Ok(Value::Real(exponent(real(args, 0))))
     }),
-    function("lrint", "lrint(3). Fails for what no INT can hold.", Type::Int, X, |_, args| {
-        whole("lrint", libm::rint(real(args, 0)))
-    }),
-    function("lround", "lround(3). Fails for what no INT can hold.", Type::Int, X, |_, args| {
-        whole("lround", libm::round(real(args, 0)))
-    }),
+    function(
+        "lrint",
+        "lrint(3). Fails if the result does not fit an INT.",
+        Type::Int,
+        X,
+        |_, args| whole("lrint", libm::rint(real(args, 0))),
+    ),
+    function(
+        "lround",
+        "lround(3). Fails if the result does not fit an INT.",
+        Type::Int,
+        X,
+        |_, args| whole("lround", libm::round(real(args, 0))),
+    ),
     function("nan", "The C library's nan(3).", Type::Real, &[must("tag", Type::String)], |_, _| {
         Ok(Value::Real(f64::NAN))
     }),

@@ -12,8 +12,8 @@ use crate::vmods::args::{Args, number};
 /// The module.
 pub static MODULE: Module = Module {
     name: "purge",
-    about: "Purging every variant of what a request is for, at once or softly. Call it from both \
-            `vcl_hit` and `vcl_miss`: an object may be there of which no variant fits the request.",
+    about: "Purges all variants of the requested object, hard or soft. Call it from both `vcl_hit` \
+            and `vcl_miss`: stored variants may exist even if none matches the request.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -25,7 +25,7 @@ const FROM: Subs = Sub::Hit.only().and(Sub::Miss.only());
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "hard",
-        about: "Removes the objects. How many there were.",
+        about: "Removes the objects and returns their number.",
         returns: Type::Int,
         params: &[],
         from: FROM,
@@ -33,8 +33,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "soft",
-        about: "Sets the times of the objects, in seconds from now; a negative grace or keep \
-                leaves what there is. All three 0 is `hard`. How many objects there were.",
+        about: "Sets the objects' TTL, grace and keep in seconds from now, and returns the number \
+                of objects. A negative grace or keep is left unchanged. With 0 for all three, it \
+                works as `hard`.",
         returns: Type::Int,
         params: &[
             number("ttl", Type::Duration, 0.0),

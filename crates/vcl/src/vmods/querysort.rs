@@ -12,11 +12,11 @@ use crate::vmods::std::query;
 /// The module.
 pub static MODULE: Module = Module {
     name: "querysort",
-    about: "The parameters of a URL in order. The same as `std.querysort`, which is there without \
-            an import of this module.",
+    about: "Sorts the query parameters of a URL. Same as `std.querysort`, which needs no import of \
+            this module.",
     functions: &[Function {
         name: "sort",
-        about: "The URL with its parameters sorted by their bytes and empty ones left out.",
+        about: "The URL with its query parameters sorted by bytes, without empty ones.",
         returns: Type::String,
         params: &[must("url", Type::String)],
         from: Subs::ALL,

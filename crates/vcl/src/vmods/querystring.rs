@@ -24,8 +24,8 @@ use crate::vmods::std::fnmatch::{Options, fnmatch};
 /// The module.
 pub static MODULE: Module = Module {
     name: "querystring",
-    about: "The parameters of a URL: which stay, and in what order. Functions give the URL \
-            without empty parameters; one without a query is given back as it is.",
+    about: "Selects and sorts the query parameters of a URL. All functions remove empty \
+            parameters. A URL without a query is returned unchanged.",
     functions: FUNCTIONS,
     classes: &[CLASS],
     refused: &[],
@@ -49,7 +49,7 @@ const fn function(
 }
 
 const FUNCTIONS: &[Function] = &[
-    function("clean", "The URL without empty parameters.", &[URL], |_, args| {
+    function("clean", "The URL without empty query parameters.", &[URL], |_, args| {
         kept(args, |_| Ok(true))
     }),
     function("remove", "The URL without its query.", &[URL], |_, args| {
@@ -59,7 +59,7 @@ const FUNCTIONS: &[Function] = &[
     }),
     function(
         "sort",
-        "The URL with its parameters in order; with `uniq`, each of several equal ones once.",
+        "The URL with its query parameters sorted. With `uniq`, duplicates are removed.",
         &[URL, truth("uniq", false)],
         |_, args| {
             let Some(url) = args.string(0) else { return Ok(Value::String(None)) };
@@ -69,7 +69,7 @@ const FUNCTIONS: &[Function] = &[
     ),
     Function {
         name: "filtersep",
-        about: "What parts the names in the lists of `filter` and `filter_except`.",
+        about: "The separator of names in the lists of `filter` and `filter_except`.",
         returns: Type::String,
         params: &[],
         from: Subs::ALL,
@@ -77,19 +77,19 @@ const FUNCTIONS: &[Function] = &[
     },
     function(
         "filter",
-        "The URL without the parameters of these names, parted by `filtersep()`.",
+        "The URL without the query parameters with these names, separated by `filtersep()`.",
         BY_NAMES,
         |_, args| kept(args, |param| Ok(!is_listed(args.bytes(1), query::name(param)))),
     ),
     function(
         "filter_except",
-        "The URL with no other parameters than those of these names, parted by `filtersep()`.",
+        "The URL with only the query parameters with these names, separated by `filtersep()`.",
         BY_NAMES,
         |_, args| kept(args, |param| Ok(is_listed(args.bytes(1), query::name(param)))),
     ),
     function(
         "regfilter",
-        "The URL without the parameters whose names match.",
+        "The URL without the query parameters whose names match.",
         BY_REGEX,
         |ctx, args| {
             let regex = regex(ctx, args)?;
@@ -98,7 +98,7 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "regfilter_except",
-        "The URL with no other parameters than those whose names match.",
+        "The URL with only the query parameters whose names match.",
         BY_REGEX,
         |ctx, args| {
             let regex = regex(ctx, args)?;
@@ -107,13 +107,15 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "globfilter",
-        "The URL without the parameters whose names match a pattern with `*`, `?` and `[...]`.",
+        "The URL without the query parameters whose names match a pattern with `*`, `?` and \
+         `[...]`.",
         BY_GLOB,
         |_, args| kept(args, |param| Ok(!is_glob(args.bytes(1), query::name(param)))),
     ),
     function(
         "globfilter_except",
-        "The URL with no other parameters than those whose names match such a pattern.",
+        "The URL with only the query parameters whose names match a pattern with `*`, `?` and \
+         `[...]`.",
         BY_GLOB,
         |_, args| kept(args, |param| Ok(is_glob(args.bytes(1), query::name(param)))),
     ),
@@ -189,9 +191,9 @@ const fn adding(name: &'static str, about: &'static str, call: MethodCall) -> Me
 
 const CLASS: Class = Class {
     name: "filter",
-    about: "A list of what is to be dropped or kept, made in `vcl_init`. `match` says whether it \
-            is held against the name of a parameter or all of it. `sort` and `uniq` say that what \
-            is left is put in order, and equal parameters written once.",
+    about: "A list of query parameters to drop or keep, created in `vcl_init`. `match` selects \
+            whether the list is compared with a parameter's name or with the whole parameter. \
+            `sort` sorts the remaining parameters, and `uniq` removes duplicates.",
     params: &[
         truth("sort", false),
         truth("uniq", false),
@@ -206,19 +208,19 @@ const CLASS: Class = Class {
         Ok(Arc::new(Filter { order, by_name, rules: RwLock::default() }))
     },
     methods: &[
-        adding("add_string", "Adds a string that must be the same.", |_, object, args| {
+        adding("add_string", "Adds a string to compare for equality.", |_, object, args| {
             this::<Filter>(object)?.add(FilterRule::Text(Bytes::copy_from_slice(args.bytes(0))))
         }),
         adding(
             "add_glob",
-            "Adds a pattern with `*`, `?` and `[...]`, which must match all of it.",
+            "Adds a pattern with `*`, `?` and `[...]`, which must match completely.",
             |_, object, args| {
                 this::<Filter>(object)?.add(FilterRule::Glob(Bytes::copy_from_slice(args.bytes(0))))
             },
         ),
         adding(
             "add_regex",
-            "Adds a regular expression. Fails for what is none.",
+            "Adds a regular expression. Fails if it is invalid.",
             |_, object, args| {
                 let pattern = String::from_utf8_lossy(args.bytes(0)).into_owned();
                 let regex = Regex::new(&pattern, Limits::default()).map_err(|error| {
@@ -229,7 +231,7 @@ const CLASS: Class = Class {
         ),
         Method {
             name: "apply",
-            about: "The URL without what is on the list, or with nothing else.",
+            about: "The URL without the listed query parameters, or with only them.",
             returns: Type::String,
             params: &[URL, word("mode", &["keep", "drop"], "drop")],
             from: Subs::ALL,

@@ -34,15 +34,14 @@ use crate::vmods::args::{Args, must, owned, text, this};
 /// The module.
 pub static MODULE: Module = Module {
     name: "re2",
-    about: "Regular expressions in RE2's syntax, one by one and in sets. Patterns are bytes in \
-            Latin-1 unless `utf8` is said. Of RE2's syntax classes of Unicode (`\\p`) are refused, \
-            and in Latin-1 letters beyond ASCII where case does not count. Options: `utf8`, \
-            `literal` (no operators), `dot_nl` (`.` is also a newline), `never_capture` (no \
-            groups), `case_sensitive`, `max_mem` (most bytes of the compiled pattern); \
-            `perl_classes`, `word_boundary` and `one_line` mean something only beside \
-            `posix_syntax`, and nothing here. A string that is needed and not there fails. The \
-            functions compile their pattern each time: for one that is known before, use an \
-            object.",
+    about: "Regular expressions in RE2's syntax, singly and in sets. Patterns are bytes in Latin-1 \
+            unless `utf8` is set. Unicode classes (`\\p`) are refused, and so are, in Latin-1, \
+            case-insensitive letters beyond ASCII. Options: `utf8`, `literal` (no operators), \
+            `dot_nl` (`.` also matches a newline), `never_capture` (no groups), `case_sensitive`, \
+            and `max_mem` (maximum bytes of the compiled pattern). `perl_classes`, `word_boundary` \
+            and `one_line` only matter with `posix_syntax`, so they have no effect here. A missing \
+            required string is a failure. Functions compile their pattern at every call; for a \
+            constant pattern, use an object.",
     functions: FUNCTIONS,
     classes: &[REGEX, set::CLASS],
     refused: &[
@@ -72,20 +71,19 @@ const REF: Parameter = must("ref", Type::Int);
 const NAME: Parameter = must("name", Type::String);
 
 const SUB: &str = "The text with its first match replaced. In `rewrite`, `\\0` to `\\9` stand for \
-                   the match and its groups, and `\\\\` for a backslash. `fallback` if nothing \
-                   matches, or `rewrite` has another backslash or a group that the pattern has \
-                   not.";
-const SUBALL: &str = "The text with all matches replaced, as by `sub`. `fallback` if nothing \
-                      matches.";
-const EXTRACT: &str = "`rewrite` with what the match and its groups are, as by `sub`, without the \
-                       rest of the text. `fallback` if nothing matches.";
-const COST: &str = "A number that is larger for patterns that take more to search for: not RE2's, \
-                    but the bytes that the compiled pattern takes.";
-const BACKREF: &str = "What group `ref` of the last `match` of this request, or of this fetch, has \
-                       matched; 0 for the whole match. `fallback` if the group has not matched, \
-                       or nothing has. Fails without a `match` before it, with `never_capture`, \
-                       and if the pattern has no such group.";
-const NAMEDREF: &str = "The same for a group with a name: `(?P<name>...)`.";
+                   the match and its groups, and `\\\\` for a backslash. Returns `fallback` if \
+                   nothing matches, or if `rewrite` has another backslash or an unknown group.";
+const SUBALL: &str =
+    "The text with all matches replaced, as by `sub`. Returns `fallback` if nothing matches.";
+const EXTRACT: &str = "The string `rewrite` with the match and its groups inserted, as by `sub`, \
+                       without the rest of the text. Returns `fallback` if nothing matches.";
+const COST: &str = "The cost of a pattern: larger values need more work. Unlike RE2's value, it is \
+                    the size of the compiled pattern in bytes.";
+const BACKREF: &str = "The text of group `ref` from the last `match` of this request or fetch. 0 \
+                       is the whole match. Returns `fallback` if the group, or the pattern, did \
+                       not match. Fails without an earlier `match`, with `never_capture`, and if \
+                       the pattern has no such group.";
+const NAMEDREF: &str = "Same as `backref`, for a named group: `(?P<name>...)`.";
 
 const fn function(
     name: &'static str,
@@ -100,7 +98,7 @@ const fn function(
 const FUNCTIONS: &[Function] = &[
     function(
         "match",
-        "Whether the pattern matches somewhere in the subject.",
+        "Whether the pattern matches anywhere in the subject.",
         Type::Bool,
         with_options![PATTERN, must("subject", Type::String)],
         |ctx, args| {
@@ -148,15 +146,15 @@ const FUNCTIONS: &[Function] = &[
     }),
     function(
         "quotemeta",
-        "A pattern that matches this string: with a backslash before each character of ASCII that \
-         is no letter, digit or `_`.",
+        "A pattern that matches this string literally. ASCII characters other than letters, digits \
+         and `_` get a backslash.",
         Type::String,
         &[must("", Type::String)],
         |_, args| Ok(args.string(0).map_or(Value::String(None), |text| owned(quoted(text)))),
     ),
     function(
         "version",
-        "The version of libvmod-re2 that this follows.",
+        "The version of libvmod-re2 that Larder follows.",
         Type::String,
         &[],
         |_, _| Ok(owned(VERSION)),
@@ -165,8 +163,8 @@ const FUNCTIONS: &[Function] = &[
 
 const REGEX: Class = Class {
     name: "regex",
-    about: "A pattern, compiled while the program is loaded. One that is none is an error, and the \
-            program is not loaded.",
+    about: "A pattern, compiled while the program is loaded. If it is invalid, the program is not \
+            loaded.",
     params: with_options![PATTERN],
     construct: |_, naming, args| {
         let pattern = compiled(args, 1).map_err(|why| {
@@ -177,7 +175,7 @@ const REGEX: Class = Class {
     methods: &[
         method(
             "match",
-            "Whether the pattern matches somewhere in the subject.",
+            "Whether the pattern matches anywhere in the subject.",
             Type::Bool,
             &[must("", Type::String)],
             |ctx, object, args| {

@@ -23,9 +23,9 @@ use crate::vmods::args::{Args, must, owned, this};
 /// The module.
 pub static MODULE: Module = Module {
     name: "saintmode",
-    about: "Backends that are passed over for what they have failed at: each object stands for a \
-            backend, and is sick for the requests on its list; with as many as its threshold, for \
-            all.",
+    about: "Backends that are skipped for requests on which they failed. Each object stands for a \
+            backend, and is sick for the requests on its list. If the list reaches the threshold, \
+            the backend is sick for all requests.",
     functions: FUNCTIONS,
     classes: &[CLASS],
     refused: &[],
@@ -34,7 +34,7 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "blacklist",
-        about: "Puts the request on the list of the backend that has answered, for this long.",
+        about: "Puts the request on the list of the backend that responded, for this time.",
         returns: Type::Void,
         params: &[must("expires", Type::Duration)],
         from: Sub::BackendResponse.only(),
@@ -42,7 +42,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "status",
-        about: "All objects with their backends, lengths of lists and thresholds, as JSON.",
+        about: "All objects as JSON, with backend, list length and threshold.",
         returns: Type::String,
         params: &[],
         from: Subs::BOTH,
@@ -52,8 +52,8 @@ const FUNCTIONS: &[Function] = &[
 
 const CLASS: Class = Class {
     name: "saintmode",
-    about: "Stands for a backend. `threshold` is how many requests may be on its list before it is \
-            sick for all; 0 for a list that is not kept.",
+    about: "A wrapper for a backend. `threshold` is the number of listed requests at which the \
+            backend is sick for all requests. 0: no list is kept.",
     params: &[must("backend", Type::Backend), must("threshold", Type::Int)],
     construct: |_, naming, args| {
         let backend = args.backend(0);
@@ -71,7 +71,7 @@ const CLASS: Class = Class {
     methods: &[
         Method {
             name: "backend",
-            about: "What stands for the backend.",
+            about: "The wrapped backend.",
             returns: Type::Backend,
             params: &[],
             from: Subs::ALL,
@@ -81,7 +81,7 @@ const CLASS: Class = Class {
         },
         Method {
             name: "blacklist_count",
-            about: "How many requests are on the list.",
+            about: "Number of requests on the list.",
             returns: Type::Int,
             params: &[],
             from: Subs::BOTH,

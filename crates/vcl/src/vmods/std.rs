@@ -19,7 +19,7 @@ use crate::vmods::args::{may, must, text, truth};
 /// The module.
 pub static MODULE: Module = Module {
     name: "std",
-    about: "Strings, conversions, files, the log, and the request's own affairs.",
+    about: "Strings, conversions, files, the log, and properties of the request.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -39,28 +39,29 @@ const fn function(
 const FUNCTIONS: &[Function] = &[
     function(
         "random",
-        "A random number from `lo` on and below `hi`.",
+        "A random number, at least `lo` and less than `hi`.",
         Type::Real,
         &[must("lo", Type::Real), must("hi", Type::Real)],
         convert::random,
     ),
     function(
         "round",
-        "The nearest whole number; a half goes away from zero.",
+        "The nearest whole number. Halves are rounded away from zero.",
         Type::Real,
         &[must("r", Type::Real)],
         convert::round,
     ),
     function(
         "collect",
-        "Makes one header of all of that name, with `sep` between the values. Fails for `obj`.",
+        "Joins all header fields with this name into one, with `sep` between the values. Fails for \
+         `obj`.",
         Type::Void,
         &[must("hdr", Type::Header), text("sep", ", ")],
         strings::collect,
     ),
     function(
         "querysort",
-        "The URL with its query parameters sorted and empty ones left out.",
+        "The URL with its query parameters sorted, without empty ones.",
         Type::String,
         &[must("url", Type::String)],
         strings::querysort,
@@ -81,16 +82,16 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "strstr",
-        "`s1` from where `s2` is first found in it; no string where it is not.",
+        "The part of `s1` from the first occurrence of `s2`. No string if `s2` does not occur.",
         Type::String,
         &[must("s1", Type::String), must("s2", Type::String)],
         strings::strstr,
     ),
     function(
         "fnmatch",
-        "Whether the shell pattern matches the whole subject: `*`, `?`, `[...]`. With `pathname`, \
-         only a `/` matches a `/`. With `noescape`, a backslash is one. With `period`, only a `.` \
-         matches a `.` at the beginning. Fails without pattern or subject.",
+        "Whether the shell pattern (`*`, `?`, `[...]`) matches the whole subject. With `pathname`, \
+         only a `/` matches a `/`. With `noescape`, a backslash is an ordinary character. With \
+         `period`, only a `.` matches a leading `.`. Fails without pattern or subject.",
         Type::Bool,
         &[
             must("pattern", Type::String),
@@ -103,43 +104,43 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "fileread",
-        "A file's content, read once and kept; no string where it cannot be read.",
+        "The content of a file, read once and kept. No string if the file cannot be read.",
         Type::String,
         &[must("path", Type::String)],
         control::fileread,
     ),
     function(
         "blobread",
-        "A file's content as a blob, read once and kept.",
+        "The content of a file as a blob, read once and kept.",
         Type::Blob,
         &[must("path", Type::String)],
         control::blobread,
     ),
     function(
         "file_exists",
-        "Whether the path leads to something.",
+        "Whether the path exists.",
         Type::Bool,
         &[must("path", Type::String)],
         control::file_exists,
     ),
     function(
         "healthy",
-        "Whether requests may go to the backend or director.",
+        "Whether the backend or director is healthy.",
         Type::Bool,
         &[must("be", Type::Backend)],
         control::healthy,
     ),
     function(
         "port",
-        "The port of an address; 0 where there is none.",
+        "The port of an address. 0 if there is none.",
         Type::Int,
         &[must("ip", Type::Ip)],
         convert::port,
     ),
     function(
         "duration",
-        "A duration from a string like `1.5h`, or from seconds. Exactly one of `s`, `real` and \
-         `integer` must be given. Without a fallback, a string that is none fails.",
+        "Converts a string like `1.5h`, or seconds, to a duration. Exactly one of `s`, `real` and \
+         `integer` must be given. An invalid string without a fallback is a failure.",
         Type::Duration,
         &[
             may("s", Type::String),
@@ -151,9 +152,9 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "bytes",
-        "A number of bytes from a string like `1.5k`, or from a number, cut to whole bytes. \
-         Exactly one of `s`, `real` and `integer` must be given. Without a fallback, a string \
-         that is none fails, and so does what is negative.",
+        "Converts a string like `1.5k`, or a number, to bytes, rounded down to whole bytes. \
+         Exactly one of `s`, `real` and `integer` must be given. Without a fallback, invalid \
+         strings and negative values fail.",
         Type::Bytes,
         &[
             may("s", Type::String),
@@ -165,9 +166,9 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "integer",
-        "A whole number from a string or another number, cut towards zero. Exactly one of `s`, \
-         `bool`, `bytes`, `duration`, `real` and `time` must be given. Without a fallback, a \
-         string that is none fails, and so does what is too large.",
+        "Converts a string or another number to an integer, rounded towards zero. Exactly one of \
+         `s`, `bool`, `bytes`, `duration`, `real` and `time` must be given. Without a fallback, \
+         invalid strings and too large values fail.",
         Type::Int,
         &[
             may("s", Type::String),
@@ -182,9 +183,9 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "ip",
-        "An address from a string: `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]:80`, \
-         `192.0.2.1 80`, or, with `resolve`, a host name. `p` is the port where the string has \
-         none; 80 without. Without a fallback, a string that is none fails.",
+        "Converts a string to an address: `192.0.2.1`, `192.0.2.1:80`, `[2001:db8::1]:80`, \
+         `192.0.2.1 80`, or, with `resolve`, a host name. `p` is the port if the string has none; \
+         the default is 80. An invalid string without a fallback is a failure.",
         Type::Ip,
         &[
             must("s", Type::String),
@@ -196,9 +197,9 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "real",
-        "A number from a string or another number. Exactly one of `s`, `integer`, `bool`, \
-         `bytes`, `duration` and `time` must be given. Without a fallback, a string that is none \
-         fails.",
+        "Converts a string or another number to a real number. Exactly one of `s`, `integer`, \
+         `bool`, `bytes`, `duration` and `time` must be given. An invalid string without a \
+         fallback is a failure.",
         Type::Real,
         &[
             may("s", Type::String),
@@ -213,9 +214,9 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "time",
-        "A time from a string (a date as HTTP has them, `1994-11-06T08:49:37`, or seconds since \
-         1970), or from seconds. Exactly one of `s`, `real` and `integer` must be given. Without \
-         a fallback, a string that is none fails.",
+        "Converts a string or seconds to a time. A string is an HTTP date, `1994-11-06T08:49:37`, \
+         or seconds since 1970. Exactly one of `s`, `real` and `integer` must be given. An invalid \
+         string without a fallback is a failure.",
         Type::Time,
         &[
             may("s", Type::String),
@@ -227,51 +228,51 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "strftime",
-        "The time in UTC, written as strftime(3) does in the C locale.",
+        "Formats a time in UTC as strftime(3) does in the C locale.",
         Type::String,
         &[must("time", Type::Time), must("format", Type::String)],
         strings::strftime,
     ),
     function(
         "log",
-        "Writes a line to the log, with the tag `VCL_Log`.",
+        "Writes a line to the log with the tag `VCL_Log`.",
         Type::Void,
         &[must("s", Type::String)],
         control::log,
     ),
     function(
         "syslog",
-        "Writes a line to the system's log; the priority is facility and level of syslog(3) \
-         added up.",
+        "Writes a line to the system log. The priority is the sum of facility and level of \
+         syslog(3).",
         Type::Void,
         &[must("priority", Type::Int), must("s", Type::String)],
         control::syslog,
     ),
     function(
         "timestamp",
-        "Writes a timestamp to the log, with this label.",
+        "Writes a timestamp with this label to the log.",
         Type::Void,
         &[must("s", Type::String)],
         control::timestamp,
     ),
     function(
         "syntax",
-        "Whether the program is written in this version of VCL or a later one.",
+        "Whether the VCL version of the program is at least this one.",
         Type::Bool,
         &[must("version", Type::Real)],
         control::syntax,
     ),
     function(
         "getenv",
-        "An environment variable of the daemon; `fallback` where there is none.",
+        "The value of an environment variable of the daemon, or `fallback`.",
         Type::String,
         &[must("name", Type::String), may("fallback", Type::String)],
         control::getenv,
     ),
     Function {
         name: "cache_req_body",
-        about: "Keeps the request's body if it has no more than `size`, so that it can be sent \
-                again; whether it could be kept.",
+        about: "Stores the request body if it has at most `size` bytes, so that it can be sent \
+                again. Returns whether it was stored.",
         returns: Type::Bool,
         params: &[must("size", Type::Bytes)],
         from: Sub::Recv.only(),
@@ -279,8 +280,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "late_100_continue",
-        about: "Whether a client that waits for a 100 gets it only when the body is read, not \
-                already after `vcl_recv`.",
+        about: "Whether `100 Continue` is sent only when the body is read, instead of after \
+                `vcl_recv`.",
         returns: Type::Void,
         params: &[must("late", Type::Bool)],
         from: Sub::Recv.only(),
@@ -288,7 +289,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "set_ip_tos",
-        about: "Sets the type of service or traffic class of the client's connection.",
+        about: "Sets the type of service or traffic class of the client connection.",
         returns: Type::Void,
         params: &[must("tos", Type::Int)],
         from: Subs::CLIENT,
@@ -296,7 +297,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "rollback",
-        about: "Makes `req` or `bereq` again what it was in the beginning.",
+        about: "Restores `req` or `bereq` to its initial state.",
         returns: Type::Void,
         params: &[must("h", Type::Http)],
         from: Subs::BOTH,
@@ -304,37 +305,36 @@ const FUNCTIONS: &[Function] = &[
     },
     function(
         "ban",
-        "Bans the objects that the expression means; whether it is a good one.",
+        "Bans the objects that match the expression. Returns whether the expression is valid.",
         Type::Bool,
         &[must("ban", Type::String)],
         control::ban,
     ),
     function(
         "ban_error",
-        "What was wrong with the last expression given to `std.ban`; empty where nothing was.",
+        "The error of the last expression given to `std.ban`. Empty if it had none.",
         Type::String,
         &[],
         control::ban_error,
     ),
     function(
         "now",
-        "The time at this moment, which `now` is at the beginning of a subroutine only. Since \
-         Varnish 7.2.",
+        "The current time. Unlike `now`, it changes while a subroutine runs. Since Varnish 7.2.",
         Type::Time,
         &[],
         control::now,
     ),
     function(
         "timed_call",
-        "Calls the subroutine, and says how long that took. Since Varnish 7.2.",
+        "Calls the subroutine and returns its duration. Since Varnish 7.2.",
         Type::Duration,
         &[must("sub", Type::Sub)],
         control::timed_call,
     ),
     Function {
         name: "rfc_ttl",
-        about: "Sets `beresp.ttl`, `beresp.grace` and `beresp.keep` to what status and headers \
-                make of them now. Since Varnish 9.0.",
+        about: "Recomputes `beresp.ttl`, `beresp.grace` and `beresp.keep` from the current status \
+                and header fields. Since Varnish 9.0.",
         returns: Type::Void,
         params: &[],
         from: Sub::BackendResponse.only().and(Sub::BackendRefresh.only()),
@@ -349,21 +349,21 @@ const FUNCTIONS: &[Function] = &[
     ),
     function(
         "real2time",
-        "Seconds since 1970 as a time. Deprecated: `std.time(real=...)`.",
+        "Converts seconds since 1970 to a time. Deprecated: `std.time(real=...)`.",
         Type::Time,
         &[must("r", Type::Real), must("fallback", Type::Time)],
         convert::real2time,
     ),
     function(
         "time2integer",
-        "A time in whole seconds since 1970. Deprecated: `std.integer(time=...)`.",
+        "Converts a time to whole seconds since 1970. Deprecated: `std.integer(time=...)`.",
         Type::Int,
         &[must("t", Type::Time), must("fallback", Type::Int)],
         convert::time2integer,
     ),
     function(
         "time2real",
-        "A time in seconds since 1970. Deprecated: `std.real(time=...)`.",
+        "Converts a time to seconds since 1970. Deprecated: `std.real(time=...)`.",
         Type::Real,
         &[must("t", Type::Time), must("fallback", Type::Real)],
         convert::time2real,

@@ -13,7 +13,7 @@ use crate::vmods::args::{Args, must, number, owned, text};
 /// The module.
 pub static MODULE: Module = Module {
     name: "str",
-    about: "Looking into strings and taking parts of them. Characters are bytes.",
+    about: "Searches strings and extracts parts of them. Characters are bytes.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -24,7 +24,7 @@ const TWO: &[Parameter] = &[must("s1", Type::String), must("s2", Type::String)];
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "count",
-        about: "How many bytes long it is; -1 when there is no string.",
+        about: "Length in bytes. -1 if there is no string.",
         returns: Type::Int,
         params: &[must("s", Type::String)],
         from: Subs::ALL,
@@ -32,7 +32,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "startswith",
-        about: "Whether the first string begins with the second. No when there is none.",
+        about: "Whether the first string begins with the second. False if either is missing.",
         returns: Type::Bool,
         params: TWO,
         from: Subs::ALL,
@@ -40,7 +40,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "endswith",
-        about: "Whether the first string ends with the second. No when there is none.",
+        about: "Whether the first string ends with the second. False if either is missing.",
         returns: Type::Bool,
         params: TWO,
         from: Subs::ALL,
@@ -48,7 +48,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "contains",
-        about: "Whether the second string stands in the first. No when there is none.",
+        about: "Whether the first string contains the second. False if either is missing.",
         returns: Type::Bool,
         params: TWO,
         from: Subs::ALL,
@@ -56,9 +56,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "take",
-        about: "The n bytes from the offset on, or as many as there are. A negative offset counts \
-                from the end; a negative n takes the bytes before the offset (before the end, for \
-                an offset of 0). No string when there is none.",
+        about: "At most n bytes, starting at the offset. A negative offset counts from the end. A \
+                negative n takes the bytes before the offset, or before the end if the offset is \
+                0. No string if there is none.",
         returns: Type::String,
         params: &[must("s", Type::String), must("n", Type::Int), number("offset", Type::Int, 0.0)],
         from: Subs::ALL,
@@ -69,7 +69,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "reverse",
-        about: "The bytes in reverse order. No string when there is none.",
+        about: "The bytes in reverse order. No string if there is none.",
         returns: Type::String,
         params: &[must("s", Type::String)],
         from: Subs::ALL,
@@ -80,9 +80,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "split",
-        about: "The n-th word of a string whose words are parted by any number of the bytes of \
-                `sep`. The first is 1; a negative n counts from the end. No string when there are \
-                not as many.",
+        about: "The n-th word of a string. Words are separated by any number of the bytes of \
+                `sep`. The first is 1; a negative n counts from the end. No string if there are \
+                fewer words.",
         returns: Type::String,
         params: &[must("S", Type::String), must("n", Type::Int), text("sep", " \t")],
         from: Subs::ALL,

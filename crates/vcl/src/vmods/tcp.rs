@@ -14,8 +14,8 @@ use crate::vmods::args::{Args, must};
 /// The module.
 pub static MODULE: Module = Module {
     name: "tcp",
-    about: "TCP on the client's connection. Over a unix socket, and where the kernel refuses, the \
-            log gets an error.",
+    about: "TCP settings of the client connection. Over a Unix socket, or if the kernel refuses, \
+            the log gets an error.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -24,8 +24,8 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "congestion_algorithm",
-        about: "Has the connection go by this congestion control algorithm. 0, or -1 where that \
-                cannot be, mostly since the kernel has none of this name.",
+        about: "Sets the congestion control algorithm of the connection. Returns 0, or -1 on \
+                failure, usually because the kernel lacks the algorithm.",
         returns: Type::Int,
         params: &[must("algorithm", Type::String)],
         from: Subs::CLIENT,
@@ -33,8 +33,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "dump_info",
-        about: "Writes what the kernel has measured of the connection to the log, and its \
-                congestion control algorithm.",
+        about: "Writes the kernel's measurements of the connection and its congestion control \
+                algorithm to the log.",
         returns: Type::Void,
         params: &[],
         from: Subs::CLIENT,
@@ -42,8 +42,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "get_estimated_rtt",
-        about: "The round trip time in whole milliseconds, as the kernel estimates it; -1 where \
-                it does not tell.",
+        about: "The kernel's estimate of the round-trip time, in whole milliseconds. -1 if it is \
+                unknown.",
         returns: Type::Real,
         params: &[],
         from: Subs::CLIENT,
@@ -51,8 +51,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "set_socket_pace",
-        about: "Sends at most so many kilobytes (1024 bytes) per second from now on; 0 or less as \
-                many as go. Larder itself keeps the pace, not the kernel.",
+        about: "Limits sending to this number of kilobytes (1024 bytes) per second from now on. 0 \
+                or less: no limit. Larder itself enforces the rate, not the kernel.",
         returns: Type::Void,
         params: &[must("", Type::Int)],
         from: Subs::CLIENT,

@@ -12,9 +12,9 @@ use crate::vmods::args::owned;
 /// The module.
 pub static MODULE: Module = Module {
     name: "tls",
-    about: "TLS on the client's connection: as our own listener has negotiated it, or as the \
-            balancer's PROXY header (version 2) tells it. In `vcl_backend_response` it would tell \
-            of the backend's connection, which never is TLS. Since Varnish 9.0.",
+    about: "TLS on the client connection, from Larder's own listener or the balancer's PROXY \
+            header (version 2). In `vcl_backend_response`, it describes the backend connection, \
+            which never uses TLS. Since Varnish 9.0.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -29,17 +29,17 @@ const fn fact(name: &'static str, about: &'static str, returns: Type, call: Call
 
 /// A fingerprint, which Varnish has only where a parameter asks for it. None is made here.
 const fn fingerprint(name: &'static str) -> Function {
-    const ABOUT: &str = "No string: fingerprints of clients are not taken, as in Varnish while the \
-                         parameters `tls_ja3` and `tls_ja4` are off.";
+    const ABOUT: &str = "Always no string: Larder takes no fingerprints of clients, like Varnish \
+                         with the parameters `tls_ja3` and `tls_ja4` off.";
     let call: Call = |_, _| Ok(Value::String(None));
     Function { name, about: ABOUT, returns: Type::String, params: &[], from: Subs::ALL, call }
 }
 
 const FUNCTIONS: &[Function] = &[
-    fact("is_tls", "Whether the connection is TLS.", Type::Bool, |ctx, _| {
+    fact("is_tls", "Whether the connection uses TLS.", Type::Bool, |ctx, _| {
         Ok(Value::Bool(facts(ctx).is_some_and(|tls| tls.is_tls)))
     }),
-    fact("version", "The version of TLS: `TLSv1.3`.", Type::String, |ctx, _| {
+    fact("version", "The TLS version, for example `TLSv1.3`.", Type::String, |ctx, _| {
         text(ctx, |tls| tls.version.as_deref())
     }),
     fingerprint("ja3"),
@@ -50,16 +50,19 @@ const FUNCTIONS: &[Function] = &[
     fact("cipher", "The cipher suite.", Type::String, |ctx, _| {
         text(ctx, |tls| tls.cipher.as_deref())
     }),
-    fact("authority", "The host name that the client asked for (SNI).", Type::String, |ctx, _| {
+    fact("authority", "The host name that the client requested (SNI).", Type::String, |ctx, _| {
         text(ctx, |tls| tls.authority.as_deref())
     }),
-    fact("alpn", "The protocol that ALPN has chosen.", Type::String, |ctx, _| {
+    fact("alpn", "The protocol that ALPN selected.", Type::String, |ctx, _| {
         text(ctx, |tls| tls.alpn.as_deref())
     }),
-    fact("cert_sign", "How the server's certificate is signed.", Type::String, |ctx, _| {
-        text(ctx, |tls| tls.cert_sign.as_deref())
-    }),
-    fact("cert_key", "The kind of key of the server's certificate.", Type::String, |ctx, _| {
+    fact(
+        "cert_sign",
+        "The signature algorithm of the server's certificate.",
+        Type::String,
+        |ctx, _| text(ctx, |tls| tls.cert_sign.as_deref()),
+    ),
+    fact("cert_key", "The key type of the server's certificate.", Type::String, |ctx, _| {
         text(ctx, |tls| tls.cert_key.as_deref())
     }),
 ];

@@ -14,8 +14,8 @@ use crate::vmods::args::owned;
 /// The module.
 pub static MODULE: Module = Module {
     name: "unix",
-    about: "The process at the other end of a unix socket. Where the listener is none, the log \
-            gets an error, and the answer is no string or -1.",
+    about: "The process at the other end of a Unix socket. On other listeners, the log gets an \
+            error, and the result is no string or -1.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -24,7 +24,7 @@ pub static MODULE: Module = Module {
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "user",
-        about: "The name of its user; no string for one that `/etc/passwd` does not have.",
+        about: "The user name of the process. No string if `/etc/passwd` does not list the user.",
         returns: Type::String,
         params: &[],
         from: Subs::CLIENT,
@@ -32,7 +32,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "group",
-        about: "The name of its group; no string for one that `/etc/group` does not have.",
+        about: "The group name of the process. No string if `/etc/group` does not list the group.",
         returns: Type::String,
         params: &[],
         from: Subs::CLIENT,
@@ -40,7 +40,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "uid",
-        about: "The number of its user.",
+        about: "The user ID of the process.",
         returns: Type::Int,
         params: &[],
         from: Subs::CLIENT,
@@ -48,7 +48,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "gid",
-        about: "The number of its group.",
+        about: "The group ID of the process.",
         returns: Type::Int,
         params: &[],
         from: Subs::CLIENT,

@@ -21,9 +21,9 @@ use crate::vmods::args::{Args, must};
 /// The module.
 pub static MODULE: Module = Module {
     name: "var",
-    about: "Variables: of one request or backend request, of several types; and strings that all \
-            requests and programs share (`global_`). A variable that is not there, or is of \
-            another type, is 0, no string, no address, no backend.",
+    about: "Typed variables of one request or backend request, and strings that all requests and \
+            programs share (`global_`). A variable that is missing or has another type is 0, no \
+            string, no address, or no backend.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -34,7 +34,7 @@ const KEY: &[Parameter] = &[must("key", Type::String)];
 const fn setter(name: &'static str, params: &'static [Parameter]) -> Function {
     Function {
         name,
-        about: "Sets the request's variable of this name. It has one type at a time.",
+        about: "Sets the request's variable with this name. A variable has one type at a time.",
         returns: Type::Void,
         params,
         from: Subs::ALL,
@@ -45,7 +45,7 @@ const fn setter(name: &'static str, params: &'static [Parameter]) -> Function {
 const fn getter(name: &'static str, returns: Type, call: crate::vmod::Call) -> Function {
     Function {
         name,
-        about: "The request's variable of this name, if it is of this type.",
+        about: "The request's variable with this name, if it has this type.",
         returns,
         params: KEY,
         from: Subs::ALL,
@@ -60,8 +60,8 @@ const FUNCTIONS: &[Function] = &[
     getter("get", Type::String, string),
     Function {
         name: "global_set",
-        about: "Sets the variable that all requests share; no string removes it. When there are \
-                as many as the limit `vcl_globals` allows, a new one is not set.",
+        about: "Sets a variable that all requests share. No string removes it. Beyond the limit \
+                `vcl_globals`, a new variable is not set.",
         returns: Type::Void,
         params: STRING,
         from: Subs::ALL,
@@ -69,7 +69,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "global_get",
-        about: "The variable that all requests share; no string when there is none.",
+        about: "The variable that all requests share. No string if there is none.",
         returns: Type::String,
         params: &[must("key", Type::String)],
         from: Subs::ALL,
@@ -108,7 +108,7 @@ const FUNCTIONS: &[Function] = &[
     }),
     Function {
         name: "clear",
-        about: "Forgets the request's variables.",
+        about: "Removes all variables of the request.",
         returns: Type::Void,
         params: &[],
         from: Subs::ALL,

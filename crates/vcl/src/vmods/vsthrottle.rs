@@ -17,8 +17,8 @@ use crate::vmods::args::{Args, must, number};
 /// The module.
 pub static MODULE: Module = Module {
     name: "vsthrottle",
-    about: "How often something may happen: `limit` times in `period`, counted by a token bucket \
-            that holds at most `limit`. Key, limit, period and block together name a bucket.",
+    about: "Limits how often something may happen: `limit` times in `period`. Each token bucket \
+            holds at most `limit` tokens. Key, limit, period and block together identify a bucket.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -34,8 +34,8 @@ const PARAMS: &[Parameter] = &[
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "is_denied",
-        about: "Takes a token; whether there was none. Then, with a `block`, everything is denied \
-                for as long. No key is always denied.",
+        about: "Takes a token. Returns true if none was left. With a `block`, all further calls \
+                are then denied for that time. A missing key is always denied.",
         returns: Type::Bool,
         params: PARAMS,
         from: Subs::ALL,
@@ -48,7 +48,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "return_token",
-        about: "Puts a token back, so that a bucket can count what is under way at once.",
+        about: "Returns a token to the bucket, so that a bucket can count concurrent operations.",
         returns: Type::Void,
         params: PARAMS,
         from: Subs::ALL,
@@ -60,7 +60,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "remaining",
-        about: "How many tokens there are.",
+        about: "Number of tokens left.",
         returns: Type::Int,
         params: PARAMS,
         from: Subs::ALL,
@@ -72,7 +72,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "blocked",
-        about: "For how long everything is still denied; 0 s when it is not.",
+        about: "Time for which calls are still denied. 0 s if they are not.",
         returns: Type::Duration,
         params: &[
             must("key", Type::String),

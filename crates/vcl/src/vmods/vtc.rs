@@ -22,10 +22,10 @@ use crate::workspace::Workspace;
 /// The module.
 pub static MODULE: Module = Module {
     name: "vtc",
-    about: "What tests of VCL use. A workspace is the memory that a request's strings may take \
-            (`vcl_workspace_client`), or those of a fetch (`vcl_workspace_backend`): there is \
-            `client` on the client's side, `backend` on the backend's, and neither `session` nor \
-            `thread`. Asking for one that is not there fails.",
+    about: "Functions for tests of VCL. A workspace is the memory for strings of a request \
+            (`vcl_workspace_client`) or a fetch (`vcl_workspace_backend`). Only `client` exists on \
+            the client side, and only `backend` on the backend side. `session` and `thread` do not \
+            exist. Using a missing workspace fails.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[
@@ -59,7 +59,7 @@ const SIZED: &[Parameter] = &[WHICH, must("size", Type::Int)];
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "no_backend",
-        about: "No backend: fetches from it fail.",
+        about: "No backend. Fetches from it fail.",
         returns: Type::Backend,
         params: &[],
         from: Subs::ALL,
@@ -83,8 +83,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "panic",
-        about: "Ends the request, or what else the program does just now, as a failure: with 503, \
-                and the text in the log. Varnish's process ends.",
+        about: "Fails the request, or whatever the program is doing, with 503, and writes the text \
+                to the log. In Varnish, the process ends.",
         returns: Type::Void,
         params: &[must("", Type::String)],
         from: Subs::ALL,
@@ -95,8 +95,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_alloc",
-        about: "Takes so many bytes of a workspace, or of a negative size as many as leave that \
-                many. Fails when there are not as many, or none is to be taken.",
+        about: "Takes this number of bytes from a workspace. A negative size takes all but that \
+                many. Fails if there are too few bytes, or none would be taken.",
         returns: Type::Void,
         params: SIZED,
         from: Subs::ALL,
@@ -111,7 +111,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_reserve",
-        about: "As `workspace_alloc`, but the bytes are given back at once. How many they are.",
+        about: "Same as `workspace_alloc`, but returns the bytes at once. The result is their \
+                number.",
         returns: Type::Bytes,
         params: SIZED,
         from: Subs::ALL,
@@ -126,7 +127,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_free",
-        about: "How many bytes are left of a workspace.",
+        about: "Number of free bytes in a workspace.",
         returns: Type::Int,
         params: &[WHICH],
         from: Subs::ALL,
@@ -134,7 +135,7 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_snapshot",
-        about: "Remembers what `workspace_alloc` has taken of a workspace.",
+        about: "Records how much `workspace_alloc` has taken from a workspace.",
         returns: Type::Void,
         params: &[WHICH],
         from: Subs::ALL,
@@ -146,8 +147,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_reset",
-        about: "Gives back what `workspace_alloc` has taken since `workspace_snapshot`. Strings \
-                that were made since stay, and so does their memory. Fails without a snapshot.",
+        about: "Returns what `workspace_alloc` has taken since `workspace_snapshot`. Strings \
+                created since then stay, and keep their memory. Fails without a snapshot.",
         returns: Type::Void,
         params: &[WHICH],
         from: Subs::ALL,
@@ -162,8 +163,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_overflowed",
-        about: "Whether something has not found room in a workspace. As the request fails then, \
-                this is true where a later subroutine asks.",
+        about: "Whether a workspace has overflowed. As an overflow fails the request, only a later \
+                subroutine can see true.",
         returns: Type::Bool,
         params: &[WHICH],
         from: Subs::ALL,
@@ -171,8 +172,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "workspace_overflow",
-        about: "Fails as if something had not found room in a workspace. In Varnish the \
-                subroutine goes on before the request fails.",
+        about: "Fails as if a workspace had overflowed. In Varnish, the subroutine continues \
+                before the request fails.",
         returns: Type::Void,
         params: &[WHICH],
         from: Subs::ALL,
@@ -180,9 +181,9 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "typesize",
-        about: "How many bytes a C structure of these types has on a 64-bit system: `p`ointer, \
-                `i`nt, `d`ouble, `f`loat, `l`ong, `s`hort, si`z`e_t, `o`ff_t, intmax_t (`j`). -1 \
-                for other letters.",
+        about: "Size in bytes of a C structure with these types on a 64-bit system. The types are \
+                `p`ointer, `i`nt, `d`ouble, `f`loat, `l`ong, `s`hort, si`z`e_t, `o`ff_t and \
+                intmax_t (`j`). -1 for other letters.",
         returns: Type::Int,
         params: &[must("", Type::String)],
         from: Subs::ALL,
@@ -190,8 +191,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "proxy_header",
-        about: "A header of the PROXY protocol, version 1 or 2, for these ends; of version 2 also \
-                with the host name that the client asked for.",
+        about: "A PROXY protocol header, version 1 or 2, for these endpoints. In version 2, it \
+                also has the host name that the client requested.",
         returns: Type::Blob,
         params: &[
             Parameter { name: "version", kind: ArgumentType::Enum(&["v1", "v2"]), default: None },

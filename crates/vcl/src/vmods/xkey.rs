@@ -13,8 +13,8 @@ use crate::vmods::args::{Args, must};
 /// The module.
 pub static MODULE: Module = Module {
     name: "xkey",
-    about: "Purging by surrogate keys: those that responses have in `xkey`, or in the other \
-            fields for them that Larder knows, parted by blanks and commas.",
+    about: "Purges by surrogate keys from the response field `xkey` and the other fields for \
+            surrogate keys that Larder knows. Spaces and commas separate keys.",
     functions: FUNCTIONS,
     classes: &[],
     refused: &[],
@@ -25,8 +25,8 @@ const PARAMS: &[Parameter] = &[must("keys", Type::String)];
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "purge",
-        about: "Removes every object with one of these keys. How many there were: an object counts \
-                once for each pair of a key that it names and an equal one of these.",
+        about: "Removes every object with one of these keys and returns their number. An object \
+                counts once for each pair of one of its keys and an equal argument.",
         returns: Type::Int,
         params: PARAMS,
         from: Subs::BOTH,
@@ -34,8 +34,8 @@ const FUNCTIONS: &[Function] = &[
     },
     Function {
         name: "softpurge",
-        about: "Makes every fresh object with one of these keys stale; grace and keep remain. How \
-                many there were.",
+        about: "Makes every fresh object with one of these keys stale and returns their number. \
+                Grace and keep remain.",
         returns: Type::Int,
         params: PARAMS,
         from: Subs::BOTH,

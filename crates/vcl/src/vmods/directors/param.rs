@@ -228,7 +228,7 @@ pub(super) fn set_of(ctx: &mut Ctx<'_>, number: u32, changed: bool) -> Option<Ch
 const fn reading(name: &'static str, returns: Type, call: crate::vmod::MethodCall) -> Method {
     Method {
         name,
-        about: "The parameter that a director with this set goes by.",
+        about: "The value of this parameter for directors that use this set.",
         returns,
         params: &[],
         from: Subs::ALL,
@@ -239,9 +239,9 @@ const fn reading(name: &'static str, returns: Type, call: crate::vmod::MethodCal
 /// `shard_param`
 pub(super) const CLASS: Class = Class {
     name: "shard_param",
-    about: "Parameters of shard directors, to be shared by several (`associate`). Set in \
-            `vcl_init` they are the program's; set in the backend's subroutines and `vcl_pipe`, \
-            this request's. Elsewhere they cannot be set.",
+    about: "Parameters that several shard directors can share (`associate`). In `vcl_init`, they \
+            are set for the program. In the backend subroutines and `vcl_pipe`, they are set for \
+            this request. Elsewhere they cannot be set.",
     params: &[],
     construct: |_, naming, _| {
         let (name, number) = (naming.name.into(), naming.number);
@@ -250,7 +250,8 @@ pub(super) const CLASS: Class = Class {
     methods: &[
         Method {
             name: "clear",
-            about: "Back to the defaults: for a request those of the program.",
+            about: "Resets the parameters to their defaults. For a request, the program's values \
+                    are the defaults.",
             returns: Type::Void,
             params: &[],
             from: Subs::ALL,
@@ -260,8 +261,8 @@ pub(super) const CLASS: Class = Class {
         },
         Method {
             name: "set",
-            about: "Sets those that are given; see `backend` of the class `shard`. Others have their \
-                    defaults: in a request those of the program.",
+            about: "Sets the given parameters; see `backend` of the class `shard`. Others get \
+                    their defaults. For a request, the program's values are the defaults.",
             returns: Type::Void,
             params: &[
                 may_word("by", BY),
@@ -304,7 +305,8 @@ pub(super) const CLASS: Class = Class {
         }),
         Method {
             name: "use",
-            about: "The set, as an argument for `associate` and `backend` of the class `shard`.",
+            about: "The parameter set, as an argument for `associate` and `backend` of the class \
+                    `shard`.",
             returns: Type::Blob,
             params: &[],
             from: Subs::ALL,

@@ -409,8 +409,9 @@ fn rule(object: &Arc<dyn Object>, change: impl FnOnce(&mut ShardRules)) -> Resul
 /// `shard`
 pub(super) const CLASS: Class = Class {
     name: "shard",
-    about: "A backend by a key. A key leads to the same backend on every cache, of either kind, \
-            that has the same backends; when one fails, only its keys lead elsewhere.",
+    about: "Selects a backend by a key (consistent hashing). All caches with the same backends, \
+            Larder or Varnish, select the same one. If a backend fails, only its keys move to \
+            others.",
     params: &[],
     construct: |ctx, naming, _| {
         Ok(Arc::new(DirectorObject(Arc::new(Shard {
@@ -427,7 +428,7 @@ pub(super) const CLASS: Class = Class {
 const METHODS: &[Method] = &[
     Method {
         name: "set_warmup",
-        about: "How often, from 0 to 1, the next backend is chosen instead, to warm it up.",
+        about: "Probability, from 0 to 1, of selecting the next backend instead, to warm it up.",
         returns: Type::Void,
         params: &[number("probability", Type::Real, 0.0)],
         from: Subs::ALL,
@@ -442,7 +443,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "set_rampup",
-        about: "For how long after it became healthy a backend gets less than its share.",
+        about: "Time after a backend becomes healthy in which it gets less than its share.",
         returns: Type::Void,
         params: &[number("duration", Type::Duration, 0.0)],
         from: Subs::ALL,
@@ -450,7 +451,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "associate",
-        about: "The set of parameters to go by (`shard_param.use()`); without one, none.",
+        about: "The parameter set to use (`shard_param.use()`). No argument removes the set.",
         returns: Type::Void,
         params: &[may("param", Type::Blob)],
         from: Subs::ALL,
@@ -461,9 +462,9 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "add_backend",
-        about: "Adds a backend when the ring is made anew. `ident` is hashed in place of its name; \
-                `rampup` is its own; `weight`, of 1 or more, is how many times as many keys it \
-                gets.",
+        about: "Adds a backend at the next rebuild of the ring. `ident` is hashed instead of the \
+                backend's name. `rampup` is the backend's own. `weight`, at least 1, multiplies \
+                the number of its keys.",
         returns: Type::Bool,
         params: &[
             must("backend", Type::Backend),
@@ -476,7 +477,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "remove_backend",
-        about: "Takes out a backend, or what has this `ident`, when the ring is made anew.",
+        about: "Removes a backend, or the one with this `ident`, at the next rebuild of the ring.",
         returns: Type::Bool,
         params: &[may("backend", Type::Backend), may("ident", Type::String)],
         from: Subs::ALL,
@@ -484,7 +485,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "clear",
-        about: "Takes all backends out when the ring is made anew.",
+        about: "Removes all backends at the next rebuild of the ring.",
         returns: Type::Bool,
         params: &[],
         from: Subs::ALL,
@@ -495,8 +496,8 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "reconfigure",
-        about: "Makes the ring anew, with as many points for each backend. Without this call it \
-                is made at the end of the task that has changed the backends, with 67.",
+        about: "Rebuilds the ring with this number of points per backend. Without this call, the \
+                ring is rebuilt at the end of the task that changed the backends, with 67 points.",
         returns: Type::Bool,
         params: &[number("replicas", Type::Int, 67.0)],
         from: Subs::ALL,
@@ -504,7 +505,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "key",
-        about: "A key from a string: the last 32 bits of its SHA-256.",
+        about: "Makes a key from a string: the last 32 bits of its SHA-256.",
         returns: Type::Int,
         params: &[must("", Type::String)],
         from: Subs::ALL,
@@ -512,12 +513,12 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "backend",
-        about: "The backend for a key, by what Varnish hashes for the request (`HASH`; `URL` where \
-                that is not known yet), by the URL, by a number, or by the first four bytes of a \
-                blob. `alt` takes the n-th alternative. `healthy` passes over what is not \
-                (`CHOSEN`), over nothing (`IGNORE`), or counts healthy alternatives only (`ALL`). \
-                `resolve=LAZY` gives the director itself, which chooses when the fetch begins; it \
-                is what `vcl_init` gets.",
+        about: "Selects the backend for a key. `by=HASH` uses Varnish's hash of the request, or \
+                the URL while that hash is unknown. Other keys are the URL, a number, or the first \
+                four bytes of a blob. `alt` selects the n-th alternative. `healthy` skips \
+                unhealthy backends (`CHOSEN`), skips none (`IGNORE`), or counts only healthy \
+                alternatives (`ALL`). `resolve=LAZY` returns the director itself, which selects \
+                when the fetch begins. In `vcl_init`, the result is always lazy.",
         returns: Type::Backend,
         params: &[
             may_word("by", BY),
@@ -535,7 +536,7 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "debug",
-        about: "Takes Varnish's debugging flags and does nothing.",
+        about: "Accepts Varnish's debugging flags, which have no effect.",
         returns: Type::Void,
         params: &[must("", Type::Int)],
         from: Subs::ALL,

@@ -228,7 +228,7 @@ const fn adding<D: Listed>(about: &'static str, params: &'static [Parameter]) ->
 const fn removing<D: Listed>() -> Method {
     Method {
         name: "remove_backend",
-        about: "Takes a backend out.",
+        about: "Removes a backend.",
         returns: Type::Void,
         params: ONE,
         from: Subs::ALL,
@@ -239,7 +239,7 @@ const fn removing<D: Listed>() -> Method {
 const fn choosing<D: Listed>() -> Method {
     Method {
         name: "backend",
-        about: "The director. It chooses a backend when the fetch begins.",
+        about: "The director. It selects a backend when the fetch begins.",
         returns: Type::Backend,
         params: &[],
         from: Subs::ALL,
@@ -250,7 +250,7 @@ const fn choosing<D: Listed>() -> Method {
 /// `round_robin`
 pub(super) const ROUND_ROBIN: Class = Class {
     name: "round_robin",
-    about: "One backend after the other, those that are healthy.",
+    about: "Selects healthy backends in turn.",
     params: &[],
     construct: |ctx, naming: &Naming<'_>, _| {
         Ok(Arc::new(DirectorObject(Arc::new(RoundRobin {
@@ -269,8 +269,9 @@ pub(super) const ROUND_ROBIN: Class = Class {
 /// `fallback`
 pub(super) const FALLBACK: Class = Class {
     name: "fallback",
-    about: "The first healthy backend, in the order in which they were added. A sticky one stays \
-            with the backend it has come to while that is healthy, and then goes on from there.",
+    about: "Selects the first healthy backend, in the order in which they were added. A sticky \
+            director stays with its current backend while it is healthy, then continues from \
+            there.",
     params: &[truth("sticky", false)],
     construct: |ctx, naming: &Naming<'_>, args| {
         Ok(Arc::new(DirectorObject(Arc::new(Fallback {
@@ -281,7 +282,7 @@ pub(super) const FALLBACK: Class = Class {
         }))))
     },
     methods: &[
-        adding::<Fallback>("Adds a backend behind those there are.", ONE),
+        adding::<Fallback>("Adds a backend at the end of the list.", ONE),
         removing::<Fallback>(),
         choosing::<Fallback>(),
     ],
@@ -290,7 +291,7 @@ pub(super) const FALLBACK: Class = Class {
 /// `random`
 pub(super) const RANDOM: Class = Class {
     name: "random",
-    about: "A healthy backend by chance, each as often as its weight says.",
+    about: "Selects a random healthy backend, in proportion to its weight.",
     params: &[],
     construct: |ctx, naming: &Naming<'_>, _| {
         Ok(Arc::new(DirectorObject(Arc::new(Random {
@@ -300,7 +301,7 @@ pub(super) const RANDOM: Class = Class {
     },
     methods: &[
         adding::<Random>(
-            "Adds a backend with its weight: its share of the sum of all.",
+            "Adds a backend with its weight: its share of the total weight.",
             &[must("", Type::Backend), must("", Type::Real)],
         ),
         removing::<Random>(),
@@ -311,8 +312,8 @@ pub(super) const RANDOM: Class = Class {
 /// `hash`
 pub(super) const HASH: Class = Class {
     name: "hash",
-    about: "A healthy backend by a string: the same one for the same string, while the same \
-            backends are healthy.",
+    about: "Selects a healthy backend by a string. The same string selects the same backend while \
+            the same backends are healthy.",
     params: &[],
     construct: |ctx, naming: &Naming<'_>, _| {
         Ok(Arc::new(DirectorObject(Arc::new(Hash {
@@ -328,7 +329,7 @@ pub(super) const HASH: Class = Class {
         removing::<Hash>(),
         Method {
             name: "backend",
-            about: "The backend for this string; none when none is healthy.",
+            about: "The backend for this string. No backend if none is healthy.",
             returns: Type::Backend,
             params: &[must("", Type::String)],
             from: Subs::ALL,

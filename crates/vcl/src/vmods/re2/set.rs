@@ -32,13 +32,14 @@ const SUBROUTINES: &str = "Which subroutine may be called where is known before 
 
 pub(super) const CLASS: Class = Class {
     name: "set",
-    about: "Patterns that are sought all at once, in time that grows with the subject and not with \
-            their number. With `anchor` each matches at the start only, or the whole. They are \
-            compiled at the end of `vcl_init`; if there is none, or one is none, the program is \
-            not loaded. `match` refers to a request, or to a fetch; the other methods to its last \
-            `match`, and fail without one. A pattern is chosen by its number `n`, from 1, or else \
-            it is the one that has matched; of several, `select` chooses the first or the last in \
-            the order of `add`, and `UNIQUE` fails.",
+    about: "A set of patterns that are searched together. The time depends on the subject's \
+            length, not on the number of patterns. With `anchor`, patterns match only at the \
+            start, or only the whole subject. The set is compiled at the end of `vcl_init`; if it \
+            is empty or a pattern is invalid, the program is not loaded. `match` belongs to a \
+            request or a fetch. The other methods use its last `match`, and fail without one. `n` \
+            selects a pattern by number, from 1; by default, the pattern that matched. If several \
+            matched, `select` takes the first or the last in the order of `add`, and `UNIQUE` \
+            fails.",
     params: &[
         word("anchor", &["none", "start", "both"], "none"),
         UTF8,
@@ -69,8 +70,8 @@ pub(super) const CLASS: Class = Class {
 const METHODS: &[Method] = &[
     Method {
         name: "add",
-        about: "Adds a pattern, and what is associated with it. With `save` it is also compiled by \
-                itself, for `sub`, `suball` and `extract`.",
+        about: "Adds a pattern and its associated values. With `save`, the pattern is also \
+                compiled separately, for `sub`, `suball` and `extract`.",
         returns: Type::Void,
         params: &[
             must("", Type::String),
@@ -86,7 +87,8 @@ const METHODS: &[Method] = &[
     },
     Method {
         name: "compile",
-        about: "Compiles the set before the end of `vcl_init`: there is nothing to add then.",
+        about: "Compiles the set before the end of `vcl_init`. After that, no pattern can be \
+                added.",
         returns: Type::Void,
         params: &[],
         from: Sub::Init.only(),
@@ -100,7 +102,7 @@ const METHODS: &[Method] = &[
     },
     method(
         "match",
-        "Whether one of the patterns matches.",
+        "Whether any pattern matches.",
         Type::Bool,
         &[must("", Type::String)],
         |ctx, object, args| {
@@ -111,28 +113,22 @@ const METHODS: &[Method] = &[
             Ok(Value::Bool(is_match))
         },
     ),
-    method(
-        "matched",
-        "Whether pattern `n` has matched.",
-        Type::Bool,
-        &[must("", Type::Int)],
-        matched,
-    ),
-    method("nmatches", "How many patterns have matched.", Type::Int, &[], |ctx, object, _| {
+    method("matched", "Whether pattern `n` matched.", Type::Bool, &[must("", Type::Int)], matched),
+    method("nmatches", "Number of patterns that matched.", Type::Int, &[], |ctx, object, _| {
         let found = this::<PatternSet>(object)?.found(ctx)?;
         Ok(Value::Int(found.len() as i64))
     }),
-    method("which", "The number of the pattern that has matched.", Type::Int, &[SELECT], which),
+    method("which", "The number of the pattern that matched.", Type::Int, &[SELECT], which),
     method(
         "string",
-        "The string that is associated with a pattern; fails where none is.",
+        "The string associated with a pattern. Fails if there is none.",
         Type::String,
         SELECTED,
         |ctx, object, args| associated(ctx, object, args, 0, |m| m.string.clone().map(owned)),
     ),
     method(
         "backend",
-        "The backend that is associated with a pattern; fails where none is.",
+        "The backend associated with a pattern. Fails if there is none.",
         Type::Backend,
         SELECTED,
         |ctx, object, args| {
@@ -141,36 +137,36 @@ const METHODS: &[Method] = &[
     ),
     method(
         "integer",
-        "The number that is associated with a pattern; fails where none is.",
+        "The number associated with a pattern. Fails if there is none.",
         Type::Int,
         SELECTED,
         |ctx, object, args| associated(ctx, object, args, 0, |m| m.integer.map(Value::Int)),
     ),
     method(
         "sub",
-        "As `sub` of the pattern's own object; fails if it was not saved.",
+        "Same as `sub` of the pattern's own object. Fails if the pattern was not saved.",
         Type::String,
         &[TEXT, REWRITE, text("fallback", "**SUB METHOD FAILED**"), N, SELECT],
         |ctx, object, args| replaced(ctx, object, args, How::First),
     ),
     method(
         "suball",
-        "As `suball` of the pattern's own object; fails if it was not saved.",
+        "Same as `suball` of the pattern's own object. Fails if the pattern was not saved.",
         Type::String,
         &[TEXT, REWRITE, text("fallback", "**SUBALL METHOD FAILED**"), N, SELECT],
         |ctx, object, args| replaced(ctx, object, args, How::All),
     ),
     method(
         "extract",
-        "As `extract` of the pattern's own object; fails if it was not saved.",
+        "Same as `extract` of the pattern's own object. Fails if the pattern was not saved.",
         Type::String,
         &[TEXT, REWRITE, text("fallback", "**EXTRACT METHOD FAILED**"), N, SELECT],
         |ctx, object, args| replaced(ctx, object, args, How::Extract),
     ),
     method(
         "saved",
-        "Whether this is associated with a pattern: the pattern itself, a string, a backend, a \
-         number.",
+        "Whether a value of this type is associated with a pattern: the saved pattern, a string, a \
+         backend, or a number.",
         Type::Bool,
         &[word("which", &["REGEX", "STR", "BE", "INT", "SUB"], "REGEX"), N, SELECT],
         |ctx, object, args| {
@@ -180,8 +176,8 @@ const METHODS: &[Method] = &[
     ),
     method(
         "hdr_filter",
-        "Removes the fields of a message that no pattern matches; without `whitelist`, those that \
-         one matches. What is matched is the line: `Name: value`.",
+        "Removes the fields of a message that match no pattern; without `whitelist`, the fields \
+         that match one. Patterns are compared with the whole line, `Name: value`.",
         Type::Void,
         &[must("", Type::Http), truth("whitelist", true)],
         filter,
