@@ -256,9 +256,8 @@ mod tests {
         let memory = Memory::new(1 << 20, 1 << 20);
         let account = Account::open(&memory, 1 << 20);
         let mut text = Unsent::new(&account);
-        let before = account.left();
         assert!(text.add(&[0; 1000]).is_ok());
-        assert_eq!(before - account.left(), 1000);
+        assert_eq!(account.held(), 1000);
         assert!(text.add(&vec![0; 2 << 20]).is_err(), "there is not so much");
     }
 }
