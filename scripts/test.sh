@@ -286,8 +286,8 @@ for row in "${table[@]}"; do
   read -r name result _ <<<"$row"
   [ "$result" = FAILED ] || continue
   echo "$name failed:"
-  # A test's panic, with what it says of it on the line after.
-  grep -E '^test .* \.\.\. FAILED$' "$logs/$name.log" | head -n 5
+  # A lab's checks; a test's panic, with what it says of it on the line after.
+  grep -E '^test .* \.\.\. FAILED$|^FAILED ' "$logs/$name.log" | head -n 5
   grep -A1 'panicked at' "$logs/$name.log" | grep -v '^--$' | head -n 6
   grep -iE '^error|error:|no space left|not found' "$logs/$name.log" | grep -v '^test result: ' | head -n 5
   grep -v '^$' "$logs/$name.log" | tail -n 3
