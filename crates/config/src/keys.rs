@@ -23,7 +23,7 @@ pub struct Key {
     pub(crate) restart: Option<Restart>,
 }
 
-/// The places where a key may stand.
+/// Facts about a key: where it may stand, and who may read its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// It stands in each node's own file, not in what the nodes of a cluster share. Said of keys at
@@ -33,6 +33,8 @@ pub(crate) enum Mark {
     SiteOnly,
     /// It may stand in a site beside a VCL.
     BesideVcl,
+    /// Messages that quote its line do not show its value.
+    Secret,
 }
 
 /// A setting that takes a restart, since it concerns what the daemon opens or makes once.

@@ -40,7 +40,7 @@ section! {
     "External account binding (RFC 8555 7.3.4), for authorities that require it.";
     @needed("`eab` needs `kid` and `hmac`", "")
     "kid", string key_id, "required", "Identifier of the key.";
-    @needed("`eab` needs `kid` and `hmac`", "")
+    #Secret @needed("`eab` needs `kid` and `hmac`", "")
     "hmac", "a string", "required", "The key in base64url, as the authority issues it.",
         |r, item, to| to.hmac = hmac(r, item);
 }

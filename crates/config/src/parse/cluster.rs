@@ -58,9 +58,9 @@ section! {
             identify(r, item, to, both);
             together(r, item, ["user", "password"]);
         };
-    "password", "a string", "none", "Password of `user`.",
+    #Secret "password", "a string", "none", "Password of `user`.",
         |r, item, _| together(r, item, ["user", "password"]);
-    "token", "a string", "none", "Token for the NATS servers, instead of `user` and `password`.",
+    #Secret "token", "a string", "none", "Token for the NATS servers, instead of `user` and `password`.",
         |r, item, to| {
             let token = r.string(item).map(ClusterCredentials::Token);
             identify(r, item, to, token);

@@ -1,16 +1,18 @@
-//! Values of a file that messages about it must not show, whatever else of their line they show.
+//! Values of a file that messages about it must not show, whatever else of their line they show:
+//! those of keys that are marked as secret.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::TOP;
+use crate::keys::{Mark, Section};
 use crate::reader::Span;
 
 /// The text with such values masked, byte for byte, so that every place in it stays where it is;
 /// `None` if `top`, which was read of it, has none.
 pub(super) fn masked(text: &str, top: &DeTable<'_>) -> Option<String> {
     let mut secrets = Vec::new();
-    let headers = top.get("tracing").and_then(|value| value.get_ref().get("headers"));
-    headers.iter().for_each(|value| collect(value, &mut secrets));
+    find(&TOP, top, &mut secrets);
     if secrets.is_empty() {
         return None;
     }
@@ -21,6 +23,28 @@ pub(super) fn masked(text: &str, top: &DeTable<'_>) -> Option<String> {
         hidden.filter(|b| !b"\"'\r\n".contains(b)).for_each(|b| *b = b'*');
     }
     String::from_utf8(bytes).ok()
+}
+
+/// Notes where `table`, which is one of `section`, has secrets.
+fn find(section: &'static Section, table: &DeTable<'_>, found: &mut Vec<Span>) {
+    let keys = (section.keys)();
+    for (name, value) in table {
+        match keys.iter().find(|key| key.name == name.get_ref()) {
+            Some(key) if key.is(Mark::Secret) => collect(value, found),
+            Some(key) => {
+                let Some(section) = key.section else { continue };
+                match value.get_ref() {
+                    DeValue::Table(table) => find(section, table, found),
+                    DeValue::Array(array) => {
+                        let tables = array.iter().filter_map(|each| each.get_ref().as_table());
+                        tables.for_each(|table| find(section, table, found));
+                    }
+                    _ => {}
+                }
+            }
+            None => {}
+        }
+    }
 }
 
 /// Notes where `value` has texts, but for names of files.

@@ -27,7 +27,7 @@ section! {
         |r, item, to| to.dialect = dialect(r, item);
     "path", "a path", "Souin's `/souin-api/souin`", "Path of the neighbour's API: `/service/ID` for Fastly, `/client/v4/zones/ID` for Cloudflare.",
         |r, item, to| to.path = path(r, item);
-    "token", "a string", "none", "Token for the neighbour, sent in `Authorization: Bearer`, for Fastly in `Fastly-Key`.",
+    #Secret "token", "a string", "none", "Token for the neighbour, sent in `Authorization: Bearer`, for Fastly in `Fastly-Key`.",
         |r, item, to| to.token = token(r, item);
     "sites", TEXTS, "all", "Sites, by their first hosts, whose responses the neighbour stores. Larder sends no invalidations of other sites. A purge of all these sites purges the whole neighbour.",
         |r, item, _| _ = r.texts(item);

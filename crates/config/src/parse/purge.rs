@@ -25,7 +25,7 @@ section! {
             }
             to.allow = CidrSet::new(&nets(r, item));
         };
-    "token", "a string", "none", "Token that a purge must carry, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.",
+    #Secret "token", "a string", "none", "Token that a purge must carry, in `Authorization: Bearer`, `X-Purge-Token`, `X-Purge-Key` or `Fastly-Key`.",
         |r, item, to| to.token = token(r, item);
     "dialects", TEXTS, "the presets', or \"purge\"", "Forms of purge requests that the site accepts: `purge`, `nginx-helper`, `magento`, `drupal`, `foshttpcache`, `shopware`, `souin`, `fastly`, `squid`, `api-platform`, `typo3`, `plone`. The guide on purging explains each.",
         |r, item, to| to.dialects = named(r, item, Dialects::default());

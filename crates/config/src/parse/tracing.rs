@@ -26,7 +26,7 @@ section! {
     "endpoint", "a URL", "required", "URL of the collector, such as \"http://127.0.0.1:4318\" or \"https://otlp.example.com\". The default port is 4318, with https 443. Larder appends `/v1/traces`.",
         |r, item, to| to.collector = collector(r, item);
     "ca", path ca, "the system's", "PEM file with the authorities that verify the collector's certificate.";
-    @table(FIELD_FILE) "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields of each request to the collector: names with values, or with files that contain the values (see `{ file }`). Larder never shows the values.",
+    #Secret @table(FIELD_FILE) "headers", "a table such as { api-key = { file = \"/etc/larder/api-key\" } }", "none", "Fields of each request to the collector: names with values, or with files that contain the values (see `{ file }`). Larder never shows the values.",
         |r, item, to| to.headers = headers(r, item);
     "compression", "\"gzip\" or \"none\"", "\"gzip\"", "Coding of requests to the collector.",
         |r, item, to| put(&mut to.gzip, r.word(item, &[("gzip", true), ("none", false)]));

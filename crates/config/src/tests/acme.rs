@@ -145,7 +145,7 @@ origin = "http://127.0.0.1:8080"
     error: `hmac` is not base64url
      --> larder.toml:8:8
       |
-    8 | hmac = "?"
+    8 | hmac = "*"
       |        ^^^
     "#);
 }

@@ -743,3 +743,19 @@ origin = "app"
     }
     assert_eq!(said.matches("error:").count(), 2, "{said}");
 }
+
+#[test]
+fn no_message_shows_a_secret_that_stands_in_its_line() {
+    for line in [
+        "cluster = { servers = [\"nats://127.0.0.1:4222\"], token = \"hush\", nonsense = 1 }",
+        "cluster = { user = \"larder\", password = \"hush\", nonsense = 1 }",
+        "neighbour = [{ url = \"http://127.0.0.1:6081\", token = \"hush\", nonsense = 1 }]",
+        "site = [{ host = \"a.test\", purge = { token = \"hush\", nonsense = 1 } }]",
+        "tls = { acme = { eab = { kid = \"k\", hmac = \"hush\", nonsense = 1 } } }",
+        "tracing = { endpoint = \"http://127.0.0.1\", headers = { a = \"hush\" }, nonsense = 1 }",
+    ] {
+        let said = said(&format!("listen = \":80\"\n{line}\n"));
+        assert!(said.contains("nonsense") && said.contains("****"), "{said}");
+        assert!(!said.contains("hush"), "{said}");
+    }
+}

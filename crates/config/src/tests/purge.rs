@@ -69,7 +69,7 @@ fn what_cannot_be_is_shown() {
     error: `allow` names no one
      --> larder.toml:4:19
       |
-    4 | purge = { allow = [], token = "short", dialects = ["purge", "drupl"] }
+    4 | purge = { allow = [], token = "*****", dialects = ["purge", "drupl"] }
       |                   ^^
       |
       = help: `purge = false` lets no one purge
@@ -77,7 +77,7 @@ fn what_cannot_be_is_shown() {
     error: not a token that is safe and can be sent
      --> larder.toml:4:31
       |
-    4 | purge = { allow = [], token = "short", dialects = ["purge", "drupl"] }
+    4 | purge = { allow = [], token = "*****", dialects = ["purge", "drupl"] }
       |                               ^^^^^^^
       |
       = help: write 16 or more visible ASCII characters, such as a random number
@@ -85,7 +85,7 @@ fn what_cannot_be_is_shown() {
     error: no dialect is called `drupl`
      --> larder.toml:4:61
       |
-    4 | purge = { allow = [], token = "short", dialects = ["purge", "drupl"] }
+    4 | purge = { allow = [], token = "*****", dialects = ["purge", "drupl"] }
       |                                                             ^^^^^^^
       |
       = help: did you mean "drupal"?
