@@ -35,7 +35,7 @@ pub(crate) struct Ends {
     wire: Option<SocketAddr>,
     /// True if the connection's two ends have one address; `None` until that was asked for.
     near: Option<bool>,
-    /// The listener's number in [`Live::endpoints`].
+    /// The listener's number in [`flow::VclSettings::endpoints`].
     pub(crate) door: u16,
     /// TLS between the client and a proxy, as that tells it.
     told: Option<Arc<TlsFacts>>,

@@ -69,7 +69,7 @@ pub struct Listen {
     /// Connections begin with a header of the PROXY protocol; only those of trusted proxies are let
     /// in.
     pub proxy: bool,
-    /// Its number in [`flow::Live::endpoints`].
+    /// Its number in [`flow::VclSettings::endpoints`].
     pub door: u16,
     /// The other nodes of a cluster ask there, and nobody else.
     pub peers: bool,

@@ -56,7 +56,7 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
             }
         }
         => |page, s| if s.answer.is_none() { files::show(page, s) };
-    #SiteOnly "origin", "the name of an [[origin]], or a URL", "required", "Origin that gets the requests. Not required with `files`, `redirect` or `respond`.",
+    #SiteOnly "origin", "the name of an [[origin]], or a URL", "required; of a route, the site's", "Origin that gets the requests. Not required with `files`, `redirect` or `respond`.",
         |r, item, to| {
             // One that is not found was reported: none has its index.
             to.origin = find_of_site(r, item).unwrap_or(u32::MAX);

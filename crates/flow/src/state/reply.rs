@@ -229,7 +229,8 @@ pub struct Reply {
     pub ttl_s: Option<i64>,
     /// Fields that Varnish adds, in the reply of a program.
     pub varnish: Option<Varnish>,
-    /// Strict-Transport-Security to send, as an index into [`Live::hsts`].
+    /// Strict-Transport-Security to send, as an index into
+    /// [`Announce::hsts`](crate::Announce::hsts).
     pub hsts: Option<u16>,
     /// Fields that take the place of those of the head. They are boxed, since replies are moved
     /// about and most have none.

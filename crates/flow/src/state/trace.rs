@@ -103,14 +103,15 @@ impl About {
 /// The site and the rule that decided, in numbers: a hit notes them and looks no name up.
 #[derive(Clone, Copy, Debug)]
 pub struct Decided {
-    /// The site's index in [`Live::listed`]; one that is not there when no site has the host.
+    /// The site's index in [`SiteTable::listed`](crate::SiteTable::listed); one that is not there
+    /// when no site has the host.
     pub(crate) site: u32,
     /// The rule, as the site's policy numbers them.
     pub(crate) rule: u32,
 }
 
 impl Decided {
-    /// The site's index in [`Live::listed`], if it has one.
+    /// The site's index in [`SiteTable::listed`](crate::SiteTable::listed), if it has one.
     pub fn site(self) -> usize {
         self.site as usize
     }

@@ -69,8 +69,7 @@ pub struct Outcome {
     pub finds: u64,
     /// Not everything has been looked at yet. What is still there is not used any more.
     pub pending: bool,
-    /// It is being recorded: whoever must know that it will outlive the process waits
-    /// ([`Door::wait_for_records`]).
+    /// It is being recorded: who must know that it will outlive the process waits for that.
     pub recorded: bool,
 }
 
