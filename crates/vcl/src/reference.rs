@@ -187,8 +187,8 @@ mod tests {
             assert!(page.contains(&format!("- **`{}`** (", var.name)), "{}", var.name);
         }
         assert!(page.contains(
-            "- **`beresp.ttl`** (DURATION): How long it is fresh from now on. Read in \
-             `vcl_backend_refresh`, `vcl_backend_response`, `vcl_backend_error`. Set in"
+            "- **`beresp.ttl`** (DURATION): Time for which the object is fresh, counted from now. \
+             Read in `vcl_backend_refresh`, `vcl_backend_response`, `vcl_backend_error`. Set in"
         ));
         let page = modules_markdown();
         assert!(page.contains(

@@ -320,7 +320,7 @@ async fn parameters_are_the_settings_by_name() {
     let one = cli.ask("param.show bans").await.1;
     assert!(
         one.starts_with(
-            "bans\n        Value is: 77\n        Default is: 1000\n\n        Bans kept"
+            "bans\n        Value is: 77\n        Default is: 1000\n\n        Maximum number of bans"
         ),
         "{one}"
     );

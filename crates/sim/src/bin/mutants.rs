@@ -178,8 +178,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a waiter of a program is lost",
         "crates/flow/src/vcl/wait.rs",
-        "_ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;",
-        "if {M} { std::future::pending::<()>().await; }\n                    _ = wait::for_fetch(env.stage.core, Some(trace), ticket, None).await;",
+        "                    match pausing.wait(pause).await {",
+        "                    if {M} { std::future::pending::<()>().await; }\n                    match pausing.wait(pause).await {",
     ),
     Mutant(
         "a response that says private is stored",
