@@ -114,7 +114,13 @@ fn stored<S: Stage>(
         let mut unseen = Response::new(object.status());
         let do_esi = !turn.state.no_esi;
         run(turn, env, object, &mut unseen, &mut RespState { do_esi, ..RespState::default() })?;
-        narrow(turn, env, || Validators::of(object), |_| {}, has_ranges(env), &mut reply);
+        if turn.req.headers.contains_any(&SELECTORS) {
+            narrow(turn, env, &Validators::of(object), |_| {}, has_ranges(env), &mut reply);
+        }
+    }
+    if let Shaped::Reply = left {
+        conclude(turn, env, &mut reply);
+        return Ok(reply);
     }
     end(turn, env, reply, left)
 }
@@ -129,7 +135,7 @@ enum Shaped {
 }
 
 /// The reply, unless it goes on as a page.
-#[inline]
+#[inline(never)]
 fn end<S: Stage>(
     turn: &mut Turn,
     env: &Env<'_, S>,
@@ -139,14 +145,20 @@ fn end<S: Stage>(
     if let Shaped::Nothing = left {
         return Ok(failed(turn, env));
     }
-    if reply.dictionary != DictionaryUse::NotNamed {
-        S::note_dictionary(env, reply.dictionary);
-    }
-    finish(turn, env, &mut reply);
+    conclude(turn, env, &mut reply);
     match left {
         Shaped::Page(page) => Err(Step::Page(draft(reply, *page))),
         Shaped::Nothing | Shaped::Reply => Ok(reply),
     }
+}
+
+/// Takes note of what is about the reply.
+#[inline(always)]
+fn conclude<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
+    if reply.dictionary != DictionaryUse::NotNamed {
+        S::note_dictionary(env, reply.dictionary);
+    }
+    finish(turn, env, reply);
 }
 
 /// Takes the stored head apart for `vcl_deliver`, and returns what becomes of it.
@@ -358,7 +370,10 @@ impl LeftHead {
             Given::Decoded if is_folded => env.count(Count::NGunzip),
             Given::Decoded => S::unfold(env, body, length),
         };
-        narrow(turn, env, || self.validators(env), give, ranges, reply);
+        match turn.req.headers.contains_any(&SELECTORS) {
+            true => narrow(turn, env, &self.validators(env), give, ranges, reply),
+            false => give(&mut reply.body),
+        }
     }
 }
 
@@ -630,22 +645,19 @@ fn has_ranges<S: Stage>(env: &Env<'_, S>) -> bool {
 
 /// Has `give` give the reply its form, and narrows that to what the request's conditions and ranges
 /// ask for, after `vcl_deliver`.
-fn narrow<'v, S: Stage>(
+fn narrow<S: Stage>(
     turn: &Turn,
     env: &Env<'_, S>,
-    validators: impl FnOnce() -> Validators<'v>,
+    validators: &Validators<'_>,
     give: impl FnOnce(&mut ReplyBody),
     ranges: bool,
     reply: &mut Reply,
 ) {
-    if !turn.req.headers.contains_any(&SELECTORS) {
-        return give(&mut reply.body);
-    }
     let now_s = env.now.unix_secs();
     let req = dates::conditions(&turn.req, now_s, &env.live.vcl.params);
     let rules = Rules::Varnish { now_s, ranges };
     let selection = Selection { request: &req, method: &env.asked.method, rules };
-    selection.select(&validators(), || false, give, || None, reply);
+    selection.select(validators, || false, give, || None, reply);
 }
 
 /// A reply whose head comes last.
