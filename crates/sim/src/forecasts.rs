@@ -137,7 +137,7 @@ async fn play(seed: u64, foretells: bool) -> Witnessed {
     let scene = Rc::new(Scene { core, foretells, gated, rate, queued, personal, seen });
     let serving = rt::spawn_local(serve(Rc::clone(&scene), listener));
     let clients: Vec<_> =
-        (0..1 + random(3)).map(|n| rt::spawn_local(visit(Rc::clone(&scene), n))).collect();
+        (0..1 + random(4)).map(|n| rt::spawn_local(visit(Rc::clone(&scene), n))).collect();
     for client in clients {
         if client.await.is_err() {
             scene.fail("a task ended by a panic".to_owned());
@@ -328,7 +328,7 @@ fn request(number: u64) -> String {
 async fn visit(scene: Rc<Scene>, number: u64) {
     let account = Account::open(scene.core.shared.cache.memory(), 1 << 20);
     for _ in 0..4 + random(16) {
-        sleep(Duration::from_millis(random(one_of([5, 500, 3_000])))).await;
+        sleep(Duration::from_millis(random(one_of([5, 5, 500, 3_000])))).await;
         let text = request(number);
         if timeout(PATIENCE, ask(&scene, &text, &account)).await.is_err() {
             scene.fail(format!("no answer: {text}"));
