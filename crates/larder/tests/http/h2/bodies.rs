@@ -88,6 +88,19 @@ async fn a_body_that_breaks_off_is_reset_and_not_ended() {
 }
 
 #[tokio::test]
+async fn a_body_that_breaks_off_before_its_first_byte_is_a_page_in_either_protocol() {
+    let stage = stage().await;
+    let chunked = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   no chunk\r\n";
+    stage.origin.on("/chunked", Script::respond(chunked).close());
+    let page = "broke off before the first byte";
+    let answer = client(&stage.daemon).await.get("/chunked").await.answer("/chunked");
+    assert!(answer.status == 502 && answer.text().contains(page), "{answer:?}");
+    let reply = stage.get("/chunked").await;
+    assert!(reply.status == 502 && reply.text().contains(page), "{reply:?}");
+}
+
+#[tokio::test]
 async fn uploads_arrive_whole_whether_or_not_their_length_is_said() {
     let stage = stage().await;
     stage.origin.otherwise(Script::mirror(UNCACHED));
