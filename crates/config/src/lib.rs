@@ -44,7 +44,7 @@ pub use model::{
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};
 pub use shared::{Named, check_shared, load_shared};
-pub use show::{in_force, show, show_site};
+pub use show::{Setting, in_force, show, show_site};
 pub use sniff::is_program;
 pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};
 

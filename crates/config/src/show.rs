@@ -20,14 +20,28 @@ pub fn show(config: &Config) -> String {
     sites.join("\n")
 }
 
-/// Settings of the whole daemon, each with its name, its key and its value in force.
-pub fn in_force(config: &Config) -> Vec<(String, Key, String)> {
+/// A setting of the whole daemon, as it is in force.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its key, behind those of the tables that it is in: `memory.size`.
+    pub name: String,
+    /// The key's row.
+    pub key: Key,
+    /// The value.
+    pub value: String,
+}
+
+/// Settings of the whole daemon.
+pub fn in_force(config: &Config) -> Vec<Setting> {
     let site = SiteConfig::default();
     let mut page = Page::new(config, &site, false);
     rows::show(&mut page, TOP_ROWS, config);
     let lines = page.lines.into_iter();
     lines
-        .filter_map(|line| TOP.within(&line.name).map(|key| (line.name, key, line.value)))
+        .filter_map(|line| {
+            let key = TOP.within(&line.name)?;
+            Some(Setting { name: line.name, key, value: line.value })
+        })
         .collect()
 }
 

@@ -541,8 +541,8 @@ fn settings_of_the_whole_daemon_are_told_as_they_are_in_force() {
         format!("http2 = false\ncache_status = \"detail\"\n[memory]\nsize = \"25%\"\n{site}");
     let all = in_force(&load(&text));
     let value = |name: &str| {
-        let found = all.iter().find(|(own, ..)| own == name);
-        found.map(|(_, key, value)| (key.default.trim_matches('"'), value.as_str()))
+        let found = all.iter().find(|own| own.name == name)?;
+        Some((found.key.default.trim_matches('"'), found.value.as_str()))
     };
     assert_eq!(value("http2"), Some(("true", "false")));
     assert_eq!(value("cache_status"), Some(("on", "detail")));

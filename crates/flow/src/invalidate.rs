@@ -20,7 +20,8 @@ pub use purge::{
 
 pub use crate::state::invalidate::{Door, Outcome, Patience};
 pub(crate) use plan::sought;
-pub(crate) use stored::{Meant, Scope, Under};
+pub use stored::Scope;
+pub(crate) use stored::{Meant, Under};
 
 #[cfg(test)]
 #[path = "invalidate/tests.rs"]

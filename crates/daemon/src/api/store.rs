@@ -5,7 +5,7 @@ use std::sync::Arc;
 use admin::{Answer, Asked};
 use ban::Expression;
 use base::{Counter, Limits};
-use flow::invalidate::{Level, NotDone, Patience, What};
+use flow::invalidate::{Level, NotDone, Patience, Scope, What};
 use flow::purge::Page;
 use flow::{Live, Peer, Site};
 use h1::{HeadLimits, Progress, RequestReader};
@@ -263,16 +263,16 @@ impl Daemon {
             what = tagged(what, vec![tag.to_owned()])?;
         }
         let live = self.shared.live();
-        let site = match get("site") {
+        let scope = match get("site") {
             Some(name) => {
                 let site = live.sites.listed.iter().find(|site| *site.name == *name);
                 let missing = || (StatusCode::NOT_FOUND, format!("there is no site `{name}`"));
-                Some((&live, &**site.ok_or_else(missing)?))
+                Some(Scope::of(&live, [site.ok_or_else(missing)?.number]))
             }
             None => None,
         };
         let most = get("limit").and_then(|limit| limit.parse().ok()).unwrap_or(OBJECTS);
-        let listing = self.shared.door.listing(what, site, rt::now().mono_ms, most).await;
+        let listing = self.shared.door.listing(what, scope, rt::now().mono_ms, most).await;
         let objects: Vec<Value> = listing
             .seen
             .iter()

@@ -46,11 +46,11 @@ fn all(daemon: &Daemon) -> Vec<Row> {
 /// Limits and settings.
 fn own(config: &Config) -> Vec<Row> {
     let mut all: Vec<_> = limits::TABLE.iter().map(|spec| limit(spec, config)).collect();
-    all.extend(config::in_force(config).into_iter().map(|(name, key, value)| Row {
-        name,
-        value,
-        default: key.default.trim_matches('"').to_owned(),
-        about: key.about.to_owned(),
+    all.extend(config::in_force(config).into_iter().map(|setting| Row {
+        name: setting.name,
+        value: setting.value,
+        default: setting.key.default.trim_matches('"').to_owned(),
+        about: setting.key.about.to_owned(),
         ..Row::default()
     }));
     all

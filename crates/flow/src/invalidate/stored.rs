@@ -109,14 +109,14 @@ pub(crate) enum Matcher {
 
 /// The sites that may be purged: with the configuration in force, those of these numbers. What they
 /// stored before their hosts changed belongs to whoever has the host now.
-pub(crate) struct Scope {
+pub struct Scope {
     live: Arc<Live>,
     sites: Box<[bool]>,
 }
 
 impl Scope {
     /// Of some sites of `live`.
-    pub(crate) fn of(live: &Arc<Live>, numbers: impl IntoIterator<Item = u32>) -> Self {
+    pub fn of(live: &Arc<Live>, numbers: impl IntoIterator<Item = u32>) -> Self {
         let mut sites = vec![false; live.sites.listed.len()];
         for number in numbers {
             if let Some(site) = sites.get_mut(number as usize) {

@@ -84,18 +84,17 @@ pub struct Listing {
 }
 
 impl Door {
-    /// Lists the stored responses that `what` selects: of one site, or of all, and no more than
-    /// `most`. No lock is held for more than some microseconds, so a response that comes or goes
+    /// Lists the stored responses that `what` selects: of the sites in `scope`, or of all, and no
+    /// more than `most`. No lock is held for more than some microseconds, so a response that comes or goes
     /// meanwhile may be missing.
     pub async fn listing(
         &self,
         what: What,
-        site: Option<(&Arc<Live>, &Site)>,
+        scope: Option<Scope>,
         now_ms: u64,
         most: usize,
     ) -> Listing {
         let (tags, matcher) = sought(&what);
-        let scope = site.map(|(live, site)| Scope::of(live, [site.number]));
         let meant = Meant { scope, matcher, now_ms };
         let see = move |listing: &mut Listing, object: &Object| {
             if is_internal(object) || !has_any(object, tags.as_ref()) || !meant.matches(object) {
