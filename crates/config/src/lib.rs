@@ -38,8 +38,8 @@ pub use model::{
     Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
     DiskVolume, ErrorLog, FieldSource, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat,
     LogRing, LogTarget, MemoryConfig, MemorySize, MetricsConfig, NamedHost, NamedPath,
-    NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place, Programs, Run,
-    SiteConfig, SiteTls, Tracing, VarnishCli,
+    NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place, PlacedPath, Programs,
+    Run, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};

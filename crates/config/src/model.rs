@@ -249,7 +249,7 @@ pub struct ClientFiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginTls {
     /// The authorities trusted, PEM; `None` for the system's.
-    pub ca: Option<(PathBuf, Place)>,
+    pub ca: Option<PlacedPath>,
     /// A certificate to show.
     pub pair: Option<PairFiles>,
     /// The name to ask for and verify; the server's own when not set.
@@ -292,7 +292,7 @@ pub struct AcmeConfig {
     pub directory: String,
     /// The authorities, PEM, that must have signed the directory's certificate; `None` for the
     /// system's.
-    pub ca: Option<(PathBuf, Place)>,
+    pub ca: Option<PlacedPath>,
     /// Where the account and the certificates are kept.
     pub storage: PathBuf,
     /// Ways to prove control of a name, the preferred one first.
@@ -367,6 +367,22 @@ pub struct MemoryConfig {
     pub size: MemorySize,
     /// Where it is written.
     pub place: Place,
+}
+
+/// A file that a setting names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedPath {
+    /// Its path.
+    pub path: PathBuf,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl PlacedPath {
+    /// An error where the file is named: the reason for which it cannot be used.
+    pub fn error(&self, why: impl fmt::Display) -> Diagnostic {
+        self.place.error(format!("{}: {why}", self.path.display()))
+    }
 }
 
 /// A directory or a socket that the configuration names and that is another's to make.
@@ -516,7 +532,7 @@ pub struct MetricsConfig {
     /// Where it listens: addresses only, perhaps with TLS.
     pub listen: ListenSpec,
     /// The file with the token of its clients, and where it is named.
-    pub token: Option<(PathBuf, Place)>,
+    pub token: Option<PlacedPath>,
     /// The check of its clients' certificates.
     pub client: Option<ClientFiles>,
     /// Its own certificates; with none, those of `[tls]`.
@@ -531,7 +547,7 @@ pub enum CliSecret {
     /// A secret that the daemon makes by itself, in a file beside the admin socket.
     Own,
     /// The content of this file, and the place where the file is named.
-    File(PathBuf, Place),
+    File(PlacedPath),
 }
 
 /// `[varnish_cli]`.
@@ -582,7 +598,7 @@ pub enum FieldSource {
     /// The value itself.
     Text(FieldValue),
     /// A file that has the value, and the place where the file is named.
-    File(PathBuf, Place),
+    File(PlacedPath),
 }
 
 impl fmt::Debug for FieldSource {
@@ -590,7 +606,7 @@ impl fmt::Debug for FieldSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("Text(..)"),
-            Self::File(path, _) => f.debug_tuple("File").field(path).finish(),
+            Self::File(file) => f.debug_tuple("File").field(&file.path).finish(),
         }
     }
 }
@@ -694,7 +710,7 @@ pub enum Programs {
     #[default]
     None,
     /// This file, and where it is named.
-    File(PathBuf, Place),
+    File(PlacedPath),
     /// varnishd's flags, and its CLI.
     Flags,
 }
@@ -704,7 +720,7 @@ pub enum Programs {
 pub struct SiteConfig {
     /// Its own VCL, which decides in the place of everything that follows but TLS; and where it is
     /// named.
-    pub vcl: Option<(PathBuf, Place)>,
+    pub vcl: Option<PlacedPath>,
     /// Its hosts in canonical form, for [`policy::HostTable::insert`]; at least one.
     pub hosts: Vec<String>,
     /// Its origins, as indices into [`Config::origins`]; [`policy::Notes::origin`] is an index into
@@ -733,7 +749,7 @@ pub struct SiteConfig {
     /// Its own error pages, each for one status.
     pub error_pages: Vec<PageFile>,
     /// Files of users that it names, and where.
-    pub users: Vec<(PathBuf, Place)>,
+    pub users: Vec<PlacedPath>,
     /// Its pages that are put together of others.
     pub includes: Includes,
     /// Its bodies that are coded here.

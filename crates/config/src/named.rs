@@ -2,13 +2,12 @@
 //! files.
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use base::Limits;
 use origin::OriginConfig;
 use policy::rules::Settings;
 
-use crate::model::{OriginTls, Place};
+use crate::model::{OriginTls, PlacedPath};
 
 /// The origins known so far.
 #[derive(Debug, Default)]
@@ -42,7 +41,7 @@ pub(crate) struct OfSite {
     /// Roots of files.
     pub(crate) roots: Vec<files::Config>,
     /// Files of users, and where they are named.
-    pub(crate) users: Vec<(PathBuf, Place)>,
+    pub(crate) users: Vec<PlacedPath>,
 }
 
 impl Known {

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::keys::{Key, Section};
-use crate::model::{self, NamedHost, NamedPath};
+use crate::model::{self, NamedHost, NamedPath, PlacedPath};
 use crate::named::Origins;
 use crate::suggest;
 
@@ -367,19 +367,19 @@ impl Reader {
     }
 
     /// An absolute path, and where it is written.
-    pub(crate) fn path(&mut self, item: &Item<'_>) -> Option<(PathBuf, model::Place)> {
+    pub(crate) fn path(&mut self, item: &Item<'_>) -> Option<PlacedPath> {
         let text = self.text(item)?;
         if !text.starts_with('/') || text.contains('\0') {
             // A relative path would depend on where the daemon was started from.
             self.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
             return None;
         }
-        Some((PathBuf::from(text), self.lasting(&item.span)))
+        Some(PlacedPath { path: text.into(), place: self.lasting(&item.span) })
     }
 
     /// An absolute path alone.
     pub(crate) fn bare_path(&mut self, item: &Item<'_>) -> Option<PathBuf> {
-        self.path(item).map(|(path, _)| path)
+        self.path(item).map(|file| file.path)
     }
 
     /// The strings of a list, or the one string that stands alone.

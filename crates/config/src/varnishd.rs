@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::listen::parse_listen;
 use crate::model::{
     Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ListenSpec, MemoryConfig,
-    MemorySize, PairFiles, Place, Programs, SiteConfig, VarnishCli,
+    MemorySize, PairFiles, Place, PlacedPath, Programs, SiteConfig, VarnishCli,
 };
 use crate::parse::{TOP, VOLUMES_MAX, finish, meet, volume_path, volume_size};
 use crate::reader::Reader;
@@ -268,7 +268,7 @@ fn cli(r: &mut Reader, options: &Varnishd) -> Option<VarnishCli> {
             .help = Some("-S /etc/varnish/secret, or -T localhost:6082".to_owned());
     }
     let secret = match options.secret.clone() {
-        Some(path) => CliSecret::File(path, Place::nowhere()),
+        Some(path) => CliSecret::File(PlacedPath { path, place: Place::nowhere() }),
         None => CliSecret::None,
     };
     Some(VarnishCli { listen, secret })

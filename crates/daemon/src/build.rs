@@ -155,7 +155,7 @@ fn tracing(config: &Config) -> Option<Arc<Tracing>> {
 
 /// The program that decides for a site, where it has one.
 fn program(config: &Config, site: &SiteConfig, view: &View) -> Option<Arc<Instance>> {
-    let taken = site.vcl.as_ref().map(|(file, _)| view.files.get(file).cloned());
+    let taken = site.vcl.as_ref().map(|file| view.files.get(&file.path).cloned());
     match (taken, &config.vcl) {
         // Without its program a site must not be served by another's rules.
         (Some(own), _) => own.or_else(|| view.active.clone()),

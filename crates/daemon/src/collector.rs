@@ -4,10 +4,9 @@
 //! Values of these fields are secrets. Nothing here shows them.
 
 use std::fmt;
-use std::path::Path;
 
 use base::Limits;
-use config::{Diagnostic, FieldSource, Place, Tracing};
+use config::{Diagnostic, FieldSource, PlacedPath, Tracing};
 use message::{Framing, HeaderId, Method, Request, Scheme};
 use origin::{Address, OriginConfig, TlsConfig};
 use policy::headers::{FieldName, FieldValue};
@@ -79,7 +78,7 @@ impl Collector {
         for (name, source) in &tracing.headers {
             let value = match source {
                 FieldSource::Text(value) => value.clone(),
-                FieldSource::File(path, place) => in_file(path, place)?,
+                FieldSource::File(file) => in_file(file)?,
             };
             fields.push((name.clone(), value));
         }
@@ -127,10 +126,9 @@ impl Collector {
 }
 
 /// The value in a file: its one line.
-fn in_file(path: &Path, place: &Place) -> Result<FieldValue, Box<Diagnostic>> {
-    let error =
-        |why: &dyn fmt::Display| Box::new(place.error(format!("{}: {why}", path.display())));
-    let bytes = keeper::read_secret(path).map_err(|why| error(&why))?;
+fn in_file(file: &PlacedPath) -> Result<FieldValue, Box<Diagnostic>> {
+    let error = |why: &dyn fmt::Display| Box::new(file.error(why));
+    let bytes = keeper::read_secret(&file.path).map_err(|why| error(&why))?;
     let text = std::str::from_utf8(&bytes).map_err(|_| error(&"it is not text"))?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     let line = line.strip_suffix('\r').unwrap_or(line);

@@ -12,7 +12,9 @@ use std::time::Duration;
 use admin::{Role, Terms, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
-use config::{ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, Programs, Tracing};
+use config::{
+    ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, PlacedPath, Programs, Tracing,
+};
 use policy::HostTable;
 use rustix::process::geteuid;
 use tls::{
@@ -187,7 +189,7 @@ impl Material {
             Err(problem) => found.push(*problem),
         }
         let token = config.metrics.as_ref().and_then(|metrics| metrics.token.as_ref());
-        match token.map(|(path, place)| read_token(path, place)).transpose() {
+        match token.map(read_token).transpose() {
             Ok(tokens) => material.figures = tokens,
             Err(problem) => found.push(*problem),
         }
@@ -498,7 +500,7 @@ fn read_client(files: &ClientFiles) -> Result<ClientAuth, Box<Diagnostic>> {
 
 fn read_upstream(files: &OriginTls) -> Result<Upstream, Box<Diagnostic>> {
     let own = files.pair.as_ref().map(read_pair).transpose()?;
-    let place = files.ca.as_ref().map_or(&files.place, |(_, place)| place);
+    let place = files.ca.as_ref().map_or(&files.place, |file| &file.place);
     let authorities = match files.verify {
         true => Some(read_authorities(files.ca.as_ref(), place)?),
         false => None,
@@ -512,12 +514,9 @@ fn read_collector(tracing: &Tracing, config: &Config) -> Result<Collector, Box<D
 }
 
 /// The authorities in a file, or the system's.
-fn read_authorities(
-    ca: Option<&(PathBuf, Place)>,
-    place: &Place,
-) -> Result<Vec<u8>, Box<Diagnostic>> {
-    if let Some((path, place)) = ca {
-        return read_file(path, place);
+fn read_authorities(ca: Option<&PlacedPath>, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
+    if let Some(file) = ca {
+        return read_file(&file.path, &file.place);
     }
     let none = || {
         let text = "no authorities to verify servers by: set `ca`";
@@ -593,25 +592,24 @@ fn stamp(path: &Path) -> Stamp {
 }
 
 /// Reads the token of those who read figures.
-fn read_token(path: &Path, place: &Place) -> Result<Arc<Tokens>, Box<Diagnostic>> {
-    let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
-    let text = keeper::read_secret(path).map_err(error)?;
+fn read_token(file: &PlacedPath) -> Result<Arc<Tokens>, Box<Diagnostic>> {
+    let error = |why: String| Box::new(file.error(why));
+    let text = keeper::read_secret(&file.path).map_err(error)?;
     let tokens = Tokens::of_text(Role::Read, &String::from_utf8_lossy(&text));
     tokens.map(Arc::new).map_err(error)
 }
 
 /// Reads what guards the Varnish CLI port.
 fn read_guard(cli: &config::VarnishCli) -> Result<Guard, Box<Diagnostic>> {
-    let (path, place) = match &cli.secret {
+    let file = match &cli.secret {
         config::CliSecret::None => return Ok(Guard::Open),
         config::CliSecret::Own => return Ok(Guard::Own),
-        config::CliSecret::File(path, place) => (path, place),
+        config::CliSecret::File(file) => file,
     };
-    let error = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
-    let secret = keeper::read(path).map_err(|e| error(e.to_string()))?;
+    let secret = keeper::read(&file.path).map_err(|error| Box::new(file.error(error)))?;
     // Of nothing everybody knows the digest.
     match secret.trim_ascii().is_empty() {
-        true => Err(error("an empty secret is none".to_owned())),
+        true => Err(Box::new(file.error("an empty secret is none"))),
         false => Ok(Guard::Secret(secret.into())),
     }
 }

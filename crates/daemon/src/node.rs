@@ -2,6 +2,7 @@
 //! stored is trusted for as long as the cluster says, and the place in the stream is kept beside
 //! the disk.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use base::{Counter, Counters, Limit};
 use cluster::{
     Bucket, Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls,
 };
-use config::{ClusterConfig, ClusterCredentials, Config, Isolation};
+use config::{ClusterConfig, ClusterCredentials, Config, Isolation, PlacedPath};
 use flow::invalidate::{NotDone, Others};
 use flow::{Readiness, Shared};
 use serde_json::{Value, json};
@@ -130,11 +131,10 @@ impl Node {
 }
 
 fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String> {
-    let text = |path: &Path, place: &config::Place| {
-        let told =
-            |why: String| crate::load::render(&[place.error(format!("{}: {why}", path.display()))]);
-        let bytes = keeper::read(path).map_err(|error| told(error.to_string()))?;
-        String::from_utf8(bytes).map_err(|_| told("it is not text".to_owned()))
+    let text = |file: &PlacedPath| {
+        let told = |why: &dyn fmt::Display| crate::load::render(&[file.error(why)]);
+        let bytes = keeper::read(&file.path).map_err(|error| told(&error))?;
+        String::from_utf8(bytes).map_err(|_| told(&"it is not text"))
     };
     let credentials = match &wanted.credentials {
         ClusterCredentials::None => Credentials::None,
@@ -142,10 +142,8 @@ fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String>
             Credentials::Password(user.clone(), password.clone())
         }
         ClusterCredentials::Token(token) => Credentials::Token(token.clone()),
-        ClusterCredentials::Nkey(path, place) => {
-            Credentials::Nkey(text(path, place)?.trim().to_owned())
-        }
-        ClusterCredentials::File(path, place) => Credentials::File(text(path, place)?),
+        ClusterCredentials::Nkey(file) => Credentials::Nkey(text(file)?.trim().to_owned()),
+        ClusterCredentials::File(file) => Credentials::File(text(file)?),
     };
     let tls = Tls {
         ca: wanted.ca.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::{Config, ListenSpec, Programs};
+use config::{Config, ListenSpec, PlacedPath, Programs};
 use vcl::params::Params;
 
 use crate::carried::Carried;
@@ -146,11 +146,11 @@ fn endpoint(at: usize, spec: &ListenSpec) -> flow::Endpoint {
 /// whether it is for all sites that name no other.
 fn of_sites(config: &Config) -> Vec<Named<'_>> {
     let mut all: Vec<Named<'_>> = Vec::new();
-    if let Programs::File(file, _) = &config.vcl {
+    if let Programs::File(PlacedPath { path: file, .. }) = &config.vcl {
         all.push(Named { name: "boot".to_owned(), file, active: true });
     }
     for site in &config.sites {
-        let Some((file, _)) = &site.vcl else { continue };
+        let Some(PlacedPath { path: file, .. }) = &site.vcl else { continue };
         if all.iter().all(|own| own.file != file) {
             let host = site.hosts.first().map_or("", String::as_str);
             let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

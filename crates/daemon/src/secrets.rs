@@ -54,17 +54,16 @@ pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
         return Ok(None);
     };
     let mut secrets = Vec::new();
-    for (path, place) in files {
-        let told = |why: String| Box::new(place.error(format!("{}: {why}", path.display())));
-        let secret = keeper::read(path).map_err(|error| told(error.to_string()))?;
-        warn_if_public(path);
+    for file in files {
+        let secret = keeper::read(&file.path).map_err(|error| Box::new(file.error(error)))?;
+        warn_if_public(&file.path);
         // One at a time, so that the fault has its file.
-        Seal::new([secret.as_slice()], "").map_err(|bad| told(bad.to_string()))?;
+        Seal::new([secret.as_slice()], "").map_err(|bad| Box::new(file.error(bad)))?;
         secrets.push(secret);
     }
     let prefix = cluster.prefix.as_deref().unwrap_or("larder");
     let seal = Seal::new(secrets.iter().map(Vec::as_slice), prefix);
-    let bad = |bad: cluster::BadSecret| Box::new(files[0].1.error(bad.to_string()));
+    let bad = |bad: cluster::BadSecret| Box::new(files[0].place.error(bad.to_string()));
     seal.map(Some).map_err(bad)
 }
 

@@ -22,18 +22,19 @@ impl UserFiles {
     /// Reads everything that `config` names; what cannot be used is told in `found`.
     pub(crate) fn read(config: &Config, found: &mut Vec<Diagnostic>) -> Self {
         let mut read = BTreeMap::new();
-        for (path, place) in config.sites.iter().flat_map(|site| &site.users) {
+        for file in config.sites.iter().flat_map(|site| &site.users) {
+            let path = &file.path;
             if read.contains_key(path) {
                 continue;
             }
             match users(path, config.limits.users_bytes) {
                 Ok(users) if users.is_empty() => {
                     let why = "there are no users, so nobody is let in";
-                    found.push(place.warning(format!("{}: {why}", path.display())));
+                    found.push(file.place.warning(format!("{}: {why}", path.display())));
                     read.insert(path.clone(), Arc::new(users));
                 }
                 Ok(users) => _ = read.insert(path.clone(), Arc::new(users)),
-                Err(why) => found.push(place.error(format!("{}: {why}", path.display()))),
+                Err(why) => found.push(file.error(why)),
             }
         }
         Self(read)

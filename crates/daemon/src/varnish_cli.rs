@@ -59,7 +59,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
     let secret = match &config.secret {
         config::CliSecret::None => None,
         config::CliSecret::Own => workdir.as_ref().map(|folder| folder.join(varnishd::SECRET)),
-        config::CliSecret::File(path, _) => Some(path.clone()),
+        config::CliSecret::File(file) => Some(file.path.clone()),
     };
     // Of several ports, one is said.
     let mut told = workdir.map(|workdir| (workdir, secret));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use purge::Level;
 use purge::neighbour::Manner;
 
-use super::Place;
+use super::PlacedPath;
 
 /// One `[[neighbour]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct ClusterConfig {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// Files with the secrets by which nodes share keys and certificates: the one that seals, and
     /// the one before it. Without any none are shared; `None` if nothing was said about it.
-    pub secret_files: Option<Vec<(PathBuf, Place)>>,
+    pub secret_files: Option<Vec<PlacedPath>>,
     /// It has the configuration that all nodes share, besides its own file.
     pub shares_configuration: bool,
     /// Folder for what it has to know when it starts again.
@@ -87,9 +87,9 @@ pub enum ClusterCredentials {
     /// By a token.
     Token(String),
     /// By the seed of an nkey in this file.
-    Nkey(PathBuf, Place),
+    Nkey(PlacedPath),
     /// By a JWT and a seed in this file.
-    File(PathBuf, Place),
+    File(PlacedPath),
 }
 
 impl fmt::Debug for ClusterCredentials {

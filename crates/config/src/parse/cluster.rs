@@ -1,12 +1,11 @@
 //! `[cluster]`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use purge::Level;
 
 use crate::keys::{COUNT, DURATION, PATHS, TEXTS};
-use crate::model::{ClusterConfig, ClusterCredentials, Config, Isolation, Place};
+use crate::model::{ClusterConfig, ClusterCredentials, Config, Isolation, PlacedPath};
 use crate::reader::{Item, Reader, Table};
 use crate::rows::{self, put, section};
 
@@ -67,12 +66,12 @@ section! {
         };
     "nkey", "an absolute path", "none", "File with the seed of an nkey, instead of a password.",
         |r, item, to| {
-            let nkey = r.path(item).map(|(path, place)| ClusterCredentials::Nkey(path, place));
+            let nkey = r.path(item).map(ClusterCredentials::Nkey);
             identify(r, item, to, nkey);
         };
     "credentials", "an absolute path", "none", "File with a JWT and a seed, as `nsc` writes it, instead of a password.",
         |r, item, to| {
-            let file = r.path(item).map(|(path, place)| ClusterCredentials::File(path, place));
+            let file = r.path(item).map(ClusterCredentials::File);
             identify(r, item, to, file);
         };
     "ca", bare_path ca, "the system's", "File with the authorities that verify the servers' certificates. The daemon's user reads the file.";
@@ -193,7 +192,7 @@ pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
 }
 
 /// Files with secrets: the one that seals, and the one before it.
-fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<(PathBuf, Place)> {
+fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<PlacedPath> {
     let files: Vec<_> = item.each().iter().filter_map(|each| r.path(each)).collect();
     if files.len() > SECRETS_MAX {
         let text = "`secret_file` is one file, or the new one and the old one";

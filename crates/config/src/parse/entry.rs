@@ -78,9 +78,9 @@ pub(super) fn basic(r: &mut Reader, item: &Item<'_>) -> Option<Arc<BasicAuth>> {
 }
 
 fn users(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
-    let (file, place) = r.path(item)?;
-    r.origins.site.users.push((file.clone(), place));
-    Some(file)
+    let file = r.path(item)?;
+    r.origins.site.users.push(file.clone());
+    Some(file.path)
 }
 
 /// Reads what stands in a quoted string of a field.

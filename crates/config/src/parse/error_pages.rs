@@ -4,7 +4,7 @@
 
 use message::Status;
 
-use crate::model::PageFile;
+use crate::model::{PageFile, PlacedPath};
 use crate::reader::{Item, Reader};
 
 /// The pages of a site, each for one status.
@@ -16,7 +16,7 @@ pub(super) fn of_site(r: &mut Reader, item: &Item<'_>) -> Vec<PageFile> {
             r.error(span, told).help = Some("write a number from 400 to 599".to_owned());
             continue;
         };
-        if let Some((path, place)) = r.path(&item) {
+        if let Some(PlacedPath { path, place }) = r.path(&item) {
             pages.push(PageFile { status, path, place });
         }
     }

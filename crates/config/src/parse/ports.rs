@@ -67,7 +67,7 @@ pub(super) fn varnish_cli(r: &mut Reader, whole: &Item<'_>) -> Option<VarnishCli
 fn secret(r: &mut Reader, item: &Item<'_>) -> Option<CliSecret> {
     match item.value.as_str() {
         Some("none") => Some(CliSecret::None),
-        _ => r.path(item).map(|(path, place)| CliSecret::File(path, place)),
+        _ => r.path(item).map(CliSecret::File),
     }
 }
 

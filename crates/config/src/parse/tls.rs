@@ -1,7 +1,6 @@
 //! `[tls]` and `[site.tls]`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use message::Status;
 use origin::OriginConfig;
@@ -11,7 +10,7 @@ use toml::de::DeValue;
 use super::acme;
 use crate::keys::{BOOLEAN, PATHS, TABLE};
 use crate::model::{
-    Certificates, ClientFiles, Config, ListenSpec, OriginTls, PairFiles, Place, SiteTls,
+    Certificates, ClientFiles, Config, ListenSpec, OriginTls, PairFiles, Place, PlacedPath, SiteTls,
 };
 use crate::reader::{Item, Reader};
 use crate::rows::{self, put, section};
@@ -136,8 +135,12 @@ pub(super) fn pairs(r: &mut Reader, certs: &Item<'_>) -> Certificates {
     if certs.each().is_empty() {
         r.error(certs.span.clone(), "`cert` names no file");
     }
-    let pair =
-        |((cert, cert_place), (key, key_place))| PairFiles { cert, cert_place, key, key_place };
+    let pair = |(cert, key): (PlacedPath, PlacedPath)| PairFiles {
+        cert: cert.path,
+        cert_place: cert.place,
+        key: key.path,
+        key_place: key.place,
+    };
     cert_files.into_iter().zip(key_files).map(pair).collect()
 }
 
@@ -209,7 +212,7 @@ pub(super) fn redirect(r: &mut Reader, item: &Item<'_>, port: Option<u16>) -> Op
 
 /// The authorities of clients, which need a certificate. Origins are told nothing.
 pub(super) fn client(r: &mut Reader, item: &Item<'_>) -> Option<ClientFiles> {
-    let (ca, place) = r.path(item)?;
+    let PlacedPath { path: ca, place } = r.path(item)?;
     Some(ClientFiles { ca, place, required: true, tells_x_ssl: false, tells_client_cert: false })
 }
 
@@ -234,6 +237,6 @@ enum Told {
     ClientCert,
 }
 
-fn paths(r: &mut Reader, item: &Item<'_>) -> Vec<(PathBuf, Place)> {
+fn paths(r: &mut Reader, item: &Item<'_>) -> Vec<PlacedPath> {
     item.each().iter().filter_map(|item| r.path(item)).collect()
 }

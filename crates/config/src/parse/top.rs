@@ -181,7 +181,7 @@ fn client_field(r: &mut Reader, item: &Item<'_>) -> Option<ClientField> {
 
 /// The program that decides for all sites that name none themselves.
 fn program(r: &mut Reader, item: &Item<'_>) -> Option<Programs> {
-    r.path(item).map(|(path, place)| Programs::File(path, place))
+    r.path(item).map(Programs::File)
 }
 
 fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {

@@ -1,13 +1,12 @@
 //! `[tracing]`.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use origin::{Address, ServerConfig, ServerUrlError, parse_server};
 use policy::headers::{FieldName, FieldValue};
 use toml::de::DeValue;
 
-use crate::model::{FieldSource, OriginTls, Place, Tracing};
+use crate::model::{FieldSource, OriginTls, PlacedPath, Tracing};
 use crate::reader::{Item, Reader};
 use crate::rows::{self, put, section};
 
@@ -35,7 +34,7 @@ section! {
 }
 
 section! {
-    pub(crate) FIELD_FILE, FIELD_FILE_ROWS: Option<(PathBuf, Place)>; "{ file }",
+    pub(crate) FIELD_FILE, FIELD_FILE_ROWS: Option<PlacedPath>; "{ file }",
     "File with the value of a field in `[tracing] headers`, to keep the value out of the \
      configuration.";
     @needed("a value is a text, or in a file", "{ file = \"/etc/larder/api-key\" }")
@@ -47,7 +46,7 @@ section! {
 struct Traces {
     /// The server, and the path in front of [`Tracing::END`].
     collector: Option<(ServerConfig, String)>,
-    ca: Option<(PathBuf, Place)>,
+    ca: Option<PlacedPath>,
     headers: Vec<(FieldName, FieldSource)>,
     gzip: bool,
     sample: f64,
@@ -153,7 +152,7 @@ fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
 fn from_file(r: &mut Reader, value: &Item<'_>) -> Option<FieldSource> {
     let mut file = None;
     rows::read_table(r, value, &FIELD_FILE, FIELD_FILE_ROWS, &mut file);
-    file.map(|(path, place)| FieldSource::File(path, place))
+    file.map(FieldSource::File)
 }
 
 /// A share.

@@ -202,8 +202,8 @@ fn places_that_last_are_those_of_their_file() {
         SITE.replace("http://127.0.0.1:1", "a")
     );
     let (config, _) = both(OWN, &shared).expect("a configuration");
-    let (_, place) = config.origin_tls[0].as_ref().and_then(|own| own.ca.clone()).expect("a file");
-    let told = place.error("no such file".to_owned());
+    let file = config.origin_tls[0].as_ref().and_then(|own| own.ca.clone()).expect("a file");
+    let told = file.place.error("no such file".to_owned());
     assert_eq!((told.severity, told.file.name.as_str()), (Severity::Error, "all.toml"));
     assert_eq!(told.position().map(|(line, _)| line), Some(4));
 }

@@ -43,7 +43,7 @@ fn all_that_is_said_counts() {
     assert_eq!(cluster.credentials, ClusterCredentials::Password("u".into(), "p".into()));
     assert!(cluster.ca.is_some() && cluster.certificate.is_some() && cluster.replicas == 3);
     let files: Vec<_> =
-        cluster.secret_files.iter().flatten().map(|(path, _)| path.to_str()).collect();
+        cluster.secret_files.iter().flatten().map(|file| file.path.to_str()).collect();
     assert_eq!(files, [Some("/new"), Some("/old")]);
     assert!(!format!("{cluster:?}").contains("\"p\""), "secrets are not shown");
 }

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{load, said};
-use crate::CliSecret;
+use crate::{CliSecret, PlacedPath};
 
 fn file(tables: &str) -> String {
     format!("{tables}\n[[site]]\nhost = \"*\"\norigin = \"http://127.0.0.1:8080\"\n")
@@ -21,7 +21,7 @@ fn a_port_with_a_secret_may_be_anywhere() {
     assert_eq!(said(&text), "");
     let cli = load(&text).varnish_cli.expect("a port");
     assert_eq!(cli.listen.addresses.len(), 2);
-    let CliSecret::File(path, _) = cli.secret else { panic!("{:?}", cli.secret) };
+    let CliSecret::File(PlacedPath { path, .. }) = cli.secret else { panic!("{:?}", cli.secret) };
     assert_eq!(path.as_os_str(), "/etc/varnish/secret");
     let own = load(&file("[varnish_cli]\nlisten = \":6082\"")).varnish_cli.expect("a port");
     assert_eq!(own.secret, CliSecret::Own);

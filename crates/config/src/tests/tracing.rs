@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{load, said};
-use crate::{FieldSource, Tracing};
+use crate::{FieldSource, PlacedPath, Tracing};
 
 /// A file with the table.
 fn file(table: &str) -> String {
@@ -39,7 +39,7 @@ fn a_collector_has_a_plain_url() {
     let whole =
         tracing("endpoint = \"https://a\"\nca = \"/c\"\nsample = 1\ncompression = \"none\"");
     assert_eq!((whole.sample, whole.gzip), (1.0, false));
-    assert!(whole.tls.is_some_and(|tls| tls.ca.is_some_and(|(path, _)| path.as_os_str() == "/c")));
+    assert!(whole.tls.is_some_and(|tls| tls.ca.is_some_and(|file| file.path.as_os_str() == "/c")));
 }
 
 #[test]
@@ -73,7 +73,8 @@ fn fields_are_texts_or_in_files() {
                  headers = { Api-Key = \"hush\", authorization = { file = \"/etc/key\" } }";
     assert_eq!(said(&file(table)), "");
     let tracing = tracing(table);
-    let [(key, FieldSource::Text(value)), (second, FieldSource::File(path, _))] = &*tracing.headers
+    let [(key, FieldSource::Text(value)), (second, FieldSource::File(PlacedPath { path, .. }))] =
+        &*tracing.headers
     else {
         panic!("{:?}", tracing.headers)
     };

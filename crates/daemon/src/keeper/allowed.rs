@@ -86,36 +86,36 @@ fn named(config: &Config) -> HashSet<PathBuf> {
     metrics.clone().flat_map(|metrics| &metrics.pairs).for_each(&mut pair);
     let upstreams = config.origin_tls.iter().flatten();
     upstreams.clone().filter_map(|tls| tls.pair.as_ref()).for_each(&mut pair);
-    all.extend(upstreams.filter_map(|tls| tls.ca.as_ref()).map(|(path, _)| path.clone()));
+    all.extend(upstreams.filter_map(|tls| tls.ca.as_ref()).map(|file| file.path.clone()));
     all.extend(
         config.sites.iter().filter_map(|site| site.tls.client.as_ref()).map(|c| c.ca.clone()),
     );
     all.extend(
-        config.sites.iter().filter_map(|site| site.vcl.as_ref()).map(|(path, _)| path.clone()),
+        config.sites.iter().filter_map(|site| site.vcl.as_ref()).map(|file| file.path.clone()),
     );
     all.extend(config.sites.iter().flat_map(|site| &site.error_pages).map(|p| p.path.clone()));
-    all.extend(config.sites.iter().flat_map(|site| &site.users).map(|(path, _)| path.clone()));
-    if let Programs::File(path, _) = &config.vcl {
-        all.insert(path.clone());
+    all.extend(config.sites.iter().flat_map(|site| &site.users).map(|file| file.path.clone()));
+    if let Programs::File(file) = &config.vcl {
+        all.insert(file.path.clone());
     }
     all.extend(metrics.clone().filter_map(|own| own.client.as_ref()).map(|c| c.ca.clone()));
-    all.extend(metrics.filter_map(|own| own.token.as_ref()).map(|(path, _)| path.clone()));
+    all.extend(metrics.filter_map(|own| own.token.as_ref()).map(|file| file.path.clone()));
     let secret = config.varnish_cli.as_ref().map(|cli| &cli.secret);
-    if let Some(CliSecret::File(path, _)) = secret {
-        all.insert(path.clone());
+    if let Some(CliSecret::File(file)) = secret {
+        all.insert(file.path.clone());
     }
     let secrets = config.cluster.iter().flat_map(|cluster| &cluster.secret_files).flatten();
-    all.extend(secrets.map(|(path, _)| path.clone()));
+    all.extend(secrets.map(|file| file.path.clone()));
     let collector = config.tracing.iter();
     let upstreams = collector.clone().filter_map(|own| own.tls.as_ref());
-    all.extend(upstreams.filter_map(|tls| tls.ca.as_ref()).map(|(path, _)| path.clone()));
+    all.extend(upstreams.filter_map(|tls| tls.ca.as_ref()).map(|file| file.path.clone()));
     let fields = collector.flat_map(|own| &own.headers).map(|(_, source)| source);
     all.extend(fields.filter_map(|source| match source {
-        FieldSource::File(path, _) => Some(path.clone()),
+        FieldSource::File(file) => Some(file.path.clone()),
         FieldSource::Text(_) => None,
     }));
     let authority = config.acme.as_ref().and_then(|acme| acme.ca.as_ref());
-    all.extend(authority.into_iter().map(|(path, _)| path.clone()));
+    all.extend(authority.into_iter().map(|file| file.path.clone()));
     all
 }
 

@@ -85,8 +85,8 @@ pub struct Listing {
 
 impl Door {
     /// Lists the stored responses that `what` selects: of the sites in `scope`, or of all, and no
-    /// more than `most`. No lock is held for more than some microseconds, so a response that comes or goes
-    /// meanwhile may be missing.
+    /// more than `most`. No lock is held for more than some microseconds, so a response that comes
+    /// or goes meanwhile may be missing.
     pub async fn listing(
         &self,
         what: What,
