@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use base::{Limit, Limits, Now};
 use bytes::Bytes;
-use h1::{BodyReader, HeadLimits, Progress, ResponseReader, encode};
+use h1::{BodyReader, HeadLimits, ReadProgress, ResponseReader, encode};
 use http_body_util::BodyExt;
 use instant_acme::{BodyWrapper, BytesBody, BytesResponse, HttpClient};
 use message::date::parse_retry_after_ms;
@@ -64,7 +64,10 @@ impl Client {
         }
     }
 
-    async fn ask(&self, request: http::Request<BodyWrapper<Bytes>>) -> io::Result<Answer> {
+    async fn ask(
+        &self,
+        request: http::Request<BodyWrapper<Bytes>>,
+    ) -> io::Result<AuthorityResponse> {
         let (parts, body) = request.into_parts();
         let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes);
         let request = canonical(&parts, body.len())?;
@@ -131,12 +134,12 @@ fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> instant_
 }
 
 /// A whole answer.
-pub(crate) struct Answer {
+pub(crate) struct AuthorityResponse {
     pub(crate) head: Response,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl AuthorityResponse {
     fn into_response(self) -> Result<BytesResponse, instant_acme::Error> {
         let mut response = http::Response::builder().status(self.head.status.code());
         for field in self.head.headers.iter() {
@@ -183,7 +186,7 @@ pub(crate) async fn read(
     method: &Method,
     body_max: u64,
     limit: Limit,
-) -> io::Result<Answer> {
+) -> io::Result<AuthorityResponse> {
     let broken = |error: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidData, format!("its answer cannot be read: {error}"))
     };
@@ -192,13 +195,13 @@ pub(crate) async fn read(
     let mut received = Vec::new();
     let framing = loop {
         match reader.read(&received, &limits, method, &mut head).map_err(|e| broken(&e))? {
-            Progress::Complete(read) => {
+            ReadProgress::Complete(read) => {
                 received.drain(..read.consumed);
                 if !head.status.is_interim() {
                     break read.framing;
                 }
             }
-            Progress::Partial => more(stream, &mut received).await?,
+            ReadProgress::Partial => more(stream, &mut received).await?,
         }
     };
     let mut body = Vec::new();
@@ -218,7 +221,7 @@ pub(crate) async fn read(
             break;
         }
     }
-    Ok(Answer { head, body })
+    Ok(AuthorityResponse { head, body })
 }
 
 async fn more(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>) -> io::Result<()> {

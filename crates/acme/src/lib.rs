@@ -9,22 +9,22 @@
 //! It never serves, never touches what is in use, and deletes nothing: a file it cannot read is put
 //! aside. It runs beside the cores, never on one.
 
-mod answers;
+mod certificate_peers;
+mod challenge_responder;
 mod client;
-mod commons;
 mod order;
 mod plan;
+mod renewals;
 mod report;
-mod run;
 mod schedule;
-mod share;
+mod shared_certificates;
 mod staple;
 mod storage;
 
-pub use crate::answers::Answers;
-pub use crate::commons::{Common, Commons, Pending, Question, Turn};
-pub use crate::plan::{Authority, Binding, Bounds, Challenge, Plan};
-pub use crate::report::{Event, Failure};
-pub use crate::run::run;
-pub use crate::staple::{Shown, StapleBounds, StapleEvent, Stapling, staple};
+pub use crate::certificate_peers::{CertificatePeers, ChallengeAnswer, Pending, SharedEntry, Turn};
+pub use crate::challenge_responder::ChallengeResponder;
+pub use crate::plan::{Authority, Binding, Bounds, CertificatePlan, Challenge};
+pub use crate::renewals::run;
+pub use crate::report::{Event, OrderFailure};
+pub use crate::staple::{StapleBounds, StapleEvent, StapleFallback, StaplePlan, staple};
 pub use crate::storage::Storage;

@@ -8,32 +8,32 @@ use instant_acme::{
     Order, OrderStatus, RetryPolicy,
 };
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
-use tls::Pair;
+use tls::CertificateKeyPair;
 
-use crate::answers::Answers;
-use crate::commons::{Commons, Question};
+use crate::certificate_peers::{CertificatePeers, ChallengeAnswer};
+use crate::challenge_responder::ChallengeResponder;
 use crate::plan::Challenge;
-use crate::report::{Event, Failure};
+use crate::report::{Event, OrderFailure};
 
 /// The certificate to order, and the challenge that proves the name.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct CertificateOrder<'a> {
     pub(crate) name: &'a str,
     pub(crate) challenge: Challenge,
     /// The certificate that it replaces (RFC 9773 5).
     pub(crate) replaces: Option<CertificateIdentifier<'static>>,
     pub(crate) order_ms: u64,
     /// Daemons that are to answer, too.
-    pub(crate) commons: Option<&'a dyn Commons>,
+    pub(crate) commons: Option<&'a dyn CertificatePeers>,
 }
 
 /// A certificate and its key, PEM, key first; checked to be what was ordered.
-pub(crate) struct Obtained {
+pub(crate) struct ObtainedCertificate {
     pub(crate) pem: String,
-    pub(crate) pair: Pair,
+    pub(crate) pair: CertificateKeyPair,
 }
 
 /// Withdraws the answer when the order is over, however it ends.
-struct Withdrawal<'a>(&'a dyn Answers);
+struct Withdrawal<'a>(&'a dyn ChallengeResponder);
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
@@ -44,9 +44,9 @@ impl Drop for Withdrawal<'_> {
 /// Orders a certificate.
 pub(crate) async fn obtain(
     account: &Account,
-    wanted: Wanted<'_>,
-    answers: &dyn Answers,
-) -> Result<Obtained, Failure> {
+    wanted: CertificateOrder<'_>,
+    answers: &dyn ChallengeResponder,
+) -> Result<ObtainedCertificate, OrderFailure> {
     let bound = Duration::from_millis(wanted.order_ms);
     // The library's own bound leaves out the time of exchanges.
     let commons = wanted.commons;
@@ -55,14 +55,14 @@ pub(crate) async fn obtain(
         // What is left there answers a question that nobody asks any more.
         _ = commons.ask_all(None).await;
     }
-    done.unwrap_or(Err(Failure::Limit(Limit::AcmeOrderTimeout)))
+    done.unwrap_or(Err(OrderFailure::Limit(Limit::AcmeOrderTimeout)))
 }
 
 async fn run(
     account: &Account,
-    wanted: Wanted<'_>,
-    answers: &dyn Answers,
-) -> Result<Obtained, Failure> {
+    wanted: CertificateOrder<'_>,
+    answers: &dyn ChallengeResponder,
+) -> Result<ObtainedCertificate, OrderFailure> {
     let identifiers = [Identifier::Dns(wanted.name.to_owned())];
     let mut new = NewOrder::new(&identifiers);
     if let Some(replaces) = wanted.replaces.clone() {
@@ -80,20 +80,21 @@ async fn run(
     }
     let key = order.finalize().await?;
     let chain = order.poll_certificate(&polling).await?;
-    let unusable = |why: &dyn std::fmt::Display| Failure::NotOrdered(why.to_string());
-    let pair = Pair::parse(chain.as_bytes(), key.as_bytes()).map_err(|e| unusable(&e))?;
+    let unusable = |why: &dyn std::fmt::Display| OrderFailure::NotOrdered(why.to_string());
+    let pair =
+        CertificateKeyPair::parse(chain.as_bytes(), key.as_bytes()).map_err(|e| unusable(&e))?;
     if !pair.covers(wanted.name) {
         return Err(unusable(&"it is for another name"));
     }
-    Ok(Obtained { pem: format!("{}\n{}", key.trim_end(), chain), pair })
+    Ok(ObtainedCertificate { pem: format!("{}\n{}", key.trim_end(), chain), pair })
 }
 
 /// Prepares the answers to what the authority will ask, and says that it may.
 async fn show(
     order: &mut Order,
-    wanted: &Wanted<'_>,
-    answers: &dyn Answers,
-) -> Result<(), Failure> {
+    wanted: &CertificateOrder<'_>,
+    answers: &dyn ChallengeResponder,
+) -> Result<(), OrderFailure> {
     let name = wanted.name;
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
@@ -106,20 +107,20 @@ async fn show(
             Challenge::Http01 => (ChallengeType::Http01, "http-01"),
             Challenge::TlsAlpn01 => (ChallengeType::TlsAlpn01, "tls-alpn-01"),
         };
-        let missing = || Failure::Other(format!("the authority does not offer {called}"));
+        let missing = || OrderFailure::Other(format!("the authority does not offer {called}"));
         let mut offered = authorization.challenge(kind).ok_or_else(missing)?;
         let answer = offered.key_authorization();
         let question = match wanted.challenge {
             Challenge::Http01 => {
                 let (token, answer) = (offered.token.clone(), answer.as_str().to_owned());
-                Question::Http { token, answer }
+                ChallengeAnswer::Http { token, answer }
             }
             Challenge::TlsAlpn01 => {
                 let (certificate, key) = certificate_for(name, answer.digest().as_ref())?;
-                Question::Tls { name: name.to_owned(), certificate, key }
+                ChallengeAnswer::Tls { name: name.to_owned(), certificate, key }
             }
         };
-        question.show(answers).map_err(Failure::Other)?;
+        question.show(answers).map_err(OrderFailure::Other)?;
         if let Some(commons) = wanted.commons
             && let Err(why) = commons.ask_all(Some(&question)).await
         {
@@ -133,8 +134,8 @@ async fn show(
 
 /// The certificate that answers a question in a handshake: for the name, signed by itself, with the
 /// digest in a critical extension (RFC 8737 3). The second value is its key.
-fn certificate_for(name: &str, digest: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failure> {
-    let wrong = |error: rcgen::Error| Failure::Other(error.to_string());
+fn certificate_for(name: &str, digest: &[u8]) -> Result<(Vec<u8>, Vec<u8>), OrderFailure> {
+    let wrong = |error: rcgen::Error| OrderFailure::Other(error.to_string());
     let mut params = CertificateParams::new([name.to_owned()]).map_err(wrong)?;
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
     let key = KeyPair::generate().map_err(wrong)?;
@@ -143,14 +144,14 @@ fn certificate_for(name: &str, digest: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Fail
 }
 
 /// Why the authority found an order invalid: mostly what became of a question stands with it.
-async fn why_invalid(order: &mut Order) -> Failure {
+async fn why_invalid(order: &mut Order) -> OrderFailure {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
         let Ok(state) = authorization.refresh().await else { continue };
         let found = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
         if let Some(problem) = found {
-            return Failure::of_problem(problem);
+            return OrderFailure::of_problem(problem);
         }
     }
-    Failure::Other("the authority calls the order invalid and says no more".to_owned())
+    OrderFailure::Other("the authority calls the order invalid and says no more".to_owned())
 }

@@ -53,7 +53,7 @@ pub struct Bounds {
 
 /// The certificates that are wanted. A change of the configuration makes a new plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct CertificatePlan {
     /// Whom to ask.
     pub authority: Arc<Authority>,
     /// DNS names in lower case, each for a certificate of its own.

@@ -52,7 +52,7 @@ pub enum Event {
         /// The name.
         name: String,
         /// Why.
-        why: Failure,
+        why: OrderFailure,
         /// When it is tried again, in milliseconds from now.
         again_ms: u64,
     },
@@ -67,7 +67,7 @@ pub enum Event {
 
 /// Why an order came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum OrderFailure {
     /// The authority could not be asked.
     Unreachable(String),
     /// The authority refused: the kind of its problem (RFC 8555 6.7) without its prefix, and what
@@ -121,7 +121,7 @@ impl fmt::Display for Event {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for OrderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(why) => write!(f, "the authority cannot be asked: {why}"),
@@ -134,9 +134,9 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for OrderFailure {}
 
-impl From<instant_acme::Error> for Failure {
+impl From<instant_acme::Error> for OrderFailure {
     fn from(error: instant_acme::Error) -> Self {
         match error {
             instant_acme::Error::Api(problem) => Self::of_problem(&problem),
@@ -159,7 +159,7 @@ pub(crate) struct Reached(pub(crate) Limit);
 
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Failure::Limit(self.0).fmt(f)
+        OrderFailure::Limit(self.0).fmt(f)
     }
 }
 
@@ -187,7 +187,7 @@ fn name_of(limit: Limit) -> &'static str {
     limits::TABLE.iter().find(|spec| spec.limit == limit).map_or("unknown", |spec| spec.name)
 }
 
-impl Failure {
+impl OrderFailure {
     /// The failure that the authority's `problem` describes.
     pub(crate) fn of_problem(problem: &instant_acme::Problem) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or("no kind");
@@ -220,7 +220,7 @@ mod tests {
     fn an_authoritys_words_stay_on_one_line() {
         let text = r#"{"type": "urn:ietf:params:acme:error:dns", "detail": "a\nb\u001b[31m"}"#;
         let problem: instant_acme::Problem = serde_json::from_str(text).expect("a problem");
-        let failure = Failure::of_problem(&problem);
+        let failure = OrderFailure::of_problem(&problem);
         assert_eq!(failure.to_string(), "the authority refuses (dns): a b [31m");
         assert!(failure.is("dns") && !failure.is("rateLimited"));
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn events_are_told_in_one_line_each() {
         let name = || "a.test".to_owned();
-        let why = Failure::Limit(Limit::AcmeOrderTimeout);
+        let why = OrderFailure::Limit(Limit::AcmeOrderTimeout);
         let failed = Event::Failed { name: name(), why, again_ms: 59_100 };
         for (event, text) in [
             (

@@ -2,7 +2,7 @@
 
 /// Seconds since 1970 between which something holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct UnixPeriod {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Span {
 /// earlier or later, so that not everyone comes at once; `random` decides. Where the authority
 /// `suggested` a window (RFC 9773 4.2) it is at a random moment of that, but never so late that
 /// less than a sixth of the lifetime is left for failures.
-pub(crate) fn renewal(validity: Span, suggested: Option<Span>, random: u64) -> u64 {
+pub(crate) fn renewal(validity: UnixPeriod, suggested: Option<UnixPeriod>, random: u64) -> u64 {
     let lifetime = validity.end.saturating_sub(validity.start);
     match suggested {
         None => {
@@ -55,19 +55,19 @@ mod tests {
 
     #[test]
     fn a_certificate_of_ninety_days_is_renewed_around_its_sixtieth() {
-        let validity = Span { start: 1000 * DAY, end: 1090 * DAY };
+        let validity = UnixPeriod { start: 1000 * DAY, end: 1090 * DAY };
         assert_eq!(renewal(validity, None, 0), 1057 * DAY);
         assert_eq!(renewal(validity, None, 6 * DAY), 1063 * DAY);
     }
 
     #[test]
     fn the_authority_chooses_the_window_and_never_the_end() {
-        let validity = Span { start: 1000 * DAY, end: 1090 * DAY };
-        let early = Span { start: 1001 * DAY, end: 1002 * DAY };
+        let validity = UnixPeriod { start: 1000 * DAY, end: 1090 * DAY };
+        let early = UnixPeriod { start: 1001 * DAY, end: 1002 * DAY };
         assert_eq!(renewal(validity, Some(early), 5), 1001 * DAY + 5);
-        let late = Span { start: 1089 * DAY, end: 1090 * DAY };
+        let late = UnixPeriod { start: 1089 * DAY, end: 1090 * DAY };
         assert_eq!(renewal(validity, Some(late), 5), 1075 * DAY);
-        let upside_down = Span { start: 1050 * DAY, end: 1001 * DAY };
+        let upside_down = UnixPeriod { start: 1050 * DAY, end: 1001 * DAY };
         assert_eq!(renewal(validity, Some(upside_down), 5), 1050 * DAY);
     }
 
@@ -87,8 +87,8 @@ mod tests {
             random: u64,
             window in proptest::option::of((0_u64..1 << 41, 0_u64..1 << 41)),
         ) {
-            let validity = Span { start, end: start + lifetime };
-            let suggested = window.map(|(start, end)| Span { start, end });
+            let validity = UnixPeriod { start, end: start + lifetime };
+            let suggested = window.map(|(start, end)| UnixPeriod { start, end });
             let at = renewal(validity, suggested, random);
             prop_assert!(at <= validity.end);
             if suggested.is_none() {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use base::{HashSeed, Limit};
 use h1::encode;
 use message::{Framing, HeaderId, Method, Request, Scheme, Status};
-use tls::{Inquiry, Pair, Staple};
+use tls::{CertificateKeyPair, Inquiry, Staple};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -42,9 +42,9 @@ pub struct StapleBounds {
 
 /// Certificates that are to be shown with word of their status.
 #[derive(Clone, Debug)]
-pub struct Stapling {
+pub struct StaplePlan {
     /// The certificates in use.
-    pub pairs: Vec<Arc<Pair>>,
+    pub pairs: Vec<Arc<CertificateKeyPair>>,
     /// Bounds.
     pub bounds: StapleBounds,
 }
@@ -74,13 +74,13 @@ pub enum StapleEvent {
         /// The limit that was reached, if that is why.
         limit: Option<Limit>,
         /// The answer that handshakes show now.
-        shown: Shown,
+        shown: StapleFallback,
     },
 }
 
 /// The answer that handshakes show after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum StapleFallback {
     /// The answer before it, which has not ended.
     Last,
     /// None.
@@ -101,9 +101,9 @@ impl fmt::Display for StapleEvent {
             Self::Failed { of, by, why, shown, .. } => {
                 write!(f, "OCSP: {of}: {by}: {why}; ")?;
                 f.write_str(match shown {
-                    Shown::Last => "handshakes show the last answer",
-                    Shown::Nothing => "handshakes show no answer",
-                    Shown::Missing => {
+                    StapleFallback::Last => "handshakes show the last answer",
+                    StapleFallback::Nothing => "handshakes show no answer",
+                    StapleFallback::Missing => {
                         "handshakes show no answer, and the certificate makes clients insist on one"
                     }
                 })
@@ -114,7 +114,7 @@ impl fmt::Display for StapleEvent {
 
 /// Keeps staples for whatever certificates are there, until the sender is gone.
 pub async fn staple(
-    mut wanted: watch::Receiver<Option<Stapling>>,
+    mut wanted: watch::Receiver<Option<StaplePlan>>,
     note: impl Fn(StapleEvent) + Send,
 ) {
     let mut keeper = Staples::default();
@@ -148,7 +148,7 @@ struct Done {
 
 #[derive(Default)]
 struct Staples {
-    wanted: Option<Stapling>,
+    wanted: Option<StaplePlan>,
     /// The state of each certificate, by its own bytes.
     certificates: BTreeMap<Vec<u8>, State>,
     running: JoinSet<Done>,
@@ -168,7 +168,7 @@ struct State {
 }
 
 impl Staples {
-    fn adopt(&mut self, wanted: Option<Stapling>) {
+    fn adopt(&mut self, wanted: Option<StaplePlan>) {
         let pairs = wanted.iter().flat_map(|wanted| &wanted.pairs);
         let mut before = std::mem::take(&mut self.certificates);
         for pair in pairs.filter(|pair| pair.inquiry().is_some()) {
@@ -178,7 +178,7 @@ impl Staples {
         self.wanted = wanted;
     }
 
-    fn pairs<'a>(&'a self, leaf: &'a [u8]) -> impl Iterator<Item = &'a Arc<Pair>> {
+    fn pairs<'a>(&'a self, leaf: &'a [u8]) -> impl Iterator<Item = &'a Arc<CertificateKeyPair>> {
         let all = self.wanted.iter().flat_map(|wanted| &wanted.pairs);
         all.filter(move |pair| pair.leaf() == leaf)
     }
@@ -195,7 +195,7 @@ impl Staples {
 
     /// Has responders asked about what is due; for how long nothing is.
     fn begin(&mut self, note: &impl Fn(StapleEvent)) -> u64 {
-        let Some(Stapling { pairs, bounds }) = self.wanted.clone() else { return SLEEP_MAX_MS };
+        let Some(StaplePlan { pairs, bounds }) = self.wanted.clone() else { return SLEEP_MAX_MS };
         let (now_ms, now_secs) = (rt::now().mono_ms, rt::now().unix_secs());
         let mut sleep = SLEEP_MAX_MS;
         for pair in pairs {
@@ -254,13 +254,14 @@ impl Staples {
                 }
             }
             Err(error) => {
-                let shown = self.pairs(&leaf).next().map_or(Shown::Nothing, |pair| {
-                    match (pair.stapled_until(), pair.must_staple()) {
-                        (Some(_), _) => Shown::Last,
-                        (None, true) => Shown::Missing,
-                        (None, false) => Shown::Nothing,
-                    }
-                });
+                let shown =
+                    self.pairs(&leaf).next().map_or(StapleFallback::Nothing, |pair| {
+                        match (pair.stapled_until(), pair.must_staple()) {
+                            (Some(_), _) => StapleFallback::Last,
+                            (None, true) => StapleFallback::Missing,
+                            (None, false) => StapleFallback::Nothing,
+                        }
+                    });
                 let Some(state) = self.certificates.get_mut(&leaf) else { return };
                 state.next_ms = now.mono_ms + spread(retry_ms);
                 (state.running, state.told) = (false, false);

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tls::Pair;
+use tls::CertificateKeyPair;
 
 /// More than a certificate with its chain and its key takes.
 const PROBE_BYTES: usize = 16 * 1024;
@@ -28,7 +28,7 @@ pub(crate) struct Lock {
 }
 
 /// The outcome of reading a file.
-pub(crate) enum Read<T> {
+pub(crate) enum FileContent<T> {
     Nothing,
     Whole(T),
     /// It is there and cannot be used.
@@ -100,14 +100,17 @@ impl Storage {
     }
 
     /// The certificate stored for `name`.
-    pub(crate) fn read_certificate(&self, name: &str) -> io::Result<Read<Arc<Pair>>> {
+    pub(crate) fn read_certificate(
+        &self,
+        name: &str,
+    ) -> io::Result<FileContent<Arc<CertificateKeyPair>>> {
         let path = self.certificate(name);
         Ok(match read(&path)? {
-            None => Read::Nothing,
-            Some(pem) => match Pair::parse(&pem, &pem) {
-                Ok(pair) if pair.covers(name) => Read::Whole(Arc::new(pair)),
-                Ok(_) => Read::Broken(format!("{}: it is for another name", path.display())),
-                Err(error) => Read::Broken(format!("{}: {error}", path.display())),
+            None => FileContent::Nothing,
+            Some(pem) => match CertificateKeyPair::parse(&pem, &pem) {
+                Ok(pair) if pair.covers(name) => FileContent::Whole(Arc::new(pair)),
+                Ok(_) => FileContent::Broken(format!("{}: it is for another name", path.display())),
+                Err(error) => FileContent::Broken(format!("{}: {error}", path.display())),
             },
         })
     }
@@ -254,11 +257,11 @@ mod tests {
     fn what_cannot_be_read_is_named_and_put_aside_without_loss() {
         let (_scratch, storage) = Scratch::new("aside");
         storage.prepare().expect("folders");
-        assert!(matches!(storage.read_certificate("a.test"), Ok(Read::Nothing)));
+        assert!(matches!(storage.read_certificate("a.test"), Ok(FileContent::Nothing)));
         let mut places = Vec::new();
         for text in ["one", "two"] {
             storage.write_certificate("a.test", text.as_bytes()).expect("written");
-            let Ok(Read::Broken(why)) = storage.read_certificate("a.test") else {
+            let Ok(FileContent::Broken(why)) = storage.read_certificate("a.test") else {
                 panic!("it is no certificate")
             };
             assert!(why.contains("a.test.pem: there is no certificate in it"), "{why}");
@@ -267,7 +270,7 @@ mod tests {
             places.push(place);
         }
         assert_ne!(places[0], places[1]);
-        assert!(matches!(storage.read_certificate("a.test"), Ok(Read::Nothing)));
+        assert!(matches!(storage.read_certificate("a.test"), Ok(FileContent::Nothing)));
     }
 
     #[test]
@@ -279,7 +282,7 @@ mod tests {
         for (name, whole) in [("a.test", true), ("b.test", false)] {
             storage.write_certificate(name, pem.as_bytes()).expect("written");
             let read = storage.read_certificate(name).expect("read");
-            assert_eq!(matches!(read, Read::Whole(_)), whole, "{name}");
+            assert_eq!(matches!(read, FileContent::Whole(_)), whole, "{name}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::routes::Operation;
 
 /// Where a caller is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum AdminPeer {
     /// At the other end of the unix socket: the user it runs as, and its process where that is
     /// known.
     Local {
@@ -28,7 +28,7 @@ pub enum Peer {
     Address(IpAddr),
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for AdminPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local { uid, pid: Some(pid) } => write!(f, "uid {uid} (process {pid})"),
@@ -44,12 +44,12 @@ pub struct Caller {
     /// The caller's role; `None` where no token was asked for.
     pub role: Option<Role>,
     /// Where it is.
-    pub peer: Peer,
+    pub peer: AdminPeer,
 }
 
 /// A request that its route lets through.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct AdminRequest {
     /// The sender of the request.
     pub caller: Caller,
     /// The path.
@@ -60,7 +60,7 @@ pub struct Asked {
     pub body: Value,
 }
 
-impl Asked {
+impl AdminRequest {
     /// The parameter called `name`.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
@@ -69,7 +69,7 @@ impl Asked {
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct AdminResponse {
     /// Its status.
     pub status: StatusCode,
     /// Its media type.
@@ -78,7 +78,7 @@ pub struct Answer {
     pub body: Body,
 }
 
-impl Answer {
+impl AdminResponse {
     /// 200 with JSON.
     pub fn json(value: &Value) -> Self {
         Self::json_of(StatusCode::OK, value)
@@ -114,5 +114,9 @@ pub trait Api: Send + Sync + 'static {
     fn count_limit(&self, limit: Limit);
 
     /// Does what is asked.
-    fn answer(&self, operation: Operation, asked: Asked) -> impl Future<Output = Answer> + Send;
+    fn answer(
+        &self,
+        operation: Operation,
+        asked: AdminRequest,
+    ) -> impl Future<Output = AdminResponse> + Send;
 }

@@ -31,11 +31,11 @@ impl Body {
         }
     }
 
-    pub(crate) fn into_sent(self) -> Sent {
+    pub(crate) fn into_sent(self) -> OutgoingBody {
         match self {
-            Self::Full(bytes) => Sent::Full(Full::new(bytes)),
-            Self::Static(bytes) => Sent::Full(Full::new(Bytes::from_static(bytes))),
-            Self::Stream(pieces) => Sent::Stream(pieces),
+            Self::Full(bytes) => OutgoingBody::Full(Full::new(bytes)),
+            Self::Static(bytes) => OutgoingBody::Full(Full::new(Bytes::from_static(bytes))),
+            Self::Stream(pieces) => OutgoingBody::Stream(pieces),
         }
     }
 }
@@ -50,12 +50,12 @@ impl fmt::Debug for Body {
 }
 
 /// A body on its way.
-pub(crate) enum Sent {
+pub(crate) enum OutgoingBody {
     Full(Full<Bytes>),
     Stream(mpsc::Receiver<Bytes>),
 }
 
-impl HttpBody for Sent {
+impl HttpBody for OutgoingBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -14,11 +14,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::api::{Api, Peer};
-use crate::http1::Desk;
-use crate::lobby::Place;
-use crate::patient::Patient;
-use crate::routes::Part;
+use crate::api::{AdminPeer, Api};
+use crate::connection_limiter::ConnectionPermit;
+use crate::http1::ListenerState;
+use crate::routes::RouteSet;
+use crate::write_timeout::WriteTimeoutStream;
 
 /// Least that a head may have: less the library does not take.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
@@ -29,10 +29,10 @@ const FIELDS_MAX: usize = 100;
 /// Answers a connection's requests until it ends. Once `last` is over, the answer under way is the
 /// last.
 pub(crate) async fn converse<A: Api>(
-    desk: Arc<Desk<A>>,
+    desk: Arc<ListenerState<A>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    peer: Peer,
-    place: Arc<Place>,
+    peer: AdminPeer,
+    place: Arc<ConnectionPermit>,
     last: impl Future<Output = ()>,
 ) {
     let limits = desk.api.limits();
@@ -49,13 +49,13 @@ pub(crate) async fn converse<A: Api>(
             answer
         }
     });
-    let stream = Patient::new(stream, patience, Arc::clone(&heard));
+    let stream = WriteTimeoutStream::new(stream, patience, Arc::clone(&heard));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         // Who has sent all and no longer listens has asked all the same.
         .half_close(true)
         // Whoever can connect may ask there: for the next question it queues again.
-        .keep_alive(desk.part != Part::Health)
+        .keep_alive(desk.part != RouteSet::Health)
         .header_read_timeout(patience)
         .max_buf_size(usize::try_from(head_bytes).unwrap_or(usize::MAX))
         .max_headers(FIELDS_MAX)

@@ -13,15 +13,15 @@ use hyper::body::{Body as _, Incoming};
 use rt::time::timeout;
 use serde_json::Value;
 
-use crate::api::{Answer, Api, Asked, Caller, Peer};
+use crate::api::{AdminPeer, AdminRequest, AdminResponse, Api, Caller};
 use crate::audit::{Audit, Change};
-use crate::body::Sent;
-use crate::guard::{self, Names, Type};
-use crate::lobby::Place;
+use crate::body::OutgoingBody;
+use crate::connection_limiter::ConnectionPermit;
+use crate::cross_site_checks::{self, HostAllowlist, Type};
 use crate::openapi;
 use crate::role::Role;
-use crate::routes::{Needs, Operation, Part, Route, Takes, Verb};
-use crate::tokens::{Tokens, Worth};
+use crate::routes::{Operation, RequestContent, Route, RouteAccess, RouteMethod, RouteSet};
+use crate::tokens::{TokenVerdict, Tokens};
 
 /// Bytes of a request's body, and of an answer's, that the log of changes keeps.
 const AUDITED_BYTES: usize = 2_000;
@@ -43,16 +43,16 @@ const FIELDS: [(HeaderName, &str); 7] = [
 ];
 
 /// State that all connections share.
-pub(crate) struct Desk<A> {
+pub(crate) struct ListenerState<A> {
     pub(crate) api: Arc<A>,
-    pub(crate) names: Names,
+    pub(crate) names: HostAllowlist,
     /// None when no address is listened on.
     pub(crate) tokens: Option<Arc<Tokens>>,
     pub(crate) audit: Audit,
     /// True if figures are for everyone who gets so far.
     pub(crate) open_metrics: bool,
     /// The part of the table that can be asked for.
-    pub(crate) part: Part,
+    pub(crate) part: RouteSet,
 }
 
 /// Why a request is not answered with what it asks for.
@@ -74,20 +74,20 @@ impl Refusal {
     }
 }
 
-impl<A: Api> Desk<A> {
+impl<A: Api> ListenerState<A> {
     /// Answers one request.
     pub(crate) async fn answer(
         self: Arc<Self>,
-        peer: Peer,
+        peer: AdminPeer,
         request: Request<Incoming>,
-    ) -> Result<Response<Sent>, Infallible> {
+    ) -> Result<Response<OutgoingBody>, Infallible> {
         self.api.count(Counter::AdminRequests);
         let (head, body) = request.into_parts();
         Ok(match self.ask(peer, &head, body).await {
             Ok(answer) => response(answer),
             Err(refusal) => {
                 self.api.count(Counter::AdminRefused);
-                let mut refused = response(Answer::refusal(refusal.status, &refusal.why));
+                let mut refused = response(AdminResponse::refusal(refusal.status, &refusal.why));
                 refused.headers_mut().extend(refusal.field);
                 refused
             }
@@ -96,10 +96,10 @@ impl<A: Api> Desk<A> {
 
     async fn ask(
         self: &Arc<Self>,
-        peer: Peer,
+        peer: AdminPeer,
         head: &Parts,
         body: Incoming,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<AdminResponse, Refusal> {
         if !self.names.admit(head) {
             let why = "this listener is not asked under that name: see `[admin] hosts`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, why));
@@ -108,7 +108,7 @@ impl<A: Api> Desk<A> {
         let role = match &route {
             Ok(route) if self.is_open(route) => None,
             // What is not there is no secret where nothing is.
-            Err(_) if self.part == Part::Health => None,
+            Err(_) if self.part == RouteSet::Health => None,
             _ => Some(self.role_of(peer, head)?),
         };
         let route = route?;
@@ -122,7 +122,7 @@ impl<A: Api> Desk<A> {
             }
         };
         if route.operation == Operation::Describe {
-            return Ok(Answer::json(&openapi::document()));
+            return Ok(AdminResponse::json(&openapi::document()));
         }
         if !route.changes {
             return Ok(self.api.answer(route.operation, asked).await);
@@ -170,44 +170,45 @@ impl<A: Api> Desk<A> {
 
     fn is_open(&self, route: &Route) -> bool {
         match route.needs {
-            Needs::Nothing => true,
-            Needs::OpenMetrics(_) => self.open_metrics,
-            Needs::Role(_) => false,
+            RouteAccess::Nothing => true,
+            RouteAccess::OpenMetrics(_) => self.open_metrics,
+            RouteAccess::Role(_) => false,
         }
     }
 
     /// Returns the role that the caller's socket or token proves, or a refusal.
-    fn role_of(&self, peer: Peer, head: &Parts) -> Result<Role, Refusal> {
+    fn role_of(&self, peer: AdminPeer, head: &Parts) -> Result<Role, Refusal> {
         let address = match peer {
             // Who may open the socket may do everything.
-            Peer::Local { .. } => return Ok(Role::Config),
-            Peer::Address(address) => address,
+            AdminPeer::Local { .. } => return Ok(Role::Config),
+            AdminPeer::Address(address) => address,
         };
         let refused = |why: &str, challenge: &'static str| {
             let refusal = Refusal::new(StatusCode::UNAUTHORIZED, why);
             Err(refusal.with(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
         };
-        let Some(token) = guard::bearer(&head.headers) else {
+        let Some(token) = cross_site_checks::bearer(&head.headers) else {
             let why = match self.part {
-                Part::Metrics => "`Authorization: Bearer` and the token are wanted",
+                RouteSet::Metrics => "`Authorization: Bearer` and the token are wanted",
                 _ => "`Authorization: Bearer` and a token are wanted: those of `[admin] tokens`",
             };
             return refused(why, "Bearer realm=\"larder\"");
         };
         let wrong_max = self.api.limits().admin_wrong_tokens;
-        let worth = self.tokens.as_ref().map(|tokens| tokens.weigh(token, address, wrong_max));
-        match worth.unwrap_or(Worth::Nothing) {
-            Worth::Role(role) => {
-                if let Some(place) = head.extensions.get::<Arc<Place>>() {
+        let worth =
+            self.tokens.as_ref().map(|tokens| tokens.verify_token(token, address, wrong_max));
+        match worth.unwrap_or(TokenVerdict::Nothing) {
+            TokenVerdict::Role(role) => {
+                if let Some(place) = head.extensions.get::<Arc<ConnectionPermit>>() {
                     // Where too many are known already, it may still be asked to leave.
-                    _ = place.make_known(self.connections());
+                    _ = place.mark_authenticated(self.connections());
                 }
                 Ok(role)
             }
-            Worth::Nothing => {
+            TokenVerdict::Nothing => {
                 refused("the token is wrong", "Bearer realm=\"larder\", error=\"invalid_token\"")
             }
-            Worth::Unknown => {
+            TokenVerdict::Unknown => {
                 self.api.count_limit(Limit::AdminWrongTokens);
                 let why = "too many wrong tokens from this address: wait a second";
                 let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, why);
@@ -223,8 +224,8 @@ impl<A: Api> Desk<A> {
         caller: Caller,
         head: &Parts,
         body: Incoming,
-    ) -> Result<Asked, Refusal> {
-        if let (Needs::Role(needed) | Needs::OpenMetrics(needed), Some(role)) =
+    ) -> Result<AdminRequest, Refusal> {
+        if let (RouteAccess::Role(needed) | RouteAccess::OpenMetrics(needed), Some(role)) =
             (route.needs, caller.role)
             && role < needed
         {
@@ -232,23 +233,23 @@ impl<A: Api> Desk<A> {
             let why = format!("this takes the role `{needed}`, and the token is for `{own}`");
             return Err(Refusal::new(StatusCode::FORBIDDEN, why));
         }
-        if route.verb == Verb::Post && guard::is_of_elsewhere(head) {
+        if route.verb == RouteMethod::Post && cross_site_checks::is_cross_site(head) {
             let why = "a page of another site asks for this";
             return Err(Refusal::new(StatusCode::FORBIDDEN, why));
         }
         let query = query(route, head)?;
         let body = self.body(route, head, body).await?;
-        Ok(Asked { caller, path: head.uri.path().to_owned(), query, body })
+        Ok(AdminRequest { caller, path: head.uri.path().to_owned(), query, body })
     }
 
     /// The body, if the route takes one.
     async fn body(&self, route: &Route, head: &Parts, body: Incoming) -> Result<Value, Refusal> {
-        if self.part != Part::Whole {
+        if self.part != RouteSet::Whole {
             // Nothing is read there that is not needed.
             let none = || Refusal::new(StatusCode::BAD_REQUEST, "this takes no body");
             return body.is_end_stream().then_some(Value::Null).ok_or_else(none);
         }
-        let said = guard::type_of(&head.headers);
+        let said = cross_site_checks::type_of(&head.headers);
         if said == Type::Other {
             let why = "a body is `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
@@ -276,14 +277,16 @@ impl<A: Api> Desk<A> {
             }
         };
         match (route.takes, bytes.is_empty()) {
-            (Takes::Nothing | Takes::MaybeJson(_), true) => return Ok(Value::Null),
-            (Takes::Nothing, false) => {
+            (RequestContent::Nothing | RequestContent::MaybeJson(_), true) => {
+                return Ok(Value::Null);
+            }
+            (RequestContent::Nothing, false) => {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, "this takes no body"));
             }
-            (Takes::Json(_), true) => {
+            (RequestContent::Json(_), true) => {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, "this takes a body of JSON"));
             }
-            (Takes::Json(_) | Takes::MaybeJson(_), false) => {}
+            (RequestContent::Json(_) | RequestContent::MaybeJson(_), false) => {}
         }
         if said == Type::Unsaid {
             let why = "a body is `Content-Type: application/json`";
@@ -313,7 +316,7 @@ fn hidden(body: &Value, names: &[&str]) -> Value {
 }
 
 /// The route that a request means.
-fn find(part: Part, head: &Parts) -> Result<&'static Route, Refusal> {
+fn find(part: RouteSet, head: &Parts) -> Result<&'static Route, Refusal> {
     let mut of_path = part.of_path(head.uri.path()).peekable();
     if of_path.peek().is_none() {
         let why = format!("nothing is here: {}", part.directory());
@@ -322,8 +325,8 @@ fn find(part: Part, head: &Parts) -> Result<&'static Route, Refusal> {
     let mut allowed = Vec::new();
     for route in of_path {
         let methods: &[Method] = match route.verb {
-            Verb::Get => &[Method::GET, Method::HEAD],
-            Verb::Post => &[Method::POST],
+            RouteMethod::Get => &[Method::GET, Method::HEAD],
+            RouteMethod::Post => &[Method::POST],
         };
         if methods.contains(&head.method) {
             return Ok(route);
@@ -360,7 +363,7 @@ fn query(route: &Route, head: &Parts) -> Result<Vec<(String, String)>, Refusal> 
 }
 
 /// The part of an answer that the log of changes keeps.
-fn excerpt(answer: &Answer) -> Value {
+fn excerpt(answer: &AdminResponse) -> Value {
     let Some(bytes) = answer.body.bytes() else { return Value::Null };
     let value = serde_json::from_slice(bytes);
     let value = value.unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).trim_end()));
@@ -377,8 +380,8 @@ fn shortened(value: &Value) -> Value {
     Value::from(format!("{}...", &text[..end]))
 }
 
-fn response(answer: Answer) -> Response<Sent> {
-    let Answer { status, content_type, body } = answer;
+fn response(answer: AdminResponse) -> Response<OutgoingBody> {
+    let AdminResponse { status, content_type, body } = answer;
     let mut response = Response::new(body.into_sent());
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -10,28 +10,28 @@
 //! checked before a token is. Kubelets, balancers and Prometheus are elsewhere: for them there are
 //! listeners on any address that answer a few rows of the table and nothing else (`apart`).
 
-mod apart;
 mod api;
 mod audit;
 mod body;
 mod connection;
+pub mod connection_limiter;
+mod cross_site_checks;
 mod explanation;
-mod guard;
 mod http1;
 mod listen;
-pub mod lobby;
+mod monitoring;
 mod openapi;
-mod patient;
 mod role;
 pub mod routes;
 mod shapes;
 mod tokens;
+mod write_timeout;
 
-pub use apart::{Terms, serve_health, serve_metrics};
-pub use api::{Answer, Api, Asked, Caller, Peer};
+pub use api::{AdminPeer, AdminRequest, AdminResponse, Api, Caller};
 pub use audit::Audit;
 pub use body::Body;
 pub use listen::{Console, Listeners, Settings, Socket};
+pub use monitoring::{MetricsAuthentication, serve_health, serve_metrics};
 pub use openapi::document;
 pub use role::Role;
 pub use routes::{Operation, Route};

@@ -14,13 +14,13 @@ use base::Limit;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::api::{Api, Peer};
+use crate::api::{AdminPeer, Api};
 use crate::audit::Audit;
 use crate::connection::converse;
-use crate::guard::Names;
-use crate::http1::Desk;
-use crate::lobby::Lobby;
-use crate::routes::Part;
+use crate::connection_limiter::ConnectionLimiter;
+use crate::cross_site_checks::HostAllowlist;
+use crate::http1::ListenerState;
+use crate::routes::RouteSet;
 use crate::tokens::Tokens;
 
 /// Pause after a connection could not be accepted, as when no descriptor is left.
@@ -96,12 +96,12 @@ impl Listeners {
             SocketAddr::V4(address) => address.ip().to_string(),
             SocketAddr::V6(address) => format!("[{}]", address.ip()),
         });
-        let names = Names::new(hosts.into_iter().chain(own));
-        let (tokens, part) = (self.tokens.map(Arc::new), Part::Whole);
+        let names = HostAllowlist::new(hosts.into_iter().chain(own));
+        let (tokens, part) = (self.tokens.map(Arc::new), RouteSet::Whole);
         let has_tokens = tokens.is_some();
-        let desk = Arc::new(Desk { api, names, tokens, audit, open_metrics, part });
+        let desk = Arc::new(ListenerState { api, names, tokens, audit, open_metrics, part });
         if let Some(listener) = self.socket {
-            rt::spawn(serve_socket(Arc::clone(&desk), listener, Lobby::new()));
+            rt::spawn(serve_socket(Arc::clone(&desk), listener, ConnectionLimiter::new()));
         }
         has_tokens.then_some(Console { desk })
     }
@@ -109,7 +109,7 @@ impl Listeners {
 
 /// Answers on addresses of this machine's own.
 pub struct Console<A> {
-    desk: Arc<Desk<A>>,
+    desk: Arc<ListenerState<A>>,
 }
 
 impl<A> Clone for Console<A> {
@@ -134,7 +134,7 @@ impl<A: Api> Console<A> {
             let why = "only addresses of this machine's own (127.0.0.1, [::1]) are listened on";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        rt::spawn(serve_address(Arc::clone(&self.desk), listener, Lobby::new()));
+        rt::spawn(serve_address(Arc::clone(&self.desk), listener, ConnectionLimiter::new()));
         Ok(())
     }
 }
@@ -164,13 +164,17 @@ fn bind_socket(socket: &Socket) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn serve_socket<A: Api>(desk: Arc<Desk<A>>, listener: UnixListener, lobby: Arc<Lobby>) {
+async fn serve_socket<A: Api>(
+    desk: Arc<ListenerState<A>>,
+    listener: UnixListener,
+    lobby: Arc<ConnectionLimiter>,
+) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Without a name there is nothing to write into the log of changes.
                 let Ok(peer) = stream.peer_cred() else { continue };
-                let peer = Peer::Local { uid: peer.uid(), pid: peer.pid() };
+                let peer = AdminPeer::Local { uid: peer.uid(), pid: peer.pid() };
                 admit(&desk, &lobby, stream, peer);
             }
             Err(_) => rt::time::sleep(PAUSE).await,
@@ -178,11 +182,15 @@ async fn serve_socket<A: Api>(desk: Arc<Desk<A>>, listener: UnixListener, lobby:
     }
 }
 
-async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, lobby: Arc<Lobby>) {
+async fn serve_address<A: Api>(
+    desk: Arc<ListenerState<A>>,
+    listener: TcpListener,
+    lobby: Arc<ConnectionLimiter>,
+) {
     loop {
         match listener.accept().await {
             Ok((stream, from)) => {
-                admit(&desk, &lobby, stream, Peer::Address(from.ip().to_canonical()));
+                admit(&desk, &lobby, stream, AdminPeer::Address(from.ip().to_canonical()));
             }
             Err(_) => rt::time::sleep(PAUSE).await,
         }
@@ -191,16 +199,16 @@ async fn serve_address<A: Api>(desk: Arc<Desk<A>>, listener: TcpListener, lobby:
 
 /// Answers a connection's requests, if there is a place left for it.
 fn admit<A: Api>(
-    desk: &Arc<Desk<A>>,
-    lobby: &Arc<Lobby>,
+    desk: &Arc<ListenerState<A>>,
+    lobby: &Arc<ConnectionLimiter>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: Peer,
+    peer: AdminPeer,
 ) {
     let most = desk.connections();
     let (place, leave, is_full) = lobby.enter(most);
     // Who may open the socket is known by that.
-    let is_local = matches!(peer, Peer::Local { .. });
-    let refused = is_local && !place.make_known(most);
+    let is_local = matches!(peer, AdminPeer::Local { .. });
+    let refused = is_local && !place.mark_authenticated(most);
     if is_full || refused {
         desk.api.count_limit(Limit::AdminConnections);
     }
@@ -211,7 +219,7 @@ fn admit<A: Api>(
     rt::spawn(async move {
         tokio::select! {
             () = talk => {}
-            () = leave.asked() => {}
+            () = leave.evicted() => {}
         }
     });
 }

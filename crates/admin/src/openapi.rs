@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::routes::{Content, Kind, Needs, Route, TABLE, Takes, Verb};
+use crate::routes::{Content, Kind, RequestContent, Route, RouteAccess, RouteMethod, TABLE};
 use crate::shapes;
 
 /// The whole document.
@@ -53,8 +53,10 @@ fn operation(route: &Route) -> Value {
         "responses": responses,
     });
     operation["security"] = match route.needs {
-        Needs::Nothing => json!([]),
-        Needs::OpenMetrics(role) | Needs::Role(role) => json!([{ "token": [role.word()] }]),
+        RouteAccess::Nothing => json!([]),
+        RouteAccess::OpenMetrics(role) | RouteAccess::Role(role) => {
+            json!([{ "token": [role.word()] }])
+        }
     };
     if !route.query.is_empty() {
         let parameters = route.query.iter().map(|parameter| {
@@ -72,9 +74,9 @@ fn operation(route: &Route) -> Value {
         operation["parameters"] = parameters.collect();
     }
     let (schema, required) = match route.takes {
-        Takes::Nothing => return operation,
-        Takes::Json(schema) => (schema, true),
-        Takes::MaybeJson(schema) => (schema, false),
+        RequestContent::Nothing => return operation,
+        RequestContent::Json(schema) => (schema, true),
+        RequestContent::MaybeJson(schema) => (schema, false),
     };
     let content = json!({ "application/json": { "schema": reference(schema) } });
     operation["requestBody"] = json!({ "required": required, "content": content });
@@ -93,14 +95,14 @@ fn refusals(route: &Route) -> Vec<(u16, &'static str)> {
         (400, "Parameters or a body that it does not take."),
         (421, "Asked under a name that is not this listener's."),
     ];
-    if route.needs != Needs::Nothing {
+    if route.needs != RouteAccess::Nothing {
         all.extend([
             (401, "No token, or a wrong one."),
             (403, "The token's role does not allow it, or a page of another site asks."),
             (429, "Too many wrong tokens from this address; later."),
         ]);
     }
-    if route.verb == Verb::Post {
+    if route.verb == RouteMethod::Post {
         all.extend([
             (408, "The body took too long."),
             (413, "The body is too large."),

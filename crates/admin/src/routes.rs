@@ -69,14 +69,14 @@ pub enum Operation {
 
 /// The method by which a route is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
+pub enum RouteMethod {
     /// GET, and HEAD; changes nothing.
     Get,
     /// POST.
     Post,
 }
 
-impl Verb {
+impl RouteMethod {
     /// The method's token.
     pub fn token(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Verb {
 
 /// The callers that a route is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum RouteAccess {
     /// Everyone: it tells nothing.
     Nothing,
     /// Those with this role; everyone when `[admin] metrics = "open"`.
@@ -150,7 +150,7 @@ pub enum Content {
 
 /// The body that a POST may carry.
 #[derive(Clone, Copy, Debug)]
-pub enum Takes {
+pub enum RequestContent {
     /// Nothing.
     Nothing,
     /// JSON, as this schema of the description has it.
@@ -163,11 +163,11 @@ pub enum Takes {
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// The method.
-    pub verb: Verb,
+    pub verb: RouteMethod,
     /// The whole path.
     pub path: &'static str,
     /// The callers that the route is for.
-    pub needs: Needs,
+    pub needs: RouteAccess,
     /// The operation that is carried out.
     pub operation: Operation,
     /// True if the operation changes something. Changes are logged, and no other web site may ask
@@ -178,7 +178,7 @@ pub struct Route {
     /// Parameters of the query.
     pub query: &'static [Parameter],
     /// The body it takes.
-    pub takes: Takes,
+    pub takes: RequestContent,
     /// Names in the body whose values are not for the log of changes.
     pub hides: &'static [&'static str],
     /// The body of a response with status 200.
@@ -188,16 +188,21 @@ pub struct Route {
 }
 
 /// A route that is read, without parameters.
-const fn get(path: &'static str, needs: Needs, operation: Operation, gives: Content) -> Route {
+const fn get(
+    path: &'static str,
+    needs: RouteAccess,
+    operation: Operation,
+    gives: Content,
+) -> Route {
     Route {
-        verb: Verb::Get,
+        verb: RouteMethod::Get,
         path,
         needs,
         operation,
         changes: false,
         about: "",
         query: &[],
-        takes: Takes::Nothing,
+        takes: RequestContent::Nothing,
         hides: &[],
         gives,
         also: &[],
@@ -208,16 +213,16 @@ const fn get(path: &'static str, needs: Needs, operation: Operation, gives: Cont
 const fn page(path: &'static str, kind: &'static str) -> Route {
     Route {
         about: "A file of the dashboard.",
-        ..get(path, Needs::Nothing, Operation::Dashboard, Content::Other(kind))
+        ..get(path, RouteAccess::Nothing, Operation::Dashboard, Content::Other(kind))
     }
 }
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
-const READ: Needs = Needs::Role(Role::Read);
-const PURGE: Needs = Needs::Role(Role::Purge);
-const CONFIG: Needs = Needs::Role(Role::Config);
+const READ: RouteAccess = RouteAccess::Role(Role::Read);
+const PURGE: RouteAccess = RouteAccess::Role(Role::Purge);
+const CONFIG: RouteAccess = RouteAccess::Role(Role::Config);
 const TEXT: Content = Content::Other("text/plain; charset=utf-8");
 
 /// Most objects of one answer.
@@ -248,18 +253,18 @@ const LIVE: [Parameter; 1] =
 pub const TABLE: &[Route] = &[
     Route {
         about: "Whether the daemon answers.",
-        ..get("/healthz", Needs::Nothing, Operation::Health, TEXT)
+        ..get("/healthz", RouteAccess::Nothing, Operation::Health, TEXT)
     },
     Route {
         about: "Whether the daemon is ready for clients.",
         also: &[(503, "It is not: the body has the reasons, one in a line.")],
-        ..get("/readyz", Needs::Nothing, Operation::Ready, TEXT)
+        ..get("/readyz", RouteAccess::Nothing, Operation::Ready, TEXT)
     },
     Route {
         about: "Every figure, as Prometheus reads them.",
         ..get(
             "/metrics",
-            Needs::OpenMetrics(Role::Read),
+            RouteAccess::OpenMetrics(Role::Read),
             Operation::Metrics,
             Content::Other("text/plain; version=0.0.4"),
         )
@@ -274,7 +279,7 @@ pub const TABLE: &[Route] = &[
         ..get("/ring", READ, Operation::Ring, Content::Json("Ring"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Reads the configuration again, and says in plain text how that went.",
         also: &[(422, "It cannot be used; what is in force stays.")],
@@ -293,10 +298,10 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/origins", READ, Operation::Origins, Content::Json("Origins"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Takes servers out, puts them back, or lets probes decide again.",
-        takes: Takes::Json("Order"),
+        takes: RequestContent::Json("Order"),
         also: &[(404, "There is no such origin or server.")],
         ..get("/api/v1/origins/order", CONFIG, Operation::Order, Content::Json("Origins"))
     },
@@ -312,11 +317,11 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/cluster", READ, Operation::Cluster, Content::Json("Cluster"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Has the node drain, leave its cluster, or join it again. It is answered when the \
                 others have been shown; `is_shown` is false if they could not be.",
-        takes: Takes::Json("Stand"),
+        takes: RequestContent::Json("Stand"),
         also: &[(409, "There is no `[cluster]`, or the order does not fit how the node stands.")],
         ..get("/api/v1/cluster/order", CONFIG, Operation::Stand, Content::Json("Cluster"))
     },
@@ -331,11 +336,11 @@ pub const TABLE: &[Route] = &[
         )
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Rolls a configuration out: to canaries, and to all nodes once these are well. Only \
                 over the admin socket: it may have files served that no token may see.",
-        takes: Takes::Json("RollOut"),
+        takes: RequestContent::Json("RollOut"),
         hides: &["configuration"],
         also: &[
             (409, "Nodes share no configuration, or another roll-out is under way."),
@@ -350,11 +355,11 @@ pub const TABLE: &[Route] = &[
         )
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Has all nodes go back to a version that was on all before, the last one if none is \
                 said; while one is on its canaries, these.",
-        takes: Takes::Json("RollBack"),
+        takes: RequestContent::Json("RollBack"),
         also: &[
             (409, "Nodes share no configuration, or there is nothing to go back to."),
             (422, "There is no such version."),
@@ -372,10 +377,10 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/bans", READ, Operation::Bans, Content::Json("Bans"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Invalidates what is meant. Once it is answered, nothing of it is served as fresh.",
-        takes: Takes::Json("Purge"),
+        takes: RequestContent::Json("Purge"),
         also: &[
             (404, "No site has the URL's host."),
             (422, "A URL or an expression that is none."),
@@ -387,14 +392,14 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/config", CONFIG, Operation::Config, Content::Json("Config"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         about: "Says what is wrong with a configuration: the one in the body, whose files are not \
                 looked at, or without a body the daemon's own.",
-        takes: Takes::MaybeJson("Text"),
+        takes: RequestContent::MaybeJson("Text"),
         ..get("/api/v1/config/check", CONFIG, Operation::Check, Content::Json("Checked"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         changes: true,
         about: "Reads the configuration again. One that cannot be used changes nothing.",
         also: &[(422, "It cannot be used; what is in force stays.")],
@@ -410,12 +415,12 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/ring", READ, Operation::Ring, Content::Json("Ring"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         path: "/api/v1/log/fields",
         about: "Has records in the log ring keep header fields of requests and responses, of \
                 clients and origins, for some seconds from now on; who asks again goes on. \
                 Secrets are masked unless the role `config` asks for them.",
-        takes: Takes::Json("Watch"),
+        takes: RequestContent::Json("Watch"),
         also: &[
             (403, "Secrets need the role `config`."),
             (404, "The log ring is off."),
@@ -425,11 +430,11 @@ pub const TABLE: &[Route] = &[
         ..get("/api/v1/log/fields", READ, Operation::Watch, Content::Json("Watched"))
     },
     Route {
-        verb: Verb::Post,
+        verb: RouteMethod::Post,
         path: "/api/v1/explain",
         about: "What would happen to a request now and why, without its happening, and what became \
                 of the last ones for its URL.",
-        takes: Takes::Json("Question"),
+        takes: RequestContent::Json("Question"),
         ..get("/api/v1/explain", READ, Operation::Explain, Content::Json("Explanation"))
     },
     Route {
@@ -473,7 +478,7 @@ pub const TABLE: &[Route] = &[
 
 /// The part of the table that a listener answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum RouteSet {
     /// All of it.
     Whole,
     /// Words about health.
@@ -482,7 +487,7 @@ pub(crate) enum Part {
     Metrics,
 }
 
-impl Part {
+impl RouteSet {
     /// Tells whether an operation is asked for there.
     fn has(self, operation: Operation) -> bool {
         match self {
@@ -535,21 +540,21 @@ mod tests {
     #[test]
     fn only_posts_change_something_and_none_without_a_role() {
         for route in TABLE.iter().filter(|route| route.changes) {
-            assert_eq!(route.verb, Verb::Post, "{}", route.path);
-            let Needs::Role(role) = route.needs else { panic!("{}", route.path) };
+            assert_eq!(route.verb, RouteMethod::Post, "{}", route.path);
+            let RouteAccess::Role(role) = route.needs else { panic!("{}", route.path) };
             assert!(role > Role::Read, "{}", route.path);
         }
     }
 
     #[test]
     fn parts_have_what_they_are_for_and_nothing_else() {
-        let paths = |part: Part| {
+        let paths = |part: RouteSet| {
             let own = TABLE.iter().filter(|route| part.of_path(route.path).next().is_some());
             own.map(|route| route.path).collect::<Vec<_>>()
         };
-        assert_eq!(paths(Part::Health), ["/healthz", "/readyz"]);
-        assert_eq!(paths(Part::Metrics), ["/metrics"]);
-        assert_eq!(paths(Part::Whole).len(), TABLE.len());
+        assert_eq!(paths(RouteSet::Health), ["/healthz", "/readyz"]);
+        assert_eq!(paths(RouteSet::Metrics), ["/metrics"]);
+        assert_eq!(paths(RouteSet::Whole).len(), TABLE.len());
     }
 
     #[test]

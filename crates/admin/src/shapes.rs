@@ -14,7 +14,7 @@ pub(crate) fn all() -> Value {
     Value::Object(all)
 }
 
-type Named = (&'static str, Value);
+type NamedSchema = (&'static str, Value);
 
 /// An object that has all of `properties`.
 fn object(properties: Value) -> Value {
@@ -107,7 +107,7 @@ fn configuration() -> Value {
 }
 
 /// A configuration that is rolled out, and a way back.
-fn rolls() -> [Named; 3] {
+fn rolls() -> [NamedSchema; 3] {
     let carried = object(json!({
         "name": text("The name of its file."),
         "toml": text("Its text."),
@@ -147,7 +147,7 @@ fn rolls() -> [Named; 3] {
     [("Configuration", configuration()), ("RollOut", out), ("RollBack", back)]
 }
 
-fn figures() -> [Named; 7] {
+fn figures() -> [NamedSchema; 7] {
     let number = json!({ "type": "integer" });
     let ring = object(json!({
         "folder": text("Where its files are."),
@@ -215,7 +215,7 @@ fn status() -> Value {
     }))
 }
 
-fn state() -> [Named; 4] {
+fn state() -> [NamedSchema; 4] {
     let status = status();
     let site = object(json!({
         "name": text("Its first host."),
@@ -276,7 +276,7 @@ fn state() -> [Named; 4] {
     ]
 }
 
-fn store() -> [Named; 4] {
+fn store() -> [NamedSchema; 4] {
     let stored = object(json!({
         "url": text("Its URL."),
         "vary": list(json!({ "type": "string" })),
@@ -364,7 +364,7 @@ fn purge() -> Value {
     })
 }
 
-fn settings() -> [Named; 4] {
+fn settings() -> [NamedSchema; 4] {
     let parameter = object(json!({
         "name": text("Its name in `[limits]`."),
         "value": text("As it would be written."),

@@ -47,7 +47,7 @@ impl std::error::Error for TokenError {}
 
 /// The verdict on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Worth {
+pub(crate) enum TokenVerdict {
     /// It is the one of this role.
     Role(Role),
     /// It is nobody's.
@@ -115,7 +115,7 @@ impl Tokens {
     /// Judges `token`, which came from the address `from`. A right one is always taken: it is too
     /// long to be guessed, and who else comes from that address is not its owner's fault. Of wrong
     /// ones, at most `wrong_max` of an address in a second are told so.
-    pub(crate) fn weigh(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> Worth {
+    pub(crate) fn verify_token(&self, token: &[u8], from: IpAddr, wrong_max: u64) -> TokenVerdict {
         // Hashes are compared: how far they agree tells nothing of how far tokens do. All of them
         // are, so that the time does not tell which role it is.
         let hash: [u8; 32] = Sha256::digest(token).into();
@@ -126,7 +126,7 @@ impl Tokens {
             }
         }
         if let Some(role) = found {
-            return Worth::Role(role);
+            return TokenVerdict::Role(role);
         }
         let now = Instant::now();
         let mut wrong = self.wrong.lock();
@@ -135,20 +135,20 @@ impl Tokens {
             && !is_over(since)
             && *count >= wrong_max
         {
-            return Worth::Unknown;
+            return TokenVerdict::Unknown;
         }
         if wrong.len() >= ADDRESSES_MAX {
             wrong.retain(|_, (since, _)| !is_over(since));
         }
         if wrong.len() >= ADDRESSES_MAX && !wrong.contains_key(&from) {
-            return Worth::Unknown;
+            return TokenVerdict::Unknown;
         }
         let entry = wrong.entry(from).or_insert((now, 0));
         if is_over(&entry.0) {
             *entry = (now, 0);
         }
         entry.1 += 1;
-        Worth::Nothing
+        TokenVerdict::Nothing
     }
 }
 
@@ -246,12 +246,12 @@ mod tests {
         let tokens = Tokens::open(&scratch.0).expect("tokens");
         for role in Role::ALL {
             let right = token(&scratch.0, role);
-            assert_eq!(tokens.weigh(right.as_bytes(), HERE, 5), Worth::Role(role));
+            assert_eq!(tokens.verify_token(right.as_bytes(), HERE, 5), TokenVerdict::Role(role));
             let short = &right.as_bytes()[..right.len() - 1];
             let elsewhere = IpAddr::from([127, 0, 0, 9]);
-            assert_eq!(tokens.weigh(short, elsewhere, 5), Worth::Nothing);
+            assert_eq!(tokens.verify_token(short, elsewhere, 5), TokenVerdict::Nothing);
         }
-        assert_eq!(tokens.weigh(b"", HERE, 5), Worth::Nothing);
+        assert_eq!(tokens.verify_token(b"", HERE, 5), TokenVerdict::Nothing);
     }
 
     #[test]
@@ -262,19 +262,19 @@ mod tests {
         // A second may end between two of them; then it begins again.
         let mut locked = false;
         for _ in 0..20 {
-            locked |= tokens.weigh(b"guess", HERE, 5) == Worth::Unknown;
+            locked |= tokens.verify_token(b"guess", HERE, 5) == TokenVerdict::Unknown;
         }
         assert!(locked);
         let there = IpAddr::from([127, 0, 0, 2]);
-        assert_eq!(tokens.weigh(right.as_bytes(), there, 5), Worth::Role(Role::Read));
+        assert_eq!(tokens.verify_token(right.as_bytes(), there, 5), TokenVerdict::Role(Role::Read));
     }
 
     #[test]
     fn a_token_of_ones_own_is_worth_one_role() {
         let text = "0123456789abcdef0123456789abcdef";
         let tokens = Tokens::of_text(Role::Read, &format!("{text}\n")).expect("a token");
-        assert_eq!(tokens.weigh(text.as_bytes(), HERE, 5), Worth::Role(Role::Read));
-        assert_eq!(tokens.weigh(&text.as_bytes()[1..], HERE, 5), Worth::Nothing);
+        assert_eq!(tokens.verify_token(text.as_bytes(), HERE, 5), TokenVerdict::Role(Role::Read));
+        assert_eq!(tokens.verify_token(&text.as_bytes()[1..], HERE, 5), TokenVerdict::Nothing);
         for bad in ["", "\n", &text[1..], &format!("{text} {text}"), &format!("{text}\n{text}")] {
             assert!(Tokens::of_text(Role::Read, bad).is_err(), "{bad:?}");
         }

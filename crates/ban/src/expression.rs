@@ -6,7 +6,7 @@ use linear::{Options, Regex};
 
 use crate::duration;
 use crate::error::{Error, ErrorKind};
-use crate::words::{self, Word, quote};
+use crate::words::{self, ExpressionWord, quote};
 
 /// Bytes a compiled regular expression may take.
 pub const REGEX_BYTES: usize = 4 << 20;
@@ -15,7 +15,7 @@ const EQUALITY: &str = "`==`, `!=`, `~` or `!~`";
 const ORDER: &str = "`==`, `!=`, `>`, `>=`, `<` or `<=`";
 
 /// Facts about a stored response.
-pub trait Facts {
+pub trait BanSubject {
     /// Path and query of the request it was stored under.
     fn url(&self) -> &[u8];
     /// The host of that request, with the port if it had one.
@@ -49,7 +49,7 @@ pub enum Field {
 
 /// The number that a condition looks at: a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Length {
+enum DurationField {
     Age,
     Ttl,
     Grace,
@@ -59,7 +59,7 @@ enum Length {
 
 /// The comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ComparisonOperator {
     /// `==`
     Equal,
     /// `!=`
@@ -82,12 +82,12 @@ pub struct Term(Kind);
 enum Kind {
     Equal { field: Field, not: bool, text: String },
     Match { field: Field, not: bool, regex: Regex },
-    Compare { length: Length, order: Order, ms: f64, text: String },
+    Compare { length: DurationField, order: ComparisonOperator, ms: f64, text: String },
 }
 
 /// The demand that a condition makes of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FieldRequirement {
     /// That it is this.
     Equal(String),
     /// That this regular expression matches.
@@ -129,20 +129,20 @@ impl Term {
     }
 
     /// The text that the condition looks at, and what it wants of it; `None` for one on a number.
-    fn wanted(&self) -> Option<(&Field, Wanted)> {
+    fn wanted(&self) -> Option<(&Field, FieldRequirement)> {
         match &self.0 {
             Kind::Equal { field, not: true, .. } | Kind::Match { field, not: true, .. } => {
-                Some((field, Wanted::Not))
+                Some((field, FieldRequirement::Not))
             }
-            Kind::Equal { field, text, .. } => Some((field, Wanted::Equal(text.clone()))),
+            Kind::Equal { field, text, .. } => Some((field, FieldRequirement::Equal(text.clone()))),
             Kind::Match { field, regex, .. } => {
-                Some((field, Wanted::Match(regex.as_str().to_owned())))
+                Some((field, FieldRequirement::Match(regex.as_str().to_owned())))
             }
             Kind::Compare { .. } => None,
         }
     }
 
-    fn holds(&self, facts: &dyn Facts) -> bool {
+    fn holds(&self, facts: &dyn BanSubject) -> bool {
         match &self.0 {
             Kind::Equal { field, not, text } => {
                 field.any(facts, &mut |value| value == text.as_bytes()) != *not
@@ -208,13 +208,13 @@ impl Expression {
     /// # Errors
     /// The fault of the first word that is wrong.
     pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ErrorKind> {
-        let word = |text: &str| Word { at: 0, text: text.to_owned() };
+        let word = |text: &str| ExpressionWord { at: 0, text: text.to_owned() };
         let words: Vec<_> = words.into_iter().map(word).collect();
         Self::read(&words, 0, filled).map_err(|error| error.kind)
     }
 
     /// `end` is where the text ends, and `argument` says which arguments are taken.
-    fn read(words: &[Word], end: usize, argument: Check) -> Result<Self, Error> {
+    fn read(words: &[ExpressionWord], end: usize, argument: Check) -> Result<Self, Error> {
         let mut words = words.iter();
         let mut terms = Vec::new();
         loop {
@@ -234,7 +234,7 @@ impl Expression {
     }
 
     /// Returns true if the expression selects the response with these facts.
-    pub fn matches(&self, facts: &dyn Facts) -> bool {
+    pub fn matches(&self, facts: &dyn BanSubject) -> bool {
         self.terms.iter().all(|term| term.holds(facts))
     }
 
@@ -245,13 +245,13 @@ impl Expression {
 
     /// The texts that the conditions look at, and what they want of them; `None` if one is on a
     /// number.
-    pub fn wanted(&self) -> Option<Vec<(&Field, Wanted)>> {
+    pub fn wanted(&self) -> Option<Vec<(&Field, FieldRequirement)>> {
         self.terms.iter().map(Term::wanted).collect()
     }
 
     /// Takes the conditions on some fields of heads out, for whoever knows better what they mean:
     /// the fields' names, and what is wanted of them.
-    pub fn take_headers(&mut self, of: impl Fn(&str) -> bool) -> Vec<(String, Wanted)> {
+    pub fn take_headers(&mut self, of: impl Fn(&str) -> bool) -> Vec<(String, FieldRequirement)> {
         let mut taken = Vec::new();
         self.terms.retain(|term| {
             let Some((Field::Header(name), wanted)) = term.wanted() else { return true };
@@ -265,22 +265,22 @@ impl Expression {
     }
 }
 
-fn error(word: &Word, kind: ErrorKind) -> Error {
+fn error(word: &ExpressionWord, kind: ErrorKind) -> Error {
     Error { at: word.at, kind }
 }
 
 /// The subject of a comparison: a text or a duration.
-enum What {
+enum ComparisonSubject {
     Text(Field),
-    Length(Length),
+    Length(DurationField),
 }
 
 /// Looks at an argument, and gives it back if it may be one.
-type Check = fn(&Word) -> Result<&Word, Error>;
+type Check = fn(&ExpressionWord) -> Result<&ExpressionWord, Error>;
 
 /// Reads one condition, the first or another; `end` is where the text ends.
 fn term<'a>(
-    words: &mut impl Iterator<Item = &'a Word>,
+    words: &mut impl Iterator<Item = &'a ExpressionWord>,
     end: usize,
     first: bool,
     check: Check,
@@ -291,24 +291,24 @@ fn term<'a>(
         false => missing(ErrorKind::Field(String::new())),
     })?;
     let what = what(name)?;
-    let expected = if matches!(what, What::Text(_)) { EQUALITY } else { ORDER };
+    let expected = if matches!(what, ComparisonSubject::Text(_)) { EQUALITY } else { ORDER };
     let no_operator = |found: String| ErrorKind::Operator { found, expected };
     let operator = words.next().ok_or_else(|| missing(no_operator(String::new())))?;
     let wrong = || error(operator, no_operator(operator.text.clone()));
     let argument = words.next().ok_or_else(|| missing(ErrorKind::Argument));
     let kind = match (what, operator.text.as_str()) {
-        (What::Text(field), sign @ ("==" | "!=")) => {
+        (ComparisonSubject::Text(field), sign @ ("==" | "!=")) => {
             let text = check(argument?)?.text.clone();
             Kind::Equal { field, not: sign == "!=", text }
         }
-        (What::Text(field), sign @ ("~" | "!~")) => {
+        (ComparisonSubject::Text(field), sign @ ("~" | "!~")) => {
             let argument = check(argument?)?;
             let regex = regex(&argument.text).map_err(|w| error(argument, ErrorKind::Regex(w)))?;
             Kind::Match { field, not: sign == "!~", regex }
         }
-        (What::Text(_), _) => return Err(wrong()),
-        (What::Length(length), sign) => {
-            let order = Order::of(sign).ok_or_else(wrong)?;
+        (ComparisonSubject::Text(_), _) => return Err(wrong()),
+        (ComparisonSubject::Length(length), sign) => {
+            let order = ComparisonOperator::of(sign).ok_or_else(wrong)?;
             let argument = filled(argument?)?;
             let text = argument.text.clone();
             let ms = duration::parse_ms(&text)
@@ -320,27 +320,29 @@ fn term<'a>(
 }
 
 /// An empty argument is a slip: as an expression it would match everything.
-fn filled(argument: &Word) -> Result<&Word, Error> {
+fn filled(argument: &ExpressionWord) -> Result<&ExpressionWord, Error> {
     if argument.text.is_empty() { Err(error(argument, ErrorKind::Argument)) } else { Ok(argument) }
 }
 
-fn any(argument: &Word) -> Result<&Word, Error> {
+fn any(argument: &ExpressionWord) -> Result<&ExpressionWord, Error> {
     Ok(argument)
 }
 
-fn what(word: &Word) -> Result<What, Error> {
+fn what(word: &ExpressionWord) -> Result<ComparisonSubject, Error> {
     let name = word.text.as_str();
     Ok(match name {
-        "req.url" => What::Text(Field::Url),
-        "obj.status" => What::Text(Field::Status),
-        "obj.age" => What::Length(Length::Age),
-        "obj.ttl" => What::Length(Length::Ttl),
-        "obj.grace" => What::Length(Length::Grace),
-        "obj.keep" => What::Length(Length::Keep),
-        "obj.last_hit" => What::Length(Length::LastHit),
+        "req.url" => ComparisonSubject::Text(Field::Url),
+        "obj.status" => ComparisonSubject::Text(Field::Status),
+        "obj.age" => ComparisonSubject::Length(DurationField::Age),
+        "obj.ttl" => ComparisonSubject::Length(DurationField::Ttl),
+        "obj.grace" => ComparisonSubject::Length(DurationField::Grace),
+        "obj.keep" => ComparisonSubject::Length(DurationField::Keep),
+        "obj.last_hit" => ComparisonSubject::Length(DurationField::LastHit),
         _ => match (name.strip_prefix("obj.http."), name.strip_prefix("req.http.")) {
-            (Some(name), _) => What::Text(Field::Header(name.to_owned())),
-            (None, Some(host)) if host.eq_ignore_ascii_case("host") => What::Text(Field::Host),
+            (Some(name), _) => ComparisonSubject::Text(Field::Header(name.to_owned())),
+            (None, Some(host)) if host.eq_ignore_ascii_case("host") => {
+                ComparisonSubject::Text(Field::Host)
+            }
             (None, Some(_)) => {
                 return Err(error(word, ErrorKind::RequestField(name.to_owned())));
             }
@@ -350,7 +352,7 @@ fn what(word: &Word) -> Result<What, Error> {
 }
 
 impl Field {
-    fn any(&self, facts: &dyn Facts, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    fn any(&self, facts: &dyn BanSubject, test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         match self {
             Self::Url => test(facts.url()),
             Self::Host => test(facts.host()),
@@ -360,9 +362,9 @@ impl Field {
     }
 }
 
-impl Length {
+impl DurationField {
     /// `None` for what is not known of a response: nothing holds of that.
-    fn of(self, facts: &dyn Facts) -> Option<u64> {
+    fn of(self, facts: &dyn BanSubject) -> Option<u64> {
         match self {
             Self::Age => Some(facts.age_ms()),
             Self::Ttl => Some(facts.ttl_ms()),
@@ -374,7 +376,7 @@ impl Length {
     }
 }
 
-impl Order {
+impl ComparisonOperator {
     fn of(sign: &str) -> Option<Self> {
         Some(match sign {
             "==" => Self::Equal,
@@ -437,11 +439,11 @@ impl Term {
             }
             Kind::Compare { length, order, text, .. } => {
                 let name = match length {
-                    Length::Age => "age",
-                    Length::Ttl => "ttl",
-                    Length::Grace => "grace",
-                    Length::Keep => "keep",
-                    Length::LastHit => "last_hit",
+                    DurationField::Age => "age",
+                    DurationField::Ttl => "ttl",
+                    DurationField::Grace => "grace",
+                    DurationField::Keep => "keep",
+                    DurationField::LastHit => "last_hit",
                 };
                 format!("obj.{name} {} {text}", order.sign())
             }

@@ -1,11 +1,11 @@
 //! The entry point for fuzzing; nothing else calls it but tests.
 
-use crate::expression::{Expression, Facts};
+use crate::expression::{BanSubject, Expression};
 
 /// A response in which everything is the fuzzer's.
 struct Sample<'a>(&'a [u8]);
 
-impl Facts for Sample<'_> {
+impl BanSubject for Sample<'_> {
     fn url(&self) -> &[u8] {
         self.0
     }

@@ -19,4 +19,6 @@ pub mod fuzz;
 mod words;
 
 pub use error::{Error, ErrorKind};
-pub use expression::{Expression, Facts, Field, Order, REGEX_BYTES, Term, Wanted, regex};
+pub use expression::{
+    BanSubject, ComparisonOperator, Expression, Field, FieldRequirement, REGEX_BYTES, Term, regex,
+};

@@ -7,7 +7,7 @@ use super::*;
 /// A page of a shop.
 struct Page;
 
-impl Facts for Page {
+impl BanSubject for Page {
     fn url(&self) -> &[u8] {
         b"/shop/cart.png?a=b c"
     }
@@ -178,7 +178,10 @@ fn conditions_on_chosen_fields_can_be_taken_out() {
     let mut expression = Expression::parse(text).expect("an expression");
     let taken = expression.take_headers(|name| name == "xkey");
     let xkey = || "xkey".to_owned();
-    assert_eq!(taken, [(xkey(), Wanted::Match("a".into())), (xkey(), Wanted::Not)]);
+    assert_eq!(
+        taken,
+        [(xkey(), FieldRequirement::Match("a".into())), (xkey(), FieldRequirement::Not)]
+    );
     assert_eq!(expression.to_string(), "req.url ~ b && obj.http.x == d");
 }
 

@@ -6,13 +6,13 @@ use crate::error::{Error, ErrorKind};
 
 /// A word and where it begins in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
+pub(crate) struct ExpressionWord {
     pub(crate) at: usize,
     pub(crate) text: String,
 }
 
 /// Cuts `text` into words.
-pub(crate) fn split(text: &str) -> Result<Vec<Word>, Error> {
+pub(crate) fn split(text: &str) -> Result<Vec<ExpressionWord>, Error> {
     let bytes = text.as_bytes();
     let mut words = Vec::new();
     let mut at = 0;
@@ -24,19 +24,19 @@ pub(crate) fn split(text: &str) -> Result<Vec<Word>, Error> {
             return Ok(words);
         }
         let (word, end) = one(bytes, at)?;
-        words.push(Word { at, text: word });
+        words.push(ExpressionWord { at, text: word });
         at = end;
     }
 }
 
 /// Cuts `text` at its blanks. Quotes and backslashes are bytes like others.
-pub(crate) fn blanks(text: &str) -> Vec<Word> {
+pub(crate) fn blanks(text: &str) -> Vec<ExpressionWord> {
     // C's `isspace`.
     let is_blank = |c: char| matches!(c, ' ' | '\t'..='\r');
     let words = text.split(is_blank).filter(|word| !word.is_empty());
     // A piece of a text has its address.
     let at = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
-    words.map(|word| Word { at: at(word), text: word.to_owned() }).collect()
+    words.map(|word| ExpressionWord { at: at(word), text: word.to_owned() }).collect()
 }
 
 /// The word that begins at `start`, and where it ends.

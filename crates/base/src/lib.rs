@@ -12,9 +12,9 @@ pub mod descriptors;
 pub mod hash;
 pub mod html;
 pub mod limits;
+pub mod logging;
 pub mod memory;
 pub mod rate;
-pub mod say;
 pub mod tally;
 pub mod units;
 
@@ -28,4 +28,4 @@ pub use clock::Now;
 pub use counters::{Counter, Counters};
 pub use hash::{HashSeed, KeyBuf, key_fields};
 pub use limits::{Limit, Limits};
-pub use memory::{Account, ClientId, Held, Memory};
+pub use memory::{Account, ClientId, HeldBytes, MemoryBudget};

@@ -12,7 +12,7 @@
 //! The account only counts and says no. The store decides which responses leave to make room.
 
 mod cushion;
-mod opened;
+mod open_connections;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 pub use cushion::ClientId;
 use cushion::{Cushion, FLOOR};
-pub use opened::Opened;
+pub use open_connections::OpenConnectionBytes;
 
 /// The part of an unused share that one account may take: one in so many. The part shrinks with the
 /// square of what is left: of a share, `n` greedy accounts leave one part in `1 + n / PARTS`, in
@@ -48,7 +48,7 @@ const CUSHION_MAX: u64 = 16 << 20;
 type Room = Box<dyn Fn(u64) -> bool + Send + Sync>;
 
 /// Bytes in use against the budget.
-pub struct Memory {
+pub struct MemoryBudget {
     used: AtomicU64,
     budget: AtomicU64,
     /// Of those used, the bytes held for clients.
@@ -67,7 +67,7 @@ pub struct Memory {
     room: OnceLock<Room>,
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for MemoryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory")
             .field("used", &self.used)
@@ -78,7 +78,7 @@ impl fmt::Debug for Memory {
     }
 }
 
-impl Memory {
+impl MemoryBudget {
     /// A budget of `bytes`; at most `held_max` of them may be held for clients.
     pub fn new(bytes: u64, held_max: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -222,7 +222,7 @@ struct Loan {
 /// bytes may be dropped on another.
 #[derive(Debug)]
 pub struct Account {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     parts: u64,
     /// Bytes it may hold in all.
     most: u64,
@@ -242,7 +242,7 @@ pub struct Account {
 
 /// Why an account does not get more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum HoldError {
     /// The connection has what one may have.
     Own,
     /// Nothing is left of the share for all, or this connection has its part of that.
@@ -251,23 +251,23 @@ pub enum Full {
 
 impl Account {
     /// An account that holds nothing yet, and at most `most` bytes.
-    pub fn open(memory: &Arc<Memory>, most: u64) -> Arc<Self> {
+    pub fn open(memory: &Arc<MemoryBudget>, most: u64) -> Arc<Self> {
         Self::of(memory, most, 0, PARTS)
     }
 
     /// An account of a connection with many requests: bodies leave `room` of its `most` bytes alone
     /// for these.
-    pub fn open_for(memory: &Arc<Memory>, most: u64, room: u64) -> Arc<Self> {
+    pub fn open_for(memory: &Arc<MemoryBudget>, most: u64, room: u64) -> Arc<Self> {
         Self::of(memory, most, room, PARTS)
     }
 
     /// An account for something that must be there as a whole before it can go on: it gets a larger
     /// part of what is left.
-    pub fn open_large(memory: &Arc<Memory>) -> Arc<Self> {
+    pub fn open_large(memory: &Arc<MemoryBudget>) -> Arc<Self> {
         Self::of(memory, u64::MAX, 0, LARGE_PARTS)
     }
 
-    fn of(memory: &Arc<Memory>, most: u64, room: u64, parts: u64) -> Arc<Self> {
+    fn of(memory: &Arc<MemoryBudget>, most: u64, room: u64, parts: u64) -> Arc<Self> {
         Arc::new(Self {
             memory: Arc::clone(memory),
             parts,
@@ -292,19 +292,19 @@ impl Account {
     ///
     /// # Errors
     /// When there is not so much for this account.
-    pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
+    pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldBytes, HoldError> {
         self.take(bytes, self.for_bodies(), self.parts)?;
-        Ok(Held { account: Arc::clone(self), bytes, of_request: 0 })
+        Ok(HeldBytes { account: Arc::clone(self), bytes, of_request: 0 })
     }
 
     /// Holds `bytes` for a request that is to be answered.
     ///
     /// # Errors
     /// As [`Account::hold`], but later.
-    pub fn hold_request(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
+    pub fn hold_request(self: &Arc<Self>, bytes: u64) -> Result<HeldBytes, HoldError> {
         self.take(bytes, self.most, self.parts.min(REQUEST_PARTS))?;
         self.requests.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Held { account: Arc::clone(self), bytes, of_request: bytes })
+        Ok(HeldBytes { account: Arc::clone(self), bytes, of_request: bytes })
     }
 
     /// Holds `bytes` for something that must be there as a whole before a body can go on, such as a
@@ -313,12 +313,12 @@ impl Account {
     ///
     /// # Errors
     /// As [`Account::hold`], but later.
-    pub fn hold_whole(self: &Arc<Self>, bytes: u64) -> Result<Held, Full> {
+    pub fn hold_whole(self: &Arc<Self>, bytes: u64) -> Result<HeldBytes, HoldError> {
         if bytes > WHOLE_MAX.min(self.most - self.room.min(self.most)) {
             return Self::of(&self.memory, u64::MAX, 0, WHOLE_PARTS).hold(bytes);
         }
         self.take(bytes, self.for_bodies(), WHOLE_PARTS)?;
-        Ok(Held { account: Arc::clone(self), bytes, of_request: 0 })
+        Ok(HeldBytes { account: Arc::clone(self), bytes, of_request: 0 })
     }
 
     /// Bytes that may be held in all when a body asks for more.
@@ -327,9 +327,9 @@ impl Account {
     }
 
     /// Counts `bytes` as held that are there already, whether there is so much or not.
-    pub fn hold_anyway(self: &Arc<Self>, bytes: u64) -> Held {
+    pub fn hold_anyway(self: &Arc<Self>, bytes: u64) -> HeldBytes {
         self.count(bytes);
-        Held { account: Arc::clone(self), bytes, of_request: 0 }
+        HeldBytes { account: Arc::clone(self), bytes, of_request: 0 }
     }
 
     fn count(&self, bytes: u64) {
@@ -354,18 +354,18 @@ impl Account {
         fair.min(self.for_bodies().saturating_sub(self.held()))
     }
 
-    fn take(&self, bytes: u64, most: u64, parts: u64) -> Result<(), Full> {
+    fn take(&self, bytes: u64, most: u64, parts: u64) -> Result<(), HoldError> {
         if bytes > most {
-            return Err(Full::Own);
+            return Err(HoldError::Own);
         }
         if bytes > self.memory.held_max() {
-            return Err(Full::Share);
+            return Err(HoldError::Share);
         }
         let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let taken = self.taken.load(Ordering::Relaxed);
         let missing = used.saturating_sub(taken).next_multiple_of(GRAIN);
         let from = if used > most {
-            Err(Full::Own)
+            Err(HoldError::Own)
         } else if missing == 0 {
             return Ok(());
         } else {
@@ -380,19 +380,19 @@ impl Account {
     }
 
     /// Reserves `bytes` more: of the share, or else of the cushion, if all that it holds is little.
-    fn reserve(&self, taken: u64, bytes: u64, parts: u64) -> Result<(), Full> {
+    fn reserve(&self, taken: u64, bytes: u64, parts: u64) -> Result<(), HoldError> {
         if self.memory.hold(taken, bytes, parts) {
             return Ok(());
         }
         if taken.saturating_add(bytes) > FLOOR {
-            return Err(Full::Share);
+            return Err(HoldError::Share);
         }
         let mut loan = self.loan.lock();
         if loan.bytes == 0 {
             loan.client = ClientId::from_number(self.client.load(Ordering::Relaxed));
         }
         if !self.memory.lend(loan.client, bytes) {
-            return Err(Full::Share);
+            return Err(HoldError::Share);
         }
         loan.bytes += bytes;
         self.has_loan.store(true, Ordering::Relaxed);
@@ -435,14 +435,14 @@ impl Drop for Account {
 
 /// Bytes held for a client, given back when dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldBytes {
     account: Arc<Account>,
     bytes: u64,
     /// The part of `bytes` that counts for a request.
     of_request: u64,
 }
 
-impl Held {
+impl HeldBytes {
     /// Bytes of it.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -452,7 +452,7 @@ impl Held {
     ///
     /// # Errors
     /// As [`Account::hold`].
-    pub fn grow(&mut self, bytes: u64) -> Result<(), Full> {
+    pub fn grow(&mut self, bytes: u64) -> Result<(), HoldError> {
         self.account.take(bytes, self.account.for_bodies(), self.account.parts)?;
         self.bytes += bytes;
         Ok(())
@@ -477,7 +477,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.account.requests.fetch_sub(self.of_request, Ordering::Relaxed);
         if self.bytes > 0 {
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_counted_and_given_back() {
-        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let account = Account::open(&memory, MIB);
         let mut held = account.hold(10_000).expect("there is room");
         assert_eq!((account.held(), memory.held(), memory.used()), (10_000, 12_288, 12_288));
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn one_account_leaves_most_of_the_share_to_others() {
-        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let greedy: Vec<_> = (0..64).map(|_| Account::open(&memory, u64::MAX)).collect();
         let mut all = Vec::new();
         for account in &greedy {
@@ -530,30 +530,30 @@ mod tests {
 
     #[test]
     fn an_account_has_a_bound_of_its_own() {
-        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let account = Account::open(&memory, 8_192);
         let held = account.hold(8_192).expect("there is room");
-        assert_eq!(account.hold(1).err(), Some(Full::Own));
+        assert_eq!(account.hold(1).err(), Some(HoldError::Own));
         assert_eq!(account.left(), 0);
         drop(held);
         assert_eq!(account.left(), 8_192);
-        assert_eq!(account.hold(u64::from(u32::MAX)).err(), Some(Full::Own));
+        assert_eq!(account.hold(u64::from(u32::MAX)).err(), Some(HoldError::Own));
         assert_eq!(memory.used(), 0);
     }
 
     #[test]
     fn bodies_leave_requests_their_part() {
-        let memory = Memory::new(64 * MIB, 32 * MIB);
+        let memory = MemoryBudget::new(64 * MIB, 32 * MIB);
         let account = Account::open_for(&memory, 2 * MIB, MIB);
         let request = account.hold_request(MIB / 2).expect("there is room");
         let bodies = account.hold(MIB / 2).expect("there is room");
         assert_eq!(account.left(), MIB / 2);
         let others = account.hold(MIB / 2).expect("there is room");
-        assert_eq!((account.hold(1).err(), account.left()), (Some(Full::Own), 0));
+        assert_eq!((account.hold(1).err(), account.left()), (Some(HoldError::Own), 0));
         let mut more = account.hold_request(MIB / 2).expect("kept for it");
-        assert_eq!(account.hold_request(1).err(), Some(Full::Own));
+        assert_eq!(account.hold_request(1).err(), Some(HoldError::Own));
         more.shrink_to(0);
-        assert_eq!(account.hold(1).err(), Some(Full::Own), "it is a request's again");
+        assert_eq!(account.hold(1).err(), Some(HoldError::Own), "it is a request's again");
         assert!(account.hold_request(MIB / 2).is_ok());
         drop((request, bodies, others, more));
         let many = Account::open_for(&memory, u64::MAX, 0);
@@ -567,21 +567,25 @@ mod tests {
 
     #[test]
     fn what_must_be_whole_gets_more_and_may_be_more_than_a_connection_holds() {
-        let memory = Memory::new(64 * MIB, 32 * MIB);
+        let memory = MemoryBudget::new(64 * MIB, 32 * MIB);
         let account = Account::open_for(&memory, 4 * MIB, MIB);
         let large = account.hold_whole(8 * MIB).expect("there is room");
         assert_eq!((account.held(), memory.held()), (0, 8 * MIB));
         let small: Vec<_> = std::iter::from_fn(|| account.hold_whole(60_000).ok()).collect();
         assert_eq!(small.len() as u64, 3 * MIB / 60_000);
-        assert_eq!(account.hold_whole(60_000).err(), Some(Full::Own));
-        assert_eq!(account.hold_whole(24 * MIB).err(), Some(Full::Share), "some is for others");
+        assert_eq!(account.hold_whole(60_000).err(), Some(HoldError::Own));
+        assert_eq!(
+            account.hold_whole(24 * MIB).err(),
+            Some(HoldError::Share),
+            "some is for others"
+        );
         drop((large, small));
         assert_eq!(memory.used(), 0);
     }
 
     #[test]
     fn what_is_stored_leaves_a_little_for_clients_and_makes_room_for_more() {
-        let memory = Memory::new(16 * MIB, 8 * MIB);
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         assert!(!memory.try_store(16 * MIB));
         assert!(memory.try_store(14 * MIB - MIB / 2));
         assert_eq!(memory.left_to_store(), MIB);
@@ -589,7 +593,7 @@ mod tests {
         assert!(!memory.try_store(1) && memory.left_to_store() == 0);
         let account = Account::open(&memory, u64::MAX);
         let held = account.hold(FLOOR).expect("kept back for that");
-        assert_eq!(account.hold(GRAIN).err(), Some(Full::Share), "nobody makes room");
+        assert_eq!(account.hold(GRAIN).err(), Some(HoldError::Share), "nobody makes room");
         assert_eq!(account.left(), 0);
         let client = |n: u64| {
             let account = Account::open(&memory, u64::MAX);
@@ -617,8 +621,8 @@ mod tests {
 
     #[test]
     fn without_a_share_nothing_is_held_and_all_is_for_the_store() {
-        let memory = Memory::new(100, 0);
-        assert_eq!(Account::open(&memory, u64::MAX).hold(1).err(), Some(Full::Share));
+        let memory = MemoryBudget::new(100, 0);
+        assert_eq!(Account::open(&memory, u64::MAX).hold(1).err(), Some(HoldError::Share));
         assert!(memory.try_store(100) && memory.used() == memory.budget());
         memory.set_budget(50, 0);
         assert!(memory.is_over());

@@ -6,13 +6,13 @@
 //! owes; a client that owes too much waits or is refused, and a refusal adds nothing.
 
 mod clients;
-mod under_way;
+mod concurrency;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use clients::RateTable;
-pub use under_way::{Crowd, Stay};
+pub use concurrency::{ConcurrencyLimiter, ConcurrencyPermit};
 
 use crate::units::{self, DurationMs};
 
@@ -23,7 +23,7 @@ const TICK_NS: u64 = 10 * NS_PER_MS;
 
 /// So many in so much time, one after another at even distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pace {
+pub struct RateQuota {
     /// So many; never 0 in one that was read.
     pub count: u32,
     /// In so many milliseconds; never 0 in one that was read.
@@ -54,14 +54,14 @@ pub enum Admission {
 
 /// The requests that one client may still make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingQuota {
     /// So many would be admitted at once.
     pub at_once: u64,
     /// So many more would wait.
     pub waiting: u64,
 }
 
-impl Pace {
+impl RateQuota {
     /// Reads a pace such as `10/s`, `300/m`, `1000/h`.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Pace {
     }
 }
 
-impl fmt::Display for Pace {
+impl fmt::Display for RateQuota {
     /// As [`Pace::parse`] reads it, where that can be.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, per_ms } = *self;
@@ -101,8 +101,8 @@ impl fmt::Display for Pace {
 
 impl Rate {
     /// As many as `pace` says; `burst` more at once, and `queue` more that wait.
-    pub fn new(pace: Pace, burst: u32, queue: u32) -> Self {
-        let Pace { count, per_ms } = pace;
+    pub fn new(pace: RateQuota, burst: u32, queue: u32) -> Self {
+        let RateQuota { count, per_ms } = pace;
         let interval_ns = (per_ms.saturating_mul(NS_PER_MS) / u64::from(count.max(1))).max(1);
         let burst_ns = interval_ns.saturating_mul(u64::from(burst));
         let queue_ns = burst_ns.saturating_add(interval_ns.saturating_mul(u64::from(queue)));
@@ -133,14 +133,17 @@ impl Rate {
     }
 
     /// The requests left at `now_ns` to one who owes until `owed_ns`.
-    pub fn left(&self, owed_ns: u64, now_ns: u64) -> Left {
+    pub fn left(&self, owed_ns: u64, now_ns: u64) -> RemainingQuota {
         let debt_ns = owed_ns.saturating_sub(now_ns);
         let within = |most_ns: u64| match most_ns.checked_sub(debt_ns) {
             Some(room_ns) => room_ns / self.interval_ns + 1,
             None => 0,
         };
         let at_once = within(self.burst_ns.max(TICK_NS));
-        Left { at_once, waiting: within(self.queue_ns.max(TICK_NS)).saturating_sub(at_once) }
+        RemainingQuota {
+            at_once,
+            waiting: within(self.queue_ns.max(TICK_NS)).saturating_sub(at_once),
+        }
     }
 }
 
@@ -182,7 +185,7 @@ mod tests {
     fn rates() -> impl Strategy<Value = Rate> {
         let period = prop_oneof![Just(1000_u64), Just(60_000), Just(3_600_000)];
         (1_u32..5000, period, 0_u32..40, 0_u32..40).prop_map(|(count, per_ms, burst, queue)| {
-            Rate::new(Pace { count, per_ms }, burst, queue)
+            Rate::new(RateQuota { count, per_ms }, burst, queue)
         })
     }
 
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_admitted_then_a_queue_waits_and_the_rest_is_refused() {
-        let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 2, 1);
+        let rate = Rate::new(RateQuota { count: 1, per_ms: 3_600_000 }, 2, 1);
         let mut owed_ns = 0;
         let mut come = |now_ns| {
             let (said, next) = rate.admit(owed_ns, now_ns);
@@ -269,13 +272,13 @@ mod tests {
         for (text, count, per_ms) in
             [("10/s", 10, 1000), ("300/m", 300, 60_000), ("1/h", 1, 3_600_000)]
         {
-            let pace = Pace { count, per_ms };
-            assert_eq!(Pace::parse(text), Ok(pace));
+            let pace = RateQuota { count, per_ms };
+            assert_eq!(RateQuota::parse(text), Ok(pace));
             assert_eq!(pace.to_string(), text);
         }
-        assert_eq!(Pace::parse(" 5 / s "), Ok(Pace { count: 5, per_ms: 1000 }));
+        assert_eq!(RateQuota::parse(" 5 / s "), Ok(RateQuota { count: 5, per_ms: 1000 }));
         for bad in ["", "10", "/s", "0/s", "-1/s", "1.5/s", "10/d", "10/", "99999999999/s"] {
-            assert!(Pace::parse(bad).is_err(), "{bad}");
+            assert!(RateQuota::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -294,7 +294,7 @@ impl Sums {
 
 /// An answer of a site.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered {
+pub struct AnswerSample {
     /// The cache's part in it.
     pub outcome: Outcome,
     /// Its status.
@@ -315,7 +315,7 @@ struct Row {
 
 /// One core's count.
 #[derive(Debug)]
-pub struct Tally {
+pub struct CoreSums {
     rows: Vec<Row>,
     latency: [Latency; Outcome::ALL.len()],
     /// Of sites whose numbers have others by now.
@@ -323,10 +323,10 @@ pub struct Tally {
     total: Arc<Mutex<Sums>>,
 }
 
-impl Tally {
+impl CoreSums {
     /// Counts a request of the site that has this number and name at present. A name is compared
     /// by where it lies, so a hit reads no text.
-    pub fn site(&mut self, number: usize, name: &Arc<str>, answered: Answered) {
+    pub fn site(&mut self, number: usize, name: &Arc<str>, answered: AnswerSample) {
         if self.rows.len() <= number {
             self.rows.resize_with(number + 1, Row::default);
         }
@@ -335,7 +335,7 @@ impl Tally {
             let new = Row { name: Some(Arc::clone(name)), ..Row::default() };
             std::mem::replace(row, new).hand_over(&mut self.past);
         }
-        let Answered { outcome, status, bytes, us } = answered;
+        let AnswerSample { outcome, status, bytes, us } = answered;
         let sums = &mut row.sums;
         sums.requests[outcome as usize] += 1;
         if let Some(count) = sums.statuses.get_mut(usize::from(status / 100).wrapping_sub(2)) {
@@ -384,10 +384,10 @@ pub struct Tallies {
 
 impl Tallies {
     /// The count of the calling core.
-    pub fn register(&self) -> Tally {
+    pub fn register(&self) -> CoreSums {
         let total = Arc::default();
         self.totals.lock().push(Arc::clone(&total));
-        Tally { rows: Vec::new(), latency: Default::default(), past: Sums::default(), total }
+        CoreSums { rows: Vec::new(), latency: Default::default(), past: Sums::default(), total }
     }
 
     /// The sum of the counts that were handed over so far.
@@ -409,7 +409,7 @@ mod tests {
         let tallies = Tallies::default();
         let (mut a, mut b) = (tallies.register(), tallies.register());
         let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
-        let told = |outcome, status, bytes| Answered { outcome, status, bytes, us: 40 };
+        let told = |outcome, status, bytes| AnswerSample { outcome, status, bytes, us: 40 };
         a.site(3, &one, told(Outcome::Hit, 200, 5));
         a.site(3, &one, told(Outcome::Pass, 503, 5));
         // After a reload the number is another site's, and names are made anew.
@@ -439,7 +439,7 @@ mod tests {
             core.site(
                 0,
                 &"one".into(),
-                Answered { outcome: Outcome::Pass, status, bytes: 0, us: 1 },
+                AnswerSample { outcome: Outcome::Pass, status, bytes: 0, us: 1 },
             );
         }
         core.hand_over();

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
 
-use crate::load::{Http1, Plan, Stream};
+use crate::load::{Http1, LoadPlan, Stream};
 
 /// Connections that are opened at once.
 const OPENING: usize = 64;
@@ -20,15 +20,15 @@ const READS: u32 = 10;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Connections besides the load.
-pub(crate) struct Besides {
+pub(crate) struct BackgroundConnections {
     stop: Arc<AtomicBool>,
     held: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Besides {
+impl BackgroundConnections {
     /// Opens them, and waits until they are there, but not beyond a connection's timeout.
-    pub(crate) fn start(plan: &Arc<Plan>) -> Result<Self, String> {
+    pub(crate) fn start(plan: &Arc<LoadPlan>) -> Result<Self, String> {
         let stop = Arc::new(AtomicBool::new(false));
         let held = Arc::new(AtomicU64::new(0));
         let settings = &plan.settings;
@@ -54,7 +54,7 @@ impl Besides {
     }
 }
 
-impl Drop for Besides {
+impl Drop for BackgroundConnections {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -64,7 +64,7 @@ impl Drop for Besides {
     }
 }
 
-fn hold(plan: &Arc<Plan>, stop: &AtomicBool, held: &Arc<AtomicU64>) {
+fn hold(plan: &Arc<LoadPlan>, stop: &AtomicBool, held: &Arc<AtomicU64>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return;
     };
@@ -89,7 +89,13 @@ fn hold(plan: &Arc<Plan>, stop: &AtomicBool, held: &Arc<AtomicU64>) {
 }
 
 /// One connection, until it ends.
-async fn one(plan: &Plan, nth: usize, slow: Option<usize>, opening: &Semaphore, held: &AtomicU64) {
+async fn one(
+    plan: &LoadPlan,
+    nth: usize,
+    slow: Option<usize>,
+    opening: &Semaphore,
+    held: &AtomicU64,
+) {
     let endpoint = plan.endpoints.get(nth % plan.endpoints.len().max(1));
     let stream = {
         let Ok(_opening) = opening.acquire().await else {
@@ -116,7 +122,7 @@ async fn one(plan: &Plan, nth: usize, slow: Option<usize>, opening: &Semaphore, 
 }
 
 /// Asks again and again, and reads what comes at `rate` bytes a second.
-async fn read_slowly(plan: &Plan, nth: usize, stream: Stream, rate: usize) {
+async fn read_slowly(plan: &LoadPlan, nth: usize, stream: Stream, rate: usize) {
     let count = plan.settings.list.asks().len().max(1);
     let mut piece = vec![0; (rate / READS as usize).max(1)];
     let mut connection = Http1::new(stream, plan.head_limits);

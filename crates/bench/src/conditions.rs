@@ -9,7 +9,7 @@ const DEPTH: usize = 50;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Condition {
+pub enum RoundCondition {
     /// Both.
     And(Box<Self>, Box<Self>),
     /// One of both at least.
@@ -24,7 +24,7 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quantity {
     /// A latency, in microseconds.
-    Latency(Phase, Statistic),
+    Latency(RequestPhase, Statistic),
     /// Responses a second.
     Rate,
     /// Requests without a response.
@@ -37,7 +37,7 @@ pub enum Quantity {
 
 /// A phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum RequestPhase {
     /// To connect.
     Connect,
     /// The TLS handshake.
@@ -91,22 +91,22 @@ pub enum Value {
 
 /// A condition that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct ConditionError {
     /// The column, from 1.
     pub column: usize,
     /// The reason.
     pub what: String,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConditionError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "column {}: {}", self.column, self.what)
     }
 }
 
-impl Condition {
+impl RoundCondition {
     /// Reads a condition.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str) -> Result<Self, ConditionError> {
         let mut parser = Parser { text, at: 0 };
         let condition = parser.either(0)?;
         match parser.peek() {
@@ -153,11 +153,11 @@ impl Quantity {
         match self {
             Self::Latency(phase, point) => {
                 let latency = match phase {
-                    Phase::Connect => &round.connect,
-                    Phase::Tls => &round.tls,
-                    Phase::FirstByte => &round.first_byte,
-                    Phase::LastByte => &round.last_byte,
-                    Phase::Lateness => &round.lateness,
+                    RequestPhase::Connect => &round.connect,
+                    RequestPhase::Tls => &round.tls,
+                    RequestPhase::FirstByte => &round.first_byte,
+                    RequestPhase::LastByte => &round.last_byte,
+                    RequestPhase::Lateness => &round.lateness,
                 };
                 let latency = latency.as_ref()?;
                 Some(match point {
@@ -179,7 +179,7 @@ impl Quantity {
     /// The quantity as a share of the requests; of the responses that told, for hits.
     fn share_of(&self, round: &Round) -> Option<f64> {
         let all = match self {
-            Self::Hits => round.told(),
+            Self::Hits => round.with_known_source(),
             Self::Errors => round.attempted,
             Self::Statuses(..) => round.completed,
             Self::Latency(..) | Self::Rate => return None,
@@ -194,9 +194,9 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn wrong(&self, what: String) -> Wrong {
+    fn wrong(&self, what: String) -> ConditionError {
         let before = self.text.get(..self.at).unwrap_or(self.text);
-        Wrong { column: before.chars().count() + 1, what }
+        ConditionError { column: before.chars().count() + 1, what }
     }
 
     /// The next word, which stays.
@@ -230,28 +230,28 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    fn either(&mut self, depth: usize) -> Result<Condition, Wrong> {
+    fn either(&mut self, depth: usize) -> Result<RoundCondition, ConditionError> {
         let mut one = self.both(depth)?;
         while self.take("or") {
-            one = Condition::Or(Box::new(one), Box::new(self.both(depth)?));
+            one = RoundCondition::Or(Box::new(one), Box::new(self.both(depth)?));
         }
         Ok(one)
     }
 
-    fn both(&mut self, depth: usize) -> Result<Condition, Wrong> {
+    fn both(&mut self, depth: usize) -> Result<RoundCondition, ConditionError> {
         let mut one = self.single(depth)?;
         while self.take("and") {
-            one = Condition::And(Box::new(one), Box::new(self.single(depth)?));
+            one = RoundCondition::And(Box::new(one), Box::new(self.single(depth)?));
         }
         Ok(one)
     }
 
-    fn single(&mut self, depth: usize) -> Result<Condition, Wrong> {
+    fn single(&mut self, depth: usize) -> Result<RoundCondition, ConditionError> {
         if depth > DEPTH {
             return Err(self.wrong(format!("more than {DEPTH} conditions within each other")));
         }
         if self.take("not") {
-            return Ok(Condition::Not(Box::new(self.single(depth + 1)?)));
+            return Ok(RoundCondition::Not(Box::new(self.single(depth + 1)?)));
         }
         if self.take("(") {
             let inner = self.either(depth + 1)?;
@@ -265,12 +265,15 @@ impl<'a> Parser<'a> {
         let value = self.value(&quantity)?;
         let shares = matches!(quantity, Quantity::Errors | Quantity::Statuses(..) | Quantity::Hits);
         if matches!(value, Value::Share(_)) && !shares {
-            return Err(Wrong { column, what: "this is no share: leave out the %".to_owned() });
+            return Err(ConditionError {
+                column,
+                what: "this is no share: leave out the %".to_owned(),
+            });
         }
-        Ok(Condition::Compare(quantity, operator, value))
+        Ok(RoundCondition::Compare(quantity, operator, value))
     }
 
-    fn quantity(&mut self) -> Result<(Quantity, usize), Wrong> {
+    fn quantity(&mut self) -> Result<(Quantity, usize), ConditionError> {
         let word = self.peek();
         let column = self.wrong(String::new()).column;
         let Some(quantity) = quantity(word) else {
@@ -284,7 +287,7 @@ impl<'a> Parser<'a> {
         Ok((quantity, column))
     }
 
-    fn operator(&mut self) -> Result<Operator, Wrong> {
+    fn operator(&mut self) -> Result<Operator, ConditionError> {
         let word = self.peek();
         let operator = match word {
             ">" => Operator::Greater,
@@ -299,7 +302,7 @@ impl<'a> Parser<'a> {
         Ok(operator)
     }
 
-    fn value(&mut self, quantity: &Quantity) -> Result<Value, Wrong> {
+    fn value(&mut self, quantity: &Quantity) -> Result<Value, ConditionError> {
         let word = self.peek();
         let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
         let (digits, unit) = word.split_at(end);
@@ -342,13 +345,13 @@ fn quantity(word: &str) -> Option<Quantity> {
         return Some(Quantity::Statuses(status, status));
     }
     let phases = [
-        ("connect.", Phase::Connect),
-        ("tls.", Phase::Tls),
-        ("first_byte.", Phase::FirstByte),
-        ("lateness.", Phase::Lateness),
+        ("connect.", RequestPhase::Connect),
+        ("tls.", RequestPhase::Tls),
+        ("first_byte.", RequestPhase::FirstByte),
+        ("lateness.", RequestPhase::Lateness),
     ];
     let named = phases.iter().find_map(|(name, phase)| Some((word.strip_prefix(name)?, *phase)));
-    let (point, phase) = named.unwrap_or((word, Phase::LastByte));
+    let (point, phase) = named.unwrap_or((word, RequestPhase::LastByte));
     let point = match point {
         "mean" => Statistic::Mean,
         "stdev" => Statistic::Deviation,
@@ -405,7 +408,7 @@ mod tests {
             ("max > 9.9ms and mean < 6ms and stdev > 1ms", true),
             ("p99.9 > 0.0099s", true),
         ] {
-            assert_eq!(Condition::parse(text).expect(text).holds(&round()), holds, "{text}");
+            assert_eq!(RoundCondition::parse(text).expect(text).holds(&round()), holds, "{text}");
         }
     }
 
@@ -424,17 +427,17 @@ mod tests {
             ("errors > 1 errors", 12),
             ("fehler > 1", 1),
         ] {
-            assert_eq!(Condition::parse(text).expect_err(text).column, column, "{text}");
+            assert_eq!(RoundCondition::parse(text).expect_err(text).column, column, "{text}");
         }
         let deep = "(".repeat(100_000);
-        assert!(Condition::parse(&deep).is_err());
-        assert!(Condition::parse(&"not ".repeat(100_000)).is_err());
+        assert!(RoundCondition::parse(&deep).is_err());
+        assert!(RoundCondition::parse(&"not ".repeat(100_000)).is_err());
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = Condition::parse(&text);
+            let _ = RoundCondition::parse(&text);
         }
 
         #[test]
@@ -442,7 +445,7 @@ mod tests {
             prop::sample::select(vec![
                 "p99", ">", "20ms", "or", "and", "not", "(", ")", "errors", "5%", "5xx", "ä",
             ]), 0..12)) {
-            let _ = Condition::parse(&words.join(" "));
+            let _ = RoundCondition::parse(&words.join(" "));
         }
     }
 }

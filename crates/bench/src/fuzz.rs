@@ -1,6 +1,6 @@
 //! Properties of the parsers here, for any bytes: fuzz targets and property tests check them.
 
-use crate::conditions::Condition;
+use crate::conditions::RoundCondition;
 use crate::result::Round;
 use crate::urls::{List, from_log, from_sitemap, from_text};
 
@@ -36,10 +36,10 @@ fn holds(list: &List) {
 /// When that does not hold.
 pub fn condition(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    match Condition::parse(text) {
+    match RoundCondition::parse(text) {
         Ok(condition) => {
             let round = Round::default();
-            if let Ok(not) = Condition::parse(&format!("not ({text})")) {
+            if let Ok(not) = RoundCondition::parse(&format!("not ({text})")) {
                 assert_ne!(condition.holds(&round), not.holds(&round), "{text}");
             }
         }

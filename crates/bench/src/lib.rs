@@ -2,7 +2,7 @@
 //! gives a [`result::Run`], which reports read.
 
 mod background;
-pub mod compare;
+pub mod comparison;
 pub mod conditions;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
@@ -11,10 +11,10 @@ pub mod load;
 pub mod machine;
 mod metrics;
 pub mod quick;
+pub mod remarks;
 pub mod report;
 pub mod result;
 pub mod settings;
 pub mod sweep;
 pub mod target;
 pub mod urls;
-pub mod verdicts;

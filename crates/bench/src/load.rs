@@ -1,8 +1,8 @@
 //! The load itself: threads that ask, and what they measured.
 
+mod document;
 mod facts;
 mod failure;
-mod fetch;
 mod http1;
 mod http2;
 mod lane;
@@ -23,17 +23,17 @@ use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 use tokio::task::LocalSet;
 
-pub use fetch::fetch;
-pub(crate) use fetch::fetch_from;
+pub use document::fetch;
+pub(crate) use document::fetch_from;
 pub(crate) use http1::Http1;
-pub(crate) use plan::Plan;
+pub(crate) use plan::LoadPlan;
 use recorder::Recorder;
 pub(crate) use stream::Stream;
-use thread::{Shared, Thread, Times};
+use thread::{MeasurementTimes, SharedStatus, Thread};
 
 use crate::machine::{self, Meter};
 use crate::result::Round;
-use crate::settings::{Background, Load, Observed, Protocol, Settings, Until};
+use crate::settings::{Background, Load, MeasurementEnd, Protocol, Settings, UsageSource};
 use crate::urls::Picks;
 
 /// Parts of a ramp that are counted each by itself.
@@ -53,7 +53,7 @@ pub fn probe(settings: &Settings) -> Result<(), String> {
                 Protocol::Http1 { old, keep_alive, pipeline: 1 }
             }
         },
-        until: Until::Count(1),
+        until: MeasurementEnd::Count(1),
         warm_up: Duration::ZERO,
         threads: 1,
         background: Background::default(),
@@ -71,8 +71,8 @@ pub fn probe(settings: &Settings) -> Result<(), String> {
 
 /// A run that can be measured, as often as wanted.
 pub struct Runner {
-    plan: Arc<Plan>,
-    observed: Vec<(String, Observed)>,
+    plan: Arc<LoadPlan>,
+    observed: Vec<(String, UsageSource)>,
     stop: Arc<AtomicBool>,
 }
 
@@ -80,40 +80,40 @@ impl Runner {
     /// Prepares a run: requests are serialised, servers looked up. `stop` ends whatever runs.
     pub fn new(
         settings: &Settings,
-        observed: Vec<(String, Observed)>,
+        observed: Vec<(String, UsageSource)>,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         machine::raise_descriptors(settings.load.connections() + settings.background.all())?;
-        Ok(Self { plan: Arc::new(Plan::new(settings)?), observed, stop })
+        Ok(Self { plan: Arc::new(LoadPlan::new(settings)?), observed, stop })
     }
 
     /// Measures one round. `watch` is called some times a second.
-    pub fn round(&self, watch: &mut dyn FnMut(&Progress)) -> Result<Round, String> {
+    pub fn round(&self, watch: &mut dyn FnMut(&LoadProgress)) -> Result<Round, String> {
         let mut rounds = self.measure(1, watch)?;
         rounds.pop().map(|(_, round)| round).ok_or_else(|| "nothing was measured".to_owned())
     }
 
     /// Measures one ramp: a round for each part of it, with the connections that were there in the
     /// middle of the part.
-    pub fn ramp(&self, watch: &mut dyn FnMut(&Progress)) -> Result<Vec<(f64, Round)>, String> {
+    pub fn ramp(&self, watch: &mut dyn FnMut(&LoadProgress)) -> Result<Vec<(f64, Round)>, String> {
         self.measure(RAMP_WINDOWS, watch)
     }
 
     fn measure(
         &self,
         windows: usize,
-        watch: &mut dyn FnMut(&Progress),
+        watch: &mut dyn FnMut(&LoadProgress),
     ) -> Result<Vec<(f64, Round)>, String> {
         let settings = &self.plan.settings;
-        let background = crate::background::Besides::start(&self.plan)?;
+        let background = crate::background::BackgroundConnections::start(&self.plan)?;
         let begin = Instant::now() + LEAD;
         let start = begin + settings.warm_up;
         let (end, left) = match settings.until {
-            Until::Time(time) => (Some(start + time), u64::MAX),
-            Until::Count(count) => (None, count),
+            MeasurementEnd::Time(time) => (Some(start + time), u64::MAX),
+            MeasurementEnd::Count(count) => (None, count),
         };
-        let times = Times { begin, start, end, windows };
-        let shared = Arc::new(Shared {
+        let times = MeasurementTimes { begin, start, end, windows };
+        let shared = Arc::new(SharedStatus {
             stop: AtomicBool::new(false),
             left: AtomicU64::new(left),
             completed: AtomicU64::new(0),
@@ -174,9 +174,9 @@ impl Runner {
     fn thread(
         &self,
         own: usize,
-        times: Times,
-        shared: &Arc<Shared>,
-    ) -> Result<JoinHandle<Result<Done, String>>, String> {
+        times: MeasurementTimes,
+        shared: &Arc<SharedStatus>,
+    ) -> Result<JoinHandle<Result<ThreadResult, String>>, String> {
         let (plan, shared) = (Arc::clone(&self.plan), Arc::clone(shared));
         std::thread::Builder::new()
             .name(format!("bench-{own}"))
@@ -190,14 +190,14 @@ impl Runner {
 }
 
 /// The counts of a thread.
-struct Done {
+struct ThreadResult {
     recorders: Vec<Recorder>,
     unfinished: u64,
     last: Instant,
     exhausted: bool,
 }
 
-fn one_thread(own: usize, thread: Thread) -> Result<Done, String> {
+fn one_thread(own: usize, thread: Thread) -> Result<ThreadResult, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .event_interval(TASKS_BEFORE_EVENTS)
@@ -215,12 +215,12 @@ fn one_thread(own: usize, thread: Thread) -> Result<Done, String> {
     drop(runtime);
     let thread = Rc::into_inner(thread).ok_or("a task outlived its runtime")?;
     let (last, exhausted) = (thread.last.get(), thread.exhausted.get());
-    Ok(Done { unfinished, last, exhausted, recorders: thread.into_recorders() })
+    Ok(ThreadResult { unfinished, last, exhausted, recorders: thread.into_recorders() })
 }
 
 /// A look at a measurement while it runs.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct LoadProgress {
     /// Time since the measurement began; none while it warms up.
     pub measured: Option<Duration>,
     /// Time that it takes, if it has one.
@@ -236,14 +236,14 @@ pub struct Progress {
 /// Waits for a measurement's end, and looks at the machine at both ends of it.
 struct Supervisor<'a> {
     runner: &'a Runner,
-    shared: &'a Shared,
-    times: Times,
-    watch: &'a mut dyn FnMut(&Progress),
+    shared: &'a SharedStatus,
+    times: MeasurementTimes,
+    watch: &'a mut dyn FnMut(&LoadProgress),
 }
 
 impl Supervisor<'_> {
     /// Waits; the readings are those between the measurement's windows, the first before them all.
-    fn wait(&mut self, threads: &[JoinHandle<Result<Done, String>>]) -> Vec<Meter> {
+    fn wait(&mut self, threads: &[JoinHandle<Result<ThreadResult, String>>]) -> Vec<Meter> {
         let edges = self.times.edges();
         let mut meters = Vec::new();
         let read = || Meter::read(&self.runner.observed);
@@ -273,12 +273,12 @@ impl Supervisor<'_> {
         meters
     }
 
-    fn progress(&self, now: Instant) -> Progress {
+    fn progress(&self, now: Instant) -> LoadProgress {
         let mut recent = self.shared.recent.lock();
         let quantiles = (!recent.is_empty())
             .then(|| (recent.value_at_quantile(0.5), recent.value_at_quantile(0.99)));
         recent.reset();
-        Progress {
+        LoadProgress {
             measured: now.checked_duration_since(self.times.start),
             whole: self.times.end.map(|end| end - self.times.start),
             completed: self.shared.completed.load(Ordering::Relaxed),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::metrics::Told;
+use crate::metrics::ServerMetrics;
 use crate::result::{Round, Usage};
-use crate::settings::{Observed, Tls};
-use crate::target::Target;
+use crate::settings::{Tls, UsageSource};
+use crate::target::TargetServer;
 
 /// Descriptors beside those of connections.
 const DESCRIPTORS_BESIDE: usize = 100;
@@ -73,12 +73,12 @@ pub(crate) struct Meter {
     /// Ticks of all processors: stolen, idle, all.
     ticks: (u64, u64, u64),
     servers: BTreeMap<String, Usage>,
-    told: Vec<Told>,
+    told: Vec<ServerMetrics>,
 }
 
 impl Meter {
     /// Reads everything. What cannot be read counts as nothing.
-    pub(crate) fn read(observed: &[(String, Observed)]) -> Self {
+    pub(crate) fn read(observed: &[(String, UsageSource)]) -> Self {
         let time = clock_gettime(ClockId::ProcessCPUTime);
         let own_cpu = Duration::new(
             u64::try_from(time.tv_sec).unwrap_or_default(),
@@ -87,9 +87,9 @@ impl Meter {
         let mut meter = Self { own_cpu, ticks: ticks(), ..Self::default() };
         for (name, one) in observed {
             let usage = match one {
-                Observed::Process(pid) => process_usage(*pid),
-                Observed::Group(folder) => group_usage(folder),
-                Observed::Metrics { target, path, tls, counters_only } => {
+                UsageSource::Process(pid) => process_usage(*pid),
+                UsageSource::Group(folder) => group_usage(folder),
+                UsageSource::Metrics { target, path, tls, counters_only } => {
                     let told = metrics(target, path, tls).unwrap_or_default();
                     let usage = told.usage().filter(|_| !counters_only);
                     meter.told.push(told);
@@ -114,7 +114,7 @@ impl Meter {
             let usage = Usage { cpu_us, resident_bytes: after.resident_bytes };
             round.servers.insert(name.clone(), usage);
         }
-        let of = |figure: fn(&Told) -> Option<u64>| {
+        let of = |figure: fn(&ServerMetrics) -> Option<u64>| {
             let pairs = self.told.iter().zip(&before.told);
             let each = pairs.filter_map(|(now, then)| figure(now)?.checked_sub(figure(then)?));
             each.reduce(u64::saturating_add)
@@ -122,7 +122,7 @@ impl Meter {
         round.origin_requests = of(|told| told.origin_requests);
         // The server's own counters speak where its responses do not.
         if let (Some(hits), Some(requests)) = (of(|told| told.hits), of(|told| told.requests))
-            && round.told() == 0
+            && round.with_known_source() == 0
         {
             let requests = requests.min(round.completed);
             round.hits.insert("counters".to_owned(), hits.min(requests));
@@ -131,9 +131,9 @@ impl Meter {
     }
 }
 
-fn metrics(target: &Target, path: &str, tls: &Tls) -> Result<Told, String> {
+fn metrics(target: &TargetServer, path: &str, tls: &Tls) -> Result<ServerMetrics, String> {
     let page = crate::load::fetch_from(target, path, tls)?;
-    Ok(Told::read(&String::from_utf8_lossy(&page)))
+    Ok(ServerMetrics::read(&String::from_utf8_lossy(&page)))
 }
 
 /// Ticks of all processors: stolen, idle, all (proc(5), `/proc/stat`).
@@ -191,18 +191,18 @@ fn group_usage(folder: &Path) -> Option<Usage> {
 }
 
 /// Looks whether something can be measured.
-pub fn check(observed: &Observed) -> Result<(), String> {
+pub fn check(observed: &UsageSource) -> Result<(), String> {
     match observed {
-        Observed::Process(pid) if process_usage(*pid).is_none() => {
+        UsageSource::Process(pid) if process_usage(*pid).is_none() => {
             Err(format!("--pid {pid}: no such process"))
         }
-        Observed::Group(folder) if group_usage(folder).is_none() => Err(format!(
+        UsageSource::Group(folder) if group_usage(folder).is_none() => Err(format!(
             "--cgroup {}: no control group of version 2 (there is no cpu.stat)",
             folder.display()
         )),
-        Observed::Metrics { target, path, tls, .. } => match metrics(target, path, tls) {
+        UsageSource::Metrics { target, path, tls, .. } => match metrics(target, path, tls) {
             Err(error) => Err(format!("metrics of {target}: {error}")),
-            Ok(told) if told == Told::default() => {
+            Ok(told) if told == ServerMetrics::default() => {
                 Err(format!("metrics of {target}: {path} has no figure that is known here"))
             }
             Ok(_) => Ok(()),
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn work_of_this_process_is_seen() {
-        let own = vec![("self".to_owned(), Observed::Process(std::process::id()))];
+        let own = vec![("self".to_owned(), UsageSource::Process(std::process::id()))];
         let before = Meter::read(&own);
         let mut sum = 0_u64;
         while clock_gettime(ClockId::ProcessCPUTime).tv_nsec as u128
@@ -230,7 +230,7 @@ mod tests {
         Meter::read(&own).since(&before, &mut round);
         assert!(round.generator_cpu_us >= 50_000, "{round:?} {sum}");
         assert!(round.servers.get("self").is_some_and(|usage| usage.resident_bytes > 1 << 20));
-        assert!(check(&Observed::Process(0)).is_err());
-        assert!(check(&Observed::Group("/nowhere".into())).is_err());
+        assert!(check(&UsageSource::Process(0)).is_err());
+        assert!(check(&UsageSource::Group("/nowhere".into())).is_err());
     }
 }

@@ -6,7 +6,7 @@ use crate::result::Usage;
 
 /// Figures of one moment; those that a server does not tell are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct ServerMetrics {
     /// CPU time.
     pub(crate) cpu: Option<Duration>,
     /// Resident memory in bytes.
@@ -36,7 +36,7 @@ const OTHERS: [&str; 7] = [
     "varnish_main_s_pass",
 ];
 
-impl Told {
+impl ServerMetrics {
     /// Reads a page; whatever else it has, or has no form of a sample, is passed over.
     pub(crate) fn read(page: &str) -> Self {
         let mut told = Self::default();
@@ -95,18 +95,18 @@ mod tests {
                     larder_origin_requests_total{a=\"b c\"} 1\n\
                     process_cpu_seconds_total 1.5\nprocess_resident_memory_bytes 2.1e+07\n\
                     larder_passes_total NaN\nnonsense\n";
-        let told = Told::read(page);
+        let told = ServerMetrics::read(page);
         assert_eq!((told.hits, told.requests), (Some(12), Some(15)));
         assert_eq!(told.origin_requests, Some(5));
         let usage = Usage { cpu_us: 1_500_000, resident_bytes: 21_000_000 };
         assert_eq!(told.usage(), Some(usage));
-        assert_eq!(Told::read("go_goroutines 7\n"), Told::default());
+        assert_eq!(ServerMetrics::read("go_goroutines 7\n"), ServerMetrics::default());
     }
 
     proptest! {
         #[test]
         fn no_page_panics(page in "(larder_hits_total|process_cpu_seconds_total|\\PC{0,9}|[ {}\"\n]){0,20}") {
-            let _ = Told::read(&page);
+            let _ = ServerMetrics::read(&page);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tls::{Domain, Handshake, Pair, Server, TicketKeys, Upstream};
+use tls::{CertificateKeyPair, Domain, Handshake, ServerContext, TicketKeys, Upstream};
 use tokio_rustls::rustls::ClientConnection;
 
 /// Bytes that are copied to measure memory: more than any cache holds for one core.
@@ -142,10 +142,11 @@ fn handshakes(time: Duration) -> Result<f64, String> {
     let own = |error: &dyn std::fmt::Display| format!("TLS: {error}");
     let signed = rcgen::generate_simple_self_signed([NAME.to_owned()]).map_err(|e| own(&e))?;
     let (chain, key) = (signed.cert.pem(), signed.signing_key.serialize_pem());
-    let pair = Pair::parse(chain.as_bytes(), key.as_bytes()).map_err(|error| own(&error))?;
+    let pair =
+        CertificateKeyPair::parse(chain.as_bytes(), key.as_bytes()).map_err(|error| own(&error))?;
     let shown = Domain { pairs: vec![Arc::new(pair)], auth: None };
     let keys = TicketKeys::new().map_err(|error| own(&error))?;
-    let server = Server::new(Vec::new(), Some(shown), Box::new(|_| None), false, &keys)
+    let server = ServerContext::new(Vec::new(), Some(shown), Box::new(|_| None), false, &keys)
         .map_err(|error| own(&error))?;
     let upstream = Upstream::new(None, None).map_err(|error| own(&error))?;
     let peer = upstream.offering(&["http/1.1"], false).peer(NAME).ok_or("TLS: no client")?;
@@ -160,7 +161,7 @@ fn handshakes(time: Duration) -> Result<f64, String> {
 }
 
 /// One handshake; the time that the server took.
-fn shake(mut client: ClientConnection, server: &Server) -> Result<Duration, String> {
+fn shake(mut client: ClientConnection, server: &ServerContext) -> Result<Duration, String> {
     let mut served = Duration::ZERO;
     let mut handshake = Handshake::default();
     let mut message = Vec::new();

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 pub use text::time;
 
-use crate::result::{Axis, Run, Series};
+use crate::result::{Axis, RunResult, Series};
 use chart::{Plot, Spread, Words};
 use figures::Column;
 use text::Unit;
@@ -39,7 +39,7 @@ pub struct Chart {
 /// A report of runs.
 pub struct Report {
     title: String,
-    runs: Vec<(String, Run)>,
+    runs: Vec<(String, RunResult)>,
     /// The series of all runs, by names that are different.
     series: Vec<Series>,
 }
@@ -49,7 +49,7 @@ impl Report {
     ///
     /// # Errors
     /// If there is nothing to show, or series that no axis has together.
-    pub fn new(title: &str, runs: Vec<(String, Run)>) -> Result<Self, String> {
+    pub fn new(title: &str, runs: Vec<(String, RunResult)>) -> Result<Self, String> {
         let mut names = BTreeMap::new();
         for series in runs.iter().flat_map(|(_, run)| &run.series) {
             *names.entry(series.name.clone()).or_insert(0) += 1;

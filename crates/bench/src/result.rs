@@ -14,7 +14,7 @@ const X_MAX: f64 = 1e12;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RunResult {
     /// The version of this form.
     pub version: u32,
     /// Settings by name, as the command line gave them.
@@ -33,12 +33,12 @@ pub struct Run {
     pub series: Vec<Series>,
     /// Remarks of the tool on the run itself.
     #[serde(default)]
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<RunRemark>,
 }
 
 /// A remark of the tool on a run: something that makes its figures mean less than they seem to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct RunRemark {
     /// The name, the same for all remarks of a kind, such as `generator-limit`.
     pub name: String,
     /// A sentence for people.
@@ -46,12 +46,12 @@ pub struct Verdict {
 }
 
 /// The text of a run.
-pub fn to_json(run: &Run) -> Result<String, String> {
+pub fn to_json(run: &RunResult) -> Result<String, String> {
     serde_json::to_string_pretty(run).map_err(|error| format!("cannot write the result: {error}"))
 }
 
 /// Reads a run's text.
-pub fn from_json(text: &str) -> Result<Run, String> {
+pub fn from_json(text: &str) -> Result<RunResult, String> {
     let version = serde_json::from_str::<serde_json::Value>(text)
         .map_err(|error| format!("this is no result of `larder bench`: {error}"))?
         .get("version")
@@ -62,7 +62,7 @@ pub fn from_json(text: &str) -> Result<Run, String> {
             "a result of version {version}: this program reads versions up to {VERSION}"
         ));
     }
-    let run: Run = serde_json::from_str(text)
+    let run: RunResult = serde_json::from_str(text)
         .map_err(|error| format!("this is no result of `larder bench`: {error}"))?;
     let points = || run.series.iter().flat_map(|series| &series.points);
     match points().find(|point| !(0.0..=X_MAX).contains(&point.x)) {
@@ -197,7 +197,7 @@ impl Round {
     }
 
     /// Responses that told of a cache.
-    pub fn told(&self) -> u64 {
+    pub fn with_known_source(&self) -> u64 {
         self.completed.saturating_sub(self.source_unknown)
     }
 
@@ -208,7 +208,8 @@ impl Round {
 
     /// Share of hits among the responses that told; `None` if no response did.
     pub fn hit_share(&self) -> Option<f64> {
-        (self.told() > 0).then(|| self.all_hits() as f64 / self.told() as f64)
+        (self.with_known_source() > 0)
+            .then(|| self.all_hits() as f64 / self.with_known_source() as f64)
     }
 
     /// Responses with statuses from one to another, both included.
@@ -227,7 +228,7 @@ impl Round {
     }
 
     /// The counts of several rounds together; their latencies are left out.
-    pub fn together<'a>(rounds: impl IntoIterator<Item = &'a Self>) -> Self {
+    pub fn merged<'a>(rounds: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self::default();
         for round in rounds {
             for (sum, more) in [
@@ -322,7 +323,7 @@ mod tests {
         );
         let run = run("1", &format!("{round},{round}")).expect("a result");
         let points = run.series.iter().flat_map(|series| &series.points);
-        let all = Round::together(points.flat_map(|point| &point.rounds));
+        let all = Round::merged(points.flat_map(|point| &point.rounds));
         assert_eq!((all.completed, all.failed(), all.all_hits()), (most, 0, most));
         assert_eq!(all.usage().cpu_us, most);
     }

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::target::Target;
-use crate::urls::{List, Order};
+use crate::target::TargetServer;
+use crate::urls::{List, RequestOrder};
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Servers for the list's paths.
-    pub targets: Vec<Target>,
+    pub targets: Vec<TargetServer>,
     /// Requests.
     pub list: List,
     /// The order in which they are asked.
-    pub order: Order,
+    pub order: RequestOrder,
     /// Header fields that every request has.
     pub headers: Vec<(String, String)>,
     /// Protocol.
@@ -26,7 +26,7 @@ pub struct Settings {
     /// Load.
     pub load: Load,
     /// End of a measurement.
-    pub until: Until,
+    pub until: MeasurementEnd,
     /// Time before a measurement in which the load is there already.
     pub warm_up: Duration,
     /// Time for one response, from the moment at which its request is begun.
@@ -152,7 +152,7 @@ impl Load {
 
 /// The end of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum MeasurementEnd {
     /// After so much time.
     Time(Duration),
     /// After so many requests, or sessions.
@@ -180,7 +180,7 @@ impl Background {
 /// A process, a control group or a server's own figures, from which the use of the machine is
 /// known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Observed {
+pub enum UsageSource {
     /// A process and its descendants.
     Process(u32),
     /// The folder of a control group of version 2.
@@ -188,7 +188,7 @@ pub enum Observed {
     /// A page of metrics in Prometheus' text format.
     Metrics {
         /// The server.
-        target: Target,
+        target: TargetServer,
         /// The path.
         path: String,
         /// The TLS settings.

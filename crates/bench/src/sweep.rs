@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::load::{Progress, Runner};
+use crate::load::{LoadProgress, Runner};
 use crate::result::{Axis, Point, Round, Series};
-use crate::settings::{Load, Observed, Settings};
+use crate::settings::{Load, Settings, UsageSource};
 
 /// A sweep.
 pub struct Sweep<'a> {
@@ -18,11 +18,11 @@ pub struct Sweep<'a> {
     /// Name of the series.
     pub name: String,
     /// Servers whose use of the machine is measured.
-    pub observed: Vec<(String, Observed)>,
+    pub observed: Vec<(String, UsageSource)>,
     /// Done before each round.
     pub before: &'a mut dyn FnMut() -> Result<(), String>,
     /// Called some times a second, with the number of the round and the value.
-    pub watch: &'a mut dyn FnMut(usize, f64, &Progress),
+    pub watch: &'a mut dyn FnMut(usize, f64, &LoadProgress),
     /// Called with every round that is done.
     pub done: &'a mut dyn FnMut(usize, f64, &Round),
     /// Ends everything.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct TargetServer {
     /// True for https.
     pub secure: bool,
     /// Name or address, an IPv6 address in brackets.
@@ -17,7 +17,7 @@ pub struct Target {
     pub unix_socket: Option<PathBuf>,
 }
 
-impl Target {
+impl TargetServer {
     /// Splits an absolute URL into the server and the rest, which begins with `/`.
     pub fn parse(url: &str) -> Result<(Self, String), String> {
         let wrong = |what: &str| format!("{url}: {what}");
@@ -80,7 +80,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for TargetServer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}://{}", self.scheme(), self.authority())?;
         match &self.unix_socket {
@@ -104,7 +104,7 @@ mod tests {
             ("http://[::1]:81/", "[::1]:81", 81, "/"),
             ("http://[::1]/", "[::1]", 80, "/"),
         ] {
-            let (target, rest) = Target::parse(url).expect(url);
+            let (target, rest) = TargetServer::parse(url).expect(url);
             assert_eq!(
                 (target.authority().as_str(), target.port, rest.as_str()),
                 (authority, port, path)
@@ -113,7 +113,7 @@ mod tests {
         for url in
             ["a", "ftp://a", "http://", "http://:80/", "http://a:x/", "http://u@a/", "http://a/ b"]
         {
-            assert!(Target::parse(url).is_err(), "{url}");
+            assert!(TargetServer::parse(url).is_err(), "{url}");
         }
     }
 }

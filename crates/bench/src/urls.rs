@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub use file::from_text;
 pub use log::from_log;
 pub use makelist::{MakeError, Makelist, Share, Sizes, Totals};
-pub use order::{Order, Picks};
+pub use order::{Picks, RequestOrder};
 pub use sitemap::from_sitemap;
 
 /// Faults of a source that are kept with their text; the rest is counted.
@@ -27,7 +27,7 @@ const SEQUENCE_MAX: usize = 100_000_000;
 
 /// A request of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Ask {
+pub struct ListedRequest {
     /// Method.
     pub method: String,
     /// Absolute URL, or a path that stands for one of every target.
@@ -48,7 +48,7 @@ pub enum Body {
     File(PathBuf),
 }
 
-impl Ask {
+impl ListedRequest {
     /// A GET of `url`.
     pub fn get(url: &str) -> Self {
         Self { method: "GET".to_owned(), url: url.to_owned(), body: Body::None }
@@ -59,19 +59,19 @@ impl Ask {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
     /// Each different request once.
-    asks: Vec<Ask>,
+    asks: Vec<ListedRequest>,
     /// Numbers of `asks`, in the source's order, as often as the source has them.
     sequence: Vec<u32>,
     /// Times at which those were asked, in microseconds since the first; empty where the source has
     /// no times.
     due: Vec<u64>,
     /// Lines that could not be read.
-    pub faults: Faults,
+    pub faults: UnreadLines,
 }
 
 impl List {
     /// Different requests.
-    pub fn asks(&self) -> &[Ask] {
+    pub fn asks(&self) -> &[ListedRequest] {
         &self.asks
     }
 
@@ -88,9 +88,9 @@ impl List {
 
     /// The same requests as paths, to be asked of other servers.
     #[must_use]
-    pub fn of_paths(mut self) -> Self {
+    pub fn into_paths(mut self) -> Self {
         for ask in &mut self.asks {
-            if let Ok((_, path)) = crate::target::Target::parse(&ask.url) {
+            if let Ok((_, path)) = crate::target::TargetServer::parse(&ask.url) {
                 ask.url = path;
             }
         }
@@ -108,7 +108,7 @@ impl List {
     }
 
     /// A list of these requests, in their order.
-    pub fn from_asks(asks: impl IntoIterator<Item = Ask>) -> Self {
+    pub fn from_asks(asks: impl IntoIterator<Item = ListedRequest>) -> Self {
         let mut maker = Maker::default();
         for (mut ask, line) in asks.into_iter().zip(1..) {
             match checked_url(&ask.url).map(str::to_owned) {
@@ -124,21 +124,21 @@ impl List {
 
     /// A list of GETs of the URLs of a command line.
     pub fn from_urls<T: AsRef<str>>(urls: &[T]) -> Self {
-        Self::from_asks(urls.iter().map(|url| Ask::get(url.as_ref())))
+        Self::from_asks(urls.iter().map(|url| ListedRequest::get(url.as_ref())))
     }
 }
 
 /// Lines that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
+pub struct UnreadLines {
     /// The first of them.
-    pub first: Vec<Fault>,
+    pub first: Vec<UnreadLine>,
     /// Lines that could not be read.
     pub unread: u64,
 }
 
-impl Faults {
-    fn add(&mut self, fault: Fault) {
+impl UnreadLines {
+    fn add(&mut self, fault: UnreadLine) {
         self.unread += 1;
         if self.first.len() < FAULTS_KEPT {
             self.first.push(fault);
@@ -146,7 +146,7 @@ impl Faults {
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for UnreadLines {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in &self.first {
             writeln!(out, "{fault}")?;
@@ -161,7 +161,7 @@ impl fmt::Display for Faults {
 
 /// A line that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct UnreadLine {
     /// File or URL.
     pub source: String,
     /// Line, from 1; 0 for the whole.
@@ -170,7 +170,7 @@ pub struct Fault {
     pub what: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for UnreadLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(out, "{}: {}", self.source, self.what),
@@ -183,13 +183,13 @@ impl fmt::Display for Fault {
 #[derive(Debug, Default)]
 struct Maker {
     list: List,
-    known: HashMap<Ask, u32>,
+    known: HashMap<ListedRequest, u32>,
     weights: Vec<u64>,
 }
 
 impl Maker {
     /// The number of a request, new or known.
-    fn number(&mut self, ask: Ask) -> u32 {
+    fn number(&mut self, ask: ListedRequest) -> u32 {
         if let Some(number) = self.known.get(&ask) {
             return *number;
         }
@@ -202,7 +202,7 @@ impl Maker {
     }
 
     /// Adds a request that is asked `weight` times in a pass.
-    fn add(&mut self, ask: Ask, weight: u64) {
+    fn add(&mut self, ask: ListedRequest, weight: u64) {
         let number = self.number(ask);
         if let Some(own) = self.weights.get_mut(number as usize) {
             *own = own.saturating_add(weight);
@@ -210,7 +210,7 @@ impl Maker {
     }
 
     fn fault(&mut self, source: &str, line: u64, what: impl Into<String>) {
-        self.list.faults.add(Fault { source: source.to_owned(), line, what: what.into() });
+        self.list.faults.add(UnreadLine { source: source.to_owned(), line, what: what.into() });
     }
 
     /// The list of what has weights: each request is spread over a pass, and those of weight 1 keep

@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use bench::load::Runner;
 use bench::result::Round;
-use bench::settings::{Background, Load, Protocol, Settings, Tls, Until, Visit};
-use bench::urls::{List, Order, from_log};
-use testkit::origin::{Script, Scripted};
+use bench::settings::{Background, Load, MeasurementEnd, Protocol, Settings, Tls, Visit};
+use bench::urls::{List, RequestOrder, from_log};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// A closed loop of 4 connections, for 100 requests, without a warm-up.
 fn settings(urls: &[String]) -> Settings {
     Settings {
         targets: Vec::new(),
         list: List::from_urls(urls),
-        order: Order::Sequence,
+        order: RequestOrder::Sequence,
         headers: Vec::new(),
         protocol: Protocol::Http1 { old: false, keep_alive: true, pipeline: 1 },
         conditional: false,
         tls: Tls { authorities: None, resume: true },
         load: Load::Closed { connections: 4 },
-        until: Until::Count(100),
+        until: MeasurementEnd::Count(100),
         warm_up: Duration::ZERO,
         timeout: Duration::from_secs(20),
         threads: 2,
@@ -41,8 +41,8 @@ async fn measured(settings: Settings) -> Round {
     tokio::task::spawn_blocking(measure).await.expect("no panic").expect("a round")
 }
 
-async fn origin(script: Script) -> (Scripted, Settings) {
-    let origin = Scripted::start().await.expect("origin");
+async fn origin(script: Script) -> (ScriptedOrigin, Settings) {
+    let origin = ScriptedOrigin::start().await.expect("origin");
     origin.otherwise(script);
     let settings = settings(&[format!("http://{}/page", origin.addr())]);
     (origin, settings)
@@ -111,7 +111,7 @@ async fn errors_have_their_kinds() {
     for (kind, script) in cases {
         let (_origin, settings) = origin(script).await;
         let timeout = Duration::from_millis(if kind == "timeout" { 50 } else { 20_000 });
-        let until = Until::Count(8);
+        let until = MeasurementEnd::Count(8);
         let round = measured(Settings { timeout, until, ..settings }).await;
         assert_eq!((round.attempted, round.completed), (8, 0), "{kind}: {round:?}");
         assert_eq!(round.errors, [(kind.to_owned(), 8)].into());
@@ -119,7 +119,7 @@ async fn errors_have_their_kinds() {
     }
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
     let settings = settings(&[format!("http://{free}/")]);
-    let round = measured(Settings { until: Until::Count(4), ..settings }).await;
+    let round = measured(Settings { until: MeasurementEnd::Count(4), ..settings }).await;
     assert_eq!(round.errors, [("connect".to_owned(), 4)].into());
 }
 
@@ -135,7 +135,7 @@ async fn lengths_that_differ_are_counted() {
 async fn an_open_loop_asks_at_its_rate() {
     let (origin, settings) = origin(Script::ok("", "x")).await;
     let load = |random| Load::Open { rate: 400.0, random, connections: 8 };
-    let until = Until::Time(Duration::from_millis(500));
+    let until = MeasurementEnd::Time(Duration::from_millis(500));
     let round = measured(Settings { load: load(false), until, ..settings.clone() }).await;
     assert_eq!((round.attempted, round.unfinished), (200, 0), "{round:?}");
     assert_eq!(round.last_byte.map(|latency| latency.count), Some(200));
@@ -150,7 +150,7 @@ async fn sessions_have_a_connection_and_bursts() {
     let (origin, settings) = origin(Script::ok("", "x")).await;
     let visit = Visit { bursts: 3, calls: 2, think: Duration::from_millis(10) };
     let load = Load::Sessions { rate: 200.0, visit, connections: 100 };
-    let round = measured(Settings { load, until: Until::Count(20), ..settings }).await;
+    let round = measured(Settings { load, until: MeasurementEnd::Count(20), ..settings }).await;
     let sessions = round.sessions.expect("sessions");
     assert_eq!((sessions.begun, sessions.completed), (20, 20));
     assert_eq!((round.completed, round.connections), (120, 20), "{round:?}");
@@ -162,7 +162,7 @@ async fn a_visit_may_last_longer_than_a_response() {
     let (_origin, settings) = origin(Script::ok("", "x")).await;
     let visit = Visit { bursts: 4, calls: 1, think: Duration::from_millis(400) };
     let load = Load::Sessions { rate: 100.0, visit, connections: 100 };
-    let (until, timeout) = (Until::Count(5), Duration::from_millis(800));
+    let (until, timeout) = (MeasurementEnd::Count(5), Duration::from_millis(800));
     let round = measured(Settings { load, until, timeout, ..settings }).await;
     let sessions = round.sessions.expect("sessions");
     assert_eq!((sessions.begun, sessions.completed), (5, 5), "{round:?}");
@@ -172,7 +172,7 @@ async fn a_visit_may_last_longer_than_a_response() {
 async fn a_ramp_counts_its_parts() {
     let (_origin, settings) = origin(Script::ok("", "x")).await;
     let load = Load::Ramp { from: 1, to: 20 };
-    let until = Until::Time(Duration::from_millis(600));
+    let until = MeasurementEnd::Time(Duration::from_millis(600));
     let settings = Settings { load, until, ..settings };
     let measure = move || {
         Runner::new(&settings, Vec::new(), Arc::default())
@@ -202,7 +202,8 @@ async fn connections_besides_are_held() {
 async fn paths_are_asked_of_every_server() {
     let (one, settings) = origin(Script::ok("", "x")).await;
     let (other, _) = origin(Script::ok("", "x")).await;
-    let of = |addr| bench::target::Target::parse(&format!("http://{addr}/")).expect("target").0;
+    let of =
+        |addr| bench::target::TargetServer::parse(&format!("http://{addr}/")).expect("target").0;
     let targets = vec![of(one.addr()), of(other.addr())];
     let list = List::from_urls(&["/a"]);
     let round = measured(Settings { targets, list, threads: 1, ..settings }).await;
@@ -213,7 +214,7 @@ async fn paths_are_asked_of_every_server() {
 #[tokio::test]
 async fn a_stop_ends_a_measurement_and_keeps_what_was_measured() {
     let (_origin, settings) = origin(Script::ok("", "x")).await;
-    let settings = Settings { until: Until::Time(Duration::from_secs(600)), ..settings };
+    let settings = Settings { until: MeasurementEnd::Time(Duration::from_secs(600)), ..settings };
     let stop = Arc::new(AtomicBool::new(false));
     let measure = move || {
         let runner = Runner::new(&settings, Vec::new(), Arc::clone(&stop))?;
@@ -264,7 +265,7 @@ fn slow(round: &Round, stop: Duration) -> u64 {
 #[tokio::test]
 async fn an_open_loop_sees_a_stop_that_a_closed_one_hides() {
     let stop = Duration::from_secs(1);
-    let until = Until::Time(Duration::from_secs(2));
+    let until = MeasurementEnd::Time(Duration::from_secs(2));
     let load = |open| match open {
         true => Load::Open { rate: 100.0, random: false, connections: 4 },
         false => Load::Closed { connections: 4 },
@@ -292,7 +293,7 @@ async fn an_open_loop_lasts_as_long_as_it_shall() {
     let load = Load::Open { rate: 1.0, random: false, connections: 1 };
     let time = Duration::from_millis(1300);
     let began = Instant::now();
-    let round = measured(Settings { load, until: Until::Time(time), ..settings }).await;
+    let round = measured(Settings { load, until: MeasurementEnd::Time(time), ..settings }).await;
     // The last of two requests is due 300 ms before the end.
     assert_eq!((round.completed, round.elapsed_us), (2, 1_300_000));
     assert!(began.elapsed() >= time);
@@ -306,9 +307,9 @@ async fn a_replay_ends_with_its_log() {
     };
     let log = [0, 1, 1, 2].map(line).concat();
     let targets =
-        vec![bench::target::Target::parse(&format!("http://{}", origin.addr())).expect("").0];
+        vec![bench::target::TargetServer::parse(&format!("http://{}", origin.addr())).expect("").0];
     let load = Load::Replay { speed: 10.0, connections: 4 };
-    let until = Until::Time(Duration::from_secs(60));
+    let until = MeasurementEnd::Time(Duration::from_secs(60));
     let list = from_log("log", log.as_bytes());
     let round = measured(Settings { targets, list, load, until, ..settings }).await;
     assert_eq!(round.completed, 4);
@@ -320,7 +321,7 @@ async fn slow_readers_ask_again_and_again() {
     let (origin, settings) = origin(Script::ok("", "0123456789")).await;
     let background = Background { idle: 1, slow: 2, slow_rate: 1_000_000 };
     let load = Load::Open { rate: 1.0, random: false, connections: 1 };
-    let until = Until::Time(Duration::from_millis(1500));
+    let until = MeasurementEnd::Time(Duration::from_millis(1500));
     let round = measured(Settings { background, load, until, ..settings }).await;
     assert_eq!(round.background, 3);
     let besides = origin.seen("/page") as u64 - round.attempted;
@@ -332,8 +333,13 @@ async fn a_condition_is_the_validator_of_the_last_response() {
     let script = Script::ok("ETag: \"one\"\r\n", "x");
     let (origin, settings) = origin(script).await;
     let load = Load::Closed { connections: 1 };
-    let settings =
-        Settings { conditional: true, load, threads: 1, until: Until::Count(3), ..settings };
+    let settings = Settings {
+        conditional: true,
+        load,
+        threads: 1,
+        until: MeasurementEnd::Count(3),
+        ..settings
+    };
     measured(settings).await;
     let sent: Vec<_> = origin.recorded().iter().flat_map(|one| one.bytes.clone()).collect();
     let sent = String::from_utf8_lossy(&sent).into_owned();

@@ -36,14 +36,14 @@ pub trait Test: fmt::Debug + Send + Sync {
 /// Selects stored responses. An object matches if it has one of `tags` and passes `test`; an absent
 /// condition always matches.
 #[derive(Clone, Debug, Default)]
-pub struct Which {
+pub struct BanSelector {
     /// The object has any of these tags.
     pub tags: Option<Tags>,
     /// The object passes this test, which is asked last.
     pub test: Option<Arc<dyn Test>>,
 }
 
-impl Which {
+impl BanSelector {
     fn has(&self, record: &Record) -> bool {
         let tagged = |tags: &Tags| record.stored_tags().is_some_and(|theirs| tags.meets(theirs));
         self.tags.as_ref().is_none_or(tagged)
@@ -67,7 +67,7 @@ pub struct NewBan {
     /// For lists of bans. A later ban of the same words, as soft as this one, takes its place.
     pub text: Box<str>,
     /// The stored responses to invalidate.
-    pub which: Which,
+    pub which: BanSelector,
     /// True if the responses only become stale and keep their grace.
     pub soft: bool,
     /// When it is made: milliseconds of the monotonic clock.
@@ -80,7 +80,7 @@ pub struct Ban {
     number: u32,
     text: Box<str>,
     data: Box<[u8]>,
-    which: Which,
+    which: BanSelector,
     /// The time from which responses that the ban meets are stale, in milliseconds of the monotonic
     /// clock; `None` if they leave.
     soft: Option<i64>,
@@ -263,7 +263,7 @@ impl Bans {
 
     /// Returns true if no ban later than number `from` is meant for responses of `key`, as far as
     /// the key says.
-    pub(crate) fn spare(&self, key: &[u8], from: u32) -> bool {
+    pub(crate) fn exempts_key(&self, key: &[u8], from: u32) -> bool {
         let list = self.list();
         let at = list.bans.partition_point(|ban| ban.number <= from);
         from >= list.newest

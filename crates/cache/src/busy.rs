@@ -16,7 +16,7 @@ use crate::variant::VarySpec;
 
 /// The outcome of the fetch that a ticket waited for.
 #[derive(Clone, Debug)]
-pub enum Waited {
+pub enum WaiterOutcome {
     /// It gave this response, whose body may still be coming. Whether it answers this request too
     /// (Vary, freshness, privacy) is for the caller to see; if not, begin again.
     Ready(Arc<Object>),
@@ -81,7 +81,7 @@ pub(crate) struct Busy {
 
 #[derive(Debug, Default)]
 struct WaiterList {
-    outcome: Option<Waited>,
+    outcome: Option<WaiterOutcome>,
     waiting: Slots<Option<Waker>>,
 }
 
@@ -133,7 +133,7 @@ impl Busy {
     }
 
     /// Tells everybody. Only the lead does, once.
-    pub(crate) fn conclude(&self, outcome: Waited) {
+    pub(crate) fn conclude(&self, outcome: WaiterOutcome) {
         let mut waiting = {
             let mut state = self.state.lock();
             state.outcome = Some(outcome);
@@ -163,9 +163,9 @@ pub struct Ticket {
 }
 
 impl Future for Ticket {
-    type Output = Waited;
+    type Output = WaiterOutcome;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Waited> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<WaiterOutcome> {
         let mut state = self.busy.state.lock();
         if let Some(outcome) = &state.outcome {
             return Poll::Ready(outcome.clone());

@@ -1,21 +1,21 @@
 //! The cache: its shards, its memory, and lookups.
 
-pub(crate) mod begin;
+pub(crate) mod collapsing;
 
 use std::sync::Arc;
 
-use base::{Allowance, KeyBuf, Memory};
+use base::{Allowance, KeyBuf, MemoryBudget};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::bans::Bans;
 use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
-use crate::record::Retime;
-use crate::shard::{Dead, Effort, Place, Position, Shard, Visit};
+use crate::record::LifetimeUpdate;
+use crate::shard::{Effort, KeyLocation, Position, RemovedObjects, Shard, Visit};
 use crate::slot::{Marker, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::variant::Select;
+use crate::variant::SignatureFunction;
 
 /// The fewest shards of the index: many more than cores, so that two cores rarely meet.
 const SHARDS_MIN: usize = 64;
@@ -67,7 +67,7 @@ pub struct Config {
 
 /// The result of a lookup.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum CacheLookup {
     /// The best match, fresh or not: the caller judges.
     Object(Arc<Object>),
     /// No match; the key's last answer could not be stored.
@@ -106,21 +106,21 @@ struct Padded<L: Lower>(RwLock<Shard<L>>);
 impl Cache {
     /// An empty cache with no tier below.
     pub fn new(config: Config) -> Arc<Self> {
-        Self::over(Arc::new(MemoryOnly), config)
+        Self::with_lower(Arc::new(MemoryOnly), config)
     }
 }
 
 impl<L: Lower> Cache<L> {
     /// An empty cache over another tier, of whose responses it is told by [`Cache::add_cold`]. The
     /// number of shards follows from the budget that it begins with.
-    pub fn over(lower: Arc<L>, config: Config) -> Arc<Self> {
+    pub fn with_lower(lower: Arc<L>, config: Config) -> Arc<Self> {
         let shards = usize::try_from(config.budget_bytes / SHARD_BYTES).unwrap_or(SHARDS_MAX);
         Self::with_shards(lower, config, shards.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two())
     }
 
     /// An empty cache with so many shards, a power of two.
     pub(crate) fn with_shards(lower: Arc<L>, config: Config, shards: usize) -> Arc<Self> {
-        let memory = Memory::new(config.budget_bytes, config.held_bytes_max);
+        let memory = MemoryBudget::new(config.budget_bytes, config.held_bytes_max);
         let ledger = Arc::new(Ledger::new(memory, Allowance::new(config.index_bytes)));
         let shards =
             (0..shards).map(|_| Padded(RwLock::new(Shard::new(&ledger, &lower)))).collect();
@@ -153,7 +153,7 @@ impl<L: Lower> Cache<L> {
     }
 
     /// The account of all memory, for what is held beside the store.
-    pub fn memory(&self) -> &Arc<Memory> {
+    pub fn memory(&self) -> &Arc<MemoryBudget> {
         self.ledger.memory()
     }
 
@@ -216,24 +216,31 @@ impl<L: Lower> Cache<L> {
     ///
     /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of
     /// names, under the shard's shared lock.
-    pub fn lookup(&self, key: &KeyBuf, variant: &mut Select<'_>, now_ms: u64) -> Found {
+    pub fn lookup(
+        &self,
+        key: &KeyBuf,
+        variant: &mut SignatureFunction<'_>,
+        now_ms: u64,
+    ) -> CacheLookup {
         let place = self.place(key.hash());
         let object = {
             let shard = self.shards[place.shard].0.read();
-            let Some(slot) = shard.find(place.h32, key.bytes()) else { return Found::Nothing };
+            let Some(slot) = shard.find(place.h32, key.bytes()) else {
+                return CacheLookup::Nothing;
+            };
             match choose(slot.variants(), variant, |_, _| {}) {
                 Some(at) => Arc::clone(&slot.variants()[at]),
                 // Where a ban has come since, the miss path knows more.
                 None if slot.is_hit_for_miss(now_ms, self.bans.newest()) => {
-                    return Found::HitForMiss;
+                    return CacheLookup::HitForMiss;
                 }
-                None => return Found::Nothing,
+                None => return CacheLookup::Nothing,
             }
         };
         if !self.take(place, &object) {
             return self.lookup(key, variant, now_ms);
         }
-        Found::Object(object)
+        CacheLookup::Object(object)
     }
 
     /// Returns the object of a key with the latest `born_ms`, whatever it varies on. It counts as a
@@ -253,7 +260,7 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Counts a hit, unless the object has been banned: then it is gone now.
-    fn take(&self, place: Place, object: &Arc<Object>) -> bool {
+    fn take(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         let stays = object.passed() == self.bans.newest() || self.weigh(place, object);
         if stays {
             object.standing.touch();
@@ -282,7 +289,7 @@ impl<L: Lower> Cache<L> {
     /// that body can no longer be had.
     pub fn withdraw(&self, hash: u64, object: &Arc<Object>) {
         let place = self.place(hash);
-        let mut dead = Dead::new();
+        let mut dead = RemovedObjects::new();
         self.shard(place.shard).withdraw(place.h32, object, None, &mut dead);
         drop(dead);
     }
@@ -299,7 +306,7 @@ impl<L: Lower> Cache<L> {
 
     /// Gives all variants of a key new times; returns how many are stored. Those that are not in
     /// memory leave.
-    pub fn retime(&self, key: &KeyBuf, times: &Retime) -> usize {
+    pub fn retime(&self, key: &KeyBuf, times: &LifetimeUpdate) -> usize {
         let place = self.place(key.hash());
         // Exclusive: nothing is being put into the index meanwhile.
         let mut shard = self.shard(place.shard);
@@ -435,7 +442,7 @@ impl<L: Lower> Cache<L> {
         while idle < 2 * shards && !effort.is_spent() {
             effort.spend(1);
             let at = self.cursor.fetch_add(1, Ordering::Relaxed) & (shards - 1);
-            let mut dead = Dead::new();
+            let mut dead = RemovedObjects::new();
             let visit = {
                 let mut shard = self.shard(at);
                 if passed < shards && ((shard.live() * shards) as u64) < self.ledger.entries() {
@@ -485,8 +492,8 @@ impl<L: Lower> Cache<L> {
         self.shards[at].0.read()
     }
 
-    pub(crate) fn place(&self, hash: u64) -> Place {
-        Place::of(hash, self.shards())
+    pub(crate) fn place(&self, hash: u64) -> KeyLocation {
+        KeyLocation::of(hash, self.shards())
     }
 
     pub(crate) fn next_id(&self) -> u32 {

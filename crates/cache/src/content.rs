@@ -12,9 +12,9 @@ use base::Account;
 use bytes::Bytes;
 use message::Trailers;
 
-use crate::fill::{Aborted, Fill, Trailed};
+use crate::borrowed_body::{BodyChunks, BorrowedBody};
+use crate::fill::{Fill, HeldTrailers, IncompleteBody};
 use crate::forms::Forms;
-use crate::pieces::{Pieces, Whole};
 use crate::size;
 use crate::sync::Mutex;
 
@@ -22,22 +22,22 @@ use crate::sync::Mutex;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Location<'a> {
     /// All of it is in memory.
-    Whole(Whole<'a>),
+    Whole(BorrowedBody<'a>),
     /// It is coming, or broke off.
     Filling,
     /// All of it is somewhere else.
-    Elsewhere(&'a Arc<dyn Elsewhere>),
+    Elsewhere(&'a Arc<dyn ExternalBody>),
 }
 
 impl<'a> Location<'a> {
-    pub(crate) fn whole(self) -> Option<Whole<'a>> {
+    pub(crate) fn whole(self) -> Option<BorrowedBody<'a>> {
         if let Self::Whole(whole) = self { Some(whole) } else { None }
     }
 }
 
 /// The reason for which a body elsewhere is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
+pub enum BodyOpenError {
     /// As much is read there as may be.
     Full,
     /// It can no longer be had, and neither can the response be found any more.
@@ -45,16 +45,16 @@ pub enum Closed {
 }
 
 /// A complete body that is not in memory as one piece.
-pub trait Elsewhere: fmt::Debug + Send + Sync {
+pub trait ExternalBody: fmt::Debug + Send + Sync {
     /// The body's length in bytes.
     fn length(&self) -> u64;
     /// Begins to read at the body's beginning. Nothing is brought before bytes are asked for.
-    fn open(self: Arc<Self>) -> Box<dyn Reading>;
+    fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader>;
     /// Begins to read it for one who can fetch it instead.
     ///
     /// # Errors
     /// The reason for which it is better fetched.
-    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn ExternalBodyReader>, BodyOpenError> {
         Ok(self.open())
     }
     /// Bytes of memory that it takes by being there. They are reserved with the object that has it.
@@ -87,7 +87,7 @@ pub trait Elsewhere: fmt::Debug + Send + Sync {
 
 /// The way in which a read comes by its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Making {
+pub enum BodyDerivation {
     /// They are there, or come by themselves.
     #[default]
     None,
@@ -98,7 +98,7 @@ pub enum Making {
 }
 
 /// A read of what is [`Elsewhere`], going on from byte to byte; to drop it is to give it up.
-pub trait Reading: fmt::Debug + Send + Sync {
+pub trait ExternalBodyReader: fmt::Debug + Send + Sync {
     /// Goes on at `offset`.
     fn seek(&mut self, offset: u64);
     /// Says that no byte from `offset` on will be asked for: none need be brought ahead.
@@ -114,15 +114,15 @@ pub trait Reading: fmt::Debug + Send + Sync {
         true
     }
     /// The way in which its bytes come.
-    fn making(&self) -> Making {
-        Making::None
+    fn making(&self) -> BodyDerivation {
+        BodyDerivation::None
     }
     /// Returns true if it broke off for want of memory.
     fn is_starved(&self) -> bool {
         false
     }
     /// Takes the trailers that have come behind the body, once it has come to its end.
-    fn take_trailers(&mut self) -> Option<Box<Trailed>> {
+    fn take_trailers(&mut self) -> Option<Box<HeldTrailers>> {
         None
     }
     /// The next bytes, at least one; `None` at the body's end. Copies are held by `account`.
@@ -133,7 +133,7 @@ pub trait Reading: fmt::Debug + Send + Sync {
         &mut self,
         account: Option<&Arc<Account>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Aborted>>;
+    ) -> Poll<Result<Option<Bytes>, IncompleteBody>>;
 }
 
 /// Keeps a body, its own or another keeper's: a stored response.
@@ -157,21 +157,21 @@ pub(crate) trait Keeper: fmt::Debug + Send + Sync {
 /// A body that has come. Two words: a body of one chunk, as most are, costs its bytes and nothing
 /// else.
 #[derive(Debug)]
-pub(crate) enum Complete {
+pub(crate) enum CompleteBody {
     /// The whole body in one exact allocation.
     One(Box<[u8]>),
     /// Anything else, behind one word so that the enum needs no tag.
-    Other(Box<Other>),
+    Other(Box<IndirectBody>),
 }
 
 /// A body that is not one allocation of its object's own.
 #[derive(Debug)]
-pub(crate) enum Other {
+pub(crate) enum IndirectBody {
     /// One exact allocation, of a body that may have further forms.
     Formed { bytes: Box<[u8]>, forms: Forms },
     /// Several chunks, each with its own charge.
     Many {
-        pieces: Pieces,
+        pieces: BodyChunks,
         /// Bytes that the chunks have reserved.
         cost: u64,
         forms: Forms,
@@ -179,31 +179,31 @@ pub(crate) enum Other {
     /// Another object's body (after a 304). That one is never itself shared.
     Shared(Arc<dyn Keeper>),
     /// Not in memory.
-    Elsewhere(Arc<dyn Elsewhere>),
+    Elsewhere(Arc<dyn ExternalBody>),
     /// A body of one of the other kinds, but for a shared one, that trailers came behind.
-    Trailed { body: Complete, trailers: Trailers },
+    Trailed { body: CompleteBody, trailers: Trailers },
 }
 
-impl Complete {
+impl CompleteBody {
     /// Bytes to reserve for an [`Other`].
-    pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<Other>());
+    pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<IndirectBody>());
 
     /// Bytes to reserve for a body that is elsewhere.
-    pub(crate) fn elsewhere_bytes(body: &dyn Elsewhere) -> u64 {
+    pub(crate) fn elsewhere_bytes(body: &dyn ExternalBody) -> u64 {
         Self::OTHER_BYTES + body.memory()
     }
 
     pub(crate) fn shared(keeper: Arc<dyn Keeper>) -> Self {
-        Self::Other(Box::new(Other::Shared(keeper)))
+        Self::Other(Box::new(IndirectBody::Shared(keeper)))
     }
 
-    pub(crate) fn elsewhere(body: Arc<dyn Elsewhere>) -> Self {
-        Self::Other(Box::new(Other::Elsewhere(body)))
+    pub(crate) fn elsewhere(body: Arc<dyn ExternalBody>) -> Self {
+        Self::Other(Box::new(IndirectBody::Elsewhere(body)))
     }
 
     pub(crate) fn many(chunks: Vec<Bytes>, cost: u64) -> Self {
         let forms = Forms::default();
-        Self::Other(Box::new(Other::Many { pieces: Pieces::new(chunks), cost, forms }))
+        Self::Other(Box::new(IndirectBody::Many { pieces: BodyChunks::new(chunks), cost, forms }))
     }
 
     /// Bytes to reserve for `trailers` behind a body.
@@ -213,25 +213,25 @@ impl Complete {
 
     /// This body with `trailers` behind it; [`Complete::trailed_bytes`] are reserved for them.
     pub(crate) fn trailed(self, trailers: Trailers) -> Self {
-        Self::Other(Box::new(Other::Trailed { body: self, trailers }))
+        Self::Other(Box::new(IndirectBody::Trailed { body: self, trailers }))
     }
 
     /// A body of one piece that may have further forms; [`Complete::OTHER_BYTES`] are reserved for
     /// that.
     pub(crate) fn formed(bytes: Box<[u8]>) -> Self {
-        Self::Other(Box::new(Other::Formed { bytes, forms: Forms::default() }))
+        Self::Other(Box::new(IndirectBody::Formed { bytes, forms: Forms::default() }))
     }
 
     #[inline]
     fn state(&self) -> Location<'_> {
         match self {
-            Self::One(bytes) => Location::Whole(Whole::One(bytes)),
+            Self::One(bytes) => Location::Whole(BorrowedBody::One(bytes)),
             Self::Other(other) => match &**other {
-                Other::Formed { bytes, .. } => Location::Whole(Whole::One(bytes)),
-                Other::Many { pieces, .. } => Location::Whole(Whole::Many(pieces)),
-                Other::Shared(keeper) => keeper.state(),
-                Other::Elsewhere(body) => Location::Elsewhere(body),
-                Other::Trailed { body, .. } => body.state(),
+                IndirectBody::Formed { bytes, .. } => Location::Whole(BorrowedBody::One(bytes)),
+                IndirectBody::Many { pieces, .. } => Location::Whole(BorrowedBody::Many(pieces)),
+                IndirectBody::Shared(keeper) => keeper.state(),
+                IndirectBody::Elsewhere(body) => Location::Elsewhere(body),
+                IndirectBody::Trailed { body, .. } => body.state(),
             },
         }
     }
@@ -241,12 +241,12 @@ impl Complete {
         match self {
             Self::One(bytes) => size::class(bytes.len()),
             Self::Other(other) => match &**other {
-                Other::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
-                Other::Elsewhere(body) => Self::elsewhere_bytes(&**body),
-                Other::Trailed { body, trailers } => {
+                IndirectBody::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
+                IndirectBody::Elsewhere(body) => Self::elsewhere_bytes(&**body),
+                IndirectBody::Trailed { body, trailers } => {
                     Self::trailed_bytes(trailers) + body.own_memory()
                 }
-                Other::Many { .. } | Other::Shared(_) => Self::OTHER_BYTES,
+                IndirectBody::Many { .. } | IndirectBody::Shared(_) => Self::OTHER_BYTES,
             },
         }
     }
@@ -254,19 +254,21 @@ impl Complete {
     fn forms(&self) -> Option<&Forms> {
         let Self::Other(other) = self else { return None };
         match &**other {
-            Other::Formed { forms, .. } | Other::Many { forms, .. } => Some(forms),
-            Other::Shared(keeper) => keeper.forms(),
-            Other::Trailed { body, .. } => body.forms(),
-            Other::Elsewhere(_) => None,
+            IndirectBody::Formed { forms, .. } | IndirectBody::Many { forms, .. } => Some(forms),
+            IndirectBody::Shared(keeper) => keeper.forms(),
+            IndirectBody::Trailed { body, .. } => body.forms(),
+            IndirectBody::Elsewhere(_) => None,
         }
     }
 
     fn trailers(&self) -> Option<&Trailers> {
         let Self::Other(other) = self else { return None };
         match &**other {
-            Other::Trailed { trailers, .. } => Some(trailers),
-            Other::Shared(keeper) => keeper.trailers(),
-            Other::Formed { .. } | Other::Many { .. } | Other::Elsewhere(_) => None,
+            IndirectBody::Trailed { trailers, .. } => Some(trailers),
+            IndirectBody::Shared(keeper) => keeper.trailers(),
+            IndirectBody::Formed { .. }
+            | IndirectBody::Many { .. }
+            | IndirectBody::Elsewhere(_) => None,
         }
     }
 
@@ -275,11 +277,11 @@ impl Complete {
         match self {
             Self::One(_) => 0,
             Self::Other(other) => match &**other {
-                Other::Formed { forms, .. } => forms.memory(),
-                Other::Many { cost, forms, .. } => *cost + forms.memory(),
-                Other::Shared(keeper) => keeper.memory(),
-                Other::Trailed { body, .. } => body.held_memory(),
-                Other::Elsewhere(_) => 0,
+                IndirectBody::Formed { forms, .. } => forms.memory(),
+                IndirectBody::Many { cost, forms, .. } => *cost + forms.memory(),
+                IndirectBody::Shared(keeper) => keeper.memory(),
+                IndirectBody::Trailed { body, .. } => body.held_memory(),
+                IndirectBody::Elsewhere(_) => 0,
             },
         }
     }
@@ -288,7 +290,7 @@ impl Complete {
 /// The content of one object.
 #[derive(Debug)]
 pub(crate) struct Content {
-    complete: OnceLock<Complete>,
+    complete: OnceLock<CompleteBody>,
     fill: Mutex<Option<Arc<Fill>>>,
 }
 
@@ -300,7 +302,7 @@ impl Content {
 
     #[inline]
     pub(crate) fn state(&self) -> Location<'_> {
-        self.complete.get().map_or(Location::Filling, Complete::state)
+        self.complete.get().map_or(Location::Filling, CompleteBody::state)
     }
 
     /// Further forms of the body, wherever it is kept; `None` if it may have none.
@@ -318,11 +320,11 @@ impl Content {
     /// Whoever keeps the body, if that is another.
     pub(crate) fn keeper(&self) -> Option<&Arc<dyn Keeper>> {
         match self.complete.get()? {
-            Complete::Other(other) => match &**other {
-                Other::Shared(keeper) => Some(keeper),
+            CompleteBody::Other(other) => match &**other {
+                IndirectBody::Shared(keeper) => Some(keeper),
                 _ => None,
             },
-            Complete::One(_) => None,
+            CompleteBody::One(_) => None,
         }
     }
 
@@ -347,7 +349,7 @@ impl Content {
     }
 
     /// The body has come. Its bytes have been reserved.
-    pub(crate) fn complete(&self, body: Complete) {
+    pub(crate) fn complete(&self, body: CompleteBody) {
         // Only the one writer completes an object.
         let _ = self.complete.set(body);
     }
@@ -360,11 +362,11 @@ impl Content {
 
     /// Bytes that the object gives back itself when it is dropped.
     pub(crate) fn own_memory(&self) -> u64 {
-        self.complete.get().map_or(0, Complete::own_memory)
+        self.complete.get().map_or(0, CompleteBody::own_memory)
     }
 
     /// Bytes beside those which the body keeps in use.
     pub(crate) fn held_memory(&self) -> u64 {
-        self.complete.get().map_or(0, Complete::held_memory)
+        self.complete.get().map_or(0, CompleteBody::held_memory)
     }
 }

@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Account, Held};
+use base::{Account, HeldBytes};
 use bytes::Bytes;
 use message::Trailers;
 use smallvec::SmallVec;
 
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
 use crate::ledger::Charge;
-use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::size;
 use crate::slots::Slots;
 use crate::sync::Mutex;
@@ -40,32 +40,32 @@ pub struct Passage {
 
 /// The body ended without being complete: the writer failed, or went away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Aborted;
+pub struct IncompleteBody;
 
-impl std::fmt::Display for Aborted {
+impl std::fmt::Display for IncompleteBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the body was cut before its end")
     }
 }
 
-impl std::error::Error for Aborted {}
+impl std::error::Error for IncompleteBody {}
 
 /// Nobody reads the body any more and nobody keeps it: fetching the rest is useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abandoned;
+pub struct AbandonedBody;
 
-impl std::fmt::Display for Abandoned {
+impl std::fmt::Display for AbandonedBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("nobody reads the body any more")
     }
 }
 
-impl std::error::Error for Abandoned {}
+impl std::error::Error for AbandonedBody {}
 
 /// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Push {
+pub enum PushOutcome {
     /// They were taken; go on.
     Ok,
     /// They were taken; ask for room before pushing more.
@@ -78,7 +78,7 @@ pub enum Push {
 
 /// Where the writing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum FillPhase {
     Open,
     /// The chunks are on their way into the object; readers wait a moment.
     Sealing,
@@ -116,7 +116,7 @@ impl Tail {
 
     fn freeze(self) -> Bytes {
         match self.cost {
-            Some(cost) => Owned::into_bytes(self.data, cost),
+            Some(cost) => ChargedBytes::into_bytes(self.data, cost),
             None => Bytes::from(self.data),
         }
     }
@@ -124,13 +124,13 @@ impl Tail {
 
 /// Trailers that have come behind a body, held for the client that they are sent to.
 #[derive(Debug)]
-pub struct Trailed {
+pub struct HeldTrailers {
     /// The fields.
     pub trailers: Trailers,
-    _held: Option<Held>,
+    _held: Option<HeldBytes>,
 }
 
-impl Trailed {
+impl HeldTrailers {
     /// Trailers, held for the client that `account` is for.
     pub(crate) fn held_by(trailers: Trailers, account: Option<&Arc<Account>>) -> Self {
         let cost = size::class(size_of::<Self>()) + size::class(trailers.memory());
@@ -182,7 +182,7 @@ impl Cursor {
 
 /// The next thing that a reader finds.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum FillItem {
     Data(Bytes),
     /// A copy of what a kept body's unfinished chunk has for this reader.
     Copy(Vec<u8>),
@@ -221,18 +221,18 @@ pub(crate) struct Fill {
     pub(crate) declared: Option<u64>,
     /// The charge for this state itself; `None` for a window.
     _charge: Option<Charge>,
-    state: Mutex<Progress>,
+    state: Mutex<FillState>,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct FillState {
     chunks: VecDeque<Bytes>,
     /// Number of `chunks[0]`, and the offset of its first byte.
     first: u64,
     base: u64,
     tail: Tail,
     len: u64,
-    phase: Phase,
+    phase: FillPhase,
     /// Bytes the window may hold; `None` for a body that is kept.
     window: Option<u64>,
     /// The window's limit while its client has memory for it, and that client.
@@ -245,7 +245,7 @@ struct Progress {
     /// Those who watch, at numbers that they keep.
     watchers: SmallVec<[Watcher; 1]>,
     /// The trailers that follow a window's body.
-    trailed: Option<Box<Trailed>>,
+    trailed: Option<Box<HeldTrailers>>,
 }
 
 impl Fill {
@@ -254,13 +254,13 @@ impl Fill {
         passage: Option<Passage>,
         charge: Option<Charge>,
     ) -> Self {
-        let state = Progress {
+        let state = FillState {
             chunks: VecDeque::new(),
             first: 0,
             base: 0,
             tail: Tail::default(),
             len: 0,
-            phase: Phase::Open,
+            phase: FillPhase::Open,
             window: passage.as_ref().map(|passage| passage.bytes),
             passage,
             followers: Slots::default(),
@@ -285,7 +285,7 @@ impl Fill {
     /// Returns true if this is a window that has come to its end and has been taken in full.
     pub(crate) fn is_spent(&self) -> bool {
         let state = self.state.lock();
-        state.window.is_some() && state.phase == Phase::Finished && state.held() == 0
+        state.window.is_some() && state.phase == FillPhase::Finished && state.held() == 0
     }
 
     // The writer of a kept body.
@@ -342,7 +342,7 @@ impl Fill {
     /// Takes everything out, for the object to keep. Readers wait until [`Fill::end`].
     pub(crate) fn seal(&self) -> (VecDeque<Bytes>, Tail) {
         let mut state = self.state.lock();
-        state.phase = Phase::Sealing;
+        state.phase = FillPhase::Sealing;
         (std::mem::take(&mut state.chunks), std::mem::take(&mut state.tail))
     }
 
@@ -360,12 +360,12 @@ impl Fill {
     }
 
     /// Takes all of `data` into the window.
-    pub(crate) fn push_window(&self, data: &[u8]) -> Push {
+    pub(crate) fn push_window(&self, data: &[u8]) -> PushOutcome {
         let mut next: Option<(Tail, bool)> = None;
         let (push, wakers) = loop {
             let mut state = self.state.lock();
             if state.is_abandoned() {
-                return Push::Abandoned;
+                return PushOutcome::Abandoned;
             }
             let fits = data.len().min(state.tail.spare());
             let (now, later) = data.split_at(fits);
@@ -387,9 +387,9 @@ impl Fill {
             }
             state.len += data.len() as u64;
             let push = match (state.is_abandoned(), state.is_full()) {
-                (true, _) => Push::Abandoned,
-                (false, true) => Push::Wait,
-                (false, false) => Push::Ok,
+                (true, _) => PushOutcome::Abandoned,
+                (false, true) => PushOutcome::Wait,
+                (false, false) => PushOutcome::Ok,
             };
             break (push, state.parked());
         };
@@ -400,14 +400,14 @@ impl Fill {
     /// Notes what follows the body of a window; to be said before its end.
     pub(crate) fn trail(&self, trailers: Trailers) {
         let account = self.state.lock().passage.as_ref().map(|it| Arc::clone(&it.account));
-        let trailed = Trailed::held_by(trailers, account.as_ref());
+        let trailed = HeldTrailers::held_by(trailers, account.as_ref());
         self.state.lock().trailed = Some(Box::new(trailed));
     }
 
     /// Takes the trailers that have come behind the body. They are given out once.
-    pub(crate) fn take_trailed(&self) -> Option<Box<Trailed>> {
+    pub(crate) fn take_trailed(&self) -> Option<Box<HeldTrailers>> {
         let mut state = self.state.lock();
-        if state.phase == Phase::Finished { state.trailed.take() } else { None }
+        if state.phase == FillPhase::Finished { state.trailed.take() } else { None }
     }
 
     /// Bytes that may come at once: few where the client whose window it is has little memory left.
@@ -429,10 +429,10 @@ impl Fill {
     }
 
     /// Ready when the window has room, or nobody to make any.
-    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), Abandoned>> {
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
-            return Poll::Ready(Err(Abandoned));
+            return Poll::Ready(Err(AbandonedBody));
         }
         if !state.is_full() {
             return Poll::Ready(Ok(()));
@@ -459,10 +459,10 @@ impl Fill {
         &self,
         watcher: usize,
         cx: &Context<'_>,
-    ) -> Poll<Result<(), Abandoned>> {
+    ) -> Poll<Result<(), AbandonedBody>> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
-            return Poll::Ready(Err(Abandoned));
+            return Poll::Ready(Err(AbandonedBody));
         }
         if state.held() == 0 {
             return Poll::Ready(Ok(()));
@@ -487,7 +487,7 @@ impl Fill {
     }
 
     /// Says that nothing more comes, and how it ended.
-    pub(crate) fn end(&self, phase: Phase) {
+    pub(crate) fn end(&self, phase: FillPhase) {
         let wakers = {
             let mut state = self.state.lock();
             state.phase = phase;
@@ -518,7 +518,7 @@ impl Fill {
 
     /// Returns true if the body broke off.
     pub(crate) fn has_aborted(&self) -> bool {
-        self.state.lock().phase == Phase::Aborted
+        self.state.lock().phase == FillPhase::Aborted
     }
 
     /// A reader leaves.
@@ -541,7 +541,7 @@ impl Fill {
         cursor: &mut Cursor,
         copied: usize,
         cx: &Context<'_>,
-    ) -> Poll<Result<Step, Aborted>> {
+    ) -> Poll<Result<FillItem, IncompleteBody>> {
         let (step, awaited, gone) = {
             let mut state = self.state.lock();
             let step = state.read(place, cursor, copied, cx);
@@ -564,7 +564,7 @@ fn set_waker(place: &mut Option<Waker>, cx: &Context<'_>) {
     }
 }
 
-impl Progress {
+impl FillState {
     fn freeze_tail(&mut self) {
         let tail = std::mem::take(&mut self.tail);
         if !tail.data.is_empty() {
@@ -578,22 +578,24 @@ impl Progress {
         cursor: &mut Cursor,
         copied: usize,
         cx: &Context<'_>,
-    ) -> Poll<Result<Step, Aborted>> {
+    ) -> Poll<Result<FillItem, IncompleteBody>> {
         match self.phase {
-            Phase::Finished if self.window.is_none() => return Poll::Ready(Ok(Step::Whole)),
-            Phase::Sealing => return self.park(place, cx),
+            FillPhase::Finished if self.window.is_none() => {
+                return Poll::Ready(Ok(FillItem::Whole));
+            }
+            FillPhase::Sealing => return self.park(place, cx),
             _ => {}
         }
         loop {
             // Only who went back in a window may find that it is gone, see `advance`.
             let Some(index) = cursor.chunk.checked_sub(self.first) else {
-                return Poll::Ready(Err(Aborted));
+                return Poll::Ready(Err(IncompleteBody));
             };
             if let Some(chunk) = self.chunks.get(index as usize) {
                 let data = cursor.take(chunk, cursor.begins);
                 cursor.pass(chunk.len());
                 match data {
-                    Some(data) => return Poll::Ready(Ok(Step::Data(data))),
+                    Some(data) => return Poll::Ready(Ok(FillItem::Data(data))),
                     None => continue,
                 }
             }
@@ -606,21 +608,21 @@ impl Progress {
             }
             if let Some(at) = cursor.within(tail) {
                 if copied == 0 {
-                    return Poll::Ready(Ok(Step::Tail(tail - at)));
+                    return Poll::Ready(Ok(FillItem::Tail(tail - at)));
                 }
                 let data = self.tail.data[at..tail.min(at + copied)].to_vec();
                 cursor.at += data.len() as u64;
-                return Poll::Ready(Ok(Step::Copy(data)));
+                return Poll::Ready(Ok(FillItem::Copy(data)));
             }
             return match self.phase {
-                Phase::Finished => Poll::Ready(Ok(Step::End)),
-                Phase::Aborted => Poll::Ready(Err(Aborted)),
-                Phase::Open | Phase::Sealing => self.park(place, cx),
+                FillPhase::Finished => Poll::Ready(Ok(FillItem::End)),
+                FillPhase::Aborted => Poll::Ready(Err(IncompleteBody)),
+                FillPhase::Open | FillPhase::Sealing => self.park(place, cx),
             };
         }
     }
 
-    fn park(&mut self, place: u32, cx: &Context<'_>) -> Poll<Result<Step, Aborted>> {
+    fn park(&mut self, place: u32, cx: &Context<'_>) -> Poll<Result<FillItem, IncompleteBody>> {
         if let Some(follower) = self.followers.get_mut(place) {
             set_waker(&mut follower.waker, cx);
         }

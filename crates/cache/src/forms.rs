@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 
-use crate::keyed::KeyedForms;
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::keyed_forms::KeyedForms;
 use crate::ledger::{Charge, Ledger};
-use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
 use crate::size;
 use crate::sync::{AtomicU8, AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ const PLAIN_ASKED: u64 = 1 << 63;
 /// The forms of one body; nothing is taken for them before the first.
 #[derive(Debug, Default)]
 pub(crate) struct Forms {
-    slots: OnceLock<Box<Shelf>>,
+    slots: OnceLock<Box<FormSlots>>,
     /// The length of the content without its coding, and one; 0 if it is not known. With
     /// [`PLAIN_ASKED`].
     plain: AtomicU64,
@@ -34,25 +34,25 @@ pub(crate) struct Forms {
 }
 
 /// Something made of a stored body, kept beside it for whoever needs it next, and gone with it.
-pub trait Attached: Any + fmt::Debug + Send + Sync {
+pub trait DerivedData: Any + fmt::Debug + Send + Sync {
     /// Bytes that it takes.
     fn memory(&self) -> u64;
 }
 
 #[derive(Debug)]
 struct Attachment {
-    made: Arc<dyn Attached>,
+    made: Arc<dyn DerivedData>,
     charge: Charge,
 }
 
 #[derive(Debug)]
-struct Shelf {
-    slots: [Shelved; FORMS],
+struct FormSlots {
+    slots: [FormSlot; FORMS],
     _charge: Charge,
 }
 
 #[derive(Debug, Default)]
-struct Shelved {
+struct FormSlot {
     form: ArcSwapOption<Form>,
     /// The greatest effort that was ever begun with: 0 for none.
     begun: AtomicU8,
@@ -68,7 +68,7 @@ struct Form {
 
 impl Forms {
     /// Bytes to reserve before the first form.
-    pub(crate) const SLOTS_BYTES: u64 = size::class(size_of::<Shelf>());
+    pub(crate) const SLOTS_BYTES: u64 = size::class(size_of::<FormSlots>());
 
     /// Bytes to reserve for a form of `len` bytes.
     pub(crate) const fn cost(len: usize) -> u64 {
@@ -104,12 +104,12 @@ impl Forms {
     }
 
     /// The thing that is attached.
-    pub(crate) fn attached(&self) -> Option<Arc<dyn Attached>> {
+    pub(crate) fn attached(&self) -> Option<Arc<dyn DerivedData>> {
         self.attached.get().map(|attachment| Arc::clone(&attachment.made))
     }
 
     /// Attaches `made`, unless something is or there is no room for it.
-    pub(crate) fn attach(&self, ledger: &Arc<Ledger>, made: Arc<dyn Attached>) {
+    pub(crate) fn attach(&self, ledger: &Arc<Ledger>, made: Arc<dyn DerivedData>) {
         let bytes = size::class(size_of::<Attachment>()) + made.memory();
         if self.attached.get().is_none()
             && let Some(charge) = Charge::try_new(ledger, bytes)
@@ -125,8 +125,9 @@ impl Forms {
     }
 
     /// Makes room for forms, with [`Forms::SLOTS_BYTES`] reserved in `charge`.
-    fn begin_slots(&self, charge: Charge) -> &Shelf {
-        self.slots.get_or_init(|| Box::new(Shelf { slots: Default::default(), _charge: charge }))
+    fn begin_slots(&self, charge: Charge) -> &FormSlots {
+        self.slots
+            .get_or_init(|| Box::new(FormSlots { slots: Default::default(), _charge: charge }))
     }
 
     /// The form with this number.
@@ -176,7 +177,7 @@ impl Forms {
         let Some(slot) = self.slots.get().and_then(|slots| slots.slots.get(number)) else { return };
         slot.begun.fetch_max(effort, Ordering::AcqRel);
         let cost = charge.bytes();
-        let bytes = Owned::into_bytes(data, Cost::Stored(charge));
+        let bytes = ChargedBytes::into_bytes(data, Cost::Stored(charge));
         let form = Arc::new(Form { bytes, effort, cost });
         slot.form.rcu(|old| match old {
             Some(old) if old.effort >= effort => Some(Arc::clone(old)),

@@ -14,22 +14,22 @@ const SMALLEST: usize = 64;
 /// all in it is too old.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
-    current: Places,
-    former: Places,
+    current: GhostTable,
+    former: GhostTable,
     /// When the former table was left.
     left: u32,
     time: u32,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct GhostTable {
     /// Hash and time of insertion; time zero is an empty place. A power of two.
     entries: Box<[(u32, u32)]>,
     /// Given back with the entries.
     _charge: Option<Charge>,
 }
 
-impl Places {
+impl GhostTable {
     fn bucket(&mut self, h32: u32) -> &mut [(u32, u32)] {
         if self.entries.is_empty() {
             return &mut [];
@@ -51,7 +51,7 @@ impl Ghost {
         self.time = self.time.wrapping_add(1).max(1);
         let time = self.time;
         if !self.former.entries.is_empty() && time.wrapping_sub(self.left) as usize >= window {
-            self.former = Places::default();
+            self.former = GhostTable::default();
         }
         let age =
             |entry: &(u32, u32)| if entry.1 == 0 { u32::MAX } else { time.wrapping_sub(entry.1) };
@@ -78,12 +78,17 @@ impl Ghost {
     }
 
     /// Returns true if `h32` is among the last `window` ones; it is remembered if it is not.
-    pub(crate) fn meet(&mut self, h32: u32, window: usize, ledger: &Arc<Ledger>) -> bool {
+    pub(crate) fn contains_or_insert(
+        &mut self,
+        h32: u32,
+        window: usize,
+        ledger: &Arc<Ledger>,
+    ) -> bool {
         let time = self.time;
         let is_it = |entry: &&mut (u32, u32)| {
             entry.0 == h32 && entry.1 != 0 && time.wrapping_sub(entry.1) as usize <= window
         };
-        let is_in = |table: &mut Places| table.bucket(h32).iter_mut().any(|it| is_it(&it));
+        let is_in = |table: &mut GhostTable| table.bucket(h32).iter_mut().any(|it| is_it(&it));
         let is_known = is_in(&mut self.current) || is_in(&mut self.former);
         if !is_known {
             self.insert(h32, window, ledger);
@@ -100,7 +105,7 @@ impl Ghost {
             return;
         };
         let entries = vec![(0, 0); places].into_boxed_slice();
-        let larger = Places { entries, _charge: Some(charge) };
+        let larger = GhostTable { entries, _charge: Some(charge) };
         self.former = std::mem::replace(&mut self.current, larger);
         self.left = self.time;
     }
@@ -114,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_left_recently_is_known_once() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
+        let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         assert!(!ghost.take(7, 100));
         ghost.insert(7, 100, &ledger);
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_left_long_ago_is_forgotten() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
+        let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         ghost.insert(7, 100, &ledger);
         for other in 0..100_u32 {
@@ -135,19 +140,26 @@ mod tests {
 
     #[test]
     fn what_is_met_twice_among_so_many_is_known() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
+        let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
-        assert!(!ghost.meet(7, 2, &ledger));
-        assert!(ghost.meet(7, 2, &ledger) && ghost.meet(7, 2, &ledger), "it stays");
-        assert!(!ghost.meet(8, 2, &ledger) && ghost.meet(7, 2, &ledger));
-        assert!(!ghost.meet(9, 2, &ledger) && !ghost.meet(10, 2, &ledger));
-        assert!(!ghost.meet(7, 2, &ledger), "three others came since");
+        assert!(!ghost.contains_or_insert(7, 2, &ledger));
+        assert!(
+            ghost.contains_or_insert(7, 2, &ledger) && ghost.contains_or_insert(7, 2, &ledger),
+            "it stays"
+        );
+        assert!(
+            !ghost.contains_or_insert(8, 2, &ledger) && ghost.contains_or_insert(7, 2, &ledger)
+        );
+        assert!(
+            !ghost.contains_or_insert(9, 2, &ledger) && !ghost.contains_or_insert(10, 2, &ledger)
+        );
+        assert!(!ghost.contains_or_insert(7, 2, &ledger), "three others came since");
         assert!(ghost.take(7, 2), "it comes back as what has left");
     }
 
     #[test]
     fn a_larger_table_forgets_nothing_and_the_former_one_is_given_back() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(1 << 20, 0), Allowance::new(0)));
+        let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(1 << 20, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         let hash = |n: u32| n.wrapping_mul(0x9e37_79b9);
         (0..60).for_each(|n| ghost.insert(hash(n), 64, &ledger));
@@ -162,7 +174,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_by_the_window_and_given_back() {
-        let ledger = Arc::new(Ledger::new(base::Memory::new(4096, 0), Allowance::new(0)));
+        let ledger = Arc::new(Ledger::new(base::MemoryBudget::new(4096, 0), Allowance::new(0)));
         let mut ghost = Ghost::default();
         for h32 in 0..10_000 {
             ghost.insert(h32, 1_000_000, &ledger);

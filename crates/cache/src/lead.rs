@@ -7,22 +7,22 @@ use bytes::Bytes;
 use message::Trailers;
 use message::store::Permit;
 
-use crate::busy::{Busy, Waited};
+use crate::borrowed_body::BorrowedBody;
+use crate::busy::{Busy, WaiterOutcome};
 use crate::cache::Cache;
-use crate::content::{Complete, Elsewhere};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::content::{CompleteBody, ExternalBody};
 use crate::fill::{Fill, Passage};
-use crate::filling::{BODY_BYTES, Filling, NotKept, STATE_BYTES};
 use crate::forms::Forms;
+use crate::index_state::IndexState;
 use crate::ledger::{Charge, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
-use crate::piece::{CHUNK_OVERHEAD, Cost, Owned};
-use crate::pieces::Whole;
+use crate::object_writer::{BODY_BYTES, NotKept, ObjectWriter, STATE_BYTES};
 use crate::record::{NewObject, Record};
-use crate::shard::{Before, Dead, Gone, Leaving};
+use crate::shard::{DisplacedResponses, LowerRemovals, RemovedObjects, ReplacedResponse};
 use crate::size;
 use crate::slot::Marker;
-use crate::standing::Standing;
 use crate::variant::Variant;
 
 /// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which
@@ -35,15 +35,15 @@ pub enum Loan {
     /// All of it, as it was read.
     Whole(Vec<Bytes>),
     /// It is read as it is sent.
-    Elsewhere(Arc<dyn Elsewhere>),
+    Elsewhere(Arc<dyn ExternalBody>),
 }
 
 impl Loan {
     /// Bytes that the object takes for it, but for those of its pieces.
     fn cost(&self) -> u64 {
         match self {
-            Self::Whole(_) => Complete::OTHER_BYTES,
-            Self::Elsewhere(body) => Complete::elsewhere_bytes(&**body),
+            Self::Whole(_) => CompleteBody::OTHER_BYTES,
+            Self::Elsewhere(body) => CompleteBody::elsewhere_bytes(&**body),
         }
     }
 
@@ -57,17 +57,17 @@ impl Loan {
     }
 
     /// The content; each piece gives back its part of `charge`.
-    fn complete(self, mut charge: Charge) -> Complete {
+    fn complete(self, mut charge: Charge) -> CompleteBody {
         let cost = self.pieces_cost();
         match self {
             Self::Whole(pieces) => {
                 let charged = pieces.into_iter().map(|piece| {
                     let own = charge.split(size::class(piece.len()) + CHUNK_OVERHEAD);
-                    Owned::into_bytes(piece, Cost::Stored(own))
+                    ChargedBytes::into_bytes(piece, Cost::Stored(own))
                 });
-                Complete::many(charged.collect(), cost)
+                CompleteBody::many(charged.collect(), cost)
             }
-            Self::Elsewhere(body) => Complete::elsewhere(body),
+            Self::Elsewhere(body) => CompleteBody::elsewhere(body),
         }
     }
 }
@@ -135,7 +135,7 @@ impl<L: Lower> Lead<L> {
     }
 
     /// Says what the body may hold if it turns out not to be kept, and for whom.
-    pub fn passes_by(&mut self, passage: Passage) {
+    pub fn set_window_limit(&mut self, passage: Passage) {
         self.passage = Some(passage);
     }
 
@@ -165,7 +165,12 @@ impl<L: Lower> Lead<L> {
     /// A body that is declared too large, or a head for which there is no memory, makes it a window
     /// from the start: not stored, and refused to those who wait. If it is too large, the key is
     /// marked hit-for-miss.
-    pub fn store(self, _permit: Permit, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
+    pub fn store(
+        self,
+        _permit: Permit,
+        new: NewObject,
+        vary: Option<Variant<'_>>,
+    ) -> ObjectWriter<L> {
         self.put(new, vary)
     }
 
@@ -178,7 +183,7 @@ impl<L: Lower> Lead<L> {
         _ = self.put(mark, vary).finish();
     }
 
-    fn put(self, new: NewObject, vary: Option<Variant<'_>>) -> Filling<L> {
+    fn put(self, new: NewObject, vary: Option<Variant<'_>>) -> ObjectWriter<L> {
         let cost = Object::cost(&new, &self.busy.key, vary);
         let (length, passed) = (new.length, self.busy.began);
         self.begin_body(cost, length, None, |lead| Record::new(&new, &lead.busy.key, vary, passed))
@@ -191,7 +196,7 @@ impl<L: Lower> Lead<L> {
         _permit: Permit,
         new: &NewObject,
         vary: Option<Variant<'_>>,
-        body: Arc<dyn Elsewhere>,
+        body: Arc<dyn ExternalBody>,
     ) -> (Arc<Object>, Option<NotKept>) {
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
         let (object, has_room) = self.elsewhere(record, body, None);
@@ -201,7 +206,7 @@ impl<L: Lower> Lead<L> {
             self.strike(None, true);
             Some(NotKept::NoRoom)
         };
-        self.conclude(Waited::Ready(Arc::clone(&object)));
+        self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         (object, refused)
     }
 
@@ -216,7 +221,7 @@ impl<L: Lower> Lead<L> {
         place: L::Place,
         record: Record,
         length: u64,
-    ) -> Result<Filling<L>, Self> {
+    ) -> Result<ObjectWriter<L>, Self> {
         match self.may_raise(record) {
             Ok(record) => {
                 let cost = Object::cost_of(&record);
@@ -236,7 +241,7 @@ impl<L: Lower> Lead<L> {
         _permit: Permit,
         place: L::Place,
         record: Record,
-        body: Arc<dyn Elsewhere>,
+        body: Arc<dyn ExternalBody>,
         trailers: Option<Trailers>,
     ) -> Result<Arc<Object>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
@@ -246,14 +251,14 @@ impl<L: Lower> Lead<L> {
         } else {
             self.leave();
         }
-        self.conclude(Waited::Ready(Arc::clone(&object)));
+        self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         Ok(object)
     }
 
     /// Returns true if what the lower tier has of this key is to come into memory: there is more
     /// room than is kept free, or the key was asked for a short while ago. Or else that is
     /// remembered, and it is to be lent ([`Lead::lend`]), lest it push out what is asked for more.
-    pub fn rises(&self) -> bool {
+    pub fn should_promote(&self) -> bool {
         if self.is_detached {
             return false;
         }
@@ -267,7 +272,7 @@ impl<L: Lower> Lead<L> {
     ///
     /// # Errors
     /// As [`Lead::refill`], and if there is no memory for it.
-    pub fn lend(
+    pub fn serve_from_lower(
         mut self,
         _permit: Permit,
         place: L::Place,
@@ -277,7 +282,7 @@ impl<L: Lower> Lead<L> {
     ) -> Result<Option<Arc<Object>>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
         let pieces_cost = body.pieces_cost();
-        let behind_cost = trailers.as_ref().map_or(0, Complete::trailed_bytes);
+        let behind_cost = trailers.as_ref().map_or(0, CompleteBody::trailed_bytes);
         let cost = Object::cost_of(&record) + body.cost() + behind_cost;
         let Some(mut charge) = self.cache.reserve(cost + pieces_cost) else { return Err(self) };
         let pieces_charge = charge.split(pieces_cost);
@@ -293,7 +298,7 @@ impl<L: Lower> Lead<L> {
         object.expire(self.busy.soft_until());
         // No lookup does.
         object.standing.touch();
-        self.conclude(Waited::Ready(Arc::clone(&object)));
+        self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         Ok(is_there.then_some(object))
     }
 
@@ -301,17 +306,17 @@ impl<L: Lower> Lead<L> {
     fn elsewhere(
         &self,
         record: Record,
-        body: Arc<dyn Elsewhere>,
+        body: Arc<dyn ExternalBody>,
         trailers: Option<Trailers>,
     ) -> (Arc<Object>, bool) {
-        let behind_cost = trailers.as_ref().map_or(0, Complete::trailed_bytes);
-        let body_cost = Complete::elsewhere_bytes(&*body) + behind_cost;
+        let behind_cost = trailers.as_ref().map_or(0, CompleteBody::trailed_bytes);
+        let body_cost = CompleteBody::elsewhere_bytes(&*body) + behind_cost;
         let cost = Object::cost_of(&record) + body_cost;
         let charge = self.cache.reserve(cost);
         let has_room = charge.is_some();
         count(&self.cache.ledger().refused, u64::from(!has_room));
         let object = self.make(record, charge, None);
-        object.complete(behind(Complete::elsewhere(body), trailers));
+        object.complete(behind(CompleteBody::elsewhere(body), trailers));
         (object, has_room)
     }
 
@@ -329,7 +334,7 @@ impl<L: Lower> Lead<L> {
         length: Option<u64>,
         place: Option<L::Place>,
         record: impl FnOnce(&Self) -> Record,
-    ) -> Filling<L> {
+    ) -> ObjectWriter<L> {
         let config = self.cache.config();
         let passage = self.passage.take().unwrap_or_else(|| Passage {
             bytes: config.window_bytes,
@@ -346,16 +351,22 @@ impl<L: Lower> Lead<L> {
             count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
             self.refuse_for(why.is_lasting().then_some(None), true);
-            return Filling::passing(Arc::clone(&self.cache), object, fill, self.busy.hash, why);
+            return ObjectWriter::passing(
+                Arc::clone(&self.cache),
+                object,
+                fill,
+                self.busy.hash,
+                why,
+            );
         };
         let fill_charge = charge.split(STATE_BYTES);
-        let spare = charge.split(Complete::OTHER_BYTES);
+        let spare = charge.split(CompleteBody::OTHER_BYTES);
         let fill = Arc::new(Fill::new(length, None, Some(fill_charge)));
         let object = self.make(record(&self), Some(charge), Some(Arc::clone(&fill)));
         let refused = self.admit(&object, place).err();
-        self.conclude(Waited::Ready(Arc::clone(&object)));
+        self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         let (cache, hash) = (Arc::clone(&self.cache), self.busy.hash);
-        Filling::kept(cache, object, fill, hash, refused, spare, passage)
+        ObjectWriter::kept(cache, object, fill, hash, refused, spare, passage)
     }
 
     /// The response is for the one who asked only, and says nothing of what is stored; those who
@@ -397,7 +408,7 @@ impl<L: Lower> Lead<L> {
     ) -> Arc<Object> {
         let (object, has_room) = self.with_head(old, &new, vary);
         let stored = if has_room {
-            self.admit_as(&object, Before::Confirmed(old), None)
+            self.admit_as(&object, ReplacedResponse::Confirmed(old), None)
         } else {
             count(&self.cache.ledger().refused, 1);
             self.leave();
@@ -410,7 +421,11 @@ impl<L: Lower> Lead<L> {
             Err(NotKept::NoRoom) => old.is_live() && self.cache.may_use(old),
             Err(_) => false,
         };
-        self.conclude(if is_true { Waited::Ready(Arc::clone(&object)) } else { Waited::Refused });
+        self.conclude(if is_true {
+            WaiterOutcome::Ready(Arc::clone(&object))
+        } else {
+            WaiterOutcome::Refused
+        });
         object
     }
 
@@ -418,7 +433,7 @@ impl<L: Lower> Lead<L> {
     /// one who asked. It is in no index, and ends with its answer. `old` leaves the index if it
     /// `ends`; those who wait fetch for themselves, and with a time they do not wait for each other
     /// until then.
-    pub fn lay_over(
+    pub fn confirm_for_one(
         mut self,
         old: &Arc<Object>,
         new: &NewObject,
@@ -442,13 +457,13 @@ impl<L: Lower> Lead<L> {
         // Forms and trailers that there are stay with the body.
         let stays = old.forms().is_some_and(Forms::is_begun) || old.trailers().is_some();
         let copied = match old.whole() {
-            Some(Whole::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !stays => {
+            Some(BorrowedBody::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !stays => {
                 let copy = size::class(bytes.len());
                 match new.flags.may_have_forms() {
                     false => (self.cache.reserve(cost + copy))
-                        .map(|charge| (charge, Complete::One(bytes.into()))),
-                    true => (self.cache.reserve(cost + copy + Complete::OTHER_BYTES))
-                        .map(|charge| (charge, Complete::formed(bytes.into()))),
+                        .map(|charge| (charge, CompleteBody::One(bytes.into()))),
+                    true => (self.cache.reserve(cost + copy + CompleteBody::OTHER_BYTES))
+                        .map(|charge| (charge, CompleteBody::formed(bytes.into()))),
                 }
             }
             _ => None,
@@ -456,8 +471,8 @@ impl<L: Lower> Lead<L> {
         let (charge, body) = match copied {
             Some((charge, body)) => (Some(charge), body),
             None => (
-                self.cache.reserve(cost + Complete::OTHER_BYTES),
-                Complete::shared(old.body_keeper()),
+                self.cache.reserve(cost + CompleteBody::OTHER_BYTES),
+                CompleteBody::shared(old.body_keeper()),
             ),
         };
         let has_room = charge.is_some();
@@ -473,29 +488,35 @@ impl<L: Lower> Lead<L> {
     /// Puts `new` with this complete body, which has `plain` bytes without its coding, in the place
     /// of `old`: the same response in another form. `old` has no trailers. False if `old` has left
     /// the index, if this fetch was invalidated meanwhile, or if there is no memory.
-    pub fn refit(mut self, old: &Arc<Object>, new: &NewObject, body: Vec<u8>, plain: u64) -> bool {
+    pub fn replace_form(
+        mut self,
+        old: &Arc<Object>,
+        new: &NewObject,
+        body: Vec<u8>,
+        plain: u64,
+    ) -> bool {
         let (body, vary) = (body.into_boxed_slice(), old.vary());
         let cost = Object::cost(new, &self.busy.key, vary);
-        let charge = self.cache.reserve(cost + size::class(body.len()) + Complete::OTHER_BYTES);
+        let charge = self.cache.reserve(cost + size::class(body.len()) + CompleteBody::OTHER_BYTES);
         let Some(charge) = charge else {
             self.leave();
-            self.conclude(Waited::Refused);
+            self.conclude(WaiterOutcome::Refused);
             return false;
         };
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
         let object = self.make(record, Some(charge), None);
-        object.complete(Complete::formed(body));
+        object.complete(CompleteBody::formed(body));
         object.note_plain_length(plain);
         object.set_sinks(old.sinks());
         object.count_on(old);
-        let is_put = self.admit_as(&object, Before::Confirmed(old), None).is_ok();
-        self.conclude(if is_put { Waited::Ready(object) } else { Waited::Refused });
+        let is_put = self.admit_as(&object, ReplacedResponse::Confirmed(old), None).is_ok();
+        self.conclude(if is_put { WaiterOutcome::Ready(object) } else { WaiterOutcome::Refused });
         is_put
     }
 
     /// The object; without a charge it gives nothing back, and must not come into the index.
     fn make(&self, record: Record, charge: Option<Charge>, fill: Option<Arc<Fill>>) -> Arc<Object> {
-        let standing = Standing::new(self.cache.next_id(), charge.map(Charge::into_ledger));
+        let standing = IndexState::new(self.cache.next_id(), charge.map(Charge::into_ledger));
         Arc::new(Object::new(record, standing, fill))
     }
 
@@ -504,18 +525,22 @@ impl<L: Lower> Lead<L> {
     /// nothing.
     fn admit(&self, object: &Arc<Object>, from: Option<L::Place>) -> Result<(), NotKept> {
         let old = self.old.as_ref().filter(|_| from.is_none());
-        self.admit_as(object, old.map_or(Before::Nothing, Before::Renewed), from)
+        self.admit_as(
+            object,
+            old.map_or(ReplacedResponse::Nothing, ReplacedResponse::Renewed),
+            from,
+        )
     }
 
     fn admit_as(
         &self,
         object: &Arc<Object>,
-        before: Before<'_>,
+        before: ReplacedResponse<'_>,
         from: Option<L::Place>,
     ) -> Result<(), NotKept> {
         let place = self.cache.place(self.busy.hash);
         let variants_max = self.cache.config().max_variants;
-        let mut dead = Dead::new();
+        let mut dead = RemovedObjects::new();
         let stored = loop {
             let both = [Some(object), before.confirmed()];
             if !both.into_iter().flatten().all(|it| self.cache.may_use(it)) {
@@ -538,8 +563,8 @@ impl<L: Lower> Lead<L> {
                 break Err(NotKept::Invalidated);
             }
             // Another variant's is whatever else there is beside what comes up.
-            let leaving = from.map_or(Leaving::AllBut(&self.spared), Leaving::Raised);
-            let gone = Gone { before, leaving };
+            let leaving = from.map_or(LowerRemovals::AllBut(&self.spared), LowerRemovals::Raised);
+            let gone = DisplacedResponses { before, leaving };
             let admitted = shard.admit(h32, busy, object, gone, variants_max, &mut dead);
             break admitted.then_some(()).ok_or(NotKept::Invalidated);
         };
@@ -555,7 +580,7 @@ impl<L: Lower> Lead<L> {
     /// invalidated, what it was to renew leaves the index if that `ends`.
     fn strike(&self, marker: Option<Marker>, ends: bool) {
         let place = self.cache.place(self.busy.hash);
-        let mut dead = Dead::new();
+        let mut dead = RemovedObjects::new();
         let mut shard = self.cache.shard(place.shard);
         let left = match marker {
             Some(marker) => shard.leave_marked(place.h32, &self.busy, marker),
@@ -565,7 +590,7 @@ impl<L: Lower> Lead<L> {
             && !shard.expel(place.h32, old, &mut dead)
         {
             // It has sunk meanwhile, or was lent.
-            shard.forget_cold(place.h32, Leaving::AllBut(&self.spared));
+            shard.forget_cold(place.h32, LowerRemovals::AllBut(&self.spared));
         }
         drop(shard);
     }
@@ -575,19 +600,19 @@ impl<L: Lower> Lead<L> {
     fn refuse_for(&mut self, marked: Option<Option<u64>>, ends: bool) {
         let marker = marked.map(|until_ms| self.cache.marker(until_ms, self.busy.began));
         self.strike(marker, ends);
-        self.conclude(Waited::Refused);
+        self.conclude(WaiterOutcome::Refused);
     }
 
     fn give_up(&mut self) {
         if self.owing {
             self.leave();
-            self.conclude(Waited::Failed);
+            self.conclude(WaiterOutcome::Failed);
         }
     }
 
-    fn conclude(&mut self, outcome: Waited) {
+    fn conclude(&mut self, outcome: WaiterOutcome) {
         // Also one that is not stored: who began to wait behind a soft purge must see it.
-        if let Waited::Ready(object) = &outcome {
+        if let WaiterOutcome::Ready(object) = &outcome {
             object.expire(self.busy.soft_until());
         }
         self.owing = false;
@@ -596,7 +621,7 @@ impl<L: Lower> Lead<L> {
 }
 
 /// The body with its trailers, if it has any.
-fn behind(body: Complete, trailers: Option<Trailers>) -> Complete {
+fn behind(body: CompleteBody, trailers: Option<Trailers>) -> CompleteBody {
     match trailers {
         Some(trailers) => body.trailed(trailers),
         None => body,

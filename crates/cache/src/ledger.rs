@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use base::{Allowance, Memory};
+use base::{Allowance, MemoryBudget};
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -62,7 +62,7 @@ pub struct Stats {
 /// Bytes in use against the budget, and the counters that go with them.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    memory: Arc<Memory>,
+    memory: Arc<MemoryBudget>,
     /// For the index of the lower tier, beside the budget.
     index: Arc<Allowance>,
     pub(crate) objects: AtomicU64,
@@ -85,7 +85,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(memory: Arc<Memory>, index: Arc<Allowance>) -> Self {
+    pub(crate) fn new(memory: Arc<MemoryBudget>, index: Arc<Allowance>) -> Self {
         Self {
             memory,
             index,
@@ -109,7 +109,7 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn memory(&self) -> &Arc<Memory> {
+    pub(crate) fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
     }
 
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_charge_never_exceeds_the_budget_and_is_given_back() {
-        let ledger = Arc::new(Ledger::new(Memory::new(100, 0), Allowance::new(0)));
+        let ledger = Arc::new(Ledger::new(MemoryBudget::new(100, 0), Allowance::new(0)));
         let mut a = Charge::try_new(&ledger, 60).expect("there is room");
         assert!(Charge::try_new(&ledger, 41).is_none());
         let b = a.split(20);

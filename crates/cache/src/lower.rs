@@ -30,7 +30,7 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// `object` is being evicted, or is to be copied: its place, if the tier keeps it from now on.
     /// Its content may be whole or elsewhere. Until the tier has dropped it, memory is taken for
     /// it.
-    fn sink(&self, object: &Arc<Object>) -> Option<Self::Place>;
+    fn demote(&self, object: &Arc<Object>) -> Option<Self::Place>;
 
     /// The index has no entry for what is at `place` any more.
     fn forget(&self, place: Self::Place);
@@ -38,7 +38,7 @@ pub trait Lower: fmt::Debug + Send + Sync + 'static {
     /// Whatever the tier has of keys of these 32 bits of hash, and has not told of yet
     /// ([`crate::Cache::add_cold`]), is not wanted any more. For a tier that finds what it has
     /// while the cache is in use.
-    fn struck(&self, _h32: u32) {}
+    fn discard_hash(&self, _h32: u32) {}
 
     /// The newest ban that everything it keeps has passed; `None` where it keeps nothing. Later
     /// ones are remembered for it, as long as they are not too many, and a cache over a tier that
@@ -55,7 +55,7 @@ impl Lower for MemoryOnly {
 
     const KEEPS: bool = false;
 
-    fn sink(&self, _: &Arc<Object>) -> Option<Infallible> {
+    fn demote(&self, _: &Arc<Object>) -> Option<Infallible> {
         None
     }
 

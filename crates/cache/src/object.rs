@@ -7,15 +7,15 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use message::Trailers;
 
-use crate::content::{Complete, Content, Elsewhere, Keeper, Location};
+use crate::borrowed_body::BorrowedBody;
+use crate::content::{CompleteBody, Content, ExternalBody, Keeper, Location};
 use crate::fill::Fill;
-use crate::forms::{Attached, Forms};
-use crate::keyed::KeyedForms;
-use crate::pieces::Whole;
+use crate::forms::{DerivedData, Forms};
+use crate::index_state::{BROKEN, DemotionPolicy, IndexState};
+use crate::keyed_forms::KeyedForms;
 use crate::reader::Reader;
 use crate::record::{NewObject, Record};
 use crate::size;
-use crate::standing::{BROKEN, Sinks, Standing};
 use crate::variant::Variant;
 
 /// A stored response. It dereferences to its [`Record`], which is what most callers want of it.
@@ -25,7 +25,7 @@ use crate::variant::Variant;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Object {
-    pub(crate) standing: Standing,
+    pub(crate) standing: IndexState,
     content: Content,
     record: Record,
 }
@@ -42,18 +42,18 @@ impl Object {
     }
 
     /// An object whose body `fill` brings, or that is completed at once.
-    pub(crate) fn new(record: Record, standing: Standing, fill: Option<Arc<Fill>>) -> Self {
+    pub(crate) fn new(record: Record, standing: IndexState, fill: Option<Arc<Fill>>) -> Self {
         Self { standing, content: Content::new(fill), record }
     }
 
     /// Returns what is attached to the body, if it is of type `T`.
-    pub fn attached<T: Attached>(&self) -> Option<Arc<T>> {
+    pub fn attached<T: DerivedData>(&self) -> Option<Arc<T>> {
         (self.content.forms()?.attached()? as Arc<dyn Any + Send + Sync>).downcast().ok()
     }
 
     /// Attaches `made` to the body, unless something is attached or the budget has no room for it.
     /// Whoever comes later finds it.
-    pub fn attach(&self, made: Arc<dyn Attached>) {
+    pub fn attach(&self, made: Arc<dyn DerivedData>) {
         if let (Some(ledger), Some(forms)) = (&self.standing.ledger, self.content.forms()) {
             forms.attach(ledger, made);
         }
@@ -72,12 +72,12 @@ impl Object {
     }
 
     /// Says what becomes of the object when it leaves memory. The cache itself does not look at it.
-    pub fn set_sinks(&self, sinks: Sinks) {
+    pub fn set_sinks(&self, sinks: DemotionPolicy) {
         self.standing.set_sinks(sinks);
     }
 
     /// The fate of the object when it leaves memory.
-    pub fn sinks(&self) -> Sinks {
+    pub fn sinks(&self) -> DemotionPolicy {
         self.standing.sinks()
     }
 
@@ -93,7 +93,7 @@ impl Object {
 
     /// The complete body; `None` while it is still coming, and where it is not in memory. No lock,
     /// no count, no copy.
-    pub fn whole(&self) -> Option<Whole<'_>> {
+    pub fn whole(&self) -> Option<BorrowedBody<'_>> {
         self.content.state().whole()
     }
 
@@ -103,7 +103,7 @@ impl Object {
     }
 
     /// The body, if it is complete and not in memory as one piece.
-    pub fn elsewhere(&self) -> Option<&Arc<dyn Elsewhere>> {
+    pub fn elsewhere(&self) -> Option<&Arc<dyn ExternalBody>> {
         if let Location::Elsewhere(body) = self.content.state() { Some(body) } else { None }
     }
 
@@ -214,7 +214,7 @@ impl Object {
     }
 
     /// Returns true if both deliver the same body.
-    pub(crate) fn delivers_alike(&self, other: &Self) -> bool {
+    pub(crate) fn shares_body(&self, other: &Self) -> bool {
         match other.owner() {
             Some(owner) => {
                 let kept = Arc::as_ptr(owner);
@@ -251,7 +251,7 @@ impl Object {
     }
 
     /// Gives the object its complete body. The body's bytes have been reserved.
-    pub(crate) fn complete(&self, body: Complete) {
+    pub(crate) fn complete(&self, body: CompleteBody) {
         self.content.complete(body);
     }
 
@@ -273,7 +273,7 @@ impl BodyRef {
     }
 
     /// Calls `look` with the complete body. `None` if it is gone, incomplete, or not in memory.
-    pub fn whole<T>(&self, look: impl FnOnce(Whole<'_>) -> T) -> Option<T> {
+    pub fn whole<T>(&self, look: impl FnOnce(BorrowedBody<'_>) -> T) -> Option<T> {
         self.0.upgrade()?.state().whole().map(look)
     }
 }

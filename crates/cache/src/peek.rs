@@ -8,17 +8,17 @@ use base::KeyBuf;
 use crate::bans::Ban;
 use crate::busy::Shape;
 use crate::cache::Cache;
-use crate::cache::begin::fetch_for;
+use crate::cache::collapsing::fetch_for;
 use crate::lower::Lower;
 use crate::object::Object;
 use crate::slot::choose;
-use crate::variant::Select;
+use crate::variant::SignatureFunction;
 
 /// The state of a key.
 #[derive(Clone, Debug, Default)]
-pub struct Peek {
+pub struct KeyInspection {
     /// Its variants, in the order in which they were stored.
-    pub variants: Vec<Seen>,
+    pub variants: Vec<VariantInspection>,
     /// The one of them that a lookup would find.
     pub found: Option<usize>,
     /// Until when requests for the key do not wait for each other, in milliseconds of the monotonic
@@ -33,7 +33,7 @@ pub struct Peek {
 
 /// One variant.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct VariantInspection {
     /// The response.
     pub object: Arc<Object>,
     /// Bans that it meets and has not been tested against yet.
@@ -47,24 +47,24 @@ pub struct Seen {
 impl<L: Lower> Cache<L> {
     /// Returns the state of `key`, and the variant that a lookup would find. `variant` as for
     /// [`Cache::lookup`].
-    pub fn peek(&self, key: &KeyBuf, variant: &mut Select<'_>) -> Peek {
+    pub fn peek(&self, key: &KeyBuf, variant: &mut SignatureFunction<'_>) -> KeyInspection {
         let place = self.place(key.hash());
         let mut shape = Shape::default();
         let (variants, mut peek) = {
             let shard = self.shared_shard(place.shard);
             let below = shard.cold(place.h32).len();
             let Some(slot) = shard.find(place.h32, key.bytes()) else {
-                return Peek { below, ..Peek::default() };
+                return KeyInspection { below, ..KeyInspection::default() };
             };
             choose(slot.variants(), variant, |spec, signature| shape.note(spec, signature));
-            let peek = Peek {
+            let peek = KeyInspection {
                 below,
                 marked_until_ms: slot
                     .marker()
-                    .filter(|marker| self.bans.spare(key.bytes(), marker.passed))
+                    .filter(|marker| self.bans.exempts_key(key.bytes(), marker.passed))
                     .map(|marker| marker.until_ms),
                 is_fetched: fetch_for(slot, &shape).is_some(),
-                ..Peek::default()
+                ..KeyInspection::default()
             };
             (slot.variants().to_vec(), peek)
         };
@@ -83,12 +83,12 @@ impl<L: Lower> Cache<L> {
         object.is_live() && met.is_some_and(|bans| bans.iter().all(|ban| ban.is_soft()))
     }
 
-    fn foresee(&self, object: Arc<Object>) -> Seen {
+    fn foresee(&self, object: Arc<Object>) -> VariantInspection {
         let met = self.bans.foresee(&object);
         let is_banned = met.as_ref().is_none_or(|bans| bans.iter().any(|ban| !ban.is_soft()));
         let bans = met.unwrap_or_default();
         let stale = bans.iter().filter_map(|ban| ban.stale_since_ms()).min();
         let fresh_until_ms = object.fresh_until_ms().min(stale.unwrap_or(i64::MAX));
-        Seen { object, bans, is_banned, fresh_until_ms }
+        VariantInspection { object, bans, is_banned, fresh_until_ms }
     }
 }

@@ -4,10 +4,10 @@
 use codec::Coding;
 use message::Status;
 
-use crate::span::Span;
+use crate::compact_duration::CompactDuration;
 use crate::sync::{AtomicI64, AtomicU32, Ordering};
 use crate::tags::{COUNT_BYTES, Stored, Tags};
-use crate::variant::{Select, Variant, is_for};
+use crate::variant::{SignatureFunction, Variant, is_for};
 
 /// A response to be stored, as the caller knows it. Times are milliseconds of the monotonic clock.
 #[derive(Clone, Debug)]
@@ -163,18 +163,18 @@ pub struct Record {
     head_at: u32,
     etag_at: u32,
     etag_len: u16,
-    lifetime: Span,
+    lifetime: CompactDuration,
     // Spans: a soft purge may change them.
     grace: AtomicU32,
     stale_if_error: AtomicU32,
-    stale_if_unreachable: Span,
+    stale_if_unreachable: CompactDuration,
     last_modified: u32,
     date: u32,
 }
 
 /// New times for what is stored, in milliseconds; none to leave one as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retime {
+pub struct LifetimeUpdate {
     /// When freshness ends, of the monotonic clock.
     pub fresh_until_ms: Option<i64>,
     /// The time after freshness in which the object may answer while a background fetch renews it.
@@ -185,7 +185,7 @@ pub struct Retime {
 }
 
 /// The numbers of a record at one moment.
-pub(crate) struct Fields {
+pub(crate) struct RecordFields {
     pub(crate) flags: u16,
     pub(crate) status: Status,
     pub(crate) passed: u32,
@@ -195,10 +195,10 @@ pub(crate) struct Fields {
     pub(crate) head_at: u32,
     pub(crate) etag_at: u32,
     pub(crate) etag_len: u16,
-    pub(crate) lifetime: Span,
-    pub(crate) grace: Span,
-    pub(crate) stale_if_error: Span,
-    pub(crate) stale_if_unreachable: Span,
+    pub(crate) lifetime: CompactDuration,
+    pub(crate) grace: CompactDuration,
+    pub(crate) stale_if_error: CompactDuration,
+    pub(crate) stale_if_unreachable: CompactDuration,
     pub(crate) last_modified: u32,
     pub(crate) date: u32,
 }
@@ -236,10 +236,10 @@ impl Record {
             block,
             etag_at,
             etag_len,
-            lifetime: Span::from_ms(new.lifetime_ms),
-            grace: AtomicU32::new(Span::from_ms(new.grace_ms).bits()),
-            stale_if_error: AtomicU32::new(Span::from_ms(new.stale_if_error_ms).bits()),
-            stale_if_unreachable: Span::from_ms(new.stale_if_unreachable_ms),
+            lifetime: CompactDuration::from_ms(new.lifetime_ms),
+            grace: AtomicU32::new(CompactDuration::from_ms(new.grace_ms).bits()),
+            stale_if_error: AtomicU32::new(CompactDuration::from_ms(new.stale_if_error_ms).bits()),
+            stale_if_unreachable: CompactDuration::from_ms(new.stale_if_unreachable_ms),
             last_modified: pack_date(new.last_modified),
             date: pack_date(new.date),
         }
@@ -334,7 +334,7 @@ impl Record {
 
     /// Returns true if this variant may answer the request whose signatures `variant` computes (RFC
     /// 9111 4.1).
-    pub fn matches(&self, variant: &mut Select<'_>) -> bool {
+    pub fn matches(&self, variant: &mut SignatureFunction<'_>) -> bool {
         self.vary().is_none_or(|vary| is_for(vary, variant))
     }
 
@@ -390,13 +390,13 @@ impl Record {
     /// The time after freshness in which the response may answer while a background fetch renews
     /// it.
     pub fn grace_ms(&self) -> u64 {
-        Span::of_bits(self.grace.load(Ordering::Relaxed)).as_ms()
+        CompactDuration::of_bits(self.grace.load(Ordering::Relaxed)).as_ms()
     }
 
     /// The time after freshness in which the response may answer when the origin answers with an
     /// error.
     pub fn stale_if_error_ms(&self) -> u64 {
-        Span::of_bits(self.stale_if_error.load(Ordering::Relaxed)).as_ms()
+        CompactDuration::of_bits(self.stale_if_error.load(Ordering::Relaxed)).as_ms()
     }
 
     /// The time after freshness in which the response may answer when the origin cannot be reached.
@@ -420,9 +420,9 @@ impl Record {
     // For the cache.
 
     /// Its numbers at this moment.
-    pub(crate) fn fields(&self) -> Fields {
-        let span = |bits: &AtomicU32| Span::of_bits(bits.load(Ordering::Relaxed));
-        Fields {
+    pub(crate) fn fields(&self) -> RecordFields {
+        let span = |bits: &AtomicU32| CompactDuration::of_bits(bits.load(Ordering::Relaxed));
+        RecordFields {
             flags: self.flags,
             status: self.status,
             passed: self.passed(),
@@ -446,7 +446,7 @@ impl Record {
     }
 
     /// The record with these numbers and this block; `None` where they do not belong together.
-    pub(crate) fn of_fields(fields: &Fields, block: Box<[u8]>) -> Option<Self> {
+    pub(crate) fn of_fields(fields: &RecordFields, block: Box<[u8]>) -> Option<Self> {
         let record = Self {
             flags: fields.flags,
             status: fields.status,
@@ -523,7 +523,7 @@ impl Record {
 
     /// Freshness ends at `until_ms` (monotonic milliseconds), and what follows it takes this long;
     /// none to leave a time as it is.
-    pub(crate) fn retime(&self, times: &Retime) {
+    pub(crate) fn retime(&self, times: &LifetimeUpdate) {
         if let Some(until_ms) = times.fresh_until_ms {
             self.fresh_until.store(until_ms, Ordering::Relaxed);
         }
@@ -531,7 +531,7 @@ impl Record {
             [(&self.grace, times.grace_ms), (&self.stale_if_error, times.stale_if_error_ms)]
         {
             if let Some(ms) = ms {
-                span.store(Span::from_ms(ms).bits(), Ordering::Relaxed);
+                span.store(CompactDuration::from_ms(ms).bits(), Ordering::Relaxed);
             }
         }
     }

@@ -4,9 +4,9 @@
 //! Nothing here frees an object: those that leave are handed out, to be dropped when the lock is
 //! gone.
 
-mod cold;
-mod evict;
-mod leaving;
+mod cold_entries;
+mod eviction;
+mod lower_removals;
 mod pages;
 mod queue;
 mod table;
@@ -14,9 +14,9 @@ mod table;
 mod tests;
 mod work;
 
-pub(crate) use evict::{Effort, Visit};
-pub(crate) use leaving::Leaving;
-pub(crate) use pages::Cold;
+pub(crate) use eviction::{Effort, Visit};
+pub(crate) use lower_removals::LowerRemovals;
+pub(crate) use pages::ColdEntry;
 pub(crate) use table::Position;
 pub(crate) use work::Work;
 
@@ -27,23 +27,23 @@ use hashbrown::hash_table::OccupiedEntry;
 
 use self::pages::Pages;
 use self::queue::{Queue, Token};
-use self::table::Table;
+use self::table::ShardTable;
 use crate::bans::Bans;
 use crate::busy::{Busy, NewFetch};
-use crate::content::Complete;
+use crate::content::CompleteBody;
+use crate::index_state::{LIVE, MAIN};
 use crate::ledger::{Charge, Ledger, count, discount};
 use crate::lower::Lower;
 use crate::object::Object;
-use crate::record::Retime;
-use crate::slot::{Marker, More, Slot, is_same_variant};
-use crate::standing::{LIVE, MAIN};
+use crate::record::LifetimeUpdate;
+use crate::slot::{IndexSlot, KeyEntries, Marker, is_same_variant};
 
 /// Objects that left the index.
-pub(crate) type Dead = Vec<Arc<Object>>;
+pub(crate) type RemovedObjects = Vec<Arc<Object>>;
 
 /// The stored response in whose place another comes, whatever it varies by.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Before<'a> {
+pub(crate) enum ReplacedResponse<'a> {
     Nothing,
     /// A new response renews it.
     Renewed(&'a Arc<Object>),
@@ -51,7 +51,7 @@ pub(crate) enum Before<'a> {
     Confirmed(&'a Arc<Object>),
 }
 
-impl<'a> Before<'a> {
+impl<'a> ReplacedResponse<'a> {
     fn object(self) -> Option<&'a Arc<Object>> {
         match self {
             Self::Nothing => None,
@@ -69,21 +69,21 @@ impl<'a> Before<'a> {
 
 /// The responses of a key that go when an answer comes into the index.
 #[derive(Debug)]
-pub(crate) struct Gone<'a, P> {
+pub(crate) struct DisplacedResponses<'a, P> {
     /// In the index.
-    pub(crate) before: Before<'a>,
+    pub(crate) before: ReplacedResponse<'a>,
     /// In the lower tier.
-    pub(crate) leaving: Leaving<'a, P>,
+    pub(crate) leaving: LowerRemovals<'a, P>,
 }
 
 /// Where a key belongs: the shard, and the bits of its hash that tell keys of one shard apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct KeyLocation {
     pub(crate) shard: usize,
     pub(crate) h32: u32,
 }
 
-impl Place {
+impl KeyLocation {
     /// `shards` is a power of two.
     pub(crate) fn of(hash: u64, shards: usize) -> Self {
         Self { shard: hash as usize & (shards - 1), h32: (hash >> 32) as u32 }
@@ -93,7 +93,7 @@ impl Place {
 /// One shard of the index.
 #[derive(Debug)]
 pub(crate) struct Shard<L: Lower> {
-    table: Table,
+    table: ShardTable,
     /// Entries of the lower tier, beside the budget.
     cold: Pages<L::Place>,
     small: Queue,
@@ -114,7 +114,7 @@ impl<L: Lower> Shard<L> {
 
     fn with_layout(ledger: &Arc<Ledger>, lower: &Arc<L>, layout: u32) -> Self {
         Self {
-            table: Table::new(layout),
+            table: ShardTable::new(layout),
             cold: Pages::new(ledger.index()),
             small: Queue::default(),
             main: Queue::default(),
@@ -126,15 +126,15 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&Slot> {
+    pub(crate) fn find(&self, h32: u32, key: &[u8]) -> Option<&IndexSlot> {
         self.table.find(h32, |slot| slot.is_of(h32, key))
     }
 
-    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut Slot> {
+    fn find_mut(&mut self, h32: u32, key: &[u8]) -> Option<&mut IndexSlot> {
         self.table.find_mut(h32, |slot| slot.is_of(h32, key))
     }
 
-    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, Slot>> {
+    fn occupied(&mut self, h32: u32, key: &[u8]) -> Option<OccupiedEntry<'_, IndexSlot>> {
         self.table.find_entry(h32, |slot| slot.is_of(h32, key))
     }
 
@@ -207,21 +207,22 @@ impl<L: Lower> Shard<L> {
     ) -> Option<Arc<Busy>> {
         let (hash, key) = (key.hash(), key.bytes());
         let busy_charge = charge.split(Busy::BYTES);
-        let is_key = |slot: &Slot| slot.is_of(h32, key);
+        let is_key = |slot: &IndexSlot| slot.is_of(h32, key);
         let Some(mut entry) = self.table.find_entry(h32, is_key) else {
-            let mut more = More::new(Arc::from(key), charge.split(More::cost(key.len())));
+            let mut more =
+                KeyEntries::new(Arc::from(key), charge.split(KeyEntries::cost(key.len())));
             let busy = Busy::new(Arc::clone(&more.key), hash, fetch, Some(busy_charge));
             let busy = Arc::new(busy);
             // A new list has room for two.
             more.leads.push(Arc::clone(&busy));
-            self.work.add(self.table.insert(Slot::Many(h32, Box::new(more))));
+            self.work.add(self.table.insert(IndexSlot::Many(h32, Box::new(more))));
             self.give_back();
             return Some(busy);
         };
         let more = widen(entry.get_mut(), charge)?;
         if more.marker.is_some_and(|marker| marker.until_ms <= now_ms) {
             more.marker = None;
-            self.small.weigh_less(More::cost(key.len()));
+            self.small.weigh_less(KeyEntries::cost(key.len()));
             discount(&self.charge.ledger().markers, 1);
         }
         if !more.lead_room() {
@@ -260,12 +261,12 @@ impl<L: Lower> Shard<L> {
     /// Takes the marker of a key away if a ban since it was made may be meant for the key.
     pub(crate) fn test_marker(&mut self, h32: u32, key: &[u8], bans: &Bans) {
         let newest = bans.newest();
-        let Some(Slot::Many(_, more)) = self.find_mut(h32, key) else { return };
+        let Some(IndexSlot::Many(_, more)) = self.find_mut(h32, key) else { return };
         let Some(marker) = &mut more.marker else { return };
         if marker.passed >= newest {
             return;
         }
-        if bans.spare(key, marker.passed) {
+        if bans.exempts_key(key, marker.passed) {
             marker.passed = newest;
         } else {
             self.unmark(h32, key);
@@ -275,7 +276,7 @@ impl<L: Lower> Shard<L> {
     /// Takes the marker of a key away, if it has one.
     pub(crate) fn unmark(&mut self, h32: u32, key: &[u8]) {
         let Some(mut entry) = self.occupied(h32, key) else { return };
-        let Slot::Many(_, more) = entry.get_mut() else { return };
+        let IndexSlot::Many(_, more) = entry.get_mut() else { return };
         if more.marker.take().is_some() {
             settle(entry);
             self.unmarked(key.len());
@@ -288,20 +289,20 @@ impl<L: Lower> Shard<L> {
         if !self.try_room() {
             return;
         }
-        let Some(Slot::Many(_, more)) = self.find_mut(h32, key) else { return };
+        let Some(IndexSlot::Many(_, more)) = self.find_mut(h32, key) else { return };
         if more.marker.is_some() {
             return;
         }
         more.marker = Some(marker);
         self.work.add(self.small.push(Token { h32, id: marker.id }));
-        self.small.weigh_more(More::cost(key.len()));
+        self.small.weigh_more(KeyEntries::cost(key.len()));
         self.give_back();
         count(&self.charge.ledger().markers, 1);
     }
 
     /// Notes that a marker has left the table; its token is dead.
     fn unmarked(&mut self, key_len: usize) {
-        self.small.weigh_less(More::cost(key_len));
+        self.small.weigh_less(KeyEntries::cost(key_len));
         discount(&self.charge.ledger().markers, 1);
     }
 
@@ -315,11 +316,11 @@ impl<L: Lower> Shard<L> {
         h32: u32,
         busy: &Arc<Busy>,
         object: &Arc<Object>,
-        gone: Gone<'_, L::Place>,
+        gone: DisplacedResponses<'_, L::Place>,
         variants_max: usize,
-        dead: &mut Dead,
+        dead: &mut RemovedObjects,
     ) -> bool {
-        let Gone { before, leaving } = gone;
+        let DisplacedResponses { before, leaving } = gone;
         let first = dead.len();
         let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
         if !strike(slot, busy) {
@@ -335,7 +336,7 @@ impl<L: Lower> Shard<L> {
             return false;
         }
         // A fetch in flight has made it so.
-        let Slot::Many(_, more) = slot else { return false };
+        let IndexSlot::Many(_, more) = slot else { return false };
         more.variants.retain(|old| {
             let stays = !is_same_variant(old, object)
                 && !before.object().is_some_and(|before| Arc::ptr_eq(old, before));
@@ -347,7 +348,7 @@ impl<L: Lower> Shard<L> {
         let superseded = dead.len();
         // Before it is here: the tier might take what it has of an older one for its copy.
         self.forget_for(h32, object, leaving, &dead[first..]);
-        let Some(Slot::Many(_, more)) = self.find_mut(h32, &busy.key) else { return false };
+        let Some(IndexSlot::Many(_, more)) = self.find_mut(h32, &busy.key) else { return false };
         while more.variants.len() >= variants_max.max(1)
             || !(more.variants.is_empty() || more.variant_room())
         {
@@ -373,7 +374,7 @@ impl<L: Lower> Shard<L> {
     }
 
     /// Gives `object` its complete body, and says so to the queues.
-    pub(crate) fn complete(&mut self, h32: u32, object: &Object, body: Complete) {
+    pub(crate) fn complete(&mut self, h32: u32, object: &Object, body: CompleteBody) {
         object.complete(body);
         self.reweigh(h32, object);
     }
@@ -382,7 +383,7 @@ impl<L: Lower> Shard<L> {
     pub(crate) fn reweigh(&mut self, h32: u32, object: &Object) {
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
-        let is_its = |variant: &&Arc<Object>| variant.delivers_alike(object);
+        let is_its = |variant: &&Arc<Object>| variant.shares_body(object);
         for variant in slot.variants().iter().filter(is_its) {
             let before = variant.standing.weight() as i64;
             variant.standing.set_weight(variant.memory());
@@ -400,7 +401,7 @@ impl<L: Lower> Shard<L> {
         h32: u32,
         object: &Object,
         marker: Option<Marker>,
-        dead: &mut Dead,
+        dead: &mut RemovedObjects,
     ) {
         object.standing.set_broken();
         let first = dead.len();
@@ -410,12 +411,12 @@ impl<L: Lower> Shard<L> {
         if !entry.get().variants().iter().any(is_its) {
             return;
         }
-        let cost = More::cost(object.key().len());
+        let cost = KeyEntries::cost(object.key().len());
         let more = match Charge::try_new(&ledger, cost) {
             Some(charge) if marker.is_some() => widen(entry.get_mut(), charge),
             _ => match entry.get_mut() {
-                Slot::Many(_, more) => Some(&mut **more),
-                Slot::One(..) => None,
+                IndexSlot::Many(_, more) => Some(&mut **more),
+                IndexSlot::One(..) => None,
             },
         };
         match more {
@@ -442,11 +443,11 @@ impl<L: Lower> Shard<L> {
 
     /// Takes everything of a key out; its fetches in flight will not become visible. The number is
     /// that of responses in the lower tier.
-    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<Slot>, usize) {
-        let cold = self.forget_cold(h32, Leaving::All);
+    pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<IndexSlot>, usize) {
+        let cold = self.forget_cold(h32, LowerRemovals::All);
         let Some(entry) = self.occupied(h32, key) else { return (None, cold) };
         let (slot, _) = entry.remove();
-        if let Slot::Many(_, more) = &slot
+        if let IndexSlot::Many(_, more) = &slot
             && more.marker.is_some()
         {
             self.unmarked(key.len());
@@ -458,13 +459,18 @@ impl<L: Lower> Shard<L> {
 
     /// Takes `object` out; false when it is not here any more. What is being fetched for its key
     /// goes on.
-    pub(crate) fn expel(&mut self, h32: u32, object: &Arc<Object>, dead: &mut Dead) -> bool {
+    pub(crate) fn expel(
+        &mut self,
+        h32: u32,
+        object: &Arc<Object>,
+        dead: &mut RemovedObjects,
+    ) -> bool {
         let Some(mut entry) = self.occupied(h32, object.key()) else { return false };
         let at = entry.get().variants().iter().position(|there| Arc::ptr_eq(there, object));
         let Some(at) = at else { return false };
         match entry.get_mut() {
-            Slot::One(..) => drop(entry.remove()),
-            Slot::Many(_, more) => {
+            IndexSlot::One(..) => drop(entry.remove()),
+            IndexSlot::Many(_, more) => {
                 more.variants.remove(at);
                 settle(entry);
             }
@@ -494,7 +500,7 @@ impl<L: Lower> Shard<L> {
         cursor: &mut Position,
         places: usize,
         found: &mut Vec<(u32, Arc<Object>)>,
-        is_meant: &dyn Fn(&Slot, &Object) -> bool,
+        is_meant: &dyn Fn(&IndexSlot, &Object) -> bool,
     ) -> bool {
         self.table.walk(cursor, places, |slot| {
             let meant = slot.variants().iter().filter(|object| is_meant(slot, object));
@@ -506,12 +512,12 @@ impl<L: Lower> Shard<L> {
     /// bring. Responses in the lower tier leave.
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
         self.unmark(h32, key);
-        let cold = self.forget_cold(h32, Leaving::All);
+        let cold = self.forget_cold(h32, LowerRemovals::All);
         let Some(slot) = self.find(h32, key) else { return cold };
         for object in slot.variants() {
             object.expire(now_ms);
         }
-        if let Slot::Many(_, more) = slot {
+        if let IndexSlot::Many(_, more) = slot {
             more.leads.iter().for_each(|busy| busy.expire(now_ms));
         }
         slot.variants().len() + cold
@@ -519,8 +525,8 @@ impl<L: Lower> Shard<L> {
 
     /// Gives everything of a key new times; how many responses that are. What is in the lower tier
     /// leaves.
-    pub(crate) fn retime(&mut self, h32: u32, key: &[u8], times: &Retime) -> usize {
-        let cold = self.forget_cold(h32, Leaving::All);
+    pub(crate) fn retime(&mut self, h32: u32, key: &[u8], times: &LifetimeUpdate) -> usize {
+        let cold = self.forget_cold(h32, LowerRemovals::All);
         let Some(slot) = self.find(h32, key) else { return cold };
         slot.variants().iter().for_each(|object| object.retime(times));
         slot.variants().len() + cold
@@ -533,13 +539,13 @@ impl<L: Lower> Shard<L> {
         &mut self,
         cursor: &mut Position,
         places: usize,
-        gone: &mut Vec<Slot>,
+        gone: &mut Vec<IndexSlot>,
     ) -> bool {
         let first = gone.len();
         let more = self.table.drain(cursor, places, |slot| gone.push(slot));
         for slot in &gone[first..] {
             slot.variants().iter().for_each(|variant| self.forget_copy(slot.h32(), variant));
-            if let Slot::Many(_, more) = slot
+            if let IndexSlot::Many(_, more) = slot
                 && more.marker.is_some()
             {
                 self.unmarked(more.key.len());
@@ -576,7 +582,7 @@ impl<L: Lower> Shard<L> {
     /// Returns true if the key was met here, or has left, among the last so many as are in memory.
     pub(crate) fn meet(&mut self, h32: u32) -> bool {
         let ledger = Arc::clone(self.charge.ledger());
-        self.ghost.meet(h32, self.live(), &ledger)
+        self.ghost.contains_or_insert(h32, self.live(), &ledger)
     }
 
     fn push(&mut self, h32: u32, object: &Object, main: bool) {
@@ -607,7 +613,7 @@ impl<L: Lower> Shard<L> {
     fn sift(&mut self) {
         let table = &self.table;
         let lives = |token: Token| {
-            let is_it = |slot: &Slot| slot.h32() == token.h32 && slot.has_token(token.id);
+            let is_it = |slot: &IndexSlot| slot.h32() == token.h32 && slot.has_token(token.id);
             table.find(token.h32, is_it).is_some()
         };
         let looked_at = self.small.sift(lives) + self.main.sift(lives);
@@ -626,28 +632,28 @@ impl<L: Lower> Shard<L> {
 }
 
 /// Makes a [`More`] of a key with one response; `charge` covers it.
-fn widen(slot: &mut Slot, charge: Charge) -> Option<&mut More> {
-    if let Slot::One(h32, object) = slot {
-        let mut more = More::new(Arc::from(object.key()), charge);
+fn widen(slot: &mut IndexSlot, charge: Charge) -> Option<&mut KeyEntries> {
+    if let IndexSlot::One(h32, object) = slot {
+        let mut more = KeyEntries::new(Arc::from(object.key()), charge);
         more.variants.push(Arc::clone(object));
-        *slot = Slot::Many(*h32, Box::new(more));
+        *slot = IndexSlot::Many(*h32, Box::new(more));
     }
     match slot {
-        Slot::Many(_, more) => Some(more),
-        Slot::One(..) => None,
+        IndexSlot::Many(_, more) => Some(more),
+        IndexSlot::One(..) => None,
     }
 }
 
 /// Takes a fetch off its key's list; false when it was not there.
-fn strike(slot: &mut Slot, busy: &Arc<Busy>) -> bool {
-    let Slot::Many(_, more) = slot else { return false };
+fn strike(slot: &mut IndexSlot, busy: &Arc<Busy>) -> bool {
+    let IndexSlot::Many(_, more) = slot else { return false };
     let at = more.leads.iter().position(|lead| Arc::ptr_eq(lead, busy));
     at.map(|at| more.leads.swap_remove(at)).is_some()
 }
 
 /// Removes a key that has nothing, and gives one that has just one response its short form.
-fn settle(mut entry: OccupiedEntry<'_, Slot>) {
-    let Slot::Many(h32, more) = entry.get_mut() else { return };
+fn settle(mut entry: OccupiedEntry<'_, IndexSlot>) {
+    let IndexSlot::Many(h32, more) = entry.get_mut() else { return };
     if !more.leads.is_empty() || more.marker.is_some() {
         return;
     }
@@ -655,7 +661,7 @@ fn settle(mut entry: OccupiedEntry<'_, Slot>) {
         0 => drop(entry.remove()),
         1 => {
             if let Some(object) = more.variants.pop() {
-                *entry.get_mut() = Slot::One(*h32, object);
+                *entry.get_mut() = IndexSlot::One(*h32, object);
             }
         }
         _ => {}

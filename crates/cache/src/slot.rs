@@ -8,14 +8,14 @@ use crate::busy::Busy;
 use crate::ledger::Charge;
 use crate::object::Object;
 use crate::size;
-use crate::variant::{self, Select, Variant, VarySpec};
+use crate::variant::{self, SignatureFunction, Variant, VarySpec};
 
 /// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there.
 /// Most keys have one response and nothing else.
 #[derive(Debug)]
-pub(crate) enum Slot {
+pub(crate) enum IndexSlot {
     One(u32, Arc<Object>),
-    Many(u32, Box<More>),
+    Many(u32, Box<KeyEntries>),
 }
 
 /// Three bytes by which the copy of a response is told from others of the same hash: when its age
@@ -49,7 +49,7 @@ impl Likeness {
 
 /// A key with anything but exactly one response.
 #[derive(Debug)]
-pub(crate) struct More {
+pub(crate) struct KeyEntries {
     pub(crate) key: Arc<[u8]>,
     /// In the order in which they were stored.
     pub(crate) variants: SmallVec<[Arc<Object>; 2]>,
@@ -71,7 +71,7 @@ pub(crate) struct Marker {
     pub(crate) id: u32,
 }
 
-impl More {
+impl KeyEntries {
     /// Bytes to reserve for a key of `key_len` bytes.
     pub(crate) fn cost(key_len: usize) -> u64 {
         size::class(size_of::<Self>()) + size::class(size::ARC_BYTES + key_len)
@@ -110,7 +110,7 @@ where
     true
 }
 
-impl Slot {
+impl IndexSlot {
     pub(crate) fn h32(&self) -> u32 {
         match self {
             Self::One(h32, _) | Self::Many(h32, _) => *h32,
@@ -177,7 +177,7 @@ pub(crate) fn is_same_variant(a: &Object, b: &Object) -> bool {
 /// names and the request's signature for it.
 pub(crate) fn choose(
     variants: &[Arc<Object>],
-    select: &mut Select<'_>,
+    select: &mut SignatureFunction<'_>,
     mut note: impl FnMut(&VarySpec, &[u8]),
 ) -> Option<usize> {
     if let [object] = variants

@@ -8,14 +8,14 @@ use crate::cache::Cache;
 use crate::ledger::count;
 use crate::lower::Lower;
 use crate::object::Object;
-use crate::shard::{Dead, Place, Position};
+use crate::shard::{KeyLocation, Position, RemovedObjects};
 
 /// Places of the index looked at under one lock: some microseconds.
 const BATCH: usize = 128;
 
 /// One ban of [`Cache::bans`].
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct BanListing {
     /// The ban.
     pub ban: Arc<Ban>,
     /// True if everything stored has been tested against the ban.
@@ -78,8 +78,8 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Bans that may still matter to something stored or being fetched, the oldest first.
-    pub fn bans(&self) -> Vec<Listed> {
-        self.bans.all().into_iter().map(|(ban, over)| Listed { ban, over }).collect()
+    pub fn bans(&self) -> Vec<BanListing> {
+        self.bans.all().into_iter().map(|(ban, over)| BanListing { ban, over }).collect()
     }
 
     /// The number of the newest ban that was made; zero without any.
@@ -147,11 +147,11 @@ impl<L: Lower> Cache<L> {
 
     /// Tests what a lookup found against new bans; takes it out when one meets it.
     #[cold]
-    pub(crate) fn weigh(&self, place: Place, object: &Arc<Object>) -> bool {
+    pub(crate) fn weigh(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         count(&self.ledger().ban_lookups, 1);
         let Passed::No(ban) = self.bans.test(object, object.is_live()) else { return true };
         count(&self.ledger().ban_lookups_met, 1);
-        let mut dead = Dead::new();
+        let mut dead = RemovedObjects::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
         false
     }
@@ -190,7 +190,7 @@ impl<L: Lower> Cache<L> {
                 banned.push((h32, object, ban));
             }
         }
-        let mut dead = Dead::new();
+        let mut dead = RemovedObjects::new();
         if !banned.is_empty() {
             self.expel(at, banned, &mut dead);
         }
@@ -198,7 +198,7 @@ impl<L: Lower> Cache<L> {
         more
     }
 
-    fn expel(&self, at: usize, banned: Vec<Banned>, dead: &mut Dead) {
+    fn expel(&self, at: usize, banned: Vec<Banned>, dead: &mut RemovedObjects) {
         {
             let mut shard = self.shard(at);
             for (h32, object, ban) in &banned {

@@ -7,7 +7,7 @@ pub type VarySpec = [u8];
 
 /// Computes a request's signature for the names given: it is appended to the buffer. It must not
 /// call the cache.
-pub type Select<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
+pub type SignatureFunction<'a> = dyn FnMut(&VarySpec, &mut Vec<u8>) + 'a;
 
 /// The names that a response varies by, and the signature of the request it answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn keep(scratch: Vec<u8>) {
 }
 
 /// Returns true if the request has the signature of `vary`.
-pub(crate) fn is_for(vary: Variant<'_>, select: &mut Select<'_>) -> bool {
+pub(crate) fn is_for(vary: Variant<'_>, select: &mut SignatureFunction<'_>) -> bool {
     let mut scratch = scratch();
     scratch.clear();
     select(vary.spec, &mut scratch);

@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 
 use message::Trailers;
 
-use crate::fill::{Abandoned, Fill, Passage, Phase, Push};
+use crate::fill::{AbandonedBody, Fill, FillPhase, Passage, PushOutcome};
 use crate::reader::Reader;
 
 /// A body between one writer and one reader.
 #[derive(Debug)]
-pub struct Body;
+pub struct BodyWindow;
 
-impl Body {
+impl BodyWindow {
     /// A window that holds about as much as `passage` says: the writer is told to wait once more is
     /// held.
     pub fn window(passage: Passage) -> (BodyWriter, Reader) {
@@ -52,7 +52,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`Abandoned`] when the reader is gone.
-    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+    pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         self.fill.poll_taken(self.number, cx)
     }
 
@@ -77,14 +77,14 @@ pub struct BodyWriter {
 
 impl BodyWriter {
     /// Copies `data` into the window; all of it is taken, even when the answer is [`Push::Wait`].
-    pub fn push(&mut self, data: &[u8]) -> Push {
+    pub fn push(&mut self, data: &[u8]) -> PushOutcome {
         if !self.open {
-            return Push::Abandoned;
+            return PushOutcome::Abandoned;
         }
         let len = self.fill.len() + data.len() as u64;
         if self.fill.declared.is_some_and(|declared| len > declared) {
-            self.end(Phase::Aborted);
-            return Push::Overrun;
+            self.end(FillPhase::Aborted);
+            return PushOutcome::Overrun;
         }
         self.fill.push_window(data)
     }
@@ -93,7 +93,7 @@ impl BodyWriter {
     ///
     /// # Errors
     /// [`Abandoned`] when the reader is gone.
-    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Abandoned>> {
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         self.fill.poll_room(cx)
     }
 
@@ -101,7 +101,7 @@ impl BodyWriter {
     ///
     /// # Errors
     /// As [`BodyWriter::poll_room`].
-    pub async fn room(&mut self) -> Result<(), Abandoned> {
+    pub async fn room(&mut self) -> Result<(), AbandonedBody> {
         poll_fn(|cx| self.poll_room(cx)).await
     }
 
@@ -139,16 +139,16 @@ impl BodyWriter {
     pub fn finish(mut self) -> bool {
         let met =
             self.open && self.fill.declared.is_none_or(|declared| declared == self.fill.len());
-        self.end(if met { Phase::Finished } else { Phase::Aborted });
+        self.end(if met { FillPhase::Finished } else { FillPhase::Aborted });
         met
     }
 
     /// The body ends here and is not complete.
     pub fn abort(mut self) {
-        self.end(Phase::Aborted);
+        self.end(FillPhase::Aborted);
     }
 
-    fn end(&mut self, phase: Phase) {
+    fn end(&mut self, phase: FillPhase) {
         if std::mem::take(&mut self.open) {
             self.fill.end(phase);
         }
@@ -157,6 +157,6 @@ impl BodyWriter {
 
 impl Drop for BodyWriter {
     fn drop(&mut self) {
-        self.end(Phase::Aborted);
+        self.end(FillPhase::Aborted);
     }
 }

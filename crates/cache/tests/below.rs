@@ -14,10 +14,14 @@ use base::clock::System;
 use base::{HashSeed, KeyBuf};
 use bytes::Bytes;
 use cache::{
-    Begin, BeginOptions, Cache, Config, Flags, Lower, NewObject, Object, Push, Record, Tags,
+    BeginOptions, Cache, Config, FetchDecision, Flags, Lower, NewObject, Object, PushOutcome,
+    Record, Tags,
 };
-use disk::vfs::Real;
-use disk::{Answer, Ask, Body, Condition, Disk, Entry, Found, Opened, Owner, Place, VolumeConfig};
+use disk::vfs::RealDirectory;
+use disk::{
+    Body, Disk, Entry, FoundRecord, OpenedStore, Owner, RecordAddress, RecordData, RecordRequest,
+    VolumeCondition, VolumeConfig,
+};
 use message::store::{Permit, Ruling};
 use message::{HeaderBlock, Status};
 
@@ -36,21 +40,21 @@ impl Below {
         self.0.get().expect("it has been opened")
     }
 
-    fn read(&self, place: Place, hash: u64) -> Option<Answer> {
-        if let Some(answer) = self.disk().read_now(place, hash, &Ask::whole()) {
+    fn read(&self, place: RecordAddress, hash: u64) -> Option<RecordData> {
+        if let Some(answer) = self.disk().read_now(place, hash, &RecordRequest::whole()) {
             return Some(answer);
         }
         let (tell, told) = std::sync::mpsc::channel();
         let done = Box::new(move |answer| _ = tell.send(answer));
-        self.disk().read(place, hash, Ask::whole(), u64::MAX, done);
+        self.disk().read(place, hash, RecordRequest::whole(), u64::MAX, done);
         told.recv().expect("every read is answered").ok()
     }
 }
 
 impl Lower for Below {
-    type Place = Place;
+    type Place = RecordAddress;
 
-    fn sink(&self, object: &Arc<Object>) -> Option<Place> {
+    fn demote(&self, object: &Arc<Object>) -> Option<RecordAddress> {
         let mut head = Vec::new();
         object.encode(System.now(), &mut head);
         let body = object.whole()?.pieces().collect::<Vec<_>>().concat();
@@ -64,7 +68,7 @@ impl Lower for Below {
         })
     }
 
-    fn forget(&self, place: Place) {
+    fn forget(&self, place: RecordAddress) {
         self.disk().forget(place);
     }
 
@@ -88,19 +92,19 @@ impl Index {
 }
 
 impl Owner for Index {
-    fn found(&self, records: &[Found]) {
+    fn found(&self, records: &[FoundRecord]) {
         assert!(records.is_empty(), "the volume is new");
     }
 
-    fn moved(&self, hash: u64, old: Place, new: Place) -> bool {
+    fn moved(&self, hash: u64, old: RecordAddress, new: RecordAddress) -> bool {
         self.cache().is_some_and(|cache| cache.move_cold(hash, old, new))
     }
 
-    fn dropped(&self, hash: u64, place: Place) {
+    fn dropped(&self, hash: u64, place: RecordAddress) {
         _ = self.cache().is_some_and(|cache| cache.drop_cold(hash, place));
     }
 
-    fn changed(&self, _: usize, condition: Condition) {
+    fn changed(&self, _: usize, condition: VolumeCondition) {
         panic!("the volume is {condition:?}");
     }
 }
@@ -118,7 +122,7 @@ impl Drop for Folder {
 /// for all of them, and an index of `index_bytes`.
 fn over(folder: &Folder, objects: u64, index_bytes: u64) -> Arc<Cache<Below>> {
     let index = Arc::new(Index::default());
-    let cache = Cache::over(
+    let cache = Cache::with_lower(
         Arc::new(Below::default()),
         Config {
             budget_bytes: (objects * 134 / 10).max(1 << 20),
@@ -133,11 +137,11 @@ fn over(folder: &Folder, objects: u64, index_bytes: u64) -> Arc<Cache<Below>> {
         },
     );
     index.0.set(Arc::downgrade(&cache)).expect("once");
-    let vfs = Arc::new(Real::new(&folder.0).expect("a directory"));
+    let vfs = Arc::new(RealDirectory::new(&folder.0).expect("a directory"));
     let volume = VolumeConfig::new(vfs, (objects * 512).max(64 << 20));
     let settings =
         disk::Config { index: Arc::clone(cache.index()), ..disk::Config::new(vec![volume]) };
-    let Opened { disk, .. } =
+    let OpenedStore { disk, .. } =
         Disk::open(settings, index, Arc::new(|| System.now())).expect("a volume");
     disk.find();
     while !disk.has_found() {
@@ -156,7 +160,9 @@ fn key_of(n: u64) -> KeyBuf {
 
 fn put(cache: &Arc<Cache<Below>>, n: u64) {
     let begun = cache.begin(&key_of(n), &mut |_, _| (), BeginOptions::default(), 0);
-    let Begin::Lead(lead) = begun else { panic!("{n} is not fetched as others are: {begun:?}") };
+    let FetchDecision::Lead(lead) = begun else {
+        panic!("{n} is not fetched as others are: {begun:?}")
+    };
     let new = NewObject {
         status: Status::OK,
         head: b"HTTP/1.1 200 OK\r\n\r\n"[..].into(),
@@ -174,7 +180,7 @@ fn put(cache: &Arc<Cache<Below>>, n: u64) {
         length: Some(BODY.len() as u64),
     };
     let mut filling = lead.store(permit(), new, None);
-    assert_eq!((filling.refused(), filling.push(&BODY)), (None, Push::Ok));
+    assert_eq!((filling.refused(), filling.push(&BODY)), (None, PushOutcome::Ok));
     assert!(filling.finish());
 }
 
@@ -209,7 +215,9 @@ fn fill(cache: &Arc<Cache<Below>>, objects: u64) {
 fn is_there(cache: &Arc<Cache<Below>>, n: u64) -> bool {
     let key = key_of(n);
     let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), 0);
-    let Begin::Lead(lead) = begun else { panic!("{n} is not fetched as others are: {begun:?}") };
+    let FetchDecision::Lead(lead) = begun else {
+        panic!("{n} is not fetched as others are: {begun:?}")
+    };
     let answers = lead.cold().iter().filter_map(|place| cache.lower().read(*place, key.hash()));
     let mut records = answers.filter_map(|answer| {
         let record = Record::decode(&answer.head, System.now())?;

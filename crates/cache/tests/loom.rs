@@ -7,9 +7,12 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-use base::{Account, Memory};
+use base::{Account, MemoryBudget};
 use cache::model::Fetch;
-use cache::{Abandoned, Aborted, Body, BodyWriter, Passage, Push, Reader, Waited};
+use cache::{
+    AbandonedBody, BodyWindow, BodyWriter, IncompleteBody, Passage, PushOutcome, Reader,
+    WaiterOutcome,
+};
 use loom::future::block_on;
 
 use loom::thread;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use base::{HashSeed, KeyBuf};
 use cache::{
-    Begin, BeginOptions, Cache, Config, Flags, Found, NewBan, NewObject, Push, Tags, Which,
+    BanSelector, BeginOptions, Cache, CacheLookup, Config, FetchDecision, Flags, NewBan, NewObject,
+    PushOutcome, Tags,
 };
 use message::store::{Permit, Ruling};
 use message::{HeaderBlock, Status};
@@ -54,7 +55,9 @@ fn permit() -> Permit {
 fn put(cache: &Arc<Cache>, key: &mut KeyBuf, n: usize) {
     write_key(key, n);
     let begun = cache.begin(key, &mut |_, _| (), BeginOptions::default(), 0);
-    let (Begin::Lead(lead) | Begin::Alone(lead)) = begun else { panic!("it is not there yet") };
+    let (FetchDecision::Lead(lead) | FetchDecision::Alone(lead)) = begun else {
+        panic!("it is not there yet")
+    };
     let tags = if n.is_multiple_of(10) { Tags::new(vec![TAG]) } else { Tags::default() };
     let new = NewObject {
         status: Status::OK,
@@ -74,7 +77,7 @@ fn put(cache: &Arc<Cache>, key: &mut KeyBuf, n: usize) {
     };
     let mut filling = lead.store(permit(), new, None);
     if filling.stored() {
-        assert_eq!(filling.push(&BODY), Push::Ok);
+        assert_eq!(filling.push(&BODY), PushOutcome::Ok);
         filling.finish();
     }
 }
@@ -184,14 +187,14 @@ fn hits_beside_ten_million_objects() {
             number: 0,
             data: Box::default(),
             text: "tag".into(),
-            which: Which { tags: Some(Tags::new(vec![TAG])), test: None },
+            which: BanSelector { tags: Some(Tags::new(vec![TAG])), test: None },
             soft: false,
             now_ms: 0,
         });
         cache.sweep(ban.number(), 0, &mut || ());
         println!("{} purged", ban.objects());
     });
-    let gone = |found| matches!(found, Found::Nothing);
+    let gone = |found| matches!(found, CacheLookup::Nothing);
     write_key(&mut key, objects);
     assert!(gone(cache.lookup(&key, &mut |_, _| (), 0)), "it has the tag");
 }

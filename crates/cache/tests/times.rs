@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use base::{HashSeed, KeyBuf};
 use cache::{
-    Begin, BeginOptions, Cache, Config, Flags, Found, NewBan, NewObject, Push, Tags, Which,
+    BanSelector, BeginOptions, Cache, CacheLookup, Config, FetchDecision, Flags, NewBan, NewObject,
+    PushOutcome, Tags,
 };
 use message::store::{Permit, Ruling};
 use message::{HeaderBlock, Status};
@@ -34,7 +35,9 @@ fn permit() -> Permit {
 
 fn put(cache: &Arc<Cache>, n: usize, tags: Tags) {
     let begun = cache.begin(&key(n), &mut |_, _| (), BeginOptions::default(), 0);
-    let (Begin::Lead(lead) | Begin::Alone(lead)) = begun else { panic!("it is not there yet") };
+    let (FetchDecision::Lead(lead) | FetchDecision::Alone(lead)) = begun else {
+        panic!("it is not there yet")
+    };
     let new = NewObject {
         status: Status::OK,
         head: vec![b'h'; 180].into(),
@@ -52,7 +55,7 @@ fn put(cache: &Arc<Cache>, n: usize, tags: Tags) {
         length: Some(BODY.len() as u64),
     };
     let mut filling = lead.store(permit(), new, None);
-    assert_eq!(filling.push(&BODY), Push::Ok);
+    assert_eq!(filling.push(&BODY), PushOutcome::Ok);
     assert!(filling.finish());
 }
 
@@ -145,7 +148,7 @@ fn purges_at_a_million_objects() {
         let begun = Instant::now();
         let ban = cache.ban(NewBan {
             text: "tag".into(),
-            which: Which { tags: Some(Tags::new(vec![TAG])), test: None },
+            which: BanSelector { tags: Some(Tags::new(vec![TAG])), test: None },
             ..NewBan::default()
         });
         let forced = begun.elapsed();
@@ -159,6 +162,6 @@ fn purges_at_a_million_objects() {
     });
     println!("purge of {objects} objects by tag: in force after {forced:?}, counted {answered:?}");
     println!("hits meanwhile: p99 and longest {:?}", summary(during));
-    let gone = |n| matches!(cache.lookup(&key(n), &mut |_, _| (), 0), Found::Nothing);
+    let gone = |n| matches!(cache.lookup(&key(n), &mut |_, _| (), 0), CacheLookup::Nothing);
     assert!((0..OBJECTS).step_by(10).all(gone));
 }

@@ -16,7 +16,9 @@ use crate::Cluster;
 use crate::error::{Error, NotWritten};
 use crate::link::{self, Context};
 use crate::seal::{SEALED_MORE, Seal};
-use crate::shelf::{Bound, ByteBounds, Came, Heard, LEASE, Right, Secret, Shelf};
+use crate::secret_store::{
+    Bound, ByteBounds, LEASE, ReceiptOutcome, ReceivedSecret, Right, Secret, SecretStore,
+};
 
 /// Bounds of what is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub struct Bucket {
 }
 
 pub(crate) struct BucketState {
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: SecretStore,
     /// In touch, and all that is there has come.
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
@@ -110,7 +112,7 @@ pub struct BucketStatus {
 
 /// A secret as it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SecretLookup {
     /// It is not known what is there.
     Unknown,
     /// It is known that nothing is there.
@@ -142,7 +144,7 @@ impl Bucket {
         host: Arc<dyn SecretsHost>,
     ) -> Arc<Self> {
         let name = cluster.settings.name.clone();
-        let shelf = Shelf::new(name, cluster.run, bounds.entries, bounds.bytes);
+        let shelf = SecretStore::new(name, cluster.run, bounds.entries, bounds.bytes);
         let counts = SecretCounts::default();
         let state = BucketState { shelf, context: None, problem: None, counts };
         Arc::new(Self {
@@ -162,15 +164,15 @@ impl Bucket {
     }
 
     /// The secret of this name.
-    pub fn read(&self, name: &str) -> Found {
+    pub fn read(&self, name: &str) -> SecretLookup {
         let state = self.state.lock();
         match state.shelf.get(name) {
             Some(slot) => match (&slot.taken, &slot.refused) {
-                (Some(secret), None) => Found::Taken(Arc::clone(secret)),
-                _ => Found::Refused,
+                (Some(secret), None) => SecretLookup::Taken(Arc::clone(secret)),
+                _ => SecretLookup::Refused,
             },
-            None if state.context.is_some() => Found::Absent,
-            None => Found::Unknown,
+            None if state.context.is_some() => SecretLookup::Absent,
+            None => SecretLookup::Unknown,
         }
     }
 
@@ -376,21 +378,21 @@ impl Bucket {
     pub(crate) fn take(&self, name: &str, revision: u64, bytes: &[u8]) -> Option<(u64, u64)> {
         let now_ms = rt::now().mono_ms;
         let sealed_as = self.cluster.settings.secret_subject(name);
-        let came = Came { name, sealed_as: &sealed_as, revision, bytes, now_ms };
+        let came = ReceivedSecret { name, sealed_as: &sealed_as, revision, bytes, now_ms };
         let heard = self.state.lock().shelf.hear(came, &self.seal);
         let awaited = match heard {
-            Heard::Known => None,
-            Heard::Taken(secret) if secret.run == self.cluster.run => None,
-            Heard::Taken(secret) => {
+            ReceiptOutcome::Known => None,
+            ReceiptOutcome::Taken(secret) if secret.run == self.cluster.run => None,
+            ReceiptOutcome::Taken(secret) => {
                 self.state.lock().counts.taken += 1;
                 self.host.took(name, &secret);
                 (secret.number > 0).then_some((secret.run, secret.number))
             }
-            Heard::Refused(why) => {
+            ReceiptOutcome::Refused(why) => {
                 self.tell_refused(name, &why);
                 None
             }
-            Heard::TooMuch(bound) => {
+            ReceiptOutcome::TooMuch(bound) => {
                 self.host.bounded(bound);
                 self.tell_refused(name, &NotWritten::Bound(bound).to_string());
                 None

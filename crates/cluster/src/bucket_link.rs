@@ -11,10 +11,10 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 
 use crate::bucket::{Bucket, REST};
-use crate::connect::first;
 use crate::error::Error;
-use crate::members::Word;
-use crate::progress::Progress;
+use crate::members::EntryAcknowledgement;
+use crate::nats_connection::first;
+use crate::progress::StreamProgress;
 use crate::session::{ordered, taken, told_to};
 use crate::streams;
 
@@ -80,7 +80,7 @@ impl Bucket {
         }
         let question_ms = settings.question_ms();
         let mut questions = rt::time::interval(Duration::from_millis(question_ms));
-        let mut progress = Progress::new(rt::now().mono_ms);
+        let mut progress = StreamProgress::new(rt::now().mono_ms);
         let mut renewals =
             rt::time::interval(Duration::from_millis((self.bounds.lease_ms / 3).max(1)));
         let mut seen = if is_empty { last } else { 0 };
@@ -137,7 +137,8 @@ impl Bucket {
         let subject = message.subject.as_str();
         let name = subject.strip_prefix(settings.secret_subject("").as_str()).unwrap_or_default();
         if let Some((run, number)) = self.take(name, sequence, &message.payload) {
-            let word = Word { name: settings.name.clone(), run: self.cluster.run, number };
+            let word =
+                EntryAcknowledgement { name: settings.name.clone(), run: self.cluster.run, number };
             let to = settings.word_subject(run);
             // What is lost on the way is missing, and named.
             _ = client.publish(to, Bytes::from(word.encode())).await;

@@ -9,18 +9,18 @@ use std::time::Duration;
 use base::HashSeed;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use purge::{Invalidation, Others, Prepared, Telling, Told};
+use purge::{Invalidation, PeerCaches, PreparedPropagation, Propagation, PropagationBatch};
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 
 use crate::Level;
+use crate::entries_in_force::EntriesInForce;
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::error::{Error, NotReached};
 use crate::follower::Follower;
-use crate::in_force::InForce;
 use crate::link::Context;
-use crate::members::{Applied, Card, Members};
-use crate::outbox::{Fate, Letter, Outbox};
+use crate::members::{AppliedRuns, Card, Members};
+use crate::outbox::{EntryFate, Outbox, OutboxEntry};
 use crate::position::Position;
 use crate::settings::{Host, Settings};
 use crate::stance::{Posture, Stance};
@@ -51,12 +51,12 @@ pub(crate) struct State {
     pub(crate) follower: Follower,
     /// The entries that are in force here, by which others may go: the follower's position is ahead
     /// of it while an entry is carried out.
-    pub(crate) in_force: InForce,
+    pub(crate) in_force: EntriesInForce,
     pub(crate) members: Members,
     pub(crate) outbox: Outbox,
-    pub(crate) in_flight: BTreeMap<u64, Letter>,
+    pub(crate) in_flight: BTreeMap<u64, OutboxEntry>,
     /// Entries of this run that all are to apply, and until when somebody may wait for it.
-    pub(crate) awaited: BTreeMap<u64, (Applied, u64)>,
+    pub(crate) awaited: BTreeMap<u64, (AppliedRuns, u64)>,
     numbers: u64,
     /// All cards up to this sequence are known.
     pub(crate) cards_seen: Option<u64>,
@@ -139,7 +139,7 @@ pub struct Status {
 pub struct Ticket {
     cluster: Arc<Cluster>,
     level: Level,
-    fates: Vec<watch::Receiver<Fate>>,
+    fates: Vec<watch::Receiver<EntryFate>>,
     /// Numbers of entries that all are to apply.
     awaited: Vec<u64>,
 }
@@ -150,7 +150,7 @@ impl Cluster {
     pub fn new(settings: Settings, host: Arc<dyn Host>, position: Option<Position>) -> Arc<Self> {
         let state = State {
             follower: Follower::new(position, settings.max_isolation_ms),
-            in_force: InForce::new(position),
+            in_force: EntriesInForce::new(position),
             members: Members::default(),
             outbox: Outbox::new(settings.queue),
             in_flight: BTreeMap::new(),
@@ -187,7 +187,7 @@ impl Cluster {
     ///
     /// # Errors
     /// A part of it is too large for an entry.
-    pub fn entries(&self, batch: &[&Invalidation]) -> Result<Told, String> {
+    pub fn entries(&self, batch: &[&Invalidation]) -> Result<PropagationBatch, String> {
         let (mut entries, mut bytes) = (vec![Vec::new()], 0);
         for one in batch.iter().map(|one| one.encode()) {
             if one.len() + HEAD_BYTES > ENTRY_BYTES {
@@ -213,7 +213,7 @@ impl Cluster {
 
     /// Has the others told of what is in force here, in the order of the calls. It waits for
     /// nothing.
-    pub fn send(self: &Arc<Self>, entries: Told, level: Level) -> Ticket {
+    pub fn send(self: &Arc<Self>, entries: PropagationBatch, level: Level) -> Ticket {
         let until_ms = rt::now().mono_ms.saturating_add(2 * self.settings.wait_ms);
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -222,7 +222,7 @@ impl Cluster {
             let letter = self.letter(&mut state.numbers, level, invalidations);
             fates.push(letter.follow());
             if level == Level::All {
-                let own = Applied::from([self.run]);
+                let own = AppliedRuns::from([self.run]);
                 state.awaited.insert(letter.id.number, (own, until_ms));
                 awaited.push(letter.id.number);
             }
@@ -249,7 +249,7 @@ impl Cluster {
         let mut state = self.state.lock();
         state.numbers += 1;
         let number = state.numbers;
-        let own = Applied::from([self.run]);
+        let own = AppliedRuns::from([self.run]);
         state.awaited.insert(number, (own, until_ms));
         drop(state);
         let cluster = Arc::clone(self);
@@ -259,7 +259,7 @@ impl Cluster {
     /// All that was sent and may still be waited for.
     fn all_sent(self: &Arc<Self>) -> Ticket {
         let state = self.state.lock();
-        let fates = state.outbox.letters().chain(state.in_flight.values()).map(Letter::follow);
+        let fates = state.outbox.letters().chain(state.in_flight.values()).map(OutboxEntry::follow);
         let (fates, awaited) = (fates.collect(), state.awaited.keys().copied().collect());
         Ticket { cluster: Arc::clone(self), level: self.settings.level, fates, awaited }
     }
@@ -274,12 +274,12 @@ impl Cluster {
         drop(self.send(vec![Vec::new()], Level::Local));
     }
 
-    fn letter(&self, numbers: &mut u64, level: Level, invalidations: Vec<Vec<u8>>) -> Letter {
+    fn letter(&self, numbers: &mut u64, level: Level, invalidations: Vec<Vec<u8>>) -> OutboxEntry {
         *numbers += 1;
         let id = EntryId { run: self.run, number: *numbers };
         let entry = Entry { id, node: self.settings.name.clone(), level, invalidations };
         let bytes = entry.encode().expect("`entries` has looked at its size");
-        Letter::new(id, Bytes::from(bytes))
+        OutboxEntry::new(id, Bytes::from(bytes))
     }
 
     /// Notes that what is known of others has changed.
@@ -359,8 +359,8 @@ impl Ticket {
     /// Returns true if it is so; false if it will not be.
     async fn reach(&mut self, reached: &mut Reached) -> bool {
         for fate in &mut self.fates {
-            match fate.wait_for(|fate| *fate != Fate::Waits).await.as_deref() {
-                Ok(Fate::Stored(_)) => {}
+            match fate.wait_for(|fate| *fate != EntryFate::Waits).await.as_deref() {
+                Ok(EntryFate::Stored(_)) => {}
                 _ => return false,
             }
         }
@@ -385,7 +385,7 @@ impl Ticket {
     /// Returns true if no live member is missing.
     fn is_applied(&self, now_ms: u64) -> bool {
         let state = self.cluster.state.lock();
-        let none = Applied::new();
+        let none = AppliedRuns::new();
         self.awaited.iter().all(|number| {
             let applied = state.awaited.get(number).map_or(&none, |(applied, _)| applied);
             state.members.have_all(applied, now_ms)
@@ -395,7 +395,7 @@ impl Ticket {
     /// Names of live members that have not said that they applied all of it.
     fn missing(&self, now_ms: u64) -> Vec<String> {
         let state = self.cluster.state.lock();
-        let none = Applied::new();
+        let none = AppliedRuns::new();
         let of = |number: &u64| {
             let applied = state.awaited.get(number).map_or(&none, |(applied, _)| applied);
             state.members.missing(applied, now_ms)
@@ -408,7 +408,7 @@ impl Ticket {
 }
 
 /// A ticket of the door, which knows only that something is waited for.
-impl Telling for Ticket {
+impl Propagation for Ticket {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(async move { Self::wait(*self).await.map_err(|why| why.to_string()) })
     }
@@ -417,29 +417,32 @@ impl Telling for Ticket {
 /// Entries of the stream.
 struct Entries {
     cluster: Arc<Cluster>,
-    told: Told,
+    told: PropagationBatch,
 }
 
-impl Prepared for Entries {
-    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+impl PreparedPropagation for Entries {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Propagation> {
         let level = level.unwrap_or(self.cluster.settings.level);
         Box::new(self.cluster.send(self.told, level))
     }
 }
 
 /// The cluster as the door knows it.
-pub struct Door(pub Arc<Cluster>);
+pub struct ClusterPeers(pub Arc<Cluster>);
 
-impl Others for Door {
-    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
+impl PeerCaches for ClusterPeers {
+    fn prepare(
+        &self,
+        batch: &[&Invalidation],
+    ) -> Result<Option<Box<dyn PreparedPropagation>>, String> {
         let told = self.0.entries(batch)?;
         Ok(Some(Box::new(Entries { cluster: Arc::clone(&self.0), told })))
     }
 
-    fn begun(&self) -> Option<Box<dyn Telling>> {
+    fn outstanding(&self) -> Option<Box<dyn Propagation>> {
         let is_in_touch = self.0.state.lock().context.is_some();
         let waits = is_in_touch && self.0.settings.level > Level::Local;
-        waits.then(|| Box::new(self.0.all_sent()) as Box<dyn Telling>)
+        waits.then(|| Box::new(self.0.all_sent()) as Box<dyn Propagation>)
     }
 }
 
@@ -450,13 +453,13 @@ struct Reached {
 
 #[cfg(test)]
 mod tests {
-    use purge::{Cause, Id, Sites, Target};
+    use purge::{Cause, Id, InvalidationTarget, Sites};
 
     use super::*;
     use crate::testing::{nobody, settings};
 
     fn invalidation(sequence: u64, key: usize) -> Invalidation {
-        let what = Target::Key(vec![0; key].into());
+        let what = InvalidationTarget::Key(vec![0; key].into());
         let id = Id { node: 1, sequence };
         let cause = Cause::default();
         Invalidation { id, at_unix_ms: 0, sites: Sites::Every, soft: false, what, cause }
@@ -494,8 +497,8 @@ mod tests {
         let letters = std::iter::from_fn(|| cluster.state.lock().outbox.take());
         letters.for_each(|letter| letter.stored(1));
         assert_eq!(ticket.wait().await, Ok(()));
-        let all = Door(Arc::clone(&cluster));
-        assert!(all.begun().is_none(), "out of touch nobody waits for what cannot come");
+        let all = ClusterPeers(Arc::clone(&cluster));
+        assert!(all.outstanding().is_none(), "out of touch nobody waits for what cannot come");
         assert_eq!(cluster.status().counts.not_reached, 1);
     }
 }

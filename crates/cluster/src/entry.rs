@@ -59,7 +59,7 @@ pub struct Entry {
 
 /// An entry as it is written. The order of fields is part of the format.
 #[derive(Serialize, Deserialize)]
-struct Wire {
+struct WireEntry {
     run: u64,
     number: u64,
     node: String,
@@ -69,7 +69,7 @@ struct Wire {
 
 /// Bytes that are no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum EntryDecodeError {
     /// There are no bytes.
     Empty,
     /// A version that this program does not know.
@@ -80,7 +80,7 @@ pub enum Unreadable {
     TooLarge,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for EntryDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("an entry without bytes"),
@@ -91,15 +91,15 @@ impl fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for EntryDecodeError {}
 
 impl Entry {
     /// The entry as bytes. The first is the version of what follows.
     ///
     /// # Errors
     /// It has more bytes or invalidations than an entry may have.
-    pub fn encode(&self) -> Result<Vec<u8>, Unreadable> {
-        let wire = Wire {
+    pub fn encode(&self) -> Result<Vec<u8>, EntryDecodeError> {
+        let wire = WireEntry {
             run: self.id.run,
             number: self.id.number,
             node: self.node.clone(),
@@ -109,26 +109,26 @@ impl Entry {
         let bytes = postcard::to_extend(&wire, vec![VERSION])
             .expect("every length is known beforehand, and a Vec takes any number of bytes");
         let fits = bytes.len() <= ENTRY_BYTES && wire.invalidations.len() <= ENTRY_INVALIDATIONS;
-        if fits { Ok(bytes) } else { Err(Unreadable::TooLarge) }
+        if fits { Ok(bytes) } else { Err(EntryDecodeError::TooLarge) }
     }
 
     /// The entry that [`Entry::encode`] wrote.
     ///
     /// # Errors
     /// The bytes are no entry of this version.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, EntryDecodeError> {
         let rest = match bytes.split_first() {
-            None => return Err(Unreadable::Empty),
+            None => return Err(EntryDecodeError::Empty),
             Some((&VERSION, rest)) => rest,
-            Some((version, _)) => return Err(Unreadable::Version(*version)),
+            Some((version, _)) => return Err(EntryDecodeError::Version(*version)),
         };
         if bytes.len() > ENTRY_BYTES {
-            return Err(Unreadable::TooLarge);
+            return Err(EntryDecodeError::TooLarge);
         }
-        let (wire, left): (Wire, _) =
-            postcard::take_from_bytes(rest).map_err(|_| Unreadable::Malformed)?;
+        let (wire, left): (WireEntry, _) =
+            postcard::take_from_bytes(rest).map_err(|_| EntryDecodeError::Malformed)?;
         if wire.invalidations.len() > ENTRY_INVALIDATIONS {
-            return Err(Unreadable::TooLarge);
+            return Err(EntryDecodeError::TooLarge);
         }
         let level = Level::ALL.get(usize::from(wire.level)).copied();
         match level {
@@ -138,7 +138,7 @@ impl Entry {
                 level,
                 invalidations: wire.invalidations,
             }),
-            _ => Err(Unreadable::Malformed),
+            _ => Err(EntryDecodeError::Malformed),
         }
     }
 }
@@ -190,9 +190,9 @@ mod tests {
         let mut more = bytes;
         more.push(0);
         for (bytes, error, said) in [
-            (&b""[..], Unreadable::Empty, "an entry without bytes"),
-            (&next, Unreadable::Version(2), "an entry of the unknown version 2"),
-            (&more, Unreadable::Malformed, "an entry that is malformed"),
+            (&b""[..], EntryDecodeError::Empty, "an entry without bytes"),
+            (&next, EntryDecodeError::Version(2), "an entry of the unknown version 2"),
+            (&more, EntryDecodeError::Malformed, "an entry that is malformed"),
         ] {
             assert_eq!(Entry::decode(bytes), Err(error));
             assert_eq!(error.to_string(), said);
@@ -203,8 +203,8 @@ mod tests {
     fn an_entry_has_bounds() {
         let large = entry(vec![vec![0; ENTRY_BYTES]]);
         let many = entry(vec![Vec::new(); ENTRY_INVALIDATIONS + 1]);
-        assert_eq!(large.encode(), Err(Unreadable::TooLarge));
-        assert_eq!(many.encode(), Err(Unreadable::TooLarge));
+        assert_eq!(large.encode(), Err(EntryDecodeError::TooLarge));
+        assert_eq!(many.encode(), Err(EntryDecodeError::TooLarge));
         assert!(entry(vec![Vec::new(); ENTRY_INVALIDATIONS]).encode().is_ok());
     }
 

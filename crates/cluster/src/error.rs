@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::Level;
-use crate::shelf::Bound;
+use crate::secret_store::Bound;
 
 /// The reason for which a node is out of touch.
 #[derive(Clone, Debug, PartialEq, Eq)]

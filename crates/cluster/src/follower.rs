@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::entry::{Entry, Unreadable};
+use crate::entry::{Entry, EntryDecodeError};
 use crate::position::{Epoch, Position, Stamp};
 
 /// Questions whose answers have not been caught up with; a later one waits until there is room.
@@ -29,7 +29,7 @@ const BEHIND_MS: u64 = 1_000;
 
 /// The stream's answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct StreamFacts {
     /// The stream's creation.
     pub epoch: Epoch,
     /// The first sequence that it keeps.
@@ -60,7 +60,7 @@ pub enum Loss {
     /// than the stream keeps them.
     Gap,
     /// An entry cannot be read.
-    Entry(Unreadable),
+    Entry(EntryDecodeError),
     /// Contents of an entry cannot be carried out.
     Content,
     /// Another node says that entries were lost.
@@ -91,7 +91,7 @@ impl Loss {
 
 /// The things to do with an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct EntryAction {
     /// Trust nothing that was stored before, and that first.
     pub doubt: Option<Loss>,
     /// Apply the entry.
@@ -100,7 +100,7 @@ pub struct Step {
 
 /// The things to do after an answer of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum FollowAction {
     /// Go on.
     On,
     /// Trust nothing that was stored before, and follow anew from the position.
@@ -207,25 +207,25 @@ impl Follower {
 
     /// Takes the answer to a question that was put at `asked_ms`, after the node's card was durable
     /// among the members'.
-    pub fn answered(&mut self, facts: &Facts, asked_ms: u64) -> Course {
+    pub fn answered(&mut self, facts: &StreamFacts, asked_ms: u64) -> FollowAction {
         // Asked about a place that was given up meanwhile.
         if facts.asked.map(|asked| asked.epoch) != self.position.map(|own| own.epoch) {
-            return Course::On;
+            return FollowAction::On;
         }
         let loss = self.loss(facts);
         if let (Some(Loss::Back), Some(asked)) = (loss, facts.asked) {
             let (_, since_ms) = *self.unseen.get_or_insert((asked, asked_ms));
             if asked_ms.saturating_sub(since_ms) < BEHIND_MS {
-                return Course::On;
+                return FollowAction::On;
             }
         }
         self.unseen = None;
         if let Some(loss) = loss {
-            let Facts { epoch, last: sequence, last_stamp: stamp, .. } = *facts;
+            let StreamFacts { epoch, last: sequence, last_stamp: stamp, .. } = *facts;
             self.position = Some(Position { epoch, sequence, stamp });
             self.pending.clear();
             self.lease_ms = Some(asked_ms).filter(|asked_ms| self.counts(*asked_ms));
-            return Course::Doubt(loss);
+            return FollowAction::Doubt(loss);
         }
         if self.pending.len() < PENDING_MAX && self.counts(asked_ms) {
             self.pending.push_back((asked_ms, facts.last));
@@ -235,10 +235,10 @@ impl Follower {
             self.lease_ms = self.lease_ms.max(Some(*asked_ms));
             self.pending.pop_front();
         }
-        Course::On
+        FollowAction::On
     }
 
-    fn loss(&self, facts: &Facts) -> Option<Loss> {
+    fn loss(&self, facts: &StreamFacts) -> Option<Loss> {
         let (Some(own), Some(asked)) = (self.position, facts.asked) else {
             return Some(Loss::Joined);
         };
@@ -279,17 +279,17 @@ impl Follower {
         &mut self,
         sequence: u64,
         stored_ns: u64,
-        entry: Result<&Entry, Unreadable>,
-    ) -> Step {
-        let Some(own) = &mut self.position else { return Step::default() };
+        entry: Result<&Entry, EntryDecodeError>,
+    ) -> EntryAction {
+        let Some(own) = &mut self.position else { return EntryAction::default() };
         if sequence <= own.sequence {
             // It came once more.
-            return Step::default();
+            return EntryAction::default();
         }
         let gap = (sequence > own.sequence + 1).then_some(Loss::Gap);
         own.sequence = sequence;
         own.stamp = Some(Stamp { id: entry.ok().map(|entry| entry.id), stored_ns });
-        Step { doubt: gap.or_else(|| entry.err().map(Loss::Entry)), apply: entry.is_ok() }
+        EntryAction { doubt: gap.or_else(|| entry.err().map(Loss::Entry)), apply: entry.is_ok() }
     }
 }
 
@@ -304,9 +304,9 @@ mod tests {
     const OTHER: Stamp = Stamp { id: Some(EntryId { run: 1, number: 2 }), stored_ns: 600 };
     const AT: Position = Position { epoch: Epoch(7), sequence: 10, stamp: Some(HERE) };
 
-    fn facts(last: u64) -> Facts {
+    fn facts(last: u64) -> StreamFacts {
         let (first, last_stamp) = (1, Some(OTHER));
-        Facts { epoch: Epoch(7), first, last, last_stamp, asked: Some(AT), found: Some(HERE) }
+        StreamFacts { epoch: Epoch(7), first, last, last_stamp, asked: Some(AT), found: Some(HERE) }
     }
 
     fn entry(number: u64) -> Entry {
@@ -319,28 +319,34 @@ mod tests {
         let good = facts(12);
         for (facts, loss) in [
             (good, None),
-            (Facts { last: 10, ..good }, None),
-            (Facts { first: 11, ..good }, None),
+            (StreamFacts { last: 10, ..good }, None),
+            (StreamFacts { first: 11, ..good }, None),
             // Expired: nothing can be compared, and nothing is missing.
-            (Facts { first: 11, found: None, ..good }, None),
-            (Facts { epoch: Epoch(8), ..good }, Some(Loss::Anew)),
-            (Facts { epoch: Epoch(6), last: 10, ..good }, Some(Loss::Anew)),
-            (Facts { last: 9, found: None, ..good }, Some(Loss::Back)),
-            (Facts { last: 0, first: 0, found: None, ..good }, Some(Loss::Back)),
-            (Facts { found: Some(OTHER), ..good }, Some(Loss::Other)),
+            (StreamFacts { first: 11, found: None, ..good }, None),
+            (StreamFacts { epoch: Epoch(8), ..good }, Some(Loss::Anew)),
+            (StreamFacts { epoch: Epoch(6), last: 10, ..good }, Some(Loss::Anew)),
+            (StreamFacts { last: 9, found: None, ..good }, Some(Loss::Back)),
+            (StreamFacts { last: 0, first: 0, found: None, ..good }, Some(Loss::Back)),
+            (StreamFacts { found: Some(OTHER), ..good }, Some(Loss::Other)),
             // The same entry, and it was stored again, perhaps behind others than before: later, or
             // earlier by the clock of another server.
-            (Facts { found: Some(Stamp { stored_ns: 501, ..HERE }), ..good }, Some(Loss::Other)),
-            (Facts { found: Some(Stamp { stored_ns: 499, ..HERE }), ..good }, Some(Loss::Other)),
-            (Facts { found: Some(Stamp { id: None, ..HERE }), ..good }, None),
-            (Facts { first: 12, found: None, ..good }, Some(Loss::Gap)),
+            (
+                StreamFacts { found: Some(Stamp { stored_ns: 501, ..HERE }), ..good },
+                Some(Loss::Other),
+            ),
+            (
+                StreamFacts { found: Some(Stamp { stored_ns: 499, ..HERE }), ..good },
+                Some(Loss::Other),
+            ),
+            (StreamFacts { found: Some(Stamp { id: None, ..HERE }), ..good }, None),
+            (StreamFacts { first: 12, found: None, ..good }, Some(Loss::Gap)),
             // All of it was removed, entries that were missed among them.
-            (Facts { first: 13, last: 12, found: None, ..good }, Some(Loss::Gap)),
+            (StreamFacts { first: 13, last: 12, found: None, ..good }, Some(Loss::Gap)),
         ] {
             let mut follower = Follower::new(Some(AT), 30_000);
-            let course = loss.map_or(Course::On, Course::Doubt);
+            let course = loss.map_or(FollowAction::On, FollowAction::Doubt);
             if loss == Some(Loss::Back) {
-                assert_eq!(follower.answered(&facts, 5), Course::On, "it may only be late");
+                assert_eq!(follower.answered(&facts, 5), FollowAction::On, "it may only be late");
             }
             assert_eq!(follower.answered(&facts, 5 + BEHIND_MS), course, "{facts:?}");
             let after = follower.position().expect("known");
@@ -350,46 +356,49 @@ mod tests {
             }
         }
         let mut begins = Follower::new(None, 30_000);
-        let first = Facts { asked: None, found: None, ..good };
-        assert_eq!(begins.answered(&first, 5), Course::Doubt(Loss::Joined));
+        let first = StreamFacts { asked: None, found: None, ..good };
+        assert_eq!(begins.answered(&first, 5), FollowAction::Doubt(Loss::Joined));
         assert_eq!(begins.position().map(|at| (at.sequence, at.stamp)), Some((12, Some(OTHER))));
     }
 
     #[test]
     fn a_leader_that_is_late_renews_no_trust_and_is_no_loss() {
         let mut follower = Follower::new(Some(AT), 30_000);
-        assert_eq!(follower.answered(&facts(10), 100), Course::On);
+        assert_eq!(follower.answered(&facts(10), 100), FollowAction::On);
         assert_eq!(follower.trusted_until_ms(), 30_100);
-        let late = Facts { last: 9, found: None, ..facts(9) };
+        let late = StreamFacts { last: 9, found: None, ..facts(9) };
         for asked_ms in [200, 1_199] {
-            assert_eq!(follower.answered(&late, asked_ms), Course::On);
+            assert_eq!(follower.answered(&late, asked_ms), FollowAction::On);
         }
         assert_eq!(follower.trusted_until_ms(), 30_100, "as before");
         // It has what it was late with, and is late once more: that counts from then on.
-        assert_eq!(follower.answered(&facts(10), 1_200), Course::On);
+        assert_eq!(follower.answered(&facts(10), 1_200), FollowAction::On);
         assert_eq!(follower.trusted_until_ms(), 31_200);
-        assert_eq!(follower.answered(&late, 1_300), Course::On);
-        assert_eq!(follower.answered(&late, 2_300), Course::Doubt(Loss::Back));
+        assert_eq!(follower.answered(&late, 1_300), FollowAction::On);
+        assert_eq!(follower.answered(&late, 2_300), FollowAction::Doubt(Loss::Back));
         assert_eq!(follower.position().map(|at| at.sequence), Some(9));
     }
 
     #[test]
     fn an_entry_that_is_lost_is_one_whatever_follows_it_meanwhile() {
         let mut follower = Follower::new(Some(AT), 30_000);
-        let late = Facts { last: 9, found: None, ..facts(9) };
-        assert_eq!(follower.answered(&late, 200), Course::On);
+        let late = StreamFacts { last: 9, found: None, ..facts(9) };
+        assert_eq!(follower.answered(&late, 200), FollowAction::On);
         // The one that takes its place is not delivered, and the next one is.
-        assert_eq!(follower.entry(11, 711, Ok(&entry(2))), Step { doubt: None, apply: true });
+        assert_eq!(
+            follower.entry(11, 711, Ok(&entry(2))),
+            EntryAction { doubt: None, apply: true }
+        );
         assert_eq!(follower.asks_about(), Some(AT));
         assert_eq!(
-            follower.answered(&Facts { found: Some(OTHER), ..facts(11) }, 300),
-            Course::Doubt(Loss::Other)
+            follower.answered(&StreamFacts { found: Some(OTHER), ..facts(11) }, 300),
+            FollowAction::Doubt(Loss::Other)
         );
         assert_eq!(follower.trusted_until_ms(), 30_300);
         let mut follower = Follower::new(Some(AT), 30_000);
-        assert_eq!(follower.answered(&late, 200), Course::On);
+        assert_eq!(follower.answered(&late, 200), FollowAction::On);
         follower.entry(11, 711, Ok(&entry(2)));
-        assert_eq!(follower.answered(&facts(11), 300), Course::On, "it was late");
+        assert_eq!(follower.answered(&facts(11), 300), FollowAction::On, "it was late");
         assert_eq!(follower.asks_about(), follower.position());
         assert_eq!(follower.trusted_until_ms(), 0, "the next one confirms");
         follower.answered(&about(&follower, 11), 400);
@@ -399,16 +408,16 @@ mod tests {
     #[test]
     fn an_end_that_was_told_and_is_lost_is_a_loss_and_not_waited_for() {
         let mut follower = Follower::new(Some(AT), 30_000);
-        assert_eq!(follower.answered(&facts(12), 100), Course::On);
+        assert_eq!(follower.answered(&facts(12), 100), FollowAction::On);
         // It has lost both that were not applied here, and what is here it has.
-        assert_eq!(follower.answered(&facts(10), 200), Course::On, "it may only be late");
+        assert_eq!(follower.answered(&facts(10), 200), FollowAction::On, "it may only be late");
         assert_eq!(follower.trusted_until_ms(), 0);
-        assert_eq!(follower.answered(&facts(11), 1_200), Course::Doubt(Loss::Back));
+        assert_eq!(follower.answered(&facts(11), 1_200), FollowAction::Doubt(Loss::Back));
         assert_eq!(follower.trusted_until_ms(), 31_200);
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&facts(12), 100);
         follower.answered(&facts(10), 200);
-        assert_eq!(follower.answered(&facts(12), 1_200), Course::On, "it was late");
+        assert_eq!(follower.answered(&facts(12), 1_200), FollowAction::On, "it was late");
         (11..=12).for_each(|own| _ = follower.entry(own, 700 + own, Ok(&entry(own))));
         follower.answered(&about(&follower, 12), 1_300);
         assert_eq!(follower.trusted_until_ms(), 31_300);
@@ -417,39 +426,43 @@ mod tests {
     #[test]
     fn an_answer_about_a_place_that_was_given_up_says_nothing() {
         let mut follower = Follower::new(Some(AT), 30_000);
-        let anew = Facts { epoch: Epoch(8), last: 3, ..facts(3) };
-        assert_eq!(follower.answered(&anew, 5), Course::Doubt(Loss::Anew));
+        let anew = StreamFacts { epoch: Epoch(8), last: 3, ..facts(3) };
+        assert_eq!(follower.answered(&anew, 5), FollowAction::Doubt(Loss::Anew));
         assert_eq!(follower.trusted_until_ms(), 30_005);
-        assert_eq!(follower.answered(&anew, 9), Course::On, "asked before the first was answered");
+        assert_eq!(
+            follower.answered(&anew, 9),
+            FollowAction::On,
+            "asked before the first was answered"
+        );
         assert_eq!(follower.trusted_until_ms(), 30_005);
     }
 
     #[test]
     fn entries_are_applied_once_and_in_order_and_what_is_missing_is_a_loss() {
         let mut follower = Follower::new(Some(AT), 30_000);
-        let (one, apply) = (entry(1), Step { doubt: None, apply: true });
-        assert_eq!(follower.entry(10, 500, Ok(&one)), Step::default());
+        let (one, apply) = (entry(1), EntryAction { doubt: None, apply: true });
+        assert_eq!(follower.entry(10, 500, Ok(&one)), EntryAction::default());
         assert_eq!(follower.entry(11, 700, Ok(&one)), apply);
-        assert_eq!(follower.entry(11, 701, Ok(&one)), Step::default());
+        assert_eq!(follower.entry(11, 701, Ok(&one)), EntryAction::default());
         let stamp = Stamp { id: Some(one.id), stored_ns: 700 };
         assert_eq!(follower.position().and_then(|at| at.stamp), Some(stamp), "of the first");
-        let gap = Step { doubt: Some(Loss::Gap), apply: true };
+        let gap = EntryAction { doubt: Some(Loss::Gap), apply: true };
         assert_eq!(follower.entry(13, 750, Ok(&one)), gap);
-        let (bad, unknown) = (Unreadable::Version(9), Stamp { id: None, stored_ns: 800 });
-        let unread = Step { doubt: Some(Loss::Entry(bad)), apply: false };
+        let (bad, unknown) = (EntryDecodeError::Version(9), Stamp { id: None, stored_ns: 800 });
+        let unread = EntryAction { doubt: Some(Loss::Entry(bad)), apply: false };
         assert_eq!(follower.entry(14, 800, Err(bad)), unread);
         assert_eq!(
             follower.position().map(|at| (at.sequence, at.stamp)),
             Some((14, Some(unknown)))
         );
         assert_eq!(follower.entry(15, 850, Ok(&one)), apply);
-        assert_eq!(Follower::new(None, 1).entry(1, 100, Ok(&one)), Step::default());
+        assert_eq!(Follower::new(None, 1).entry(1, 100, Ok(&one)), EntryAction::default());
     }
 
     /// The answer to a question about `sequence`, where the follower has this very entry.
-    fn about(follower: &Follower, last: u64) -> Facts {
+    fn about(follower: &Follower, last: u64) -> StreamFacts {
         let asked = follower.position();
-        Facts { asked, found: asked.and_then(|asked| asked.stamp), ..facts(last) }
+        StreamFacts { asked, found: asked.and_then(|asked| asked.stamp), ..facts(last) }
     }
 
     #[test]
@@ -477,13 +490,13 @@ mod tests {
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
         follower.entry(11, 711, Ok(&entry(1)));
-        let anew = Facts { epoch: Epoch(8), ..about(&follower, 11) };
-        assert_eq!(follower.answered(&anew, 200), Course::Doubt(Loss::Anew));
+        let anew = StreamFacts { epoch: Epoch(8), ..about(&follower, 11) };
+        assert_eq!(follower.answered(&anew, 200), FollowAction::Doubt(Loss::Anew));
         let mut follower = Follower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
         follower.entry(11, 711, Ok(&entry(1)));
-        let other = Facts { found: Some(OTHER), ..about(&follower, 12) };
-        assert_eq!(follower.answered(&other, 200), Course::Doubt(Loss::Other));
+        let other = StreamFacts { found: Some(OTHER), ..about(&follower, 12) };
+        assert_eq!(follower.answered(&other, 200), FollowAction::Doubt(Loss::Other));
     }
 
     #[test]
@@ -495,7 +508,10 @@ mod tests {
         follower.leave();
         assert_eq!(follower.trusted_until_ms(), 0, "at once");
         follower.answered(&about(&follower, 11), 200);
-        assert_eq!(follower.entry(11, 711, Ok(&entry(1))), Step { doubt: None, apply: true });
+        assert_eq!(
+            follower.entry(11, 711, Ok(&entry(1))),
+            EntryAction { doubt: None, apply: true }
+        );
         follower.answered(&about(&follower, 11), 300);
         assert_eq!(follower.trusted_until_ms(), 0, "whatever is answered");
         follower.come_back(400);
@@ -505,9 +521,9 @@ mod tests {
         assert_eq!(follower.trusted_until_ms(), 30_401);
         follower.come_back(500);
         assert_eq!(follower.trusted_until_ms(), 30_401, "it was there");
-        let anew = Facts { epoch: Epoch(8), ..about(&follower, 11) };
+        let anew = StreamFacts { epoch: Epoch(8), ..about(&follower, 11) };
         follower.leave();
-        assert_eq!(follower.answered(&anew, 600), Course::Doubt(Loss::Anew));
+        assert_eq!(follower.answered(&anew, 600), FollowAction::Doubt(Loss::Anew));
         assert_eq!(follower.trusted_until_ms(), 0);
     }
 

@@ -1,10 +1,10 @@
 //! The entry points for fuzzing; nothing else calls them but tests.
 
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
-use crate::members::{CARD_BYTES, Card, Word, is_name};
-use crate::position::Saved;
-use crate::seal::{Opened, Seal};
-use crate::shelf::{ByteBounds, Came, Heard, Secret, Shelf};
+use crate::members::{CARD_BYTES, Card, EntryAcknowledgement, is_name};
+use crate::position::SavedPosition;
+use crate::seal::{Seal, UnsealedBytes};
+use crate::secret_store::{ByteBounds, ReceiptOutcome, ReceivedSecret, Secret, SecretStore};
 
 /// Any bytes are an entry or are refused. One that was read is within its bounds, and is written so
 /// that it is read again as the same, in no more bytes.
@@ -46,20 +46,20 @@ pub fn card(data: &[u8]) {
 
 /// Any bytes are a word or none. One that was read is written so that it is read again as the same.
 pub fn word(data: &[u8]) {
-    if let Some(read) = Word::decode(data) {
+    if let Some(read) = EntryAcknowledgement::decode(data) {
         assert!(is_name(&read.name));
-        assert_eq!(Word::decode(&read.encode()), Some(read));
+        assert_eq!(EntryAcknowledgement::decode(&read.encode()), Some(read));
     }
 }
 
 /// Any bytes are what a node remembers or nothing, with a sum that is right as well. What was read
 /// is written so that it is read again as the same.
 pub fn saved(data: &[u8]) {
-    for bytes in [data.to_vec(), Saved::summed(data.to_vec())] {
-        if let Some(read) = Saved::decode(&bytes) {
+    for bytes in [data.to_vec(), SavedPosition::summed(data.to_vec())] {
+        if let Some(read) = SavedPosition::decode(&bytes) {
             let written = read.encode();
             assert!(written.len() <= bytes.len(), "numbers are written in their shortest form");
-            assert_eq!(Saved::decode(&written), Some(read));
+            assert_eq!(SavedPosition::decode(&written), Some(read));
         }
     }
 }
@@ -82,20 +82,20 @@ pub fn secret(data: &[u8]) {
         assert_eq!(Secret::decode(&written), Some(read));
     }
     let sealed = seal.seal(name, 7, bytes).expect("random bytes");
-    let opened = Opened { version: 7, bytes: bytes.to_vec() };
+    let opened = UnsealedBytes { version: 7, bytes: bytes.to_vec() };
     assert_eq!(seal.open(name, &sealed), Ok(opened));
     assert!(seal.open("another", &sealed).is_err() || name == "another");
     let bounds = ByteBounds { most: 4_096, large: "", large_most: 0 };
-    let mut shelf = Shelf::new("n1".to_owned(), 1, 2, bounds);
+    let mut shelf = SecretStore::new("n1".to_owned(), 1, 2, bounds);
     for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
-        let came = Came { name, sealed_as: name, revision, bytes, now_ms: revision };
+        let came = ReceivedSecret { name, sealed_as: name, revision, bytes, now_ms: revision };
         let heard = shelf.hear(came, &seal);
         let taken = shelf.get(name).and_then(|slot| slot.taken.clone());
         match heard {
-            Heard::Taken(secret) => assert_eq!(taken, Some(secret)),
-            Heard::Known => assert!(taken.is_some()),
-            Heard::Refused(why) => assert!(!why.is_empty()),
-            Heard::TooMuch(_) => assert!(shelf.reached(name, bytes.len()).is_some()),
+            ReceiptOutcome::Taken(secret) => assert_eq!(taken, Some(secret)),
+            ReceiptOutcome::Known => assert!(taken.is_some()),
+            ReceiptOutcome::Refused(why) => assert!(!why.is_empty()),
+            ReceiptOutcome::TooMuch(_) => assert!(shelf.reached(name, bytes.len()).is_some()),
         }
         assert!(shelf.all().count() <= 2);
     }
@@ -122,8 +122,8 @@ mod tests {
         [
             (entry, entry_bytes.expect("small")),
             (card, [b"n1\0".to_vec(), own.encode()].concat()),
-            (word, Word { name: "n1".into(), run: 1, number: 2 }.encode()),
-            (saved, Saved { position, doubted_unix_ms: 5 }.encode()[8..].to_vec()),
+            (word, EntryAcknowledgement { name: "n1".into(), run: 1, number: 2 }.encode()),
+            (saved, SavedPosition { position, doubted_unix_ms: 5 }.encode()[8..].to_vec()),
             (secret, [b"tickets\0".to_vec(), own_secret().encode()].concat()),
         ]
     }
@@ -153,7 +153,10 @@ mod tests {
     fn what_is_written_is_read_at_all() {
         let [(_, entry), (_, card), (_, word), (_, saved), (_, secret)] = written();
         assert!(Entry::decode(&entry).is_ok() && Card::decode("n1", &card[3..]).is_some());
-        assert!(Word::decode(&word).is_some() && Saved::decode(&Saved::summed(saved)).is_some());
+        assert!(
+            EntryAcknowledgement::decode(&word).is_some()
+                && SavedPosition::decode(&SavedPosition::summed(saved)).is_some()
+        );
         assert_eq!(Secret::decode(&secret[b"tickets\0".len()..]), Some(own_secret()));
     }
 }

@@ -17,53 +17,58 @@ mod bucket;
 #[cfg(not(larder_demo))]
 mod bucket_link;
 mod cluster;
-#[cfg(not(larder_demo))]
-mod connect;
+mod entries_in_force;
 mod entry;
 mod error;
 mod follower;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
-mod in_force;
 #[cfg_attr(larder_demo, path = "link_none.rs")]
 mod link;
 mod members;
+#[cfg(not(larder_demo))]
+mod nats_connection;
 mod outbox;
 mod position;
 mod progress;
 mod rollout;
 mod seal;
+mod secret_store;
 #[cfg(not(larder_demo))]
 mod session;
 mod settings;
-mod share;
-mod shelf;
+mod sharing_nodes;
 #[cfg(test)]
-mod simulated;
+mod simulation;
 mod stance;
-mod standing;
+mod stance_change;
 #[cfg(not(larder_demo))]
 mod streams;
 #[cfg(test)]
 mod testing;
 
 pub use bucket::{
-    Bucket, BucketStatus, Claim, Found, SecretBounds, SecretCounts, SecretStatus, SecretsHost,
+    Bucket, BucketStatus, Claim, SecretBounds, SecretCounts, SecretLookup, SecretStatus,
+    SecretsHost,
 };
-pub use cluster::{Cluster, Counts, Door, MemberStatus, Status, Ticket};
-pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId, Unreadable};
+pub use cluster::{Cluster, ClusterPeers, Counts, MemberStatus, Status, Ticket};
+pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryDecodeError, EntryId};
 pub use error::{Error, NotReached, NotWritten};
-pub use follower::{Course, Facts, Follower, Loss, Step};
+pub use follower::{EntryAction, FollowAction, Follower, Loss, StreamFacts};
 pub use link::HAS_LINK;
-pub use members::{Applied, Card, Member, Members, Word, is_name};
-pub use outbox::{Fate, Letter, Outbox};
-pub use position::{Epoch, Position, Saved, Stamp};
+pub use members::{AppliedRuns, Card, EntryAcknowledgement, Member, Members, is_name};
+pub use outbox::{EntryFate, Outbox, OutboxEntry};
+pub use position::{Epoch, Position, SavedPosition, Stamp};
 pub use purge::Level;
 pub use rollout::{
-    CANARIES_MAX, CHECKS_MAX, Canary, NotRolled, Plan, Release, RollOut, SLOTS, Stage, version_of,
+    CANARIES_MAX, CHECKS_MAX, Canary, NotRolled, Release, RollOut, RollOutPlan, RollOutStage,
+    SLOTS, version_of,
 };
-pub use seal::{BadSecret, NotOpened, Opened, SECRET_BYTES_MIN, SECRETS_MAX, Seal};
+pub use seal::{BadSecret, NotOpened, SECRET_BYTES_MIN, SECRETS_MAX, Seal, UnsealedBytes};
+pub use secret_store::{
+    Bound, ByteBounds, ReceiptOutcome, ReceivedSecret, Right, Secret, SecretSlot, SecretStore,
+    is_entry_name,
+};
 pub use settings::{Credentials, Host, Settings, Tls};
-pub use share::Sharer;
-pub use shelf::{Bound, ByteBounds, Came, Heard, Right, Secret, Shelf, Slot, is_entry_name};
-pub use stance::{Order, Stance};
+pub use sharing_nodes::Sharer;
+pub use stance::{MembershipOrder, Stance};

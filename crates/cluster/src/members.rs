@@ -96,7 +96,7 @@ impl Card {
 /// A member's word that it has applied an entry whose maker waits for all. Only that counts, not a
 /// position: a stream that has lost an entry gives its sequence to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct EntryAcknowledgement {
     /// The member's name.
     pub name: String,
     /// The member's run.
@@ -105,7 +105,7 @@ pub struct Word {
     pub number: u64,
 }
 
-impl Word {
+impl EntryAcknowledgement {
     /// The word as bytes: JSON.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
@@ -119,7 +119,7 @@ impl Word {
 }
 
 /// Runs that have applied an entry.
-pub type Applied = BTreeSet<u64>;
+pub type AppliedRuns = BTreeSet<u64>;
 
 /// Returns true for what may be a node's name: it is a word of a subject.
 pub fn is_name(name: &str) -> bool {
@@ -227,17 +227,17 @@ impl Members {
     }
 
     /// Names of live members whose runs have not said that they applied an entry.
-    pub fn missing(&self, applied: &Applied, now_ms: u64) -> Vec<String> {
+    pub fn missing(&self, applied: &AppliedRuns, now_ms: u64) -> Vec<String> {
         self.late(applied, now_ms).map(|member| member.card.name.clone()).collect()
     }
 
     /// Returns true if every live member's run has said that it applied an entry. It looks no
     /// further than at the first that has not: it is asked with every word that comes.
-    pub fn have_all(&self, applied: &Applied, now_ms: u64) -> bool {
+    pub fn have_all(&self, applied: &AppliedRuns, now_ms: u64) -> bool {
         self.late(applied, now_ms).next().is_none()
     }
 
-    fn late<'a>(&'a self, applied: &Applied, now_ms: u64) -> impl Iterator<Item = &'a Member> {
+    fn late<'a>(&'a self, applied: &AppliedRuns, now_ms: u64) -> impl Iterator<Item = &'a Member> {
         let has = |card: &Card| applied.contains(&card.run);
         self.all().filter(move |member| member.is_live(now_ms) && !has(&member.card))
     }
@@ -277,13 +277,13 @@ mod tests {
         let mut members = Members::default();
         members.heard(card("a", 1, 5), 1_000);
         members.heard(card("b", 2, 4), 2_000);
-        let mut applied = Applied::from([1]);
+        let mut applied = AppliedRuns::from([1]);
         assert_eq!(members.missing(&applied, 3_000), ["b"]);
         applied.insert(9);
         assert_eq!(members.missing(&applied, 3_000), ["b"], "another run's word");
         applied.insert(2);
         assert!(members.missing(&applied, 3_000).is_empty());
-        let nobody = Applied::new();
+        let nobody = AppliedRuns::new();
         assert_eq!(members.missing(&nobody, 34_999), ["a", "b"]);
         assert_eq!(members.missing(&nobody, 35_000), ["b"], "a is silent for long enough");
         members.heard(card("b", 3, 5), 35_001);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_run_that_another_of_its_name_displaced_counts_until_it_has_left() {
-        let none = Applied::new();
+        let none = AppliedRuns::new();
         let (first, second) = (card("b", 2, 4), Card { displaces: 2, ..card("b", 3, 4) });
         let mut heard = Members::default();
         heard.heard(first.clone(), 1_000);
@@ -307,17 +307,17 @@ mod tests {
         joined.heard(second.clone(), 2_000);
         for (members, until_ms) in [(&mut heard, 35_000), (&mut joined, 36_000)] {
             assert_eq!(members.missing(&none, 3_000), ["b", "b"], "both may serve");
-            assert_eq!(members.missing(&Applied::from([3]), 3_000), ["b"], "the first run");
-            assert!(members.have_all(&Applied::from([2, 3]), 3_000));
+            assert_eq!(members.missing(&AppliedRuns::from([3]), 3_000), ["b"], "the first run");
+            assert!(members.have_all(&AppliedRuns::from([2, 3]), 3_000));
             members.heard(Card { displaces: 2, ..card("b", 3, 5) }, 30_000);
-            assert!(!members.have_all(&Applied::from([3]), until_ms - 1));
+            assert!(!members.have_all(&AppliedRuns::from([3]), until_ms - 1));
             members.heard(card("b", 3, 6), until_ms);
-            assert!(members.have_all(&Applied::from([3]), until_ms), "its lease is over");
+            assert!(members.have_all(&AppliedRuns::from([3]), until_ms), "its lease is over");
             members.heard(Card { displaces: 2, ..second.clone() }, until_ms + 1);
-            assert!(!members.have_all(&Applied::from([3]), until_ms + 1));
+            assert!(!members.have_all(&AppliedRuns::from([3]), until_ms + 1));
             let displaced = Card { left: true, displaced: true, ..first.clone() };
             members.heard(displaced, until_ms + 2);
-            assert!(members.have_all(&Applied::from([3]), until_ms + 2), "it has left");
+            assert!(members.have_all(&AppliedRuns::from([3]), until_ms + 2), "it has left");
             let states: Vec<_> = members.all().map(|one| one.state(until_ms + 2)).collect();
             assert_eq!(states, ["asks", "displaced"], "and all are shown both");
         }
@@ -325,7 +325,7 @@ mod tests {
         let mut left = Members::default();
         left.heard(Card { left: true, ..first }, 1_000);
         left.heard(second, 1_001);
-        assert!(left.have_all(&Applied::from([3]), 1_001));
+        assert!(left.have_all(&AppliedRuns::from([3]), 1_001));
     }
 
     #[test]
@@ -362,10 +362,10 @@ mod tests {
         assert_eq!(Card::decode("a", &bytes), Some(card("a", 1, 5)));
         assert_eq!(Card::decode("b", &bytes), None);
         assert_eq!(Card::decode("a", b"{"), None);
-        let word = Word { name: "a".into(), run: 1, number: 2 };
-        assert_eq!(Word::decode(&word.encode()), Some(word));
-        assert_eq!(Word::decode(b""), None);
-        assert_eq!(Word::decode(br#"{"name":"a.b","run":1,"number":2}"#), None);
+        let word = EntryAcknowledgement { name: "a".into(), run: 1, number: 2 };
+        assert_eq!(EntryAcknowledgement::decode(&word.encode()), Some(word));
+        assert_eq!(EntryAcknowledgement::decode(b""), None);
+        assert_eq!(EntryAcknowledgement::decode(br#"{"name":"a.b","run":1,"number":2}"#), None);
         let later = br#"{"name":"a","run":1,"of a later version":[]}"#;
         assert!(Card::decode("a", later).is_some());
         for bad in ["", "a.b", "a b", "*", ">", "ä", &"a".repeat(NAME_BYTES + 1)] {

@@ -13,7 +13,7 @@ use crate::entry::EntryId;
 
 /// The fate of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum EntryFate {
     /// It waits, or is on its way.
     Waits,
     /// The stream has it, at this sequence.
@@ -24,35 +24,35 @@ pub enum Fate {
 
 /// An entry on its way.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct OutboxEntry {
     /// Its identity.
     pub id: EntryId,
     /// Its bytes.
     pub bytes: Bytes,
-    fate: Arc<watch::Sender<Fate>>,
+    fate: Arc<watch::Sender<EntryFate>>,
 }
 
-impl Letter {
+impl OutboxEntry {
     /// A letter.
     pub fn new(id: EntryId, bytes: Bytes) -> Self {
-        Self { id, bytes, fate: Arc::new(watch::Sender::new(Fate::Waits)) }
+        Self { id, bytes, fate: Arc::new(watch::Sender::new(EntryFate::Waits)) }
     }
 
     /// Its fate, now and later.
-    pub fn follow(&self) -> watch::Receiver<Fate> {
+    pub fn follow(&self) -> watch::Receiver<EntryFate> {
         self.fate.subscribe()
     }
 
     /// Notes that the stream has it.
     pub fn stored(&self, sequence: u64) {
-        self.fate.send_replace(Fate::Stored(sequence));
+        self.fate.send_replace(EntryFate::Stored(sequence));
     }
 }
 
 /// Entries that wait to be sent, the oldest first.
 #[derive(Debug)]
 pub struct Outbox {
-    waiting: VecDeque<Letter>,
+    waiting: VecDeque<OutboxEntry>,
     most: usize,
     /// Times that all that waited gave way.
     pub overflows: u64,
@@ -65,11 +65,11 @@ impl Outbox {
     }
 
     /// Adds a letter. If there is no room, what waits, it included, gives way to `everything`.
-    pub fn add(&mut self, letter: Letter, everything: impl FnOnce() -> Letter) {
+    pub fn add(&mut self, letter: OutboxEntry, everything: impl FnOnce() -> OutboxEntry) {
         self.waiting.push_back(letter);
         if self.waiting.len() > self.most {
             for letter in self.waiting.drain(..) {
-                letter.fate.send_replace(Fate::Replaced);
+                letter.fate.send_replace(EntryFate::Replaced);
             }
             self.waiting.push_back(everything());
             self.overflows += 1;
@@ -77,23 +77,23 @@ impl Outbox {
     }
 
     /// Takes the next letter.
-    pub fn take(&mut self) -> Option<Letter> {
+    pub fn take(&mut self) -> Option<OutboxEntry> {
         self.waiting.pop_front()
     }
 
     /// Puts letters back whose arrival is not known, before all that wait.
-    pub fn put_back(&mut self, letters: impl DoubleEndedIterator<Item = Letter>) {
+    pub fn put_back(&mut self, letters: impl DoubleEndedIterator<Item = OutboxEntry>) {
         letters.rev().for_each(|letter| self.waiting.push_front(letter));
     }
 
     /// Takes the letter `number` out of its turn, if it waits.
-    pub fn take_number(&mut self, number: u64) -> Option<Letter> {
+    pub fn take_number(&mut self, number: u64) -> Option<OutboxEntry> {
         let at = self.waiting.iter().position(|letter| letter.id.number == number)?;
         self.waiting.remove(at)
     }
 
     /// Letters that wait, the oldest first.
-    pub fn letters(&self) -> impl Iterator<Item = &Letter> {
+    pub fn letters(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.waiting.iter()
     }
 
@@ -112,8 +112,8 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn letter(number: u64) -> Letter {
-        Letter::new(EntryId { run: 1, number }, Bytes::new())
+    fn letter(number: u64) -> OutboxEntry {
+        OutboxEntry::new(EntryId { run: 1, number }, Bytes::new())
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
         let letters = [letter(1), letter(2), letter(3)];
         letters.iter().for_each(|own| outbox.add(own.clone(), || letter(9)));
         assert_eq!((outbox.len(), outbox.overflows), (1, 1));
-        assert!(letters.iter().all(|own| *own.follow().borrow() == Fate::Replaced));
+        assert!(letters.iter().all(|own| *own.follow().borrow() == EntryFate::Replaced));
         outbox.add(letter(10), || letter(11));
         let order: Vec<_> = std::iter::from_fn(|| outbox.take()).map(|own| own.id.number).collect();
         assert_eq!(order, [9, 10]);
@@ -134,7 +134,7 @@ mod tests {
         (1..=3).for_each(|number| outbox.add(letter(number), || letter(0)));
         let sent: Vec<_> = (0..2).filter_map(|_| outbox.take()).collect();
         sent[0].stored(7);
-        assert_eq!(*sent[0].follow().borrow(), Fate::Stored(7));
+        assert_eq!(*sent[0].follow().borrow(), EntryFate::Stored(7));
         outbox.put_back(sent.into_iter().skip(1));
         let order: Vec<_> = std::iter::from_fn(|| outbox.take()).map(|own| own.id.number).collect();
         assert_eq!(order, [2, 3]);

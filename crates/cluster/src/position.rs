@@ -43,7 +43,7 @@ pub struct Position {
 
 /// The memory of a node beside its disk: what a start goes on from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedPosition {
     /// The place in the stream. All up to it is in the disk's journal.
     pub position: Position,
     /// Everything that was stored before this moment (milliseconds since 1970) is to be validated
@@ -57,7 +57,7 @@ const VERSION: u8 = 2;
 /// The key of the sums. It is part of the format.
 const SUM_SEED: u64 = 0x6c61_7264_6572_0001;
 
-impl Saved {
+impl SavedPosition {
     /// The bytes of a file.
     pub fn encode(&self) -> Vec<u8> {
         let body = postcard::to_extend(self, vec![VERSION])
@@ -97,14 +97,14 @@ mod tests {
     fn what_is_saved_is_read_and_nothing_else_is() {
         let stamp = Some(Stamp { id: Some(EntryId { run: 1, number: 2 }), stored_ns: 3 });
         let position = Position { epoch: Epoch(3), sequence: 4, stamp };
-        let saved = Saved { position, doubted_unix_ms: 5 };
+        let saved = SavedPosition { position, doubted_unix_ms: 5 };
         let bytes = saved.encode();
-        assert_eq!(Saved::decode(&bytes), Some(saved));
+        assert_eq!(SavedPosition::decode(&bytes), Some(saved));
         for at in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
-            assert_eq!(Saved::decode(&bad), None, "{at}");
-            assert_eq!(Saved::decode(&bytes[..at]), None, "{at}");
+            assert_eq!(SavedPosition::decode(&bad), None, "{at}");
+            assert_eq!(SavedPosition::decode(&bytes[..at]), None, "{at}");
         }
     }
     /// Bytes of version 1: position (creation, sequence, identity) and moment of the last doubt.
@@ -113,14 +113,14 @@ mod tests {
         let id = Some(EntryId { run: 1, number: 2 });
         let old = (Epoch(3), 4_u64, id, 5_u64);
         let body = postcard::to_extend(&old, vec![1]).expect("small");
-        assert_eq!(Saved::decode(&Saved::summed(body)), None);
+        assert_eq!(SavedPosition::decode(&SavedPosition::summed(body)), None);
         let now = (Epoch(3), 4_u64, Some((id, 9_u64)), 5_u64);
         let body = postcard::to_extend(&now, vec![VERSION]).expect("small");
         let stamp = Some(Stamp { id, stored_ns: 9 });
         let position = Position { epoch: Epoch(3), sequence: 4, stamp };
         assert_eq!(
-            Saved::decode(&Saved::summed(body)),
-            Some(Saved { position, doubted_unix_ms: 5 }),
+            SavedPosition::decode(&SavedPosition::summed(body)),
+            Some(SavedPosition { position, doubted_unix_ms: 5 }),
             "the same, with a time"
         );
     }

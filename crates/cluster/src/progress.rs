@@ -11,12 +11,12 @@ const SHORTEST_MS: u64 = 1_000;
 
 /// The place that a node has come to, and since when.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct StreamProgress {
     at: u64,
     since_ms: u64,
 }
 
-impl Progress {
+impl StreamProgress {
     /// A node that has come to no place yet.
     pub(crate) fn new(now_ms: u64) -> Self {
         Self { at: 0, since_ms: now_ms }
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn whoever_gets_no_further_is_stuck_and_whoever_is_slow_is_not() {
-        let mut own = Progress::new(0);
+        let mut own = StreamProgress::new(0);
         // Nothing is missing, for however long.
         assert!(!own.is_stuck(5, 5, 0, 500) && !own.is_stuck(5, 5, 90_000, 500));
         // The end has moved on; it has a time of its own from here on.
@@ -51,7 +51,7 @@ mod tests {
         }
         assert!(!own.is_stuck(19, 99, 291_499, 500) && own.is_stuck(19, 99, 291_500, 500));
         // Questions that follow each other fast do not make it sooner than a second.
-        let mut own = Progress::new(0);
+        let mut own = StreamProgress::new(0);
         assert!(!own.is_stuck(1, 2, 0, 20) && !own.is_stuck(1, 2, 999, 20));
         assert!(own.is_stuck(1, 2, 1_000, 20));
     }

@@ -51,7 +51,7 @@ pub struct Release {
 /// The stage of a roll-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum RollOutStage {
     /// Only canaries are to have the version.
     Canary,
     /// All are.
@@ -60,7 +60,7 @@ pub enum Stage {
     Failed,
 }
 
-impl Stage {
+impl RollOutStage {
     /// The stage as a word.
     pub fn word(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ pub struct Canary {
 
 /// The conditions under which a version goes from canaries to all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct RollOutPlan {
     /// The nodes that have it first, one at least.
     pub canaries: Vec<String>,
     /// Milliseconds that they watch themselves.
@@ -99,7 +99,7 @@ pub struct RollOut {
     /// The version that it is about.
     pub version: String,
     /// The stage that it has reached.
-    pub stage: Stage,
+    pub stage: RollOutStage,
     /// The nodes that have it first; none for one that went to all at once.
     pub canaries: Vec<Canary>,
     /// Milliseconds that they watch themselves.
@@ -173,7 +173,7 @@ impl RollOut {
         Self {
             number: 0,
             version: release.version.clone(),
-            stage: Stage::All,
+            stage: RollOutStage::All,
             canaries: Vec::new(),
             watch_ms: 0,
             checks: Vec::new(),
@@ -205,15 +205,19 @@ impl RollOut {
     ///
     /// # Errors
     /// Another is, all have it already, or the plan cannot be followed.
-    pub fn begin(before: Option<&Self>, release: Release, plan: Plan) -> Result<Self, NotRolled> {
-        if let Some(own) = before.filter(|own| own.stage == Stage::Canary) {
+    pub fn begin(
+        before: Option<&Self>,
+        release: Release,
+        plan: RollOutPlan,
+    ) -> Result<Self, NotRolled> {
+        if let Some(own) = before.filter(|own| own.stage == RollOutStage::Canary) {
             return Err(own.busy());
         }
         let good = before.and_then(|own| own.good.clone());
         if good.as_ref() == Some(&release.version) {
             return Err(NotRolled::Known(release.version));
         }
-        let Plan { mut canaries, watch_ms, checks } = plan;
+        let RollOutPlan { mut canaries, watch_ms, checks } = plan;
         canaries.sort_unstable();
         canaries.dedup();
         let is_long = |text: &String| text.len() > TEXT_BYTES;
@@ -238,7 +242,7 @@ impl RollOut {
         let (version, passed) = (release.version.clone(), false);
         releases.push(Release { passed, ..release });
         let number = before.map_or(0, |own| own.number) + 1;
-        let (stage, why) = (Stage::Canary, String::new());
+        let (stage, why) = (RollOutStage::Canary, String::new());
         Ok(Self { number, version, stage, canaries, watch_ms, checks, why, good, releases })
     }
 
@@ -256,22 +260,29 @@ impl RollOut {
     /// Returns true if `node` is a canary that has yet to say how it is with the version.
     pub fn awaits(&self, node: &str) -> bool {
         let mut canaries = self.canaries.iter();
-        self.stage == Stage::Canary && canaries.any(|own| own.node == node && !own.is_well)
+        self.stage == RollOutStage::Canary && canaries.any(|own| own.node == node && !own.is_well)
     }
 
     /// The version that `node` is to have; `None` if it is the last that it had, whichever that is.
     pub fn wanted(&self, node: &str) -> Option<&Release> {
         let is_canary = self.canaries.iter().any(|own| own.node == node);
         match self.stage {
-            Stage::Canary if is_canary => self.release(&self.version),
-            Stage::All | Stage::Canary | Stage::Failed => self.release(self.good.as_ref()?),
+            RollOutStage::Canary if is_canary => self.release(&self.version),
+            RollOutStage::All | RollOutStage::Canary | RollOutStage::Failed => {
+                self.release(self.good.as_ref()?)
+            }
         }
     }
 
     /// The state after a canary of roll-out `number` has said that it is well, or why not; `None`
     /// if nobody waits for that.
     #[must_use]
-    pub fn said(&self, node: &str, number: u64, word: &Result<(), String>) -> Option<Self> {
+    pub fn canary_reported(
+        &self,
+        node: &str,
+        number: u64,
+        word: &Result<(), String>,
+    ) -> Option<Self> {
         if self.number != number || !self.awaits(node) {
             return None;
         }
@@ -295,7 +306,7 @@ impl RollOut {
     /// There is nothing to go back to.
     pub fn back(&self, version: Option<&str>) -> Result<Self, NotRolled> {
         let mut next = self.clone();
-        if self.stage == Stage::Canary && version.is_none() {
+        if self.stage == RollOutStage::Canary && version.is_none() {
             next.fail("it was rolled back by hand");
             return Ok(next);
         }
@@ -308,7 +319,7 @@ impl RollOut {
             None => self.releases.iter().rev().find(is_other).ok_or(NotRolled::Nothing)?,
         };
         let is_good = self.good.as_ref() == Some(&target.version);
-        if is_good && self.stage == Stage::All {
+        if is_good && self.stage == RollOutStage::All {
             return Err(NotRolled::Known(target.version.clone()));
         }
         next.number += 1;
@@ -321,7 +332,7 @@ impl RollOut {
     }
 
     fn promote(&mut self, version: &str) {
-        self.stage = Stage::All;
+        self.stage = RollOutStage::All;
         self.good = Some(version.to_owned());
         if let Some(at) = self.releases.iter().position(|own| own.version == version) {
             let release = self.releases.remove(at);
@@ -330,7 +341,7 @@ impl RollOut {
     }
 
     fn fail(&mut self, why: &str) {
-        self.stage = Stage::Failed;
+        self.stage = RollOutStage::Failed;
         self.why = why[..why.floor_char_boundary(TEXT_BYTES)].to_owned();
     }
 }

@@ -78,14 +78,14 @@ impl std::error::Error for NotOpened {}
 
 /// Bytes that were sealed, and their version.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Opened {
+pub struct UnsealedBytes {
     /// Grows with each entry of a name.
     pub version: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for UnsealedBytes {
     /// Without the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Opened").field(&self.version).finish()
@@ -174,7 +174,7 @@ impl Seal {
     ///
     /// # Errors
     /// It was not, or not with one of these secrets.
-    pub fn open(&self, name: &str, sealed: &[u8]) -> Result<Opened, NotOpened> {
+    pub fn open(&self, name: &str, sealed: &[u8]) -> Result<UnsealedBytes, NotOpened> {
         let (head, rest) = sealed.split_at_checked(HEAD).ok_or(NotOpened::Form)?;
         let (form, of) = head.split_first().ok_or(NotOpened::Form)?;
         if *form != FORM || rest.len() < TAG {
@@ -188,7 +188,7 @@ impl Seal {
         let opened = key.key.open_in_place(nonce, Aad::from(bound(head, name)), &mut bytes);
         let length = opened.map_err(|_| NotOpened::Changed)?.len();
         bytes.truncate(length);
-        Ok(Opened { version: u64::from_be_bytes(*version), bytes })
+        Ok(UnsealedBytes { version: u64::from_be_bytes(*version), bytes })
     }
 }
 
@@ -231,8 +231,8 @@ mod tests {
         let (old, both, new) = (seal(&[ONE]), seal(&[TWO, ONE]), seal(&[TWO]));
         let before = old.seal("a", 1, b"x").expect("random bytes");
         let after = both.seal("a", 2, b"y").expect("random bytes");
-        assert_eq!(both.open("a", &before), Ok(Opened { version: 1, bytes: b"x".to_vec() }));
-        assert_eq!(new.open("a", &after), Ok(Opened { version: 2, bytes: b"y".to_vec() }));
+        assert_eq!(both.open("a", &before), Ok(UnsealedBytes { version: 1, bytes: b"x".to_vec() }));
+        assert_eq!(new.open("a", &after), Ok(UnsealedBytes { version: 2, bytes: b"y".to_vec() }));
         assert_eq!(new.open("a", &before), Err(NotOpened::Stranger));
         assert_eq!(old.open("a", &after), Err(NotOpened::Stranger));
         assert!(!after.windows(3).any(|bytes| bytes == b"ope"), "nothing lies there in clear");
@@ -256,7 +256,7 @@ mod tests {
             let seal = seal(&[ONE]);
             let sealed = seal.seal(&name, version, &bytes).expect("random bytes");
             prop_assert_eq!(sealed.len(), bytes.len() + SEALED_MORE);
-            prop_assert_eq!(seal.open(&name, &sealed), Ok(Opened { version, bytes }));
+            prop_assert_eq!(seal.open(&name, &sealed), Ok(UnsealedBytes { version, bytes }));
             if name != other {
                 prop_assert_eq!(seal.open(&other, &sealed), Err(NotOpened::Changed));
             }

@@ -23,13 +23,13 @@ use tokio::sync::watch;
 
 use crate::Level;
 use crate::cluster::{Cluster, State};
-use crate::connect::{Link, Servers, first};
 use crate::entry::{Entry, EntryId};
 use crate::error::Error;
-use crate::follower::{Course, Facts, Loss};
-use crate::members::{Card, MEMBERS_MAX, Word};
+use crate::follower::{FollowAction, Loss, StreamFacts};
+use crate::members::{Card, EntryAcknowledgement, MEMBERS_MAX};
+use crate::nats_connection::{NatsConnection, Servers, first};
 use crate::position::{Epoch, Position, Stamp};
-use crate::progress::Progress;
+use crate::progress::StreamProgress;
 use crate::settings::question_ms;
 use crate::stance::Stance;
 use crate::streams;
@@ -47,13 +47,13 @@ const LEAVE: Duration = Duration::from_secs(2);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// An answer of the stream.
-type Answer = Result<Answered, Error>;
+type StreamReplyResult = Result<StreamReply, Error>;
 /// A letter's number, and what the stream said.
 type Ack = (u64, Result<PublishAck, Error>);
 
 /// An answer of the stream, and what came before it.
-struct Answered {
-    facts: Facts,
+struct StreamReply {
+    facts: StreamFacts,
     /// When the question was put.
     asked_ms: u64,
     /// The sequence of the card that was shown.
@@ -65,7 +65,7 @@ impl Cluster {
     pub async fn run(self: Arc<Self>) {
         let mut pause_ms = PAUSE_MS.0;
         let mut servers = Servers::new(&self.settings, self.run as usize);
-        let mut link: Option<Link> = None;
+        let mut link: Option<NatsConnection> = None;
         let mut told = None;
         let mut ending = self.ending.subscribe();
         while !*self.ending.borrow() {
@@ -127,7 +127,7 @@ impl Cluster {
 
     async fn session(
         self: &Arc<Self>,
-        link: &mut Link,
+        link: &mut NatsConnection,
         told: &mut Option<Error>,
         pause_ms: &mut u64,
     ) -> Result<(), Error> {
@@ -236,7 +236,7 @@ impl Cluster {
     }
 
     /// Shows the node's card, and asks the stream.
-    async fn ask(self: Arc<Self>, context: Context, entries: Stream) -> Answer {
+    async fn ask(self: Arc<Self>, context: Context, entries: Stream) -> StreamReplyResult {
         let asked_ms = rt::now().mono_ms;
         let (card, turn) = self.card();
         let shown = self.show(&context, card, turn).await?;
@@ -249,22 +249,22 @@ impl Cluster {
             None => None,
         };
         let last_stamp = stamp_at(&entries, last, first, last).await?;
-        let facts = Facts { epoch, first, last, last_stamp, asked, found };
-        Ok(Answered { facts, asked_ms, shown })
+        let facts = StreamFacts { epoch, first, last, last_stamp, asked, found };
+        Ok(StreamReply { facts, asked_ms, shown })
     }
 
     /// Takes an answer of the stream. Returns true if it is to be followed anew.
-    pub(crate) fn take_answer(self: &Arc<Self>, facts: &Facts, asked_ms: u64) -> bool {
+    pub(crate) fn take_answer(self: &Arc<Self>, facts: &StreamFacts, asked_ms: u64) -> bool {
         let mut state = self.state.lock();
         let course = state.follower.answered(facts, asked_ms);
         state.last = state.last.max(facts.last);
-        if let Course::Doubt(loss) = course {
+        if let FollowAction::Doubt(loss) = course {
             state.last = facts.last;
             drop(state);
             self.doubt(loss);
             state = self.state.lock();
             let position = state.follower.position();
-            state.in_force.begins(position);
+            state.in_force.reset(position);
             // Others may never get it. They doubt all that they stored before, or are told to.
             state.told.clear();
         }
@@ -272,7 +272,7 @@ impl Cluster {
         self.host.trust_until(state.follower.trusted_until_ms());
         drop(state);
         self.note_change();
-        course != Course::On
+        course != FollowAction::On
     }
 
     fn doubt(self: &Arc<Self>, loss: Loss) {
@@ -306,7 +306,7 @@ impl Cluster {
         let awaited = self.carry_out(sequence, stored_ns, payload);
         let mut state = self.state.lock();
         let position = state.follower.position();
-        state.in_force.goes_on(position);
+        state.in_force.advance(position);
         awaited
     }
 
@@ -389,8 +389,8 @@ struct Session {
     /// The sequence of the first card that this node showed in the session.
     shown: u64,
     /// Through the entries and through the cards.
-    progress: [Progress; 2],
-    question: Option<Boxed<Answer>>,
+    progress: [StreamProgress; 2],
+    question: Option<Boxed<StreamReplyResult>>,
     acks: FuturesUnordered<Boxed<Ack>>,
     saving: Option<Boxed<Result<Position, String>>>,
     saved: Option<Position>,
@@ -420,7 +420,7 @@ impl Session {
         let entries = first(|| ordered(&client, &entries_stream, subject.clone(), follow)).await?;
         let (subject, latest) = (settings.card_subject("*"), DeliverPolicy::LastPerSubject);
         let cards = first(|| ordered(&client, &cards_stream, subject.clone(), latest)).await?;
-        let progress = [Progress::new(rt::now().mono_ms); 2];
+        let progress = [StreamProgress::new(rt::now().mono_ms); 2];
         let mut state = cluster.state.lock();
         state.context = Some(context.clone());
         state.counts.sessions += 1;
@@ -484,7 +484,7 @@ impl Session {
     }
 
     /// Looks whether entries and cards come that the streams have.
-    fn look_at_progress(&mut self, answer: &Answered) -> Result<(), Error> {
+    fn look_at_progress(&mut self, answer: &StreamReply) -> Result<(), Error> {
         let now_ms = rt::now().mono_ms;
         let question_ms = self.cluster.question_pause().as_millis() as u64;
         let state = self.cluster.state.lock();
@@ -547,7 +547,7 @@ impl Session {
                 return;
             }
             let name = cluster.settings.name.clone();
-            let word = Word { name, run: cluster.run, number: id.number };
+            let word = EntryAcknowledgement { name, run: cluster.run, number: id.number };
             let subject = cluster.settings.word_subject(id.run);
             // What is lost on the way is missing, and named.
             _ = client.publish(subject, Bytes::from(word.encode())).await;
@@ -600,7 +600,7 @@ impl Session {
 
     fn word(&self, payload: &[u8]) {
         let mut state = self.cluster.state.lock();
-        match Word::decode(payload) {
+        match EntryAcknowledgement::decode(payload) {
             Some(word) => {
                 let applied = state.awaited.get_mut(&word.number).map(|(applied, _)| applied);
                 if let Some(applied) = applied.filter(|applied| applied.len() < MEMBERS_MAX) {

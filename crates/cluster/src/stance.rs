@@ -24,7 +24,7 @@ pub enum Stance {
 
 /// An operator's word about a node's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum MembershipOrder {
     /// Be a member.
     Join,
     /// Be one that is to get no more clients.
@@ -35,17 +35,17 @@ pub enum Order {
 
 /// An order that cannot be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HasLeft;
+pub struct DrainRefusal;
 
-impl fmt::Display for HasLeft {
+impl fmt::Display for DrainRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("it has left the cluster, and is not ready already: `join` it first")
     }
 }
 
-impl std::error::Error for HasLeft {}
+impl std::error::Error for DrainRefusal {}
 
-impl Order {
+impl MembershipOrder {
     /// All, by their words.
     pub const WORDS: [(&'static str, Self); 3] =
         [("join", Self::Join), ("drain", Self::Drain), ("leave", Self::Leave)];
@@ -54,10 +54,10 @@ impl Order {
     ///
     /// # Errors
     /// One that has left does not drain: it would be waited for again.
-    pub(crate) fn stance(self, before: Stance) -> Result<Stance, HasLeft> {
+    pub(crate) fn stance(self, before: Stance) -> Result<Stance, DrainRefusal> {
         match (self, before) {
             (Self::Join, _) => Ok(Stance::Member),
-            (Self::Drain, Stance::Left) => Err(HasLeft),
+            (Self::Drain, Stance::Left) => Err(DrainRefusal),
             (Self::Drain, _) => Ok(Stance::Draining),
             (Self::Leave, _) => Ok(Stance::Left),
         }

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use base::clock::System;
-use codec::{Coding, EncodeSettings, Encoder, Goal, STEP_BYTES};
+use codec::{Coding, EncodeSettings, Encoder, FlushMode, STEP_BYTES};
 use flate2::{Compress, Compression, FlushCompress};
 
 const TURNS: usize = 400;
@@ -46,7 +46,7 @@ fn in_steps(coding: Coding, level: u8, plain: &[u8], output: &mut [u8]) -> usize
     let mut made = 0;
     let mut pieces = plain.chunks(STEP_BYTES).peekable();
     while let Some(piece) = pieces.next() {
-        let goal = if pieces.peek().is_some() { Goal::Gather } else { Goal::Finish };
+        let goal = if pieces.peek().is_some() { FlushMode::Gather } else { FlushMode::Finish };
         let mut at = 0;
         loop {
             let step = coder.step(&piece[at..], output, goal).expect("memory");

@@ -9,9 +9,9 @@ use brotli::enc::encode::{
 };
 use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState, SliceWrapperMut};
 
-use crate::counted::Counted;
+use crate::allocator::CountingAllocator;
 use crate::error::{DecodeLimit, Error};
-use crate::step::{Goal, Place, Step};
+use crate::step::{CodingProgress, DecoderPosition, FlushMode};
 
 /// Windows of 1 KiB to 16 MiB (RFC 7932 9.1).
 pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 10..=24;
@@ -68,14 +68,14 @@ const BESIDE_BYTES: usize = 640 << 10;
 const METABLOCK_BYTES: usize = 128 << 10;
 
 pub(crate) struct BrotliEncoder {
-    state: Box<BrotliEncoderStateStruct<Counted>>,
+    state: Box<BrotliEncoderStateStruct<CountingAllocator>>,
     /// Bytes that the metablock can still take.
     room: usize,
 }
 
 impl BrotliEncoder {
     pub(crate) fn new(level: u8, window_bits: u8, length: Option<u64>) -> Self {
-        let mut state = Box::new(BrotliEncoderStateStruct::new(Counted::default()));
+        let mut state = Box::new(BrotliEncoderStateStruct::new(CountingAllocator::default()));
         let hint = length.map_or(0, |length| u32::try_from(length).unwrap_or(u32::MAX));
         for (parameter, value) in [
             (Parameter::BROTLI_PARAM_QUALITY, u32::from(level)),
@@ -110,32 +110,37 @@ impl BrotliEncoder {
         &mut self,
         input: &[u8],
         output: &mut [u8],
-        goal: Goal,
-    ) -> Result<Step, Error> {
-        let mut step = Step::default();
+        goal: FlushMode,
+    ) -> Result<CodingProgress, Error> {
+        let mut step = CodingProgress::default();
         while step.made < output.len() && !step.done {
             let left = &input[step.taken..];
             let piece = &left[..left.len().min(self.room)];
             // A full metablock is flushed before the next one begins.
             let is_all = piece.len() == left.len();
-            let reached = if is_all { goal } else { Goal::Flush };
+            let reached = if is_all { goal } else { FlushMode::Flush };
             let next = self.run(piece, &mut output[step.made..], reached)?;
             step.taken += next.taken;
             step.made += next.made;
             step.done = next.done && is_all;
             self.room -= next.taken;
-            if next.done && reached > Goal::Gather {
+            if next.done && reached > FlushMode::Gather {
                 self.room = METABLOCK_BYTES;
             }
         }
         Ok(step)
     }
 
-    fn run(&mut self, input: &[u8], output: &mut [u8], goal: Goal) -> Result<Step, Error> {
+    fn run(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+        goal: FlushMode,
+    ) -> Result<CodingProgress, Error> {
         let operation = match goal {
-            Goal::Gather => Operation::BROTLI_OPERATION_PROCESS,
-            Goal::Flush => Operation::BROTLI_OPERATION_FLUSH,
-            Goal::Finish => Operation::BROTLI_OPERATION_FINISH,
+            FlushMode::Gather => Operation::BROTLI_OPERATION_PROCESS,
+            FlushMode::Flush => Operation::BROTLI_OPERATION_FLUSH,
+            FlushMode::Finish => Operation::BROTLI_OPERATION_FINISH,
         };
         let (mut left, mut room) = (input.len(), output.len());
         let (mut taken, mut made) = (0, 0);
@@ -155,26 +160,26 @@ impl BrotliEncoder {
         }
         let done = left == 0
             && match goal {
-                Goal::Gather => true,
-                Goal::Flush => !self.state.has_more_output(),
-                Goal::Finish => self.state.is_finished(),
+                FlushMode::Gather => true,
+                FlushMode::Flush => !self.state.has_more_output(),
+                FlushMode::Finish => self.state.is_finished(),
             };
-        Ok(Step { taken, made, done })
+        Ok(CodingProgress { taken, made, done })
     }
 }
 
 pub(crate) struct BrotliDecoder {
-    state: Box<BrotliState<Counted, Counted, Counted>>,
+    state: Box<BrotliState<CountingAllocator, CountingAllocator, CountingAllocator>>,
     window_bits: u8,
-    place: Place,
+    place: DecoderPosition,
 }
 
 impl BrotliDecoder {
     /// `window_bits` bounds the windows of streams.
     pub(crate) fn new(window_bits: u8) -> Self {
-        let [a, b, c] = std::array::from_fn(|_| Counted::default());
+        let [a, b, c] = std::array::from_fn(|_| CountingAllocator::default());
         let state = Box::new(BrotliState::new_strict(a, b, c));
-        Self { state, window_bits, place: Place::Start }
+        Self { state, window_bits, place: DecoderPosition::Start }
     }
 
     /// A decoder of streams that need a shared dictionary.
@@ -194,29 +199,33 @@ impl BrotliDecoder {
     pub(crate) fn memory(&self) -> usize {
         let state = &self.state;
         let counted = [&state.alloc_u8, &state.alloc_u32, &state.alloc_hc];
-        size_of_val(&**state) + counted.into_iter().map(Counted::peak).sum::<usize>()
+        size_of_val(&**state) + counted.into_iter().map(CountingAllocator::peak).sum::<usize>()
     }
 
     /// The memory for a stream that begins with `input`; `None` where none begins.
-    pub(crate) fn begins_with(&self, input: &[u8]) -> Option<usize> {
-        let first = input.first().filter(|_| self.place == Place::Start)?;
+    pub(crate) fn frame_memory(&self, input: &[u8]) -> Option<usize> {
+        let first = input.first().filter(|_| self.place == DecoderPosition::Start)?;
         let bits = window_bits(*first)?.min(self.window_bits);
         Some((1 << bits) + BESIDE_BYTES)
     }
 
-    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<CodingProgress, Error> {
         match (self.place, input.first()) {
-            (Place::Start | Place::End, None) => {
-                return Ok(Step { done: true, ..Step::default() });
+            (DecoderPosition::Start | DecoderPosition::End, None) => {
+                return Ok(CodingProgress { done: true, ..CodingProgress::default() });
             }
-            (Place::End, Some(_)) => return Err(Error::Trailing),
-            (Place::Start, Some(first)) => {
+            (DecoderPosition::End, Some(_)) => return Err(Error::Trailing),
+            (DecoderPosition::Start, Some(first)) => {
                 if window_bits(*first).is_none_or(|bits| bits > self.window_bits) {
                     return Err(Error::Limit(DecodeLimit::Window));
                 }
-                self.place = Place::Inside;
+                self.place = DecoderPosition::Inside;
             }
-            (Place::Inside, _) => {}
+            (DecoderPosition::Inside, _) => {}
         }
         let (mut left, mut room) = (input.len(), output.len());
         let (mut taken, mut made) = (0, 0);
@@ -235,15 +244,15 @@ impl BrotliDecoder {
             BrotliResult::NeedsMoreOutput => false,
             BrotliResult::NeedsMoreInput => left == 0,
             BrotliResult::ResultSuccess => {
-                self.place = Place::End;
+                self.place = DecoderPosition::End;
                 left == 0
             }
         };
-        Ok(Step { taken, made, done })
+        Ok(CodingProgress { taken, made, done })
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.place == Place::End
+        self.place == DecoderPosition::End
     }
 }
 
@@ -268,7 +277,7 @@ mod tests {
         for bits in WINDOW_BITS {
             let mut encoder = BrotliEncoder::new(3, bits, None);
             let mut output = [0; 64];
-            let step = encoder.step(b"x", &mut output, Goal::Finish).expect("memory");
+            let step = encoder.step(b"x", &mut output, FlushMode::Finish).expect("memory");
             assert!(step.done && step.made > 0);
             assert_eq!(window_bits(output[0]), Some(bits));
         }

@@ -1,10 +1,10 @@
 //! Settings of compression, as the daemon makes them of its configuration.
 
-use crate::{Coding, EncodeSettings, Worth};
+use crate::{Coding, CodingCriteria, EncodeSettings};
 
 /// The bodies of a site that are coded here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Compress {
+pub enum CompressionScope {
     /// None, and none is decoded either: every coding that an origin chooses is a variant.
     Off,
     /// Those that are stored.
@@ -18,7 +18,7 @@ pub enum Compress {
 #[derive(Clone, Debug)]
 pub struct Compression {
     /// The responses that get coded forms.
-    pub worth: Worth,
+    pub worth: CodingCriteria,
     /// gzip, and its level.
     pub gzip: EncodeSettings,
     /// Accept-Encoding of requests whose answers may be stored; empty to send none.
@@ -38,7 +38,7 @@ pub struct Compression {
 impl Default for Compression {
     fn default() -> Self {
         Self {
-            worth: Worth::default(),
+            worth: CodingCriteria::default(),
             gzip: gzip(Self::LEVEL),
             ask: "gzip".into(),
             gzip_hits: 1,

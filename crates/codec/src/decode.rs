@@ -4,7 +4,7 @@ use crate::br::{self, BrotliDecoder};
 use crate::coding::Coding;
 use crate::error::{DecodeLimit, Error};
 use crate::gz::{self, GzipDecoder};
-use crate::step::{STEP_BYTES, Step};
+use crate::step::{CodingProgress, STEP_BYTES};
 use crate::zst::{self, ZstdDecoder};
 
 /// Bounds of what a few bytes may become.
@@ -106,7 +106,7 @@ impl Decoder {
     pub fn wanted_memory(&self, input: &[u8]) -> usize {
         let begins = match &self.coder {
             Decoding::Identity | Decoding::Gzip(_) => None,
-            Decoding::Brotli(coder) => coder.begins_with(input),
+            Decoding::Brotli(coder) => coder.frame_memory(input),
             Decoding::Zstd(coder) => coder.begins_with(input),
         };
         self.memory().max(begins.unwrap_or(0))
@@ -118,7 +118,7 @@ impl Decoder {
     /// # Errors
     /// If the input is no stream in the coding, or beyond a limit. What this step wrote is of no
     /// use, and the decoder neither.
-    pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+    pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<CodingProgress, Error> {
         let piece = &input[..input.len().min(STEP_BYTES)];
         let mut step = match &mut self.coder {
             Decoding::Identity => copy(piece, output),
@@ -159,8 +159,8 @@ impl Decoder {
     }
 }
 
-fn copy(input: &[u8], output: &mut [u8]) -> Step {
+fn copy(input: &[u8], output: &mut [u8]) -> CodingProgress {
     let len = input.len().min(output.len());
     output[..len].copy_from_slice(&input[..len]);
-    Step { taken: len, made: len, done: len == input.len() }
+    CodingProgress { taken: len, made: len, done: len == input.len() }
 }

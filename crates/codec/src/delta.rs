@@ -10,7 +10,7 @@ use zstd_safe::{CCtx, CParameter, is_error_kind};
 use crate::br::{self, BrotliDecoder, BrotliEncoder};
 use crate::dictionary::{DeltaCoding, DictionaryHash, HASH_BYTES};
 use crate::error::Error;
-use crate::step::{Goal, STEP_BYTES};
+use crate::step::{FlushMode, STEP_BYTES};
 use crate::zst;
 
 /// The beginning of a body in `dcz`: a frame that decoders skip, with the hash in it (RFC 9842 5).
@@ -118,7 +118,7 @@ fn brotli(plain: &[u8], dictionary: &[u8], room: usize) -> Result<Option<Vec<u8>
     let mut output = vec![0; STEP_BYTES];
     let (mut stream, mut at) = (Vec::new(), 0);
     loop {
-        let step = encoder.step(&plain[at..], &mut output, Goal::Finish)?;
+        let step = encoder.step(&plain[at..], &mut output, FlushMode::Finish)?;
         at += step.taken;
         if stream.len() + step.made > room {
             return Ok(None);

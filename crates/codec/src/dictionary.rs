@@ -51,13 +51,13 @@ impl DeltaCoding {
 
 /// The order in Use-As-Dictionary (RFC 9842 2.1): the response may serve as a dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UseAs {
+pub struct UseAsDictionary {
     pattern: MatchPattern,
     /// Destinations of requests (`script`, `document`); empty for all.
     destinations: Box<[Box<[u8]>]>,
 }
 
-impl UseAs {
+impl UseAsDictionary {
     /// Reads the values of a response's Use-As-Dictionary. The response is to a request for
     /// `target`, path and query, of `origin`, such as `https://example.com:8443`.
     ///
@@ -68,7 +68,7 @@ impl UseAs {
         origin: &[u8],
         target: &[u8],
     ) -> Option<Self> {
-        let mut said = Said::default();
+        let mut said = DictionaryMembers::default();
         parse_dictionary(values, |member| said.note(&member)).ok()?;
         if said.is_wrong {
             return None;
@@ -94,13 +94,13 @@ impl UseAs {
 
 /// Members of the field as they are read.
 #[derive(Default)]
-struct Said<'a> {
+struct DictionaryMembers<'a> {
     pattern: Option<&'a [u8]>,
     destinations: Vec<Box<[u8]>>,
     is_wrong: bool,
 }
 
-impl<'a> Said<'a> {
+impl<'a> DictionaryMembers<'a> {
     /// Notes a member; those that are not known are passed over (RFC 9651 2.1). Of two with one key
     /// the last counts, so a wrong one is not made good.
     fn note(&mut self, member: &Member<'a>) {

@@ -6,7 +6,7 @@ use crate::br::{self, BrotliEncoder};
 use crate::coding::Coding;
 use crate::error::Error;
 use crate::gz::{self, GzipEncoder};
-use crate::step::{Goal, STEP_BYTES, Step};
+use crate::step::{CodingProgress, FlushMode, STEP_BYTES};
 use crate::zst::{self, ZstdEncoder};
 
 /// A coding that changes bytes, at a level, with a window: only such values exist as an encoder can
@@ -177,23 +177,28 @@ impl Encoder {
     ///
     /// # Errors
     /// If the coder fails; the stream is of no use any more.
-    pub fn step(&mut self, input: &[u8], output: &mut [u8], goal: Goal) -> Result<Step, Error> {
-        if self.is_finished || (goal == Goal::Flush && input.is_empty() && !self.is_dirty) {
-            return Ok(Step { done: true, ..Step::default() });
+    pub fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+        goal: FlushMode,
+    ) -> Result<CodingProgress, Error> {
+        if self.is_finished || (goal == FlushMode::Flush && input.is_empty() && !self.is_dirty) {
+            return Ok(CodingProgress { done: true, ..CodingProgress::default() });
         }
-        let mut step = Step::default();
+        let mut step = CodingProgress::default();
         loop {
             step.taken += self.gather(&input[step.taken..]);
             let is_all = step.taken == input.len();
-            self.is_feeding |= !is_all || goal > Goal::Gather;
+            self.is_feeding |= !is_all || goal > FlushMode::Gather;
             if self.is_feeding {
-                let reached = if is_all { goal } else { Goal::Gather };
+                let reached = if is_all { goal } else { FlushMode::Gather };
                 step.made += self.feed(&mut output[step.made..], reached)?;
             }
             step.done = is_all && !self.is_feeding;
-            if step.done && goal > Goal::Gather {
+            if step.done && goal > FlushMode::Gather {
                 self.is_dirty = false;
-                self.is_finished = goal == Goal::Finish;
+                self.is_finished = goal == FlushMode::Finish;
             }
             // Once more only for what was taken in another step.
             if step.done || step.taken > 0 || self.is_feeding {
@@ -215,7 +220,7 @@ impl Encoder {
 
     /// Feeds the coder, until it has all that was gathered and has reached the goal. Returns how
     /// much came out.
-    fn feed(&mut self, output: &mut [u8], goal: Goal) -> Result<usize, Error> {
+    fn feed(&mut self, output: &mut [u8], goal: FlushMode) -> Result<usize, Error> {
         let piece = &self.gathered[self.fed..];
         let step = match &mut self.coder {
             Encoding::Gzip(coder) => coder.step(piece, output, goal)?,

@@ -6,9 +6,11 @@ use zstd_safe::{DCtx, DParameter};
 use crate::br::BrotliDecoder;
 use crate::delta;
 use crate::dictionary::{
-    DeltaCoding, DictionaryHash, HASH_BYTES, MatchPattern, UseAs, available, taken,
+    DeltaCoding, DictionaryHash, HASH_BYTES, MatchPattern, UseAsDictionary, available, taken,
 };
-use crate::{Accept, Coding, Codings, DecodeLimits, Decoder, EncodeSettings, Encoder, Error, Goal};
+use crate::{
+    Accept, Coding, Codings, DecodeLimits, Decoder, EncodeSettings, Encoder, Error, FlushMode,
+};
 
 const LIMITS: DecodeLimits =
     DecodeLimits { size_bytes: 1 << 20, ratio: u64::MAX, free_bytes: 0, window_bits: 20 };
@@ -71,7 +73,7 @@ pub fn dictionary(data: &[u8]) {
     if let Some(pattern) = MatchPattern::parse(field, origin, target) {
         assert_eq!(pattern.matches(target), pattern.matches_plainly(target));
     }
-    if let Some(found) = UseAs::parse([field], origin, target) {
+    if let Some(found) = UseAsDictionary::parse([field], origin, target) {
         let is_for = found.is_for(target, None);
         assert!(!is_for || found.is_for(target, Some(b"document")), "for all, so for one");
         assert!(found.memory() < 16 << 10);
@@ -148,7 +150,7 @@ pub(crate) fn encoded(
 ) -> Vec<u8> {
     let mut encoder = Encoder::new(settings).expect("memory");
     let (mut coded, mut output) = (Vec::new(), vec![0; room]);
-    let mut run = |piece: &[u8], goal: Goal| {
+    let mut run = |piece: &[u8], goal: FlushMode| {
         let mut at = 0;
         loop {
             let step = encoder.step(&piece[at..], &mut output, goal).expect("memory");
@@ -161,9 +163,9 @@ pub(crate) fn encoded(
         }
     };
     for (at, piece) in plain.chunks(piece_bytes).enumerate() {
-        run(piece, if at % 3 == 2 { Goal::Flush } else { Goal::Gather });
+        run(piece, if at % 3 == 2 { FlushMode::Flush } else { FlushMode::Gather });
     }
-    run(b"", Goal::Finish);
+    run(b"", FlushMode::Finish);
     assert!(encoder.memory() <= settings.most_memory());
     coded
 }

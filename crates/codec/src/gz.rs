@@ -5,7 +5,7 @@ use std::ops::Range;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use crate::error::Error;
-use crate::step::{Goal, Place, Step};
+use crate::step::{CodingProgress, DecoderPosition, FlushMode};
 
 /// Windows of 512 bytes to 32 KiB (RFC 1951). The library makes no smaller ones.
 pub(crate) const WINDOW_BITS: std::ops::RangeInclusive<u8> = 9..=15;
@@ -26,7 +26,7 @@ pub(crate) const fn encoder_bytes(window_bits: u8) -> usize {
 pub(crate) struct GzipEncoder {
     deflate: Compress,
     window_bits: u8,
-    flushed: Flushed,
+    flushed: FlushOutput,
     /// All input was taken and flushed; what is left is the end.
     is_ending: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct GzipEncoder {
 /// The output of a flush, until it is taken. The library must be given room for all of it: where it
 /// is not, it cannot tell that it has flushed already, and does so again.
 #[derive(Default)]
-struct Flushed {
+struct FlushOutput {
     bytes: Vec<u8>,
     taken: usize,
     /// Nothing was fed since.
@@ -43,7 +43,7 @@ struct Flushed {
     is_used: bool,
 }
 
-impl Flushed {
+impl FlushOutput {
     /// Moves bytes to `output`, and returns how many.
     fn take(&mut self, output: &mut [u8]) -> usize {
         let rest = &self.bytes[self.taken..];
@@ -62,7 +62,7 @@ impl GzipEncoder {
     /// input.
     pub(crate) fn new(level: u8, window_bits: u8) -> Self {
         let deflate = Compress::new_gzip(Compression::new(u32::from(level)), window_bits);
-        Self { deflate, window_bits, flushed: Flushed::default(), is_ending: false }
+        Self { deflate, window_bits, flushed: FlushOutput::default(), is_ending: false }
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -73,9 +73,10 @@ impl GzipEncoder {
         &mut self,
         input: &[u8],
         output: &mut [u8],
-        goal: Goal,
-    ) -> Result<Step, Error> {
-        let mut step = Step { made: self.flushed.take(output), ..Step::default() };
+        goal: FlushMode,
+    ) -> Result<CodingProgress, Error> {
+        let mut step =
+            CodingProgress { made: self.flushed.take(output), ..CodingProgress::default() };
         if !self.flushed.bytes.is_empty() {
             return Ok(step);
         }
@@ -84,14 +85,17 @@ impl GzipEncoder {
         // `segment`.
         let is_flushed = self.flushed.is_latest && input.is_empty();
         let is_open = !self.is_ending && !is_flushed;
-        if goal == Goal::Finish && is_open && (self.deflate.total_in() > 0 || !input.is_empty()) {
+        if goal == FlushMode::Finish
+            && is_open
+            && (self.deflate.total_in() > 0 || !input.is_empty())
+        {
             self.flush(input)?;
             step.taken = input.len();
             step.made += self.flushed.take(output);
             return Ok(step);
         }
-        self.is_ending |= goal == Goal::Finish;
-        if goal == Goal::Flush {
+        self.is_ending |= goal == FlushMode::Finish;
+        if goal == FlushMode::Flush {
             if !(self.flushed.is_latest && input.is_empty()) {
                 self.flush(input)?;
                 step.taken = input.len();
@@ -100,14 +104,15 @@ impl GzipEncoder {
             step.done = self.flushed.bytes.is_empty();
             return Ok(step);
         }
-        let flush = if goal == Goal::Finish { FlushCompress::Finish } else { FlushCompress::None };
+        let flush =
+            if goal == FlushMode::Finish { FlushCompress::Finish } else { FlushCompress::None };
         let (taken, made) = (self.deflate.total_in(), self.deflate.total_out());
         let status = self.deflate.compress(input, output, flush).map_err(|_| Error::Library)?;
         step.taken = (self.deflate.total_in() - taken) as usize;
         step.made += (self.deflate.total_out() - made) as usize;
         self.flushed.is_latest &= step.taken == 0;
         step.done = match goal {
-            Goal::Finish => status == Status::StreamEnd,
+            FlushMode::Finish => status == Status::StreamEnd,
             _ => step.taken == input.len(),
         };
         Ok(step)
@@ -170,17 +175,21 @@ pub fn segment(stream: &[u8]) -> Option<Segment> {
 /// A decoder. Members in a row are one stream (RFC 1952 2.2).
 pub(crate) struct GzipDecoder {
     inflate: Decompress,
-    place: Place,
+    place: DecoderPosition,
 }
 
 impl GzipDecoder {
     pub(crate) fn new() -> Self {
         let inflate = Decompress::new_gzip(*WINDOW_BITS.end());
-        Self { inflate, place: Place::Start }
+        Self { inflate, place: DecoderPosition::Start }
     }
 
-    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
-        let mut step = Step::default();
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<CodingProgress, Error> {
+        let mut step = CodingProgress::default();
         while self.begin(&input[step.taken..])? {
             let (taken, made) = (self.inflate.total_in(), self.inflate.total_out());
             let status = self
@@ -193,7 +202,7 @@ impl GzipDecoder {
                 step.done = step.taken == input.len() && step.made < output.len();
                 return Ok(step);
             }
-            self.place = Place::End;
+            self.place = DecoderPosition::End;
         }
         step.done = true;
         Ok(step)
@@ -202,20 +211,20 @@ impl GzipDecoder {
     /// Begins the next member if there is one. Returns false if nothing is left of the input.
     fn begin(&mut self, input: &[u8]) -> Result<bool, Error> {
         match (self.place, input.first()) {
-            (Place::Inside, _) => {}
-            (Place::Start | Place::End, None) => return Ok(false),
-            (Place::Start, Some(_)) => self.place = Place::Inside,
+            (DecoderPosition::Inside, _) => {}
+            (DecoderPosition::Start | DecoderPosition::End, None) => return Ok(false),
+            (DecoderPosition::Start, Some(_)) => self.place = DecoderPosition::Inside,
             // The first byte of the magic number.
-            (Place::End, Some(0x1f)) => {
+            (DecoderPosition::End, Some(0x1f)) => {
                 self.inflate.reset(true);
-                self.place = Place::Inside;
+                self.place = DecoderPosition::Inside;
             }
-            (Place::End, Some(_)) => return Err(Error::Trailing),
+            (DecoderPosition::End, Some(_)) => return Err(Error::Trailing),
         }
         Ok(true)
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.place == Place::End
+        self.place == DecoderPosition::End
     }
 }

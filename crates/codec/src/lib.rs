@@ -17,33 +17,33 @@
 //! encoder; likewise [`DecodeLimits`] and the decoder.
 
 mod accept;
+mod allocator;
 mod br;
 mod coding;
 mod compression;
-mod counted;
+mod concatenation;
 mod decode;
 pub mod delta;
 pub mod dictionary;
+mod eligibility;
 mod encode;
 mod error;
 pub mod etag;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod gz;
-mod joined;
 mod step;
 #[cfg(test)]
 mod tests;
-mod worth;
 mod zst;
 
 pub use accept::Accept;
 pub use coding::{Coding, Codings};
-pub use compression::{Compress, Compression, gzip};
+pub use compression::{Compression, CompressionScope, gzip};
+pub use concatenation::{CrcShift, HEAD, STORED_BYTES, TrailerBuilder, crc32, stored_head};
 pub use decode::{DecodeLimits, Decoder};
+pub use eligibility::{CodingCriteria, IneligibilityReason, LEAST_BYTES, MEDIA_TYPES};
 pub use encode::{EncodeSettings, Encoder};
 pub use error::{DecodeLimit, Error};
 pub use gz::{Segment, segment};
-pub use joined::{HEAD, Joined, STORED_BYTES, Shift, crc32, stored_head};
-pub use step::{Goal, STEP_BYTES, Step};
-pub use worth::{LEAST_BYTES, MEDIA_TYPES, Reason, Worth};
+pub use step::{CodingProgress, FlushMode, STEP_BYTES};

@@ -6,7 +6,7 @@ pub const STEP_BYTES: usize = 16 << 10;
 
 /// The distance that an encoder is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Goal {
+pub enum FlushMode {
     /// Take the input; what comes out of it may wait for more.
     Gather,
     /// Make all that was taken decodable (a streamed page pauses here). It costs some bytes.
@@ -17,7 +17,7 @@ pub enum Goal {
 
 /// The outcome of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct CodingProgress {
     /// Bytes of the input that were taken.
     pub taken: usize,
     /// Bytes that were written to the output, from its beginning.
@@ -29,7 +29,7 @@ pub struct Step {
 
 /// Where a decoder is in its stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum DecoderPosition {
     /// Before its first byte.
     Start,
     /// Where it must not end.

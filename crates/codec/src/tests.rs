@@ -148,11 +148,11 @@ fn unflushed(settings: &EncodeSettings, plain: &[u8], piece_bytes: usize, room: 
     let mut left = plain;
     loop {
         let piece = &left[..left.len().min(piece_bytes)];
-        let goal = if piece.len() == left.len() { Goal::Finish } else { Goal::Gather };
+        let goal = if piece.len() == left.len() { FlushMode::Finish } else { FlushMode::Gather };
         let step = encoder.step(piece, &mut output, goal).expect("memory");
         left = &left[step.taken..];
         coded.extend_from_slice(&output[..step.made]);
-        if step.done && goal == Goal::Finish {
+        if step.done && goal == FlushMode::Finish {
             return coded;
         }
     }
@@ -177,19 +177,24 @@ fn a_flush_makes_all_that_was_fed_decodable() {
         let mut decoder = Decoder::new(settings.coding(), DecodeLimits::default()).expect("memory");
         let (mut output, mut plain) = ([0; 4096], [0; 4096]);
         for word in ["<html>", "<p>Hello", ", hello</p>"] {
-            let step = encoder.step(word.as_bytes(), &mut output, Goal::Flush).expect("memory");
+            let step =
+                encoder.step(word.as_bytes(), &mut output, FlushMode::Flush).expect("memory");
             assert!(step.done && step.taken == word.len(), "{settings:?}");
             let read = decoder.step(&output[..step.made], &mut plain).expect("our own");
             assert_eq!(&plain[..read.made], word.as_bytes(), "{settings:?}");
-            let again = encoder.step(b"", &mut output, Goal::Flush).expect("memory");
-            assert_eq!(again, Step { done: true, ..Step::default() }, "there is nothing new");
+            let again = encoder.step(b"", &mut output, FlushMode::Flush).expect("memory");
+            assert_eq!(
+                again,
+                CodingProgress { done: true, ..CodingProgress::default() },
+                "there is nothing new"
+            );
         }
         assert_eq!(decoder.finish(), Err(Error::Truncated));
-        let step = encoder.step(b"", &mut output, Goal::Finish).expect("memory");
+        let step = encoder.step(b"", &mut output, FlushMode::Finish).expect("memory");
         assert!(step.done);
         decoder.step(&output[..step.made], &mut plain).expect("our own");
         assert_eq!(decoder.finish(), Ok(()));
-        let late = encoder.step(b"late", &mut output, Goal::Finish).expect("finished");
+        let late = encoder.step(b"late", &mut output, FlushMode::Finish).expect("finished");
         assert_eq!((late.taken, late.made, late.done), (0, 0, true));
     }
 }
@@ -199,7 +204,7 @@ fn a_step_takes_and_makes_no_more_than_it_may() {
     let plain = vec![7; 10 * STEP_BYTES];
     for settings in all_settings() {
         let mut encoder = Encoder::new(&settings).expect("memory");
-        let step = encoder.step(&plain, &mut [0; 100], Goal::Finish).expect("memory");
+        let step = encoder.step(&plain, &mut [0; 100], FlushMode::Finish).expect("memory");
         assert!(step.taken == STEP_BYTES && step.made <= 100 && !step.done, "{settings:?}");
     }
     for coding in Coding::ALL {

@@ -4,7 +4,7 @@ use zstd_safe::zstd_sys::{ZSTD_EndDirective as Directive, ZSTD_ErrorCode as Code
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, is_error_kind};
 
 use crate::error::{DecodeLimit, Error};
-use crate::step::{Goal, Place, Step};
+use crate::step::{CodingProgress, DecoderPosition, FlushMode};
 
 /// Windows of 1 KiB to 8 MiB: what a decoder of HTTP content must take, and may refuse beyond (RFC
 /// 9659 3).
@@ -89,12 +89,12 @@ impl ZstdEncoder {
         &mut self,
         input: &[u8],
         output: &mut [u8],
-        goal: Goal,
-    ) -> Result<Step, Error> {
+        goal: FlushMode,
+    ) -> Result<CodingProgress, Error> {
         let directive = match goal {
-            Goal::Gather => Directive::ZSTD_e_continue,
-            Goal::Flush => Directive::ZSTD_e_flush,
-            Goal::Finish => Directive::ZSTD_e_end,
+            FlushMode::Gather => Directive::ZSTD_e_continue,
+            FlushMode::Flush => Directive::ZSTD_e_flush,
+            FlushMode::Finish => Directive::ZSTD_e_end,
         };
         let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(output));
         let left = self
@@ -102,8 +102,8 @@ impl ZstdEncoder {
             .compress_stream2(&mut to, &mut from, directive)
             .map_err(|_| Error::Library)?;
         let (taken, made) = (from.pos(), to.pos());
-        let done = taken == input.len() && (goal == Goal::Gather || left == 0);
-        Ok(Step { taken, made, done })
+        let done = taken == input.len() && (goal == FlushMode::Gather || left == 0);
+        Ok(CodingProgress { taken, made, done })
     }
 }
 
@@ -111,7 +111,7 @@ impl ZstdEncoder {
 pub(crate) struct ZstdDecoder {
     context: DCtx<'static>,
     window_bits: u8,
-    place: Place,
+    place: DecoderPosition,
 }
 
 impl ZstdDecoder {
@@ -120,7 +120,7 @@ impl ZstdDecoder {
         let mut context = DCtx::try_create().ok_or(Error::Library)?;
         let largest = DParameter::WindowLogMax(u32::from(window_bits));
         context.set_parameter(largest).map_err(|_| Error::Library)?;
-        Ok(Self { context, window_bits, place: Place::Start })
+        Ok(Self { context, window_bits, place: DecoderPosition::Start })
     }
 
     pub(crate) fn memory(&self) -> usize {
@@ -129,7 +129,7 @@ impl ZstdDecoder {
 
     /// The memory for a frame that begins with `input`; `None` where none begins.
     pub(crate) fn begins_with(&self, input: &[u8]) -> Option<usize> {
-        if self.place == Place::Inside || input.is_empty() {
+        if self.place == DecoderPosition::Inside || input.is_empty() {
             return None;
         }
         let most = decoder_bytes(self.window_bits);
@@ -137,12 +137,16 @@ impl ZstdDecoder {
         Some(told.map_or(most, |window| window.saturating_add(BESIDE_BYTES).min(most)))
     }
 
-    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
-        if input.is_empty() && self.place != Place::Inside {
-            return Ok(Step { done: true, ..Step::default() });
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<CodingProgress, Error> {
+        if input.is_empty() && self.place != DecoderPosition::Inside {
+            return Ok(CodingProgress { done: true, ..CodingProgress::default() });
         }
         let (mut from, mut to) = (InBuffer::around(input), OutBuffer::around(output));
-        let after_one = self.place == Place::End;
+        let after_one = self.place == DecoderPosition::End;
         let left = self.context.decompress_stream(&mut to, &mut from).map_err(|code| {
             let is = |kind| is_error_kind(code, kind);
             match () {
@@ -155,12 +159,12 @@ impl ZstdDecoder {
             }
         })?;
         let (taken, made) = (from.pos(), to.pos());
-        self.place = if left == 0 { Place::End } else { Place::Inside };
+        self.place = if left == 0 { DecoderPosition::End } else { DecoderPosition::Inside };
         let done = taken == input.len() && (left == 0 || made < to.capacity());
-        Ok(Step { taken, made, done })
+        Ok(CodingProgress { taken, made, done })
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.place == Place::End
+        self.place == DecoderPosition::End
     }
 }

@@ -8,11 +8,11 @@ use base::units::{parse_size, size_meant};
 use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, ServerConfig, parse_server};
 use policy::Profile;
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, SourceText};
 use crate::listen::{self, default_listen, parse_listen};
 use crate::model::{
-    AcmeConfig, Admission, Config, DiskConfig, DiskVolume, ListenSpec, MemoryConfig, NamedPath,
-    Place, SiteConfig,
+    AcmeConfig, Admission, Config, ConfigLocation, DiskConfig, DiskVolume, ListenSpec,
+    MemoryConfig, NamedPath, SiteConfig,
 };
 use crate::parse::{
     Presets, TOP, WORKERS_MAX, finish, parse_acme, parse_memory, plain_origin, usual_redirect,
@@ -50,7 +50,7 @@ pub struct CliOptions {
 /// # Errors
 /// Everything in `options` that cannot be used; the diagnostics name the flag and have no span.
 pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
-    let source = Source { name: String::new(), text: String::new() };
+    let source = SourceText { name: String::new(), text: String::new() };
     let mut r = Reader::new(Arc::new(source), &TOP);
     let limits = Limits::default();
     let server = flag(&mut r, "--origin", &options.origin, parse_server(&options.origin));
@@ -70,11 +70,11 @@ pub fn from_cli(options: &CliOptions) -> Result<Config, Vec<Diagnostic>> {
     let hosts = hosts(&mut r, options);
     let acme = options.acme.as_ref().and_then(|email| acme(&mut r, email, &listen, &hosts));
     let config = server.map(|server| Config {
-        origin_tls: vec![server.tls.then(|| plain_origin(Place::nowhere()))],
+        origin_tls: vec![server.tls.then(|| plain_origin(ConfigLocation::nowhere()))],
         listen,
         workers: options.workers,
         profile: options.profile,
-        memory: MemoryConfig { size: size.unwrap_or_default(), place: Place::nowhere() },
+        memory: MemoryConfig { size: size.unwrap_or_default(), place: ConfigLocation::nowhere() },
         disk: disk(&mut r, options),
         folders: options.root.iter().map(|root| named("--root", root)).collect(),
         sockets: server.address.socket().map(|path| named("--origin", path)).into_iter().collect(),
@@ -120,7 +120,7 @@ fn check_workers(r: &mut Reader, options: &CliOptions) {
 }
 
 fn named(flag: &str, path: &Path) -> NamedPath {
-    NamedPath { setting: flag.to_owned(), path: path.to_owned(), place: Place::nowhere() }
+    NamedPath { setting: flag.to_owned(), path: path.to_owned(), place: ConfigLocation::nowhere() }
 }
 
 fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<ListenSpec> {
@@ -141,7 +141,7 @@ fn one_listen(r: &mut Reader, options: &CliOptions, text: &str) -> Option<Listen
 fn disk(r: &mut Reader, options: &CliOptions) -> Option<DiskConfig> {
     let text = options.disk.as_deref()?;
     let (path, bytes) = flag(r, "--disk", text, directory_and_size(text))?;
-    let place = Place::nowhere();
+    let place = ConfigLocation::nowhere();
     Some(DiskConfig {
         volumes: vec![DiskVolume { path, bytes, weight: 1, name: None, place }],
         admission: Admission::Hit,

@@ -17,7 +17,7 @@ pub enum Severity {
 
 /// A file's name and text, shared by everything said about it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceText {
     /// Name shown to people.
     pub name: String,
     /// Its text; spans are byte ranges of it.
@@ -38,7 +38,7 @@ pub struct Diagnostic {
     /// The remedy.
     pub help: Option<String>,
     /// The file.
-    pub file: Arc<Source>,
+    pub file: Arc<SourceText>,
 }
 
 impl Diagnostic {
@@ -116,7 +116,7 @@ mod tests {
             span: Some(span),
             related: None,
             help: None,
-            file: Arc::new(Source { name: "larder.toml".to_owned(), text: text.to_owned() }),
+            file: Arc::new(SourceText { name: "larder.toml".to_owned(), text: text.to_owned() }),
         }
     }
 

@@ -6,22 +6,22 @@
 
 mod cli;
 pub mod diagnostic;
+mod format_detection;
 mod keys;
 mod listen;
 pub mod model;
-mod named;
+mod origin_table;
 mod page;
 mod parse;
 pub mod preset;
 mod reader;
 mod reference;
-mod restart;
+mod restart_settings;
 mod rows;
-mod shared;
-mod show;
+mod shared_config;
+mod site_listing;
 pub mod sizing;
-mod sniff;
-mod suggest;
+mod suggestions;
 mod varnishd;
 
 #[cfg(test)]
@@ -32,20 +32,20 @@ use std::sync::Arc;
 
 pub use cli::{CliOptions, from_cli};
 pub use diagnostic::{Diagnostic, Severity, render};
+pub use format_detection::is_program;
 pub use keys::{Key, Section};
 pub use model::{
     AccessLog, AcmeBinding, AcmeChallenge, AcmeConfig, AdminConfig, Admission, CacheStatus,
-    Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config, DiskConfig,
-    DiskVolume, ErrorLog, FieldSource, HealthConfig, Htcp, Isolation, ListenSpec, LogFormat,
-    LogRing, LogTarget, MemoryConfig, MemorySize, MetricsConfig, NamedHost, NamedPath,
-    NeighbourConfig, NeighbourWay, OriginTls, PageFile, PairFiles, Place, PlacedPath, Programs,
-    Run, SiteConfig, SiteTls, Tracing, VarnishCli,
+    Certificates, CliSecret, ClientFiles, ClusterConfig, ClusterCredentials, Config,
+    ConfigLocation, DiskConfig, DiskVolume, ErrorLog, FieldSource, HealthConfig, Htcp, Isolation,
+    ListenSpec, LogFormat, LogRing, LogTarget, MemoryConfig, MemorySize, MetricsConfig, NamedHost,
+    NamedPath, NeighbourConfig, NeighbourTransport, OriginTls, PageFile, PairFiles, PlacedPath,
+    Programs, ServiceAccount, SiteConfig, SiteTls, Tracing, VarnishCli,
 };
 pub use parse::load_str;
 pub use reference::{REFERENCE_INTRODUCTION, reference_markdown, reference_sections};
-pub use shared::{Named, check_shared, load_shared};
-pub use show::{Setting, in_force, show, show_site};
-pub use sniff::is_program;
+pub use shared_config::{NamedText, check_shared, load_shared};
+pub use site_listing::{Setting, in_force, show, show_site};
 pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};
 
 /// Reads the configuration in the file at `path`, as [`load_str`] does.
@@ -55,7 +55,7 @@ pub use varnishd::{Varnishd, VolumeFlag, from_varnishd};
 pub fn load_file(path: &Path) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        let file = Arc::new(diagnostic::Source { name: name.clone(), text: String::new() });
+        let file = Arc::new(diagnostic::SourceText { name: name.clone(), text: String::new() });
         let message = format!("cannot read the configuration: {error}");
         let help = (error.kind() == std::io::ErrorKind::NotFound)
             .then(|| "name another: `larder check FILE`, `larder serve --config FILE`".to_owned());

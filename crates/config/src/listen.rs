@@ -73,14 +73,14 @@ const PATH_MAX: usize = 107;
 
 /// The words behind an address.
 #[derive(Default)]
-struct Words {
+struct AddressOptions {
     tls: bool,
     h2c: bool,
     proxy: bool,
     mode: Option<u32>,
 }
 
-impl Words {
+impl AddressOptions {
     fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, ListenError> {
         let mut found = Self::default();
         for word in words {
@@ -120,7 +120,7 @@ pub(crate) fn octal(text: &str) -> Result<u32, ListenError> {
 pub(crate) fn parse_listen(text: &str) -> Result<ListenSpec, ListenError> {
     let mut words = text.split_ascii_whitespace();
     let address = words.next().ok_or(ListenError::Syntax)?;
-    let Words { tls, h2c, proxy, mode } = Words::parse(words)?;
+    let AddressOptions { tls, h2c, proxy, mode } = AddressOptions::parse(words)?;
     let text = text.trim().to_owned();
     if address.starts_with("unix:") || address.starts_with('/') {
         let path = address.strip_prefix("unix:").filter(|path| path.starts_with('/'));

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::Limits;
-use base::say::Priority;
+use base::logging::Priority;
 use base::units::Bytes;
-use codec::{Compress, Compression};
+use codec::{Compression, CompressionScope};
 use message::Status;
 use origin::{OriginConfig, ServerConfig};
 use policy::acl::{CidrSet, Net};
@@ -17,11 +17,13 @@ use policy::forwarded::ClientField;
 use policy::headers::{FieldName, FieldValue};
 use policy::{Includes, Profile, Purge, SiteRules};
 
-use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::diagnostic::{Diagnostic, Severity, SourceText};
 
 mod cluster;
 
-pub use cluster::{ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourWay};
+pub use cluster::{
+    ClusterConfig, ClusterCredentials, Isolation, NeighbourConfig, NeighbourTransport,
+};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -77,7 +79,7 @@ pub struct Config {
     /// Limits in force.
     pub limits: Limits,
     /// As whom the daemon runs that root has started.
-    pub run: Run,
+    pub run: ServiceAccount,
     /// Where requests are logged; `None` when they are not.
     pub access_log: Option<AccessLog>,
     /// Where it is said what happens to the daemon itself.
@@ -117,7 +119,7 @@ impl Default for Config {
             health_check: None,
             workers: None,
             profile: Profile::default(),
-            memory: MemoryConfig { size: MemorySize::default(), place: Place::nowhere() },
+            memory: MemoryConfig { size: MemorySize::default(), place: ConfigLocation::nowhere() },
             disk: None,
             admin: AdminConfig::default(),
             health: HealthConfig::default(),
@@ -133,7 +135,7 @@ impl Default for Config {
             hosts: Vec::new(),
             vcl: Programs::None,
             limits: Limits::default(),
-            run: Run::default(),
+            run: ServiceAccount::default(),
             access_log: None,
             error_log: ErrorLog::default(),
             log_ring: Some(LogRing::default()),
@@ -174,26 +176,26 @@ pub struct ListenSpec {
 
 /// A place in the file, for what turns out to be wrong only when it is used.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ConfigLocation {
     /// The file.
-    pub file: Arc<Source>,
+    pub file: Arc<SourceText>,
     /// Where in it, in bytes.
     pub span: Range<usize>,
 }
 
-impl PartialEq for Place {
+impl PartialEq for ConfigLocation {
     /// A setting is the same wherever it is written.
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Place {}
+impl Eq for ConfigLocation {}
 
-impl Place {
+impl ConfigLocation {
     /// No place: the command line's.
     pub(crate) fn nowhere() -> Self {
-        let file = Source { name: String::new(), text: String::new() };
+        let file = SourceText { name: String::new(), text: String::new() };
         Self { file: Arc::new(file), span: 0..0 }
     }
 
@@ -220,11 +222,11 @@ pub struct PairFiles {
     /// The certificate and its chain, PEM.
     pub cert: PathBuf,
     /// Where that is written.
-    pub cert_place: Place,
+    pub cert_place: ConfigLocation,
     /// The private key, PEM.
     pub key: PathBuf,
     /// Where that is written.
-    pub key_place: Place,
+    pub key_place: ConfigLocation,
 }
 
 /// Several pairs for the same names.
@@ -236,7 +238,7 @@ pub struct ClientFiles {
     /// The authorities, PEM.
     pub ca: PathBuf,
     /// Where that is written.
-    pub place: Place,
+    pub place: ConfigLocation,
     /// A client must have a certificate.
     pub required: bool,
     /// Origins are told of the certificate in X-SSL-Client-Verify, -S-DN and -Fingerprint.
@@ -257,7 +259,7 @@ pub struct OriginTls {
     /// Certificates of origins are verified.
     pub verify: bool,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 /// `[site.tls]`.
@@ -280,7 +282,7 @@ pub struct PageFile {
     /// The file with the page.
     pub path: PathBuf,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 /// `[tls.acme]`.
@@ -300,7 +302,7 @@ pub struct AcmeConfig {
     /// The account elsewhere that this one is bound to.
     pub binding: Option<AcmeBinding>,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 /// A way to prove a name (RFC 8555 8, RFC 8737).
@@ -366,7 +368,7 @@ pub struct MemoryConfig {
     /// Ceiling of what the cache takes.
     pub size: MemorySize,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 /// A file that a setting names.
@@ -375,7 +377,7 @@ pub struct PlacedPath {
     /// Its path.
     pub path: PathBuf,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 impl PlacedPath {
@@ -393,7 +395,7 @@ pub struct NamedPath {
     /// An absolute path.
     pub path: PathBuf,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 /// A host that a setting names.
@@ -406,7 +408,7 @@ pub struct NamedHost {
     /// The port.
     pub port: u16,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 /// A ceiling for the memory cache. [`crate::sizing::Machine::memory_bytes`] makes bytes of it.
@@ -456,7 +458,7 @@ pub struct DiskVolume {
     /// The name under which a VCL knows it: varnishd's `-s NAME=file,...`.
     pub name: Option<String>,
     /// Where it is written.
-    pub place: Place,
+    pub place: ConfigLocation,
 }
 
 impl DiskVolume {
@@ -633,13 +635,13 @@ pub struct ErrorLog {
 
 /// As whom the daemon runs that root has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Run {
+pub struct ServiceAccount {
     /// The user's name; `None` for the usual one.
     pub user: Option<String>,
     /// The group's name; `None` for the user's.
     pub group: Option<String>,
     /// Where the table is written.
-    pub place: Option<Place>,
+    pub place: Option<ConfigLocation>,
 }
 
 /// The ring in which the last transactions' records are kept for other processes.
@@ -753,5 +755,5 @@ pub struct SiteConfig {
     /// Its pages that are put together of others.
     pub includes: Includes,
     /// Its bodies that are coded here.
-    pub compress: Compress,
+    pub compress: CompressionScope,
 }

@@ -8,7 +8,7 @@ use crate::model::{Config, SiteConfig};
 const NAMES: usize = 18;
 
 /// Lines of a name and what it stands for.
-pub(crate) struct Page<'a> {
+pub(crate) struct SettingsPage<'a> {
     pub(crate) config: &'a Config,
     pub(crate) site: &'a SiteConfig,
     /// Values that may be secrets are left out.
@@ -24,7 +24,7 @@ pub(crate) struct Line {
     pub(crate) value: String,
 }
 
-impl<'a> Page<'a> {
+impl<'a> SettingsPage<'a> {
     pub(crate) fn new(config: &'a Config, site: &'a SiteConfig, discreet: bool) -> Self {
         Self { config, site, discreet, indent: 0, lines: Vec::new() }
     }

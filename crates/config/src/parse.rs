@@ -3,6 +3,7 @@
 mod acme;
 mod admin;
 mod answers;
+mod authentication;
 mod bypass;
 mod cache;
 mod certificates;
@@ -10,7 +11,6 @@ mod cluster;
 mod compression;
 mod cookies;
 mod disk;
-mod entry;
 mod error_pages;
 mod files;
 mod headers;
@@ -22,16 +22,16 @@ mod listen;
 mod lists;
 mod log_ring;
 mod logs;
-mod masked;
 mod neighbours;
 mod origins;
-mod places;
 mod ports;
 mod presets;
 mod probes;
 mod purge;
+mod redaction;
 mod routes;
 mod scripts;
+mod setting_locations;
 mod settings;
 mod sites;
 mod syntax;
@@ -42,13 +42,13 @@ mod tracing;
 
 pub(crate) use self::files::defaults_beside_scripts;
 pub(crate) use acme::plain as parse_acme;
-pub(crate) use disk::{VOLUMES_MAX, meet, volume_path, volume_size};
+pub(crate) use disk::{VOLUMES_MAX, directories_overlap, volume_path, volume_size};
 pub(crate) use limits::LIMITS;
 #[cfg(test)]
 pub(crate) use neighbours::NEIGHBOUR;
 pub(crate) use presets::Presets;
 #[cfg(test)]
-pub(crate) use presets::said_of_preset;
+pub(crate) use presets::preset_diagnostics;
 pub(crate) use purge::of_presets as purge_of_presets;
 pub(crate) use routes::SCOPE_ROWS;
 pub(crate) use settings::SETTINGS_ROWS;
@@ -61,10 +61,10 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::DeTable;
 
-use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::diagnostic::{Diagnostic, Severity, SourceText};
+use crate::format_detection;
 use crate::model::Config;
 use crate::reader::Reader;
-use crate::sniff;
 use syntax::{blank, syntax_errors};
 
 /// Problems reported of one file; who made more will want to see the first ones first.
@@ -83,7 +83,7 @@ const MENDS_MAX: usize = 8;
 /// TOML the others are told only where it is certain what they mean, and nothing that may be in
 /// those lines is missed.
 pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let source = Arc::new(Source { name: file_name.to_owned(), text: text.to_owned() });
+    let source = Arc::new(SourceText { name: file_name.to_owned(), text: text.to_owned() });
     let mut reader = Reader::new(source, &TOP);
     let document = document(&mut reader, text);
     let config = document.map(|document| read(&mut reader, &document));
@@ -94,9 +94,10 @@ pub fn load_str(text: &str, file_name: &str) -> Result<(Config, Vec<Diagnostic>)
 pub(crate) fn document<'a>(reader: &mut Reader, text: &'a str) -> Option<Spanned<DeTable<'a>>> {
     let (document, syntax) = DeTable::parse_recoverable(text);
     // Places in several files are not those of a text.
-    let masked = reader.is_one_file().then(|| masked::masked(text, document.get_ref())).flatten();
+    let masked =
+        reader.is_one_file().then(|| redaction::masked(text, document.get_ref())).flatten();
     if let Some(text) = masked {
-        reader.source = Arc::new(Source { name: reader.source.name.clone(), text });
+        reader.source = Arc::new(SourceText { name: reader.source.name.clone(), text });
     }
     if !syntax.is_empty() {
         faulty(reader, syntax);
@@ -122,7 +123,7 @@ pub(crate) fn faults(reader: Reader) -> Vec<Diagnostic> {
 /// only the first few.
 fn faulty(reader: &mut Reader, mut errors: Vec<toml::de::Error>) {
     let mut text = reader.source.text.clone();
-    if let Some((server, page)) = sniff::of_another(&text) {
+    if let Some((server, page)) = format_detection::foreign_server(&text) {
         let found = reader.error(0..0, format!("this is a configuration of {server}"));
         found.help = Some(format!(
             "Larder's own is TOML: the guide has a page, `{page}`; begin with \

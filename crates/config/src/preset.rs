@@ -63,7 +63,7 @@ const fn plugin(preset: &str) -> Option<Plugin> {
 }
 
 /// Returns the preset that a name without one is likely to mean: by a slip, or short as `wp` is.
-pub fn meant(name: &str) -> Option<&'static str> {
+pub fn likely_preset(name: &str) -> Option<&'static str> {
     let names = || PRESETS.iter().map(|preset| preset.name);
     let is_short = |own: &&str| {
         let mut rest = own.chars();
@@ -71,7 +71,7 @@ pub fn meant(name: &str) -> Option<&'static str> {
             && name.chars().next() == own.chars().next()
             && name.chars().all(|c| rest.any(|own| own == c))
     };
-    crate::suggest::closest(name, names()).or_else(|| names().find(is_short))
+    crate::suggestions::closest(name, names()).or_else(|| names().find(is_short))
 }
 
 /// The preset called `name`.

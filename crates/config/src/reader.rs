@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::units;
-use policy::Place;
+use policy::SettingLocation;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::diagnostic::{Diagnostic, Severity, SourceText};
 use crate::keys::{Key, Section};
 use crate::model::{self, NamedHost, NamedPath, PlacedPath};
-use crate::named::Origins;
-use crate::suggest;
+use crate::origin_table::Origins;
+use crate::suggestions;
 
 /// A place in the file, in bytes.
-pub(crate) type Span = Range<usize>;
+pub(crate) type TextRange = Range<usize>;
 
 /// Longest duration a setting may have: a hundred years. Sums of a few of them stay far from
 /// overflow.
@@ -26,12 +26,12 @@ const DURATION_MAX_MS: u64 = 100 * 365 * 24 * 3_600_000;
 /// Collects what is wrong with a file.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    pub(crate) source: Arc<Source>,
+    pub(crate) source: Arc<SourceText>,
     /// The top of every kind of table, for help with a key that is in the wrong one.
     top: &'static Section,
     pub(crate) found: Vec<Diagnostic>,
     /// Where settings stand that need a disk cache.
-    pub(crate) disk_uses: Vec<Span>,
+    pub(crate) disk_uses: Vec<TextRange>,
     /// Directories that are named.
     pub(crate) folders: Vec<NamedPath>,
     /// Sockets of origins.
@@ -43,40 +43,40 @@ pub(crate) struct Reader {
     /// The preset that is read, if it is one.
     preset: Option<&'static str>,
     /// A further file, whose places lie behind this byte.
-    further: Option<(usize, Arc<Source>)>,
+    further: Option<(usize, Arc<SourceText>)>,
     /// More comes from another file, which is not read now: what is missing may be there.
     pub(crate) is_partial: bool,
 }
 
 /// A table of a known kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<'a> {
+pub(crate) struct TomlTable<'a> {
     section: &'static Section,
     map: &'a DeTable<'a>,
-    pub(crate) span: Span,
+    pub(crate) span: TextRange,
 }
 
 /// A value: of a key, or within a key's list.
 #[derive(Clone, Debug)]
-pub(crate) struct Item<'a> {
+pub(crate) struct SettingValue<'a> {
     /// The key's name.
     pub(crate) name: &'a str,
     /// Values that the key takes, for messages.
     takes: &'static str,
     pub(crate) value: &'a DeValue<'a>,
-    pub(crate) span: Span,
+    pub(crate) span: TextRange,
     /// The table that the key stands in.
-    pub(crate) table: Table<'a>,
+    pub(crate) table: TomlTable<'a>,
 }
 
-impl<'a> Table<'a> {
+impl<'a> TomlTable<'a> {
     /// A whole document.
     pub(crate) fn whole(document: &'a Spanned<DeTable<'a>>, section: &'static Section) -> Self {
         Self { section, map: document.get_ref(), span: document.span() }
     }
 
     /// The value of `name`, which must be in the section's table of keys.
-    pub(crate) fn item(&self, name: &'static str) -> Option<Item<'a>> {
+    pub(crate) fn item(&self, name: &'static str) -> Option<SettingValue<'a>> {
         debug_assert!(
             self.section.key(name).is_some(),
             "a key that is read is in the table: {name}"
@@ -85,20 +85,20 @@ impl<'a> Table<'a> {
     }
 
     /// The value of `name`, if the section's table of keys has it.
-    pub(crate) fn known(&self, name: &'static str) -> Option<Item<'a>> {
+    pub(crate) fn known(&self, name: &'static str) -> Option<SettingValue<'a>> {
         let value = self.map.get(name)?;
         let takes = self.section.key(name)?.takes;
         let table = self.clone();
-        Some(Item { name, takes, value: value.get_ref(), span: value.span(), table })
+        Some(SettingValue { name, takes, value: value.get_ref(), span: value.span(), table })
     }
 
     /// The keys that are there, each with its place.
-    pub(crate) fn names(&self) -> Vec<(&'a str, Span)> {
+    pub(crate) fn names(&self) -> Vec<(&'a str, TextRange)> {
         self.map.iter().map(|(name, _)| (name.get_ref().as_ref(), name.span())).collect()
     }
 }
 
-impl<'a> Item<'a> {
+impl<'a> SettingValue<'a> {
     /// The value as a list; a value that is not a list is taken for a list of one.
     pub(crate) fn each(&self) -> Vec<Self> {
         match self.value {
@@ -109,7 +109,7 @@ impl<'a> Item<'a> {
 
     /// Names and values of a table with free names, in the order of the file; `None` for other
     /// values.
-    pub(crate) fn pairs(&self) -> Option<Vec<(&'a str, Span, Self)>> {
+    pub(crate) fn pairs(&self) -> Option<Vec<(&'a str, TextRange, Self)>> {
         let mut pairs: Vec<_> = self
             .value
             .as_table()?
@@ -136,7 +136,7 @@ impl<'a> Item<'a> {
 }
 
 impl Reader {
-    pub(crate) fn new(source: Arc<Source>, top: &'static Section) -> Self {
+    pub(crate) fn new(source: Arc<SourceText>, top: &'static Section) -> Self {
         Self {
             source,
             top,
@@ -153,7 +153,7 @@ impl Reader {
     }
 
     /// Reads a further file, too: a place from `behind` on is one of it.
-    pub(crate) fn go_on_behind(&mut self, behind: usize, source: Arc<Source>) {
+    pub(crate) fn continue_with_file(&mut self, behind: usize, source: Arc<SourceText>) {
         self.further = Some((behind, source));
     }
 
@@ -164,7 +164,12 @@ impl Reader {
 
     /// The place of the bytes `part` of `text`, as which `item` reads. Where these are written with
     /// escapes it is the place of the whole value.
-    pub(crate) fn place_within(&self, item: &Item<'_>, text: &str, part: &Span) -> Span {
+    pub(crate) fn place_within(
+        &self,
+        item: &SettingValue<'_>,
+        text: &str,
+        part: &TextRange,
+    ) -> TextRange {
         let (source, span) = self.located(&item.span);
         let written = source.text.get(span).unwrap_or_default();
         let (before, part) = (text.get(..part.start), text.get(part.clone()));
@@ -178,7 +183,7 @@ impl Reader {
     }
 
     /// The file that a place is in, and the place in that file.
-    fn located(&self, span: &Span) -> (&Arc<Source>, Span) {
+    fn located(&self, span: &TextRange) -> (&Arc<SourceText>, TextRange) {
         match &self.further {
             Some((behind, source)) if span.start >= *behind => {
                 (source, span.start - behind..span.end.saturating_sub(*behind))
@@ -188,13 +193,13 @@ impl Reader {
     }
 
     /// A place, for what turns out to be wrong only when it is used.
-    pub(crate) fn lasting(&self, span: &Span) -> model::Place {
+    pub(crate) fn location(&self, span: &TextRange) -> model::ConfigLocation {
         let (file, span) = self.located(span);
-        model::Place { file: Arc::clone(file), span }
+        model::ConfigLocation { file: Arc::clone(file), span }
     }
 
     /// The place that [`Reader::lasting`] has made a lasting one of.
-    pub(crate) fn span_of(&self, place: &model::Place) -> Span {
+    pub(crate) fn span_of(&self, place: &model::ConfigLocation) -> TextRange {
         match &self.further {
             Some((behind, source)) if Arc::ptr_eq(source, &place.file) => {
                 place.span.start + behind..place.span.end + behind
@@ -221,12 +226,12 @@ impl Reader {
     }
 
     /// A reader of the file of the preset called `name`.
-    pub(crate) fn of_preset(&self, source: Arc<Source>, name: &'static str) -> Self {
+    pub(crate) fn of_preset(&self, source: Arc<SourceText>, name: &'static str) -> Self {
         Self { preset: Some(name), ..Self::new(source, self.top) }
     }
 
     /// The place of `span` as people read it, for what is told of a rule while it runs.
-    pub(crate) fn place(&self, span: &Span) -> Place {
+    pub(crate) fn place(&self, span: &TextRange) -> SettingLocation {
         let (source, span) = self.located(span);
         let before = source.text.get(..span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -239,7 +244,7 @@ impl Reader {
     fn report(
         &mut self,
         severity: Severity,
-        span: Option<Span>,
+        span: Option<TextRange>,
         message: String,
     ) -> &mut Diagnostic {
         let file = Arc::clone(&self.source);
@@ -253,12 +258,16 @@ impl Reader {
     }
 
     /// Notes an error at `span`.
-    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+    pub(crate) fn error(&mut self, span: TextRange, message: impl Into<String>) -> &mut Diagnostic {
         self.report(Severity::Error, Some(span), message.into())
     }
 
     /// Notes a warning at `span`.
-    pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+    pub(crate) fn warning(
+        &mut self,
+        span: TextRange,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
         self.report(Severity::Warning, Some(span), message.into())
     }
 
@@ -270,7 +279,7 @@ impl Reader {
     /// `result`'s value, or an error at `item` that says which key is wrong and how.
     pub(crate) fn check<T>(
         &mut self,
-        item: &Item<'_>,
+        item: &SettingValue<'_>,
         result: Result<T, impl fmt::Display>,
     ) -> Option<T> {
         result.map_err(|why| self.error(item.span.clone(), format!("`{}`: {why}", item.name))).ok()
@@ -281,8 +290,8 @@ impl Reader {
         &mut self,
         document: &'a Spanned<DeTable<'a>>,
         section: &'static Section,
-    ) -> Table<'a> {
-        let table = Table::whole(document, section);
+    ) -> TomlTable<'a> {
+        let table = TomlTable::whole(document, section);
         self.check_keys(&table);
         table
     }
@@ -290,14 +299,14 @@ impl Reader {
     /// `item` as a table of kind `section`, its keys checked.
     pub(crate) fn table<'a>(
         &mut self,
-        item: &Item<'a>,
+        item: &SettingValue<'a>,
         section: &'static Section,
-    ) -> Option<Table<'a>> {
+    ) -> Option<TomlTable<'a>> {
         let DeValue::Table(map) = item.value else {
             self.wrong_type(item);
             return None;
         };
-        let table = Table { section, map, span: item.span.clone() };
+        let table = TomlTable { section, map, span: item.span.clone() };
         self.check_keys(&table);
         Some(table)
     }
@@ -305,9 +314,9 @@ impl Reader {
     /// The tables of a `[[list]]`, each of kind `section`.
     pub(crate) fn tables<'a>(
         &mut self,
-        item: &Item<'a>,
+        item: &SettingValue<'a>,
         section: &'static Section,
-    ) -> Vec<Table<'a>> {
+    ) -> Vec<TomlTable<'a>> {
         if !item.value.is_array() {
             self.wrong_type(item).help = Some(format!("write it as {}", section.title));
             return Vec::new();
@@ -316,7 +325,7 @@ impl Reader {
     }
 
     /// Notes every key of `table` that its section does not have.
-    pub(crate) fn check_keys(&mut self, table: &Table<'_>) {
+    pub(crate) fn check_keys(&mut self, table: &TomlTable<'_>) {
         let section = table.section;
         let keys = (section.keys)();
         for name in table.map.keys() {
@@ -335,7 +344,7 @@ impl Reader {
     }
 
     /// Says that `item` is of the wrong type.
-    pub(crate) fn wrong_type(&mut self, item: &Item<'_>) -> &mut Diagnostic {
+    pub(crate) fn wrong_type(&mut self, item: &SettingValue<'_>) -> &mut Diagnostic {
         let found = match item.value {
             DeValue::Integer(_) => "an integer",
             DeValue::Array(_) => "a list",
@@ -353,7 +362,7 @@ impl Reader {
     }
 
     /// A string.
-    pub(crate) fn text<'a>(&mut self, item: &Item<'a>) -> Option<&'a str> {
+    pub(crate) fn text<'a>(&mut self, item: &SettingValue<'a>) -> Option<&'a str> {
         let text = item.value.as_str();
         if text.is_none() {
             self.wrong_type(item);
@@ -362,33 +371,39 @@ impl Reader {
     }
 
     /// A string of one's own.
-    pub(crate) fn string(&mut self, item: &Item<'_>) -> Option<String> {
+    pub(crate) fn string(&mut self, item: &SettingValue<'_>) -> Option<String> {
         self.text(item).map(str::to_owned)
     }
 
     /// An absolute path, and where it is written.
-    pub(crate) fn path(&mut self, item: &Item<'_>) -> Option<PlacedPath> {
+    pub(crate) fn path(&mut self, item: &SettingValue<'_>) -> Option<PlacedPath> {
         let text = self.text(item)?;
         if !text.starts_with('/') || text.contains('\0') {
             // A relative path would depend on where the daemon was started from.
             self.error(item.span.clone(), format!("`{}` takes an absolute path", item.name));
             return None;
         }
-        Some(PlacedPath { path: text.into(), place: self.lasting(&item.span) })
+        Some(PlacedPath { path: text.into(), place: self.location(&item.span) })
     }
 
     /// An absolute path alone.
-    pub(crate) fn bare_path(&mut self, item: &Item<'_>) -> Option<PathBuf> {
+    pub(crate) fn bare_path(&mut self, item: &SettingValue<'_>) -> Option<PathBuf> {
         self.path(item).map(|file| file.path)
     }
 
     /// The strings of a list, or the one string that stands alone.
-    pub(crate) fn texts<'a>(&mut self, item: &Item<'a>) -> Vec<(&'a str, Item<'a>)> {
+    pub(crate) fn texts<'a>(
+        &mut self,
+        item: &SettingValue<'a>,
+    ) -> Vec<(&'a str, SettingValue<'a>)> {
         item.each().into_iter().filter_map(|each| Some((self.text(&each)?, each))).collect()
     }
 
     /// Names and values of a table with free names, in the order of the file.
-    pub(crate) fn pairs<'a>(&mut self, item: &Item<'a>) -> Vec<(&'a str, Span, Item<'a>)> {
+    pub(crate) fn pairs<'a>(
+        &mut self,
+        item: &SettingValue<'a>,
+    ) -> Vec<(&'a str, TextRange, SettingValue<'a>)> {
         let pairs = item.pairs();
         if pairs.is_none() {
             self.wrong_type(item);
@@ -397,7 +412,7 @@ impl Reader {
     }
 
     /// A boolean.
-    pub(crate) fn boolean(&mut self, item: &Item<'_>) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, item: &SettingValue<'_>) -> Option<bool> {
         let value = item.value.as_bool();
         if value.is_none() {
             self.wrong_type(item);
@@ -406,7 +421,7 @@ impl Reader {
     }
 
     /// A whole number of at least `least` and at most `most`.
-    pub(crate) fn count(&mut self, item: &Item<'_>, least: u64, most: u64) -> Option<u64> {
+    pub(crate) fn count(&mut self, item: &SettingValue<'_>, least: u64, most: u64) -> Option<u64> {
         let DeValue::Integer(integer) = item.value else {
             self.wrong_type(item);
             return None;
@@ -424,12 +439,17 @@ impl Reader {
     }
 
     /// As [`Reader::count`], for what is held in 32 bits.
-    pub(crate) fn count32(&mut self, item: &Item<'_>, least: u32, most: u32) -> Option<u32> {
+    pub(crate) fn count32(
+        &mut self,
+        item: &SettingValue<'_>,
+        least: u32,
+        most: u32,
+    ) -> Option<u32> {
         self.count(item, u64::from(least), u64::from(most)).and_then(|v| v.try_into().ok())
     }
 
     /// A duration in milliseconds.
-    pub(crate) fn duration(&mut self, item: &Item<'_>) -> Option<u64> {
+    pub(crate) fn duration(&mut self, item: &SettingValue<'_>) -> Option<u64> {
         let units = "durations need a unit: ms, s, m, h, d, w or y";
         let text = match item.value {
             DeValue::Integer(number) if number.as_str() == "0" => "0",
@@ -455,7 +475,7 @@ impl Reader {
     }
 
     /// A size in bytes.
-    pub(crate) fn size(&mut self, item: &Item<'_>) -> Option<u64> {
+    pub(crate) fn size(&mut self, item: &SettingValue<'_>) -> Option<u64> {
         let size = match item.value {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix())
                 .map_err(|_| units::Error::Number),
@@ -474,18 +494,22 @@ impl Reader {
     }
 
     /// One of a few words.
-    pub(crate) fn word<T: Copy>(&mut self, item: &Item<'_>, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(
+        &mut self,
+        item: &SettingValue<'_>,
+        words: &[(&str, T)],
+    ) -> Option<T> {
         let text = self.text(item)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
-            let close = suggest::closest(text, words.iter().map(|(word, _)| *word));
+            let close = suggestions::closest(text, words.iter().map(|(word, _)| *word));
             self.wrong_type(item).help = close.map(|word| format!("did you mean \"{word}\"?"));
         }
         found
     }
 
     /// Help for a key of `table` that its section does not have.
-    fn meant(&self, table: &Table<'_>, name: &str, keys: &[Key]) -> String {
+    fn meant(&self, table: &TomlTable<'_>, name: &str, keys: &[Key]) -> String {
         let names = || keys.iter().map(|key| key.name);
         let has = |name: &str| keys.iter().any(|key| key.name == name);
         if has("set") && has("unset") {
@@ -493,16 +517,16 @@ impl Reader {
             let value = value.and_then(|(_, value)| value.get_ref().as_str()).unwrap_or("...");
             return format!("write `set = {{ {name} = \"{value}\" }}`, or `unset = \"{name}\"`");
         }
-        if let Some(slip) = suggest::slip(name, names()) {
+        if let Some(slip) = suggestions::slip(name, names()) {
             return format!("did you mean `{slip}`?");
         }
-        let other = suggest::of_others(name).iter().find(|own| has(own));
+        let other = suggestions::of_others(name).iter().find(|own| has(own));
         if let Some(other) = other {
             return format!("it is called `{other}` here");
         }
-        let of_another = suggest::of_others(name).first().and_then(|own| self.elsewhere(own));
+        let of_another = suggestions::of_others(name).first().and_then(|own| self.elsewhere(own));
         let close =
-            || suggest::closest(name, names()).map(|close| format!("did you mean `{close}`?"));
+            || suggestions::closest(name, names()).map(|close| format!("did you mean `{close}`?"));
         let all = || {
             format!("keys {} are {}", table.section.place(), names().collect::<Vec<_>>().join(", "))
         };

@@ -5,18 +5,18 @@
 //! A section declares its rows beside its parsers, and makes its keys of them.
 
 use crate::keys::{Key, Section};
-use crate::page::Page;
-use crate::reader::{Item, Reader, Table};
+use crate::page::SettingsPage;
+use crate::reader::{Reader, SettingValue, TomlTable};
 
 /// One key of a table that is read into a `T`.
 pub(crate) struct Row<T> {
     pub(crate) key: Key,
     /// Its parser. It changes what the key says; other keys of its table may have a say in that.
-    pub(crate) read: fn(&mut Reader, &Item<'_>, &mut T),
+    pub(crate) read: fn(&mut Reader, &SettingValue<'_>, &mut T),
     /// A message, and some help, where the key is missing that the table cannot do without.
     pub(crate) needed: Option<[&'static str; 2]>,
     /// It writes what is in force on a page.
-    pub(crate) show: Option<fn(&mut Page<'_>, &T)>,
+    pub(crate) show: Option<fn(&mut SettingsPage<'_>, &T)>,
 }
 
 /// A section and its rows, and further rows that others have, too:
@@ -103,7 +103,7 @@ pub(crate) fn keys<T>(rows: &[Row<T>]) -> Vec<Key> {
 
 /// Reads what `table` says into `to`, in the order of the rows. Returns true if nothing is wrong
 /// with it.
-pub(crate) fn read<T>(r: &mut Reader, table: &Table<'_>, rows: &[Row<T>], to: &mut T) -> bool {
+pub(crate) fn read<T>(r: &mut Reader, table: &TomlTable<'_>, rows: &[Row<T>], to: &mut T) -> bool {
     let before = r.errors();
     for row in rows {
         match (table.known(row.key.name), row.needed) {
@@ -121,7 +121,7 @@ pub(crate) fn read<T>(r: &mut Reader, table: &Table<'_>, rows: &[Row<T>], to: &m
 /// nothing is wrong with it.
 pub(crate) fn read_table<T>(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     section: &'static Section,
     rows: &[Row<T>],
     to: &mut T,
@@ -130,7 +130,7 @@ pub(crate) fn read_table<T>(
 }
 
 /// Writes what of `of` is in force on a page, in the order of the rows.
-pub(crate) fn show<T>(page: &mut Page<'_>, rows: &[Row<T>], of: &T) {
+pub(crate) fn show<T>(page: &mut SettingsPage<'_>, rows: &[Row<T>], of: &T) {
     rows.iter().filter_map(|row| row.show).for_each(|show| show(page, of));
 }
 

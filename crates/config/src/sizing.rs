@@ -17,7 +17,7 @@ pub struct Machine {
 
 /// Contents of the files that say so; `None` for a file that is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct MachineFiles {
     /// `/proc/meminfo`.
     pub meminfo: Option<String>,
     /// `memory.max` (v2) or `memory.limit_in_bytes` (v1) of our control group and those above it.
@@ -35,7 +35,7 @@ const UNKNOWN_RAM: u64 = 1 << 30;
 
 impl Machine {
     /// Makes sense of `files`.
-    pub fn from_files(files: &Files) -> Self {
+    pub fn from_files(files: &MachineFiles) -> Self {
         let ram = files.meminfo.as_deref().and_then(meminfo_total).unwrap_or(UNKNOWN_RAM);
         // `max` (v2) does not parse, the huge number that v1 says instead is larger than RAM: no
         // limit.
@@ -52,7 +52,7 @@ impl Machine {
 
     /// Asks the system.
     pub fn read() -> Self {
-        Self::from_files(&Files::read())
+        Self::from_files(&MachineFiles::read())
     }
 
     /// Bytes that `size` stands for here.
@@ -105,7 +105,7 @@ fn quota_cpus(quota: &str, period: &str) -> Option<usize> {
 /// fewer.
 const DEPTH: usize = 32;
 
-impl Files {
+impl MachineFiles {
     /// Reads them.
     pub fn read() -> Self {
         let mut files = Self {
@@ -161,9 +161,9 @@ fn upwards(root: &str, path: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn files(meminfo_kib: u64, cpus: usize) -> Files {
+    fn files(meminfo_kib: u64, cpus: usize) -> MachineFiles {
         let meminfo = format!("MemTotal:       {meminfo_kib} kB\nMemFree: 1 kB\n");
-        Files { meminfo: Some(meminfo), cpus, ..Files::default() }
+        MachineFiles { meminfo: Some(meminfo), cpus, ..MachineFiles::default() }
     }
 
     #[test]
@@ -191,11 +191,12 @@ mod tests {
         for (quota, cpus) in
             [("max 100000", 8), ("150000 100000", 2), ("10000 100000", 1), ("x", 8)]
         {
-            let files = Files { cpu_max: vec![quota.into()], ..files(1, 8) };
+            let files = MachineFiles { cpu_max: vec![quota.into()], ..files(1, 8) };
             assert_eq!(Machine::from_files(&files).cpus, cpus, "{quota}");
         }
         for (quota, cpus) in [("-1\n", 8), ("300000\n", 3), ("0", 1)] {
-            let files = Files { cfs: vec![(quota.into(), "100000\n".into())], ..files(1, 8) };
+            let files =
+                MachineFiles { cfs: vec![(quota.into(), "100000\n".into())], ..files(1, 8) };
             assert_eq!(Machine::from_files(&files).cpus, cpus, "{quota}");
         }
     }

@@ -20,7 +20,7 @@ use message::store::StatusMatch;
 use message::{Method, Status};
 use origin::{Address, Balance};
 use policy::Profile;
-use policy::answer::Answer;
+use policy::answer::ConfiguredResponse;
 use policy::rules::Bypass;
 use proptest::prelude::*;
 
@@ -255,7 +255,7 @@ fn every_setting_is_read() {
     assert_eq!(config.sites[0].rules.trusted_proxies.len(), 2);
     assert_eq!(config.sites[0].rules.profile, Profile::Safe);
     assert_eq!(config.sites[1].rules.profile, Profile::Rfc);
-    assert!(matches!(config.sites[1].rules.settings.answer, Some(Answer::Redirect(_))));
+    assert!(matches!(config.sites[1].rules.settings.answer, Some(ConfiguredResponse::Redirect(_))));
 }
 
 #[test]
@@ -311,7 +311,9 @@ fn a_route_has_its_site_s_settings_and_changes_what_it_names() {
     assert_eq!(rules.routes[0].methods, [Method::Get, Method::Head]);
     assert!(!rules.routes[1].settings.cache && shop.cache);
     assert_eq!(rules.routes[2].name, "/old/*");
-    let Some(Answer::Fixed(robots)) = &rules.routes[3].settings.answer else { panic!("an answer") };
+    let Some(ConfiguredResponse::Fixed(robots)) = &rules.routes[3].settings.answer else {
+        panic!("an answer")
+    };
     assert_eq!((robots.status, robots.body.as_slice()), (Status::OK, &b"User-agent: *\n"[..]));
     assert_eq!(robots.fields[1].0, b"Content-Type");
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use base::Limits;
 use policy::acl::parse_net;
 
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, SourceText};
 use crate::listen::parse_listen;
 use crate::model::{
-    Admission, CacheStatus, CliSecret, Config, DiskConfig, DiskVolume, ListenSpec, MemoryConfig,
-    MemorySize, PairFiles, Place, PlacedPath, Programs, SiteConfig, VarnishCli,
+    Admission, CacheStatus, CliSecret, Config, ConfigLocation, DiskConfig, DiskVolume, ListenSpec,
+    MemoryConfig, MemorySize, PairFiles, PlacedPath, Programs, SiteConfig, VarnishCli,
 };
-use crate::parse::{TOP, VOLUMES_MAX, finish, meet, volume_path, volume_size};
+use crate::parse::{TOP, VOLUMES_MAX, directories_overlap, finish, volume_path, volume_size};
 use crate::reader::Reader;
 
 /// The flags of varnishd.
@@ -55,7 +55,7 @@ pub struct VolumeFlag {
 /// # Errors
 /// Every flag that cannot be used; the diagnostics name it and have no span.
 pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
-    let source = Source { name: String::new(), text: String::new() };
+    let source = SourceText { name: String::new(), text: String::new() };
     let mut r = Reader::new(Arc::new(source), &TOP);
     let all = [":80".to_owned()];
     let wanted = if options.listen.is_empty() { &all[..] } else { &options.listen };
@@ -82,7 +82,7 @@ pub fn from_varnishd(options: &Varnishd) -> Result<Config, Vec<Diagnostic>> {
     let config = Config {
         listen,
         trusted_proxies: trusted,
-        memory: MemoryConfig { size, place: Place::nowhere() },
+        memory: MemoryConfig { size, place: ConfigLocation::nowhere() },
         disk,
         varnish_cli,
         vcl: Programs::Flags,
@@ -113,9 +113,9 @@ fn check_certificates(r: &mut Reader, options: &Varnishd, listen: &[ListenSpec])
 fn pair(cert: &Path, key: &Path) -> PairFiles {
     PairFiles {
         cert: cert.to_path_buf(),
-        cert_place: Place::nowhere(),
+        cert_place: ConfigLocation::nowhere(),
         key: key.to_path_buf(),
-        key_place: Place::nowhere(),
+        key_place: ConfigLocation::nowhere(),
     }
 }
 
@@ -127,11 +127,13 @@ fn disk(r: &mut Reader, flags: &[VolumeFlag]) -> Option<DiskConfig> {
         let sound = volume_path(&path.to_string_lossy())
             .and_then(|_| volume_size(*bytes))
             .map_err(str::to_owned)
-            .and_then(|bytes| match volumes.iter().find(|own| meet(&own.path, path)) {
-                Some(own) => {
-                    Err(format!("storage `{}` is there", own.name.as_deref().unwrap_or("")))
+            .and_then(|bytes| {
+                match volumes.iter().find(|own| directories_overlap(&own.path, path)) {
+                    Some(own) => {
+                        Err(format!("storage `{}` is there", own.name.as_deref().unwrap_or("")))
+                    }
+                    None => Ok(bytes),
                 }
-                None => Ok(bytes),
             });
         match sound {
             Err(why) => _ = r.error_nowhere(format!("-s {name}=file,{text}: {why}")),
@@ -140,7 +142,7 @@ fn disk(r: &mut Reader, flags: &[VolumeFlag]) -> Option<DiskConfig> {
                 bytes,
                 weight: 1,
                 name: Some(name.clone()),
-                place: Place::nowhere(),
+                place: ConfigLocation::nowhere(),
             }),
         }
     }
@@ -268,7 +270,7 @@ fn cli(r: &mut Reader, options: &Varnishd) -> Option<VarnishCli> {
             .help = Some("-S /etc/varnish/secret, or -T localhost:6082".to_owned());
     }
     let secret = match options.secret.clone() {
-        Some(path) => CliSecret::File(PlacedPath { path, place: Place::nowhere() }),
+        Some(path) => CliSecret::File(PlacedPath { path, place: ConfigLocation::nowhere() }),
         None => CliSecret::None,
     };
     Some(VarnishCli { listen, secret })

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use base::{HashSeed, Limits};
-use h2::{Block, Connection, Event, Settings};
+use h2::{Connection, EncodedFields, Event, Settings};
 use message::{HeaderId, Request, Scheme};
 
 use crate::samples::BROWSER_REQUEST;
@@ -64,7 +64,7 @@ fn blocks() -> (Vec<u8>, Vec<u8>) {
 /// A request of known fields, answered with a stored head.
 pub(crate) fn exchange(rounds: u32) {
     let seed = HashSeed::from_u64(1);
-    let stored = Block::new(
+    let stored = EncodedFields::new(
         &seed,
         [
             (HeaderId::ContentType, &b"content-type"[..], &b"text/html; charset=utf-8"[..]),

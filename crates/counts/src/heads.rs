@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use h1::{Progress, RequestReader, ResponseReader};
+use h1::{ReadProgress, RequestReader, ResponseReader};
 use message::{Method, Request, Response, Scheme, Status};
 
 use crate::samples::{self, BROWSER_REQUEST, PLAIN_REQUEST, RESPONSE};
@@ -25,7 +25,7 @@ fn requests(wire: &[u8], rounds: u32) {
         reader.reset();
         request.clear();
         let read = reader.read(black_box(wire), &limits, Scheme::Http, &mut request);
-        assert_eq!(read, Ok(Progress::Complete(wire.len())));
+        assert_eq!(read, Ok(ReadProgress::Complete(wire.len())));
         black_box(&mut request);
     }
 }
@@ -37,7 +37,7 @@ pub(crate) fn response(rounds: u32) {
     let mut response = Response::new(Status::OK);
     for _ in 0..rounds {
         let read = reader.read(black_box(RESPONSE), &limits, &Method::Get, &mut response);
-        assert!(matches!(read, Ok(Progress::Complete(_))));
+        assert!(matches!(read, Ok(ReadProgress::Complete(_))));
         black_box(&mut response);
     }
 }

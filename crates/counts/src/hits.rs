@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use base::{Account, KeyBuf, Limits};
-use cache::{Flags, Found};
+use cache::{CacheLookup, Flags};
 use codec::Coding;
-use flow::purge::Page;
+use flow::purge::PurgeContext;
 use flow::tier::Cache;
-use flow::vcl::Line;
-use flow::{Announce, Client, Core, Live, Peer, Served, Shared, Site, SiteTable, Start};
+use flow::vcl::VclConnection;
+use flow::{
+    CacheOutcome, Client, ConnectionPeer, CoreState, LiveConfiguration, ProxyFields, SharedState,
+    Site, SiteTable, Start,
+};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::Request;
 use policy::{Notes, Policy, ReceiveCtx, ReceiveVerdict};
@@ -22,7 +25,7 @@ use policy::{Notes, Policy, ReceiveCtx, ReceiveVerdict};
 use crate::samples::{self, BROWSER_REQUEST, NOW, PLAIN_REQUEST};
 use crate::stores;
 
-const CLIENT: Peer = Peer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
+const CLIENT: ConnectionPeer = ConnectionPeer::Host(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
 /// Decides about a request for which a site with three routes has no route.
 pub(crate) fn policy(rounds: u32) {
@@ -86,7 +89,7 @@ fn as_text(flags: &mut Flags) {
 
 /// Puts a form beside what is stored under `key`.
 fn put_form(cache: &Cache, key: &KeyBuf, coding: Coding) {
-    let Found::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
+    let CacheLookup::Object(object) = cache.lookup(key, &mut |_, _| {}, NOW.mono_ms) else {
         panic!("it has been stored");
     };
     let (number, effort) = (coding as usize, 2);
@@ -99,7 +102,8 @@ fn hit_with(rounds: u32, wire: &[u8], change: impl FnOnce(&mut Flags), form: Opt
     let mut live = live(site());
     // No runtime is here in which a further form could be made.
     live.limits.coding_time = 0;
-    let core = Core::new(Shared::with_seed(stores::store(1 << 20), live, samples::seed()));
+    let core =
+        CoreState::new(SharedState::with_seed(stores::store(1 << 20), live, samples::seed()));
     let mut key = KeyBuf::new();
     flow::begin_key(&request, &mut key);
     key.finish(&core.shared.seed);
@@ -118,7 +122,7 @@ pub(crate) fn purge_url(rounds: u32) {
     let core = core();
     let live = core.live();
     let site = &live.sites.listed[0];
-    let page = Page { live: &live, site, request: &request, client: CLIENT, now: NOW };
+    let page = PurgeContext { live: &live, site, request: &request, client: CLIENT, now: NOW };
     for _ in 0..rounds {
         let purge =
             pin!(core.shared.door.purge_url(&page, black_box(&request.target), false, None));
@@ -129,7 +133,12 @@ pub(crate) fn purge_url(rounds: u32) {
 }
 
 /// Serves `request`, which is a hit, over a plain connection that programs see as `line`.
-pub(crate) fn serve(rounds: u32, core: &Rc<Core>, request: &mut Request, line: Option<&Line>) {
+pub(crate) fn serve(
+    rounds: u32,
+    core: &Rc<CoreState>,
+    request: &mut Request,
+    line: Option<&VclConnection>,
+) {
     let account = Account::open(core.shared.cache.memory(), u64::MAX);
     let client = &Client { peer: CLIENT, near: false, secured: None, line, account: &account };
     let mut out = Vec::with_capacity(1024);
@@ -140,7 +149,7 @@ pub(crate) fn serve(rounds: u32, core: &Rc<Core>, request: &mut Request, line: O
         let Start::Reply(reply) = start else {
             panic!("a stored response needs no waiting");
         };
-        assert_eq!(reply.served, Served::Hit);
+        assert_eq!(reply.served, CacheOutcome::Hit);
         reply.write_head(&live, &mut out);
         let length = reply.length().expect("a stored body has a length");
         let framing = BodyFraming::Length(length);
@@ -150,8 +159,8 @@ pub(crate) fn serve(rounds: u32, core: &Rc<Core>, request: &mut Request, line: O
 }
 
 /// A core with the sample site as its only one, and an empty store.
-fn core() -> Rc<Core> {
-    Core::new(Shared::with_seed(stores::store(1 << 20), live(site()), samples::seed()))
+fn core() -> Rc<CoreState> {
+    CoreState::new(SharedState::with_seed(stores::store(1 << 20), live(site()), samples::seed()))
 }
 
 /// The sample site.
@@ -160,17 +169,17 @@ pub(crate) fn site() -> Site {
 }
 
 /// A configuration with this site alone.
-pub(crate) fn live(site: Site) -> Live {
+pub(crate) fn live(site: Site) -> LiveConfiguration {
     let mut sites = SiteTable::new(samples::seed());
     let site = Arc::new(site);
     sites.by_host.insert(&site.name, Arc::clone(&site)).expect("a host name");
     sites.listed.push(site);
-    let announce = Announce { cache_status: true, ..Announce::new("larder") };
-    Live { announce, ..Live::new(sites, Limits::default()) }
+    let announce = ProxyFields { cache_status: true, ..ProxyFields::new("larder") };
+    LiveConfiguration { announce, ..LiveConfiguration::new(sites, Limits::default()) }
 }
 
 /// Stores the sample response where `request` will look for it: the site adds nothing to its keys.
-fn store_for(core: &Core, request: &Request) {
+fn store_for(core: &CoreState, request: &Request) {
     let mut key = KeyBuf::new();
     flow::begin_key(request, &mut key);
     key.finish(&core.shared.seed);

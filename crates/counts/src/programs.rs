@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
-use flow::vcl::{Line, Sight};
-use flow::{Core, Live, Shared};
-use vcl::program::{Input, Instance, Program, Rules};
+use flow::vcl::{Sight, VclConnection};
+use flow::{CoreState, LiveConfiguration, SharedState};
+use vcl::program::{CompileSettings, Input, Instance, Program};
 use vcl::source::Loader;
 
 use crate::hits::{self, live, site};
@@ -21,9 +21,9 @@ const SITE: &str = include_str!("../../../lab/bench/site.vcl");
 const BUILTIN: &str = "vcl 4.1; backend default none;";
 
 /// Knows one name, and no file.
-struct Names;
+struct FixedLoader;
 
-impl Loader for Names {
+impl Loader for FixedLoader {
     fn load(&self, name: &str, _: &str) -> Result<(String, Vec<u8>), String> {
         Err(format!("there is no {name}"))
     }
@@ -43,8 +43,13 @@ fn site_program() -> String {
 }
 
 fn compiled(text: &str) -> Arc<Program> {
-    let rules = Rules { storages: &["s0"], labels: &[], include_depth: 10, unused_is_error: true };
-    let input = Input { name: "default.vcl", text: text.as_bytes(), loader: &Names, rules };
+    let rules = CompileSettings {
+        storages: &["s0"],
+        labels: &[],
+        include_depth: 10,
+        unused_is_error: true,
+    };
+    let input = Input { name: "default.vcl", text: text.as_bytes(), loader: &FixedLoader, rules };
     Program::compile(&input).expect("a right program").program
 }
 
@@ -73,19 +78,19 @@ fn hit(rounds: u32, text: &str, key: &[&[u8]]) {
     key.iter().for_each(|part| stored.field(part));
     stored.finish(&core.shared.seed);
     stores::put(&core.shared.cache, &stored, stores::object(), None);
-    let line = Line::default();
+    let line = VclConnection::default();
     hits::serve(rounds, &core, &mut samples::request(PLAIN_REQUEST), Some(&line));
 }
 
 /// A core whose only site runs the program.
-fn core(text: &str) -> Rc<Core> {
-    let shared = Shared::with_seed(stores::store(1 << 20), live(site()), samples::seed());
+fn core(text: &str) -> Rc<CoreState> {
+    let shared = SharedState::with_seed(stores::store(1 << 20), live(site()), samples::seed());
     let instance = started(&shared, &shared.live(), text);
     shared.replace(live(flow::Site { vcl: Some(instance), ..site() }));
-    Core::new(shared)
+    CoreState::new(shared)
 }
 
-fn started(shared: &Arc<Shared>, live: &Live, text: &str) -> Arc<Instance> {
+fn started(shared: &Arc<SharedState>, live: &LiveConfiguration, text: &str) -> Arc<Instance> {
     let log = RefCell::default();
     let world = Sight::without_request(shared, live, NOW, &log);
     compiled(text).start(&world, NOW.unix_ms as f64 / 1000.0).expect("it starts")

@@ -1,7 +1,7 @@
 //! Input of the scenarios: messages as they come over the wire, and one site's rules.
 
 use base::{HashSeed, Limits, Now};
-use h1::{HeadLimits, Progress, RequestReader, ResponseReader};
+use h1::{HeadLimits, ReadProgress, RequestReader, ResponseReader};
 use message::{Method, Request, Response, Scheme, Status};
 use policy::pattern::PathPattern;
 use policy::rules::{RouteRules, Settings};
@@ -66,7 +66,7 @@ pub(crate) fn head_limits() -> HeadLimits {
 pub(crate) fn request(wire: &[u8]) -> Request {
     let mut request = Request::new();
     let read = RequestReader::new().read(wire, &head_limits(), Scheme::Http, &mut request);
-    assert_eq!(read, Ok(Progress::Complete(wire.len())));
+    assert_eq!(read, Ok(ReadProgress::Complete(wire.len())));
     request
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn request(wire: &[u8]) -> Request {
 pub(crate) fn response() -> Response {
     let mut response = Response::new(Status::OK);
     let read = ResponseReader::new().read(RESPONSE, &head_limits(), &Method::Get, &mut response);
-    assert!(matches!(read, Ok(Progress::Complete(head)) if head.consumed == RESPONSE.len()));
+    assert!(matches!(read, Ok(ReadProgress::Complete(head)) if head.consumed == RESPONSE.len()));
     response
 }
 

@@ -4,7 +4,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use base::{HashSeed, KeyBuf, Limits};
-use cache::{Begin, BeginOptions, Config, Flags, Found, NewObject, Push, Tags, Variant};
+use cache::{
+    BeginOptions, CacheLookup, Config, FetchDecision, Flags, NewObject, PushOutcome, Tags, Variant,
+};
 use flow::tier::{Cache, memory_only};
 use message::store::{Permit, Ruling};
 use message::vary::vary_signature;
@@ -72,9 +74,9 @@ pub(crate) fn put(cache: &Arc<Cache>, key: &KeyBuf, new: NewObject, vary: Option
         out.extend_from_slice(vary.map_or(&[][..], |vary| vary.signature));
     };
     let begun = cache.begin(key, &mut select, BeginOptions::default(), NOW.mono_ms);
-    let Begin::Lead(lead) = begun else { panic!("somebody stored or fetches {key:?}") };
+    let FetchDecision::Lead(lead) = begun else { panic!("somebody stored or fetches {key:?}") };
     let mut filling = lead.store(permit(), new, vary);
-    assert_eq!(filling.push(BODY), Push::Ok);
+    assert_eq!(filling.push(BODY), PushOutcome::Ok);
     assert!(filling.finish(), "the body is whole");
 }
 
@@ -116,7 +118,7 @@ pub(crate) fn lookup(rounds: u32) {
     for key in keys.iter().cycle().take(rounds as usize) {
         let mut select = |_: &[u8], _: &mut Vec<u8>| panic!("no response varies");
         let found = cache.lookup(black_box(key), &mut select, NOW.mono_ms);
-        assert!(matches!(found, Found::Object(_)), "it was stored");
+        assert!(matches!(found, CacheLookup::Object(_)), "it was stored");
         black_box(found);
     }
 }
@@ -139,7 +141,7 @@ pub(crate) fn lookup_variant(rounds: u32) {
         let mut select =
             |names: &[u8], out: &mut Vec<u8>| vary_signature(names, &request.headers, out);
         let found = cache.lookup(black_box(key), &mut select, NOW.mono_ms);
-        assert!(matches!(found, Found::Object(_)), "it was stored");
+        assert!(matches!(found, CacheLookup::Object(_)), "it was stored");
         black_box(found);
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use config::Run;
+use config::ServiceAccount;
 use nix::unistd::{
     Gid, Group, Uid, User, getegid, getgrouplist, getgroups, initgroups, setresgid, setresuid,
 };
@@ -56,7 +56,7 @@ impl Runner {
     ///
     /// # Errors
     /// None is named, and the machine has none to run as.
-    pub(crate) fn foreseen(run: &Run) -> Result<Option<Self>, String> {
+    pub(crate) fn expected_runner(run: &ServiceAccount) -> Result<Option<Self>, String> {
         if !geteuid().is_root() {
             return Ok(Self::own());
         }
@@ -138,7 +138,7 @@ impl Account {
     ///
     /// # Errors
     /// A user or group that does not exist.
-    pub(crate) fn of(run: &Run, wanted: &RunAs) -> Result<Option<Self>, String> {
+    pub(crate) fn of(run: &ServiceAccount, wanted: &RunAs) -> Result<Option<Self>, String> {
         let named = match wanted {
             RunAs::Configured => run.user.as_deref(),
             RunAs::Named(name) => Some(name.as_str()),
@@ -210,7 +210,7 @@ impl Account {
     ///
     /// # Errors
     /// Why it cannot; then the process must end.
-    pub(crate) fn become_it(&self) -> Result<(), String> {
+    pub(crate) fn switch_user(&self) -> Result<(), String> {
         let (name, uid) = (self.runner.name.as_str(), self.uid());
         let failed = |error: nix::Error| format!("larder: cannot become `{name}`: {error}");
         let name = CString::new(name).map_err(|e| format!("larder: {e}"))?;
@@ -253,7 +253,7 @@ fn user(name: &str) -> Result<Option<User>, String> {
 }
 
 /// The user or group of `run` that does not exist, in words.
-pub(crate) fn unknown(run: &Run) -> Option<String> {
+pub(crate) fn unknown(run: &ServiceAccount) -> Option<String> {
     let is_lacking = |name: &&String| matches!(user(name), Ok(None));
     if let Some(name) = run.user.as_ref().filter(is_lacking) {
         return Some(format!("there is no user `{name}` to run as"));

@@ -8,7 +8,9 @@ mod store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use admin::{Answer, Api, Asked, Audit, Body, Listeners, Operation, Settings, Socket};
+use admin::{
+    AdminRequest, AdminResponse, Api, Audit, Body, Listeners, Operation, Settings, Socket,
+};
 use base::{Counter, Limit, Limits};
 use bytes::Bytes;
 use config::AdminConfig;
@@ -18,7 +20,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::live::Live;
+use crate::live::LiveFigures;
 use crate::ports::Port;
 use crate::state::Daemon;
 use crate::{dashboard, explain, metrics, readiness};
@@ -59,20 +61,20 @@ pub(crate) fn tokens_folder(config: &AdminConfig) -> PathBuf {
 }
 
 /// The daemon as the admin listener asks it, with the figures of the moment for dashboards.
-struct Face {
+struct AdminService {
     daemon: Arc<Daemon>,
-    live: Arc<Live>,
+    live: Arc<LiveFigures>,
 }
 
 /// Has the socket and its `ports` answered, and those for health and figures.
 pub(crate) fn serve(
     daemon: &Arc<Daemon>,
-    live: Arc<Live>,
+    live: Arc<LiveFigures>,
     console: Console,
     [ports, health, metrics]: [Vec<Port>; 3],
 ) {
     let Console { listeners, settings } = console;
-    let face = Arc::new(Face { daemon: Arc::clone(daemon), live });
+    let face = Arc::new(AdminService { daemon: Arc::clone(daemon), live });
     for port in health {
         let face = Arc::clone(&face);
         port.hold(&daemon.missing, move |socket| {
@@ -101,7 +103,7 @@ pub(crate) fn serve(
     }
 }
 
-impl Api for Face {
+impl Api for AdminService {
     fn limits(&self) -> Limits {
         self.daemon.shared.live().limits.clone()
     }
@@ -114,32 +116,32 @@ impl Api for Face {
         self.daemon.admin_counts.lock().limit(limit);
     }
 
-    async fn answer(&self, operation: Operation, asked: Asked) -> Answer {
+    async fn answer(&self, operation: Operation, asked: AdminRequest) -> AdminResponse {
         let daemon = &*self.daemon;
         let answered = match operation {
-            Operation::Health => Ok(Answer::text(StatusCode::OK, "ok\n")),
+            Operation::Health => Ok(AdminResponse::text(StatusCode::OK, "ok\n")),
             Operation::Ready => Ok(match readiness::reasons(daemon) {
                 reasons if reasons.is_empty() => {
                     let without = readiness::without(daemon);
-                    Answer::text(StatusCode::OK, format!("ready\n{without}"))
+                    AdminResponse::text(StatusCode::OK, format!("ready\n{without}"))
                 }
-                reasons => Answer::text(StatusCode::SERVICE_UNAVAILABLE, reasons),
+                reasons => AdminResponse::text(StatusCode::SERVICE_UNAVAILABLE, reasons),
             }),
             Operation::Cluster => Ok(daemon.cluster_status()),
-            Operation::Stand => daemon.stand(asked).await,
+            Operation::Stand => daemon.apply_node_order(asked).await,
             Operation::Configuration => Ok(daemon.shared_configuration()),
             Operation::RollOut => daemon.roll_out(asked).await,
             Operation::RollBack => daemon.roll_back(asked).await,
-            Operation::Metrics => Ok(Answer {
+            Operation::Metrics => Ok(AdminResponse {
                 status: StatusCode::OK,
                 content_type: "text/plain; version=0.0.4",
                 body: Body::Full(Bytes::from(metrics::page(daemon))),
             }),
-            Operation::Stats => Ok(Answer::json(&metrics::json(daemon))),
+            Operation::Stats => Ok(AdminResponse::json(&metrics::json(daemon))),
             Operation::Ring => Ok(daemon.ring_place()),
             Operation::ReloadText => Ok(match daemon.reload() {
-                Ok(said) => Answer::text(StatusCode::OK, format!("{said}\n")),
-                Err(problems) => Answer::text(
+                Ok(said) => AdminResponse::text(StatusCode::OK, format!("{said}\n")),
+                Err(problems) => AdminResponse::text(
                     StatusCode::UNPROCESSABLE_ENTITY,
                     format!("{problems}\nthe running configuration stays\n"),
                 ),
@@ -147,11 +149,13 @@ impl Api for Face {
             Operation::Reload => Ok(match daemon.reload() {
                 Ok(reloaded) => {
                     let said = reloaded.to_string();
-                    Answer::json(&json!({ "good": true, "said": said, "stays": reloaded.stays }))
+                    AdminResponse::json(
+                        &json!({ "good": true, "said": said, "stays": reloaded.stays }),
+                    )
                 }
                 Err(problems) => {
                     let said = json!({ "good": false, "said": plain(&problems), "stays": [] });
-                    Answer::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)
+                    AdminResponse::json_of(StatusCode::UNPROCESSABLE_ENTITY, &said)
                 }
             }),
             Operation::Status => Ok(daemon.status(&asked)),
@@ -169,9 +173,9 @@ impl Api for Face {
             Operation::Dashboard => Ok(dashboard::file(&asked.path)),
             Operation::Live => Ok(dashboard::live(daemon, &self.live, &asked)),
             // The listener's own.
-            Operation::Describe => Ok(Answer::json(&admin::document())),
+            Operation::Describe => Ok(AdminResponse::json(&admin::document())),
         };
-        answered.unwrap_or_else(|(status, why)| Answer::refusal(status, &why))
+        answered.unwrap_or_else(|(status, why)| AdminResponse::refusal(status, &why))
     }
 }
 
@@ -199,13 +203,15 @@ fn body<T: DeserializeOwned>(body: Value) -> Result<T, (StatusCode, String)> {
 
 impl Daemon {
     /// Where the log ring is.
-    fn ring_place(&self) -> Answer {
+    fn ring_place(&self) -> AdminResponse {
         match &self.ring {
             Some(ring) => {
                 let folder = ring.folder().to_string_lossy();
-                Answer::json(&json!({ "folder": folder, "size": ring.size() }))
+                AdminResponse::json(&json!({ "folder": folder, "size": ring.size() }))
             }
-            None => Answer::refusal(StatusCode::NOT_FOUND, "the log ring is off: see `log_ring`"),
+            None => {
+                AdminResponse::refusal(StatusCode::NOT_FOUND, "the log ring is off: see `log_ring`")
+            }
         }
     }
 }

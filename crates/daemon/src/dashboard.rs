@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use admin::{Answer, Asked, Body};
+use admin::{AdminRequest, AdminResponse, Body};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::live::{Live, Viewer, event};
+use crate::live::{LiveFigures, Viewer, event};
 use crate::state::Daemon;
 
 /// A file: its path, its type, its bytes.
@@ -57,26 +57,33 @@ const FILES: &[File] = files! {
 const UNDER_WAY: usize = 4;
 
 /// The file at `path`.
-pub(crate) fn file(path: &str) -> Answer {
+pub(crate) fn file(path: &str) -> AdminResponse {
     match FILES.iter().find(|(own, ..)| *own == path) {
         Some((_, content_type, bytes)) => {
-            Answer { status: StatusCode::OK, content_type, body: Body::Static(bytes) }
+            AdminResponse { status: StatusCode::OK, content_type, body: Body::Static(bytes) }
         }
-        None => Answer::refusal(StatusCode::NOT_FOUND, "the dashboard has no such file"),
+        None => AdminResponse::refusal(StatusCode::NOT_FOUND, "the dashboard has no such file"),
     }
 }
 
 /// Figures as server-sent events, until the viewer leaves: who looks and at what, the minutes
 /// before, then each second's. Those of one site, if one is asked for.
-pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, asked: &Asked) -> Answer {
+pub(crate) fn live(
+    daemon: &Daemon,
+    live: &Arc<LiveFigures>,
+    asked: &AdminRequest,
+) -> AdminResponse {
     let now = daemon.shared.live();
     let (caller, site) = (asked.caller, asked.parameter("site"));
     if site.is_some_and(|site| !now.sites.listed.iter().any(|own| *own.name == *site)) {
-        return Answer::refusal(StatusCode::NOT_FOUND, "no site has this name: its first host is");
+        return AdminResponse::refusal(
+            StatusCode::NOT_FOUND,
+            "no site has this name: its first host is",
+        );
     }
     let Some(viewer) = live.view(site.map(str::to_owned), now.limits.dashboard_viewers) else {
         let why = "as many dashboards look as may: see `dashboard_viewers`";
-        return Answer::refusal(StatusCode::SERVICE_UNAVAILABLE, why);
+        return AdminResponse::refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let hello = json!({
         "role": caller.role.map(admin::Role::word),
@@ -85,7 +92,11 @@ pub(crate) fn live(daemon: &Daemon, live: &Arc<Live>, asked: &Asked) -> Answer {
     });
     let (events, sent) = mpsc::channel(UNDER_WAY);
     rt::spawn(send(viewer, event("hello", &hello), events));
-    Answer { status: StatusCode::OK, content_type: "text/event-stream", body: Body::Stream(sent) }
+    AdminResponse {
+        status: StatusCode::OK,
+        content_type: "text/event-stream",
+        body: Body::Stream(sent),
+    }
 }
 
 async fn send(mut viewer: Viewer, hello: Bytes, events: mpsc::Sender<Bytes>) {
@@ -109,7 +120,7 @@ async fn send(mut viewer: Viewer, hello: Bytes, events: mpsc::Sender<Bytes>) {
 #[cfg(test)]
 mod tests {
     use admin::Operation;
-    use admin::routes::{Content, Needs, TABLE};
+    use admin::routes::{Content, RouteAccess, TABLE};
 
     use super::*;
 
@@ -125,7 +136,7 @@ mod tests {
             TABLE.iter().filter(|route| route.operation == Operation::Dashboard).collect();
         assert_eq!(routes.len(), FILES.len());
         for route in routes {
-            assert_eq!(route.needs, Needs::Nothing);
+            assert_eq!(route.needs, RouteAccess::Nothing);
             let Content::Other(kind) = route.gives else { panic!("{}", route.path) };
             let answer = file(route.path);
             assert_eq!((answer.status, answer.content_type), (StatusCode::OK, kind));

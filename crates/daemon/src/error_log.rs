@@ -18,15 +18,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use base::say::{Log, Priority};
+use base::logging::{Log, Priority};
 use base::{Counter, Counters, Limits};
 use config::{Config, LogTarget};
 use message::date::LogDate;
 use net::Syslog;
 use parking_lot::Mutex;
 
-use crate::keeper::{self, How};
-use repeats::{Heard, Rates, Repeats};
+use crate::keeper::{self, OpenPurpose};
+use repeats::{LineVerdict, Rates, Repeats};
 
 /// Lines that wait for the writer; beyond it they are lost.
 const QUEUE: usize = 1024;
@@ -39,11 +39,11 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The log, as whoever tells something and whoever governs it have it.
 #[derive(Clone, Debug)]
-pub(crate) struct ErrorLog(Arc<Desk>);
+pub(crate) struct ErrorLog(Arc<ErrorLogState>);
 
 /// State that callers share with the writer.
 #[derive(Debug)]
-struct Desk {
+struct ErrorLogState {
     queue: SyncSender<Message>,
     /// The number of the least weighty lines.
     level: AtomicU8,
@@ -94,7 +94,7 @@ impl ErrorLog {
         let target = config.error_log.target.clone();
         let sink = open(target.as_ref()).map_err(|why| format!("larder: error log: {why}"))?;
         let (queue, receiver) = sync_channel(QUEUE);
-        let log = Self(Arc::new(Desk::new(queue, counters)));
+        let log = Self(Arc::new(ErrorLogState::new(queue, counters)));
         log.configure(config);
         let writer = Writer { desk: Arc::clone(&log.0), target, sink };
         thread::Builder::new()
@@ -107,7 +107,7 @@ impl ErrorLog {
     /// Has what is told anywhere in the process come here.
     pub(crate) fn listen(&self) {
         // A second daemon of one process has the first one's log.
-        base::say::set_log(Box::new(self.clone()));
+        base::logging::set_log(Box::new(self.clone()));
     }
 
     /// Takes the level and the rates from a configuration.
@@ -134,7 +134,7 @@ impl Log for ErrorLog {
     fn tell(&self, kind: &'static Location<'static>, priority: Priority, text: Arguments<'_>) {
         let desk = &self.0;
         if desk.is_over.load(Ordering::Acquire) {
-            return base::say::line(text);
+            return base::logging::line(text);
         }
         if priority.number() <= desk.level.load(Ordering::Relaxed) {
             desk.take(kind, priority, text.to_string());
@@ -151,7 +151,7 @@ impl Log for ErrorLog {
     }
 }
 
-impl Desk {
+impl ErrorLogState {
     fn new(queue: SyncSender<Message>, counters: Arc<Counters>) -> Self {
         Self {
             queue,
@@ -190,9 +190,9 @@ impl Desk {
         };
         let kind = (kind.file(), kind.line());
         let (repeats, counters) = &mut *self.repeats.lock();
-        match repeats.hear(rt::now().mono_ms, rates, kind, priority, text) {
-            Heard::Written => true,
-            Heard::LeftOut(limit, is_first) => {
+        match repeats.count_line(rt::now().mono_ms, rates, kind, priority, text) {
+            LineVerdict::Written => true,
+            LineVerdict::LeftOut(limit, is_first) => {
                 counters.limit(limit);
                 if is_first {
                     self.wake();
@@ -210,7 +210,7 @@ impl Desk {
 
 /// The thread that writes.
 struct Writer {
-    desk: Arc<Desk>,
+    desk: Arc<ErrorLogState>,
     target: Option<LogTarget>,
     sink: Sink,
 }
@@ -243,7 +243,7 @@ impl Writer {
         if let Message::Text(priority, text, also) = message {
             self.write(priority, &text);
             if also && !matches!(self.sink, Sink::Stderr(_)) {
-                base::say::line(format_args!("{text}"));
+                base::logging::line(format_args!("{text}"));
             }
         }
     }
@@ -307,7 +307,7 @@ fn open(target: Option<&LogTarget>) -> Result<Sink, String> {
         // No setting names standard output.
         None | Some(LogTarget::Stdout) => Ok(Sink::Stderr(is_the_journals())),
         Some(LogTarget::File(path)) => {
-            let file = keeper::open(path, How::Append);
+            let file = keeper::open(path, OpenPurpose::Append);
             file.map(Sink::File).map_err(|why| format!("{}: {why}", path.display()))
         }
         Some(LogTarget::SyslogPath(path)) => syslog(net::SyslogAt::Path(PathBuf::clone(path))),
@@ -369,7 +369,7 @@ mod tests {
     fn log(room: usize) -> (ErrorLog, Receiver<Message>, Arc<Counters>) {
         let (queue, receiver) = sync_channel(room);
         let counters = Arc::new(Counters::default());
-        let desk = Desk::new(queue, Arc::clone(&counters));
+        let desk = ErrorLogState::new(queue, Arc::clone(&counters));
         desk.level.store(Priority::Info.number(), Ordering::Relaxed);
         (ErrorLog(Arc::new(desk)), receiver, counters)
     }

@@ -14,7 +14,7 @@ use config::{Config, Diagnostic, PageFile, SiteConfig};
 use files::Types;
 use flow::ErrorPage;
 
-use crate::keeper::{self, How};
+use crate::keeper::{self, OpenPurpose};
 
 /// The content of every file that is named, by its path.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl PageFiles {
 
 fn content(file: &PageFile, most: u64) -> Result<Bytes, String> {
     let mut content = Vec::new();
-    let read = keeper::open(&file.path, How::Read)
+    let read = keeper::open(&file.path, OpenPurpose::Read)
         .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut content));
     if let Err(error) = read {
         return Err(error.to_string());

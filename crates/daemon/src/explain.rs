@@ -5,23 +5,25 @@
 //! is written, and further facts. All of this is in words: whoever shows the answer need not know
 //! this program.
 
-mod past;
 mod question;
+mod request_history;
 mod step;
 
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use admin::Answer;
-use flow::explain::{Application, Explanation, Foreseen, OF_MARK, explain, not_stored_advice};
-use flow::{Forward, Shared};
+use admin::AdminResponse;
+use flow::explain::{
+    Application, Explanation, ForecastOutcome, OF_MARK, explain, not_stored_advice,
+};
+use flow::{Forward, SharedState};
 use http::StatusCode;
-use policy::Peer;
+use policy::ConnectionPeer;
 use serde_json::{Value, json};
 
-use self::past::{Row, past};
-use self::question::Question;
+use self::question::ExplainQuestion;
+use self::request_history::{Row, past};
 use self::step::{fact, step};
 use crate::state::Daemon;
 
@@ -31,7 +33,7 @@ const LAST: usize = 5;
 const LAST_MAX: u64 = 100;
 
 /// A question.
-struct Asked {
+struct ExplainRequest {
     url: String,
     method: String,
     fields: Vec<String>,
@@ -40,22 +42,22 @@ struct Asked {
 }
 
 /// Answers a question as `POST /api/v1/explain` takes it.
-pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> Answer {
-    let asked = match Asked::read(body) {
+pub(crate) async fn answer(daemon: &Daemon, body: &Value) -> AdminResponse {
+    let asked = match ExplainRequest::read(body) {
         Ok(asked) => asked,
-        Err(why) => return Answer::refusal(StatusCode::BAD_REQUEST, &why),
+        Err(why) => return AdminResponse::refusal(StatusCode::BAD_REQUEST, &why),
     };
     let shared = Arc::clone(&daemon.shared);
     let folder = daemon.ring.as_ref().map(|ring| ring.folder().to_owned());
     let applications = daemon.with_config(applications);
     // It reads a ring of megabytes, and perhaps looks for files.
-    match rt::beside(move || tell(&shared, folder.as_deref(), &applications, &asked)).await {
-        Ok(told) => Answer::json(&told),
-        Err(why) => Answer::refusal(StatusCode::BAD_REQUEST, &why),
+    match rt::run_blocking(move || tell(&shared, folder.as_deref(), &applications, &asked)).await {
+        Ok(told) => AdminResponse::json(&told),
+        Err(why) => AdminResponse::refusal(StatusCode::BAD_REQUEST, &why),
     }
 }
 
-impl Asked {
+impl ExplainRequest {
     fn read(body: &Value) -> Result<Self, String> {
         let members = body.as_object().ok_or("a JSON object is wanted, with at least a `url`")?;
         const KNOWN: [&str; 5] = ["url", "method", "headers", "client", "last"];
@@ -108,20 +110,20 @@ fn applications(config: &config::Config) -> Applications {
 }
 
 fn tell(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     ring: Option<&Path>,
     applications: &Applications,
-    asked: &Asked,
+    asked: &ExplainRequest,
 ) -> Result<Value, String> {
     let live = shared.live();
-    let Asked { url, method, fields, client, last } = asked;
+    let ExplainRequest { url, method, fields, client, last } = asked;
     let url = &question::with_scheme(url, live.connections.tls.is_some());
-    let question = Question { url, method, fields };
+    let question = ExplainQuestion { url, method, fields };
     let request =
         question.request(&live.connections.head_limits).map_err(|error| error.to_string())?;
     let target = request.target.clone();
     let now = rt::now();
-    let told = explain(shared, &live, request, Peer::Host(*client), now);
+    let told = explain(shared, &live, request, ConnectionPeer::Host(*client), now);
     let targets = [&target[..], &told.request.target];
     let (past, note) = match ring {
         None => (Vec::new(), Some("the log ring is off: see `log_ring`".to_owned())),
@@ -167,10 +169,10 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
     let place = decided().find_map(|step| step.place.as_deref());
     let is_passed = |reason| matches!(reason, Forward::Bypass | Forward::Method);
     let sentence = match (told.foreseen, place) {
-        (Foreseen::Answer { served, .. }, _) if served.outcome().is_hit() => {
+        (ForecastOutcome::Answer { served, .. }, _) if served.outcome().is_hit() => {
             "Nothing: the cache answers.".to_owned()
         }
-        (Foreseen::Fetch { reason, .. }, _) if !is_passed(reason) => {
+        (ForecastOutcome::Fetch { reason, .. }, _) if !is_passed(reason) => {
             match past.iter().take_while(|row| !row.stored).find_map(of_row) {
                 Some(advice) => advice,
                 None => {
@@ -186,7 +188,9 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
         _ => "Nothing: it is no matter of the cache.".to_owned(),
     };
     match told.foreseen {
-        Foreseen::Fetch { reason: Forward::HitForMiss, .. } => vec![sentence, OF_MARK.to_owned()],
+        ForecastOutcome::Fetch { reason: Forward::HitForMiss, .. } => {
+            vec![sentence, OF_MARK.to_owned()]
+        }
         _ => vec![sentence],
     }
 }
@@ -226,10 +230,10 @@ mod tests {
             (json!({ "url": "http://a/", "last": 101 }), "`last` is a whole number"),
             (json!({ "url": "http://a/", "last": -1 }), "`last` is a whole number"),
         ] {
-            let error = Asked::read(&body).err().expect("a refusal");
+            let error = ExplainRequest::read(&body).err().expect("a refusal");
             assert!(error.starts_with(expected), "{body}: {error}");
         }
-        let asked = Asked::read(&json!({ "url": "http://a/", "method": null })).ok();
+        let asked = ExplainRequest::read(&json!({ "url": "http://a/", "method": null })).ok();
         let asked = asked.expect("a question");
         assert_eq!((asked.method.as_str(), asked.last), ("GET", LAST));
     }

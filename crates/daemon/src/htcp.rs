@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Counters};
-use flow::explain::{Foreseen, explain};
-use flow::invalidate::{Cause, Heard};
-use flow::purge::Page;
-use flow::reply::Served;
-use flow::{CidrSet, Peer};
-use h1::{Progress, RequestReader};
+use flow::explain::{ForecastOutcome, explain};
+use flow::invalidate::{Cause, InvalidationSource};
+use flow::purge::PurgeContext;
+use flow::reply::CacheOutcome;
+use flow::{CidrSet, ConnectionPeer};
+use h1::{ReadProgress, RequestReader};
 use message::{HeaderId, Request, Scheme, class, target};
-use purge::htcp::{DATAGRAM_BYTES, Operation, Question};
+use purge::htcp::{DATAGRAM_BYTES, HtcpRequest, Operation};
 use tokio::net::UdpSocket;
 
 use crate::ports::Port;
@@ -44,7 +44,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Htcp>, ports: 
             let socket = Arc::new(UdpSocket::from_std(socket.into())?);
             rt::spawn(async move {
                 let serve = || serve(&shared, &socket);
-                net::keep(serve, || shared.counters.inc(Counter::Panics)).await;
+                net::run_with_restarts(serve, || shared.counters.inc(Counter::Panics)).await;
             });
             Ok(())
         });
@@ -66,7 +66,7 @@ async fn take(port: &HtcpPort, socket: &UdpSocket, buffer: &mut [u8]) -> io::Res
     let (len, peer) = socket.recv_from(buffer).await?;
     // What strangers send is not even taken apart.
     let question = match port.allow.contains(peer.ip()) {
-        true => Question::read(&buffer[..len]).ok(),
+        true => HtcpRequest::read(&buffer[..len]).ok(),
         false => None,
     };
     let was_there = match &question {
@@ -85,7 +85,7 @@ async fn take(port: &HtcpPort, socket: &UdpSocket, buffer: &mut [u8]) -> io::Res
 }
 
 /// Forgets what is stored for a URL; whether something was.
-async fn clear(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Option<bool> {
+async fn clear(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) -> Option<bool> {
     let objects = purge(port, question.url, peer).await?;
     port.counters.inc(Counter::HtcpClears);
     port.counters.add(Counter::Invalidations, objects);
@@ -94,7 +94,7 @@ async fn clear(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Op
 
 /// Tells whether a request would be answered with what is stored. `None` if it is no request, or
 /// for no site.
-async fn test(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Option<bool> {
+async fn test(port: &HtcpPort, question: &HtcpRequest<'_>, peer: SocketAddr) -> Option<bool> {
     let Request { scheme, host, port: own_port, target, .. } = read_url(question.url)?;
     let live = port.daemon.shared.live();
     live.sites.by_host.find(&host)?;
@@ -103,17 +103,17 @@ async fn test(port: &HtcpPort, question: &Question<'_>, peer: SocketAddr) -> Opt
     let mut request = Request::new();
     let read =
         RequestReader::new().read(&head, &live.connections.head_limits, scheme, &mut request);
-    let Ok(Progress::Complete(_)) = read else { return None };
+    let Ok(ReadProgress::Complete(_)) = read else { return None };
     // A program reads it where a client would have written it.
     let port_text = own_port.map_or_else(String::new, |port| format!(":{port}"));
     request.headers.set(HeaderId::Host, &[&host[..], port_text.as_bytes()].concat());
     (request.scheme, request.host, request.port, request.target) = (scheme, host, own_port, target);
     port.counters.inc(Counter::HtcpTests);
-    let (shared, client) = (Arc::clone(&port.daemon.shared), Peer::Host(peer.ip()));
+    let (shared, client) = (Arc::clone(&port.daemon.shared), ConnectionPeer::Host(peer.ip()));
     let foretold = move || explain(&shared, &live, request, client, rt::now()).foreseen;
     let foreseen = rt::blocking(foretold).await.ok()?;
-    let is_stored = |served| matches!(served, Served::Hit | Served::Stale);
-    Some(matches!(foreseen, Foreseen::Answer { served, .. } if is_stored(served)))
+    let is_stored = |served| matches!(served, CacheOutcome::Hit | CacheOutcome::Stale);
+    Some(matches!(foreseen, ForecastOutcome::Answer { served, .. } if is_stored(served)))
 }
 
 /// The request of an absolute URL.
@@ -134,11 +134,11 @@ async fn purge(port: &HtcpPort, url: &[u8], peer: SocketAddr) -> Option<u64> {
     let request = read_url(url)?;
     let live = port.daemon.shared.live();
     let site = live.sites.by_host.find(&request.host).filter(|site| site.purges.by_htcp)?;
-    let (client, now) = (Peer::Host(peer.ip()), rt::now());
-    let page = Page { live: &live, site, request: &request, client, now };
+    let (client, now) = (ConnectionPeer::Host(peer.ip()), rt::now());
+    let page = PurgeContext { live: &live, site, request: &request, client, now };
     let shared = &port.daemon.shared;
     let one = shared.door.invalidation_of(&page, &request.target, false);
-    let one = one.by(Cause { heard: Heard::Datagram, url: None });
+    let one = one.by(Cause { heard: InvalidationSource::Datagram, url: None });
     match shared.door.invalidate(Some(&live), [one], now, COUNT_MS).await {
         Ok(outcome) => Some(outcome.objects),
         Err(why) => {

@@ -9,8 +9,8 @@
 //! names of the files from there, not from the daemon. No part of the way to a file may belong to
 //! anybody but root.
 
-mod allowed;
-mod how;
+mod allowlist;
+mod open_purpose;
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read};
@@ -34,8 +34,8 @@ use rustix::net::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::account;
-use allowed::Allowed;
-pub(crate) use how::How;
+use allowlist::FileAllowlist;
+pub(crate) use open_purpose::OpenPurpose;
 
 /// Longest question: its number, a letter, and a path (`PATH_MAX`).
 const QUESTION_MAX: usize = 4 + 1 + 4096;
@@ -131,7 +131,7 @@ fn connect(path: &Path) -> Result<OwnedFd, Errno> {
 ///
 /// # Errors
 /// As of opening it. Where the keeper is away the error is that of this process, and says so.
-pub(crate) fn open(path: &Path, how: How) -> io::Result<File> {
+pub(crate) fn open(path: &Path, how: OpenPurpose) -> io::Result<File> {
     match (how.open(path), KEEPER.get()) {
         (Err(error), Some(keeper)) if is_refused(&error) => {
             let mut keeper = keeper.lock();
@@ -168,7 +168,7 @@ pub(crate) fn without_code(error: &io::Error) -> String {
 /// As of opening and reading it.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path, How::Read)?.read_to_end(&mut bytes)?;
+    open(path, OpenPurpose::Read)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
 pub(crate) fn metadata(path: &Path) -> io::Result<std::fs::Metadata> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open(path, How::Read)?.metadata()
+            open(path, OpenPurpose::Read)?.metadata()
         }
         done => done,
     }
@@ -235,7 +235,7 @@ impl Keeper {
     }
 
     /// Has it open a file; another one, if this one is gone and there may be another.
-    fn open(&mut self, path: &Path, how: How) -> Result<File, NotOpened> {
+    fn open(&mut self, path: &Path, how: OpenPurpose) -> Result<File, NotOpened> {
         if self.socket.is_none() {
             self.connect()?;
         }
@@ -250,7 +250,7 @@ impl Keeper {
         }
     }
 
-    fn ask(&mut self, path: &Path, how: How) -> Result<File, NotOpened> {
+    fn ask(&mut self, path: &Path, how: OpenPurpose) -> Result<File, NotOpened> {
         self.asked = self.asked.wrapping_add(1);
         let number = self.asked.to_le_bytes();
         let question = [&number[..], &[how.letter()], path.as_os_str().as_bytes()].concat();
@@ -307,15 +307,15 @@ pub fn run(args: &KeeperArgs) -> Result<(), String> {
     let _within = runtime.enter();
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let _ignored = kinds.map(signal);
-    let clear: Vec<_> = args.clear.iter().filter_map(|path| Left::of(path)).collect();
-    let mut allowed = Allowed::new(args.config.clone(), args.file.clone());
+    let clear: Vec<_> = args.clear.iter().filter_map(|path| LeftoverFile::of(path)).collect();
+    let mut allowed = FileAllowlist::new(args.config.clone(), args.file.clone());
     let stdin = io::stdin();
     let answered = answer_all(stdin.as_fd(), &mut allowed);
-    clear.iter().for_each(Left::clear);
+    clear.iter().for_each(LeftoverFile::clear);
     answered.map_err(|error| failed(error.into()))
 }
 
-fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
+fn answer_all(daemon: impl AsFd, allowed: &mut FileAllowlist) -> Result<(), Errno> {
     let mut question = [0; QUESTION_MAX];
     loop {
         let into = &mut [IoSliceMut::new(&mut question)];
@@ -331,7 +331,7 @@ fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
             return Ok(());
         };
         let path = Path::new(std::ffi::OsStr::from_bytes(path));
-        let opened = match How::of(*letter) {
+        let opened = match OpenPurpose::of(*letter) {
             Some(how) if allowed.may(path, how) => how.open(path),
             _ => Err(Errno::ACCESS.into()),
         };
@@ -354,13 +354,13 @@ fn answer_all(daemon: impl AsFd, allowed: &mut Allowed) -> Result<(), Errno> {
 }
 
 /// Something that the daemon may leave behind.
-struct Left {
+struct LeftoverFile {
     path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Left {
+impl LeftoverFile {
     fn of(path: &Path) -> Option<Self> {
         let found = std::fs::symlink_metadata(path).ok()?;
         Some(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
@@ -423,12 +423,12 @@ mod tests {
         let wait = Some(Duration::from_millis(1));
         sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, wait).expect("a timeout");
         let mut keeper = Keeper { socket: Some(own), path: None, asked: 0 };
-        let late = keeper.open(Path::new("/slow"), How::Read);
+        let late = keeper.open(Path::new("/slow"), OpenPurpose::Read);
         assert!(late.is_err_and(|error| error == NotOpened::Away(Errno::AGAIN)));
         let file = File::open("/proc/self/stat").expect("a file");
         answer(&theirs, 1, 0, Some(&file));
         answer(&theirs, 2, Errno::NOENT.raw_os_error(), None);
-        let next = keeper.open(Path::new("/next"), How::Read);
+        let next = keeper.open(Path::new("/next"), OpenPurpose::Read);
         assert!(next.is_err_and(|error| error == NotOpened::Told(Errno::NOENT)));
     }
 
@@ -439,7 +439,7 @@ mod tests {
         let (path, named) = (folder.join("socket"), folder.join("named"));
         std::fs::write(&named, "text").expect("a file");
         let mut keeper = Keeper { socket: None, path: Some(path.clone()), asked: 0 };
-        let none = keeper.open(&named, How::Read);
+        let none = keeper.open(&named, OpenPurpose::Read);
         assert!(
             none.is_err_and(|error| error == NotOpened::Away(Errno::NOENT)),
             "nobody listens yet"
@@ -463,11 +463,11 @@ mod tests {
             }
         });
         for _ in 0..2 {
-            let file = keeper.open(&named, How::Read).expect("it is opened");
+            let file = keeper.open(&named, OpenPurpose::Read).expect("it is opened");
             assert_eq!(io::read_to_string(file).expect("text"), "text");
         }
         keepers.join().expect("both have answered");
-        let nobody = keeper.open(&named, How::Read);
+        let nobody = keeper.open(&named, OpenPurpose::Read);
         assert!(nobody.is_err_and(|error| error == NotOpened::Away(Errno::CONNREFUSED)));
         std::fs::remove_dir_all(&folder).expect("it goes");
     }

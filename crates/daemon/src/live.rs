@@ -20,7 +20,7 @@ use rt::time::{MissedTickBehavior, interval, sleep};
 use tokio::sync::{Notify, watch};
 
 use crate::state::Daemon;
-use figures::Reading;
+use figures::FigureReading;
 use history::History;
 use ring::RingView;
 
@@ -33,15 +33,15 @@ const LOOKS: u32 = 10;
 
 /// The figures of a moment as viewers get them: those of all sites together, and those of each site
 /// that somebody has chosen.
-type Told = BTreeMap<Option<String>, Bytes>;
+type FigureSnapshot = BTreeMap<Option<String>, Bytes>;
 
 /// State that viewers share.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveFigures {
     /// The number of viewers of each site, and of all together.
     viewers: Mutex<BTreeMap<Option<String>, u64>>,
     came: Notify,
-    latest: watch::Sender<Told>,
+    latest: watch::Sender<FigureSnapshot>,
     history: Mutex<History>,
     counters: Arc<Counters>,
 }
@@ -49,13 +49,13 @@ pub(crate) struct Live {
 /// Somebody who looks. The sampler rests when the last one is gone.
 #[derive(Debug)]
 pub(crate) struct Viewer {
-    live: Arc<Live>,
+    live: Arc<LiveFigures>,
     /// The site that is looked at; `None` for all together.
     site: Option<String>,
-    updates: watch::Receiver<Told>,
+    updates: watch::Receiver<FigureSnapshot>,
 }
 
-impl Live {
+impl LiveFigures {
     /// Nobody looks yet; whoever comes is told of as many minutes as `history_minutes`.
     pub(crate) fn new(counters: &Registry, history_minutes: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -130,8 +130,8 @@ pub(crate) fn event(name: &str, value: &serde_json::Value) -> Bytes {
 }
 
 /// Samples for as long as the daemon runs.
-pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
-    let mut before = Reading::take(&daemon);
+pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<LiveFigures>) {
+    let mut before = FigureReading::take(&daemon);
     live.history.lock().note(&before);
     let mut view: Option<RingView> = None;
     let mut has_rested = true;
@@ -158,7 +158,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
                 () = live.came.notified() => {}
             }
         }
-        let reading = Reading::take(&daemon);
+        let reading = FigureReading::take(&daemon);
         live.history.lock().note(&reading);
         let shown = live.looked_at();
         if !shown.is_empty() {
@@ -171,11 +171,11 @@ pub(crate) async fn run(daemon: Arc<Daemon>, live: Arc<Live>) {
 
 /// The figures of everything that is `shown`.
 async fn tell(
-    reading: &Reading,
-    before: &Reading,
+    reading: &FigureReading,
+    before: &FigureReading,
     shown: Vec<Option<String>>,
     view: &mut Option<RingView>,
-) -> Told {
+) -> FigureSnapshot {
     let seconds = reading.since(before);
     let sites = shown.clone();
     let of_ring = aside(view.take(), move |view| {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn no_more_viewers_than_may_be_and_each_is_noticed() {
         let registry = Registry::default();
-        let live = Live::new(&registry, 10);
+        let live = LiveFigures::new(&registry, 10);
         let site = || Some("a".to_owned());
         let (first, second) = (live.view(None, 2), live.view(site(), 2));
         assert!(first.is_some() && second.is_some() && live.view(None, 2).is_none());
@@ -232,10 +232,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_viewer_gets_the_latest_of_its_site_and_a_newcomer_nothing_old() {
-        let live = Live::new(&Registry::default(), 10);
+        let live = LiveFigures::new(&Registry::default(), 10);
         let told = |site: Option<&str>, text: &'static [u8]| {
-            live.latest
-                .send_replace(Told::from([(site.map(str::to_owned), Bytes::from_static(text))]));
+            live.latest.send_replace(FigureSnapshot::from([(
+                site.map(str::to_owned),
+                Bytes::from_static(text),
+            )]));
         };
         told(None, b"old");
         let mut viewer = live.view(None, 2).expect("one");

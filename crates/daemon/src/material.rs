@@ -9,26 +9,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use admin::{Role, Terms, Tokens};
+use admin::{MetricsAuthentication, Role, Tokens};
 use base::HashSeed;
 use config::sizing::Machine;
 use config::{
-    ClientFiles, Config, Diagnostic, OriginTls, PairFiles, Place, PlacedPath, Programs, Tracing,
+    ClientFiles, Config, ConfigLocation, Diagnostic, OriginTls, PairFiles, PlacedPath, Programs,
+    Tracing,
 };
 use policy::HostTable;
 use rustix::process::geteuid;
 use tls::{
-    AuthMode, Challenges, ClientAuth, Domain, MaterialError, Pair, Server, TicketKeys, Upstream,
+    AuthMode, CertificateKeyPair, Challenges, ClientAuth, Domain, MaterialError, ServerContext,
+    TicketKeys, Upstream,
 };
 
 use crate::account::Runner;
+use crate::cli_certificates::CliCertificates;
 use crate::collector::Collector;
+use crate::config_file::render;
 use crate::error_pages::PageFiles;
 use crate::guard::Guard;
-use crate::load::render;
-use crate::shelf::Shelf;
 use crate::users::UserFiles;
-use crate::{fits, keeper, ordered, secrets};
+use crate::{certificate_orders, keeper, machine_warnings, secrets};
 
 /// The interval at which files are looked at. A change counts when it has lasted from one look to
 /// the next, so that no file is read while it is being written; two looks make less than a second.
@@ -40,16 +42,16 @@ type Stamp = Option<(u64, u64, u64, i64, i64)>;
 /// Everything that was read, by its files.
 #[derive(Debug, Default)]
 pub struct Material {
-    pairs: BTreeMap<(PathBuf, PathBuf), Watched<PairFiles, Arc<Pair>>>,
+    pairs: BTreeMap<(PathBuf, PathBuf), FileValue<PairFiles, Arc<CertificateKeyPair>>>,
     /// The certificates of Varnish's CLI.
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: CliCertificates,
     upstreams: BTreeMap<usize, Upstream>,
-    clients: BTreeMap<(PathBuf, bool), Watched<ClientFiles, ClientAuth>>,
+    clients: BTreeMap<(PathBuf, bool), FileValue<ClientFiles, ClientAuth>>,
     /// Those that are ordered, by host; `None` until they have come.
-    ordered: BTreeMap<String, Watched<PathBuf, Option<Arc<Pair>>>>,
+    ordered: BTreeMap<String, FileValue<PathBuf, Option<Arc<CertificateKeyPair>>>>,
     /// The verifier of the authority's own certificate, and the place where the configuration asks
     /// for it.
-    authority: Option<(Upstream, Place)>,
+    authority: Option<(Upstream, ConfigLocation)>,
     /// Pages of errors.
     pub(crate) error_pages: PageFiles,
     pub(crate) users: UserFiles,
@@ -63,7 +65,7 @@ pub struct Material {
 
 /// A value made of files.
 #[derive(Debug)]
-struct Watched<F, T> {
+struct FileValue<F, T> {
     files: F,
     value: T,
     /// The files as they were when last read, well or badly.
@@ -72,7 +74,7 @@ struct Watched<F, T> {
     found: Vec<Stamp>,
 }
 
-impl<F, T> Watched<F, T> {
+impl<F, T> FileValue<F, T> {
     /// Tells whether the files were changed, and have been left alone since the look before.
     fn is_due(&mut self, now: Vec<Stamp>) -> bool {
         let settled = self.found == now;
@@ -91,15 +93,15 @@ impl<F, T> Watched<F, T> {
 /// # Errors
 /// What cannot be used.
 pub fn check_material(config: &Config) -> Result<(), String> {
-    let runner = Runner::foreseen(&config.run)?;
-    let mut warnings = fits::misnamed(config);
+    let runner = Runner::expected_runner(&config.run)?;
+    let mut warnings = machine_warnings::unresolvable_servers(config);
     if let Some(user) = runner.as_ref().filter(|_| geteuid().is_root()) {
-        warnings.extend(fits::left_to_root(config, user, &fits::UNITS));
+        warnings.extend(machine_warnings::left_to_root(config, user, &machine_warnings::UNITS));
     }
     if !warnings.is_empty() {
         base::tell!(Warn, "{}", render(&warnings));
     }
-    let refused = fits::refused(config, runner.as_ref());
+    let refused = machine_warnings::refused(config, runner.as_ref());
     match read_for(config, runner) {
         Ok(_) if refused.is_empty() => Ok(()),
         Ok(_) => Err(render(&refused)),
@@ -115,7 +117,7 @@ pub(crate) fn read_material(config: &Config) -> Result<Material, String> {
 
 fn read_for(config: &Config, runner: Option<Runner>) -> Result<Material, String> {
     let (material, mut found) = Material::read(config);
-    found.extend(fits::unmet(config, &Machine::read(), runner.as_ref()));
+    found.extend(machine_warnings::unmet(config, &Machine::read(), runner.as_ref()));
     if found.iter().any(|problem| problem.severity == config::Severity::Error) {
         return Err(render(&found));
     }
@@ -143,7 +145,7 @@ impl Material {
                     found.extend(expired(files, &value));
                     found.extend(unstapled(files, &value, config.ocsp));
                     let watched =
-                        Watched { files: files.clone(), value, found: read.clone(), read };
+                        FileValue { files: files.clone(), value, found: read.clone(), read };
                     material.pairs.insert(key, watched);
                 }
                 Err(problem) => found.push(*problem),
@@ -161,7 +163,7 @@ impl Material {
             match read_client(files) {
                 Ok(value) => {
                     let watched =
-                        Watched { files: files.clone(), value, found: read.clone(), read };
+                        FileValue { files: files.clone(), value, found: read.clone(), read };
                     material.clients.insert(key, watched);
                 }
                 Err(problem) => found.push(*problem),
@@ -205,7 +207,7 @@ impl Material {
             Ok(trust) => self.authority = Some((trust, acme.place.clone())),
             Err(problem) => found.push(*problem),
         }
-        for (host, path) in ordered::hosts(config, &self.pairs(&config.certificates)) {
+        for (host, path) in certificate_orders::hosts(config, &self.pairs(&config.certificates)) {
             let read = vec![stamp(&path)];
             let value = match read_stored(&path, &host) {
                 Ok(value) => value,
@@ -218,7 +220,7 @@ impl Material {
                 let text = format!("{}: the certificate has expired", path.display());
                 found.push(acme.place.warning(text));
             }
-            let watched = Watched { files: path, value, found: read.clone(), read };
+            let watched = FileValue { files: path, value, found: read.clone(), read };
             self.ordered.insert(host, watched);
         }
     }
@@ -236,7 +238,7 @@ impl Material {
         if config.vcl == Programs::Flags {
             let read = config.certificates.iter();
             let read = read.filter_map(|files| Some((files, self.pair(files)?)));
-            self.shelf = Shelf::given(read);
+            self.shelf = CliCertificates::given(read);
         }
     }
 
@@ -257,7 +259,7 @@ impl Material {
     }
 
     /// Every certificate that handshakes with clients show.
-    pub(crate) fn shown(&self) -> Vec<Arc<Pair>> {
+    pub(crate) fn shown(&self) -> Vec<Arc<CertificateKeyPair>> {
         let files = self.pairs.values().map(|watched| &watched.value);
         let ordered = self.ordered.values().filter_map(|watched| watched.value.as_ref());
         let loaded = self.shelf.shown().map(|own| &own.pair);
@@ -269,9 +271,9 @@ impl Material {
     }
 
     /// The plan of certificates to order, if there are any.
-    pub(crate) fn plan(&self, config: &Config) -> Option<Arc<acme::Plan>> {
+    pub(crate) fn plan(&self, config: &Config) -> Option<Arc<acme::CertificatePlan>> {
         let trust = self.authority.as_ref().map(|(trust, _)| trust.clone());
-        ordered::plan(config, self.ordered.keys().cloned().collect(), trust)
+        certificate_orders::plan(config, self.ordered.keys().cloned().collect(), trust)
     }
 
     /// Tells whether `host` waits for the first certificate that is ordered for it, and no other
@@ -368,11 +370,11 @@ impl Material {
         self.upstreams.get(&at).cloned()
     }
 
-    fn pairs(&self, files: &[PairFiles]) -> Vec<Arc<Pair>> {
+    fn pairs(&self, files: &[PairFiles]) -> Vec<Arc<CertificateKeyPair>> {
         files.iter().filter_map(|files| self.pair(files)).collect()
     }
 
-    fn pair(&self, files: &PairFiles) -> Option<Arc<Pair>> {
+    fn pair(&self, files: &PairFiles) -> Option<Arc<CertificateKeyPair>> {
         let key = (files.cert.clone(), files.key.clone());
         self.pairs.get(&key).map(|watched| Arc::clone(&watched.value))
     }
@@ -387,7 +389,7 @@ impl Material {
         config: &Config,
         keys: &Arc<TicketKeys>,
         challenges: &Arc<Challenges>,
-    ) -> Result<Option<Arc<Server>>, String> {
+    ) -> Result<Option<Arc<ServerContext>>, String> {
         let of_sites = config.sites.iter().flat_map(|site| &site.tls.pairs);
         let is_without = config.certificates.iter().chain(of_sites).next().is_none();
         let by_flags = config.vcl == Programs::Flags;
@@ -425,7 +427,7 @@ impl Material {
             Some(site) if own[site] => Some(site),
             site => (choice.find)(name).map(|at| own.len() + at).or(site),
         });
-        Server::new(domains, default, find, config.http2, keys)
+        ServerContext::new(domains, default, find, config.http2, keys)
             .map(|server| Some(Arc::new(server.with_challenges(Arc::clone(challenges)))))
             .map_err(|error| format!("larder: TLS: {error}"))
     }
@@ -440,11 +442,11 @@ impl Material {
         config: &Config,
         secure: bool,
         keys: &Arc<TicketKeys>,
-    ) -> Result<Option<Terms>, String> {
+    ) -> Result<Option<MetricsAuthentication>, String> {
         let Some(metrics) = &config.metrics else { return Ok(None) };
         let tokens = self.figures.clone();
         if !secure {
-            return Ok(tokens.map(Terms::plain));
+            return Ok(tokens.map(MetricsAuthentication::plain));
         }
         let own = if metrics.pairs.is_empty() { &config.certificates } else { &metrics.pairs };
         let auth = metrics.client.as_ref().and_then(|files| self.client_auth(files));
@@ -454,9 +456,11 @@ impl Material {
             return Ok(None);
         }
         let all = Some(Domain { pairs, auth });
-        let server = Server::new(Vec::new(), all, Box::new(|_| None), false, keys)
+        let server = ServerContext::new(Vec::new(), all, Box::new(|_| None), false, keys)
             .map_err(|error| format!("larder: TLS: {error}"))?;
-        Ok(server.config().map(|acceptor| Terms::secure(tokens, acceptor, certified)))
+        Ok(server
+            .config()
+            .map(|acceptor| MetricsAuthentication::secure(tokens, acceptor, certified)))
     }
 
     /// Warnings about hosts that their site's certificates are not valid for.
@@ -477,10 +481,10 @@ impl Material {
     }
 }
 
-fn read_pair(files: &PairFiles) -> Result<Arc<Pair>, Box<Diagnostic>> {
+fn read_pair(files: &PairFiles) -> Result<Arc<CertificateKeyPair>, Box<Diagnostic>> {
     let chain = read_file(&files.cert, &files.cert_place)?;
     let key = read_file(&files.key, &files.key_place)?;
-    Pair::parse(&chain, &key).map(Arc::new).map_err(|error| {
+    CertificateKeyPair::parse(&chain, &key).map(Arc::new).map_err(|error| {
         let (place, path) = match error {
             MaterialError::NoKey | MaterialError::Key(_) | MaterialError::Mismatch => {
                 (&files.key_place, &files.key)
@@ -514,7 +518,10 @@ fn read_collector(tracing: &Tracing, config: &Config) -> Result<Collector, Box<D
 }
 
 /// The authorities in a file, or the system's.
-fn read_authorities(ca: Option<&PlacedPath>, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
+fn read_authorities(
+    ca: Option<&PlacedPath>,
+    place: &ConfigLocation,
+) -> Result<Vec<u8>, Box<Diagnostic>> {
     if let Some(file) = ca {
         return read_file(&file.path, &file.place);
     }
@@ -527,40 +534,40 @@ fn read_authorities(ca: Option<&PlacedPath>, place: &Place) -> Result<Vec<u8>, B
 
 fn trusting(
     authorities: Option<Vec<u8>>,
-    own: Option<Arc<Pair>>,
-    place: &Place,
+    own: Option<Arc<CertificateKeyPair>>,
+    place: &ConfigLocation,
 ) -> Result<Upstream, Box<Diagnostic>> {
     Upstream::new(authorities.as_deref(), own)
         .map_err(|error| Box::new(place.error(error.to_string())))
 }
 
 /// A certificate that was ordered for `host`; `None` until it has come.
-fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<Pair>>, String> {
+fn read_stored(path: &Path, host: &str) -> Result<Option<Arc<CertificateKeyPair>>, String> {
     let pem = match keeper::read(path) {
         Ok(pem) => pem,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{}: {error}", path.display())),
     };
-    match Pair::parse(&pem, &pem) {
+    match CertificateKeyPair::parse(&pem, &pem) {
         Ok(pair) if pair.covers(host) => Ok(Some(Arc::new(pair))),
         Ok(_) => Err(format!("{}: it is not for {host}", path.display())),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 
-fn read_file(path: &Path, place: &Place) -> Result<Vec<u8>, Box<Diagnostic>> {
+fn read_file(path: &Path, place: &ConfigLocation) -> Result<Vec<u8>, Box<Diagnostic>> {
     keeper::read(path)
         .map_err(|error| Box::new(place.error(format!("{}: {error}", path.display()))))
 }
 
 /// A warning when the pair's time is over.
-fn expired(files: &PairFiles, pair: &Pair) -> Option<Diagnostic> {
+fn expired(files: &PairFiles, pair: &CertificateKeyPair) -> Option<Diagnostic> {
     let text = || format!("{}: the certificate has expired", files.cert.display());
     (pair.not_after() < now_secs()).then(|| files.cert_place.warning(text()))
 }
 
 /// A warning when clients insist on an answer in the handshake (RFC 7633) and there will be none.
-fn unstapled(files: &PairFiles, pair: &Pair, stapling: bool) -> Option<Diagnostic> {
+fn unstapled(files: &PairFiles, pair: &CertificateKeyPair, stapling: bool) -> Option<Diagnostic> {
     let why = match pair.inquiry() {
         Some(_) if stapling => return None,
         Some(_) => "`ocsp = false` switches it off",

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use base::tally::{Outcome, Sums};
 use base::{counters, limits};
-use cluster::Stage;
+use cluster::RollOutStage;
 use origin::ServerStatus;
 
 use crate::state::Daemon;
@@ -158,10 +158,11 @@ fn of_secrets(
 
 /// Figures of the configuration that all nodes share.
 fn of_configuration(
-    facts: &rollout::Facts,
+    facts: &rollout::RolloutStatus,
 ) -> [(&'static str, counters::Kind, &'static str, u64); 3] {
     use counters::Kind::Gauge;
-    let is = |stage: Stage| facts.stage.as_ref().is_some_and(|(_, own)| *own == stage).into();
+    let is =
+        |stage: RollOutStage| facts.stage.as_ref().is_some_and(|(_, own)| *own == stage).into();
     [
         (
             "cluster_configuration_wanted",
@@ -173,22 +174,22 @@ fn of_configuration(
             "cluster_configuration_canary",
             Gauge,
             "1 while a version of it is on its canaries.",
-            is(Stage::Canary),
+            is(RollOutStage::Canary),
         ),
         (
             "cluster_configuration_failed",
             Gauge,
             "1 while the last version that was rolled out is one that failed.",
-            is(Stage::Failed),
+            is(RollOutStage::Failed),
         ),
     ]
 }
 
 /// A page of metrics under construction.
 #[derive(Default)]
-struct Page(String);
+struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     fn head(&mut self, name: &str, kind: &str, about: &str) {
         // Writing to a String cannot fail.
         _ = writeln!(self.0, "# HELP larder_{name} {about}\n# TYPE larder_{name} {kind}");
@@ -212,7 +213,7 @@ fn escaped(text: &str) -> String {
 
 /// All of it.
 pub(crate) fn page(daemon: &Daemon) -> String {
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     page.head("build_info", "gauge", "Always 1; the labels say what runs.");
     page.sample("build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     for (name, kind, about, value) in figures(daemon) {
@@ -229,7 +230,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
                      force, and which one was rolled out last, how far.";
         let (rolled, stage) = facts.stage.unzip();
         let rolled = rolled.unwrap_or_default();
-        let stage = stage.map_or("unknown", Stage::word);
+        let stage = stage.map_or("unknown", RollOutStage::word);
         page.head(name, "gauge", about);
         let labels = [("version", &*facts.version), ("rolled_out", &rolled), ("stage", stage)];
         page.sample(name, &labels, 1);
@@ -270,7 +271,7 @@ pub(crate) fn page(daemon: &Daemon) -> String {
 }
 
 /// The process itself.
-fn process(page: &mut Page) {
+fn process(page: &mut MetricsPage) {
     for (name, kind, about, value) in process::figures() {
         // Writing to a String cannot fail.
         _ = writeln!(page.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n{name} {value}");
@@ -282,7 +283,7 @@ fn first_host(site: &config::SiteConfig) -> Option<String> {
     site.hosts.first().cloned()
 }
 
-fn by_site(page: &mut Page, sums: &Sums) {
+fn by_site(page: &mut MetricsPage, sums: &Sums) {
     let name = "site_requests_total";
     page.head(name, "counter", "Requests of a site, by how the cache took part.");
     for (site, row) in &sums.sites {
@@ -301,7 +302,7 @@ fn by_site(page: &mut Page, sums: &Sums) {
     }
 }
 
-fn by_time(page: &mut Page, sums: &Sums) {
+fn by_time(page: &mut MetricsPage, sums: &Sums) {
     let name = "request_seconds";
     let about = "From a request's first byte to its answer's last, by how the cache took part.";
     page.head(name, "histogram", about);
@@ -324,7 +325,7 @@ fn seconds(us: u64) -> String {
 
 type FigureRow = (&'static str, &'static str, &'static str, fn(&ServerStatus) -> u64);
 
-fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
+fn by_server(page: &mut MetricsPage, servers: &[(String, ServerStatus)]) {
     let rows: [FigureRow; 5] = [
         ("server_up", "gauge", "Whether an origin's server gets requests.", |s| s.healthy.into()),
         ("server_requests_total", "counter", "Requests an origin's server was given.", |s| {
@@ -357,7 +358,7 @@ fn by_server(page: &mut Page, servers: &[(String, ServerStatus)]) {
 }
 
 /// Other caches that are told of what is invalidated.
-fn by_neighbour(page: &mut Page, neighbours: &[(String, u64, bool)]) {
+fn by_neighbour(page: &mut MetricsPage, neighbours: &[(String, u64, bool)]) {
     if neighbours.is_empty() {
         return;
     }
@@ -372,7 +373,7 @@ fn by_neighbour(page: &mut Page, neighbours: &[(String, u64, bool)]) {
 }
 
 /// The disk cache, volume by volume.
-fn by_volume(page: &mut Page, volumes: &[Volume]) {
+fn by_volume(page: &mut MetricsPage, volumes: &[Volume]) {
     let Some(first) = volumes.first() else { return };
     page.head("disk_volume_up", "gauge", "Whether a volume of the disk cache is in use.");
     for volume in volumes {
@@ -430,7 +431,7 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_times_are_short() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.sample("a", &[("x", "b\"c\\"), ("y", "")], 1);
         page.sample("b", &[], seconds(1_500_000));
         page.sample("c", &[], seconds(100));

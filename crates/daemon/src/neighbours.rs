@@ -4,9 +4,9 @@
 //!
 //! They are told by the node on which an invalidation began, and by no other.
 
-mod ask;
-mod line;
-mod tell;
+mod notifier;
+mod queue;
+mod siblings;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,18 +18,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use base::{Counter, Counters, Limit};
-use config::{Config, NeighbourWay};
-use flow::Shared;
-use flow::invalidate::neighbour::{Manner, Message, hosts_of};
-use flow::invalidate::{Heard, Invalidation, Level, Others, Prepared, Telling};
+use config::{Config, NeighbourTransport};
+use flow::SharedState;
+use flow::invalidate::neighbour::{Message, NeighbourProfile, hosts_of};
+use flow::invalidate::{
+    Invalidation, InvalidationSource, Level, PeerCaches, PreparedPropagation, Propagation,
+};
 use flow::siblings::Siblings;
 use origin::{Address, Origin, OriginConfig};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use self::ask::AskedNeighbour;
-use self::line::{NeighbourLine, Parcel, Way};
-use crate::tended::tend;
+use self::queue::{InvalidationQueue, NeighbourChannel, QueuedInvalidation};
+use self::siblings::SiblingNeighbour;
+use crate::managed_origin::tend;
 
 /// The longest time that the daemon's end waits for what is still to be told.
 const END: Duration = Duration::from_secs(3);
@@ -38,19 +40,19 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The neighbours.
 pub(crate) struct Neighbours {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     counters: Arc<Counters>,
     set: ArcSwap<Set>,
     /// New lines go this way to the thread that serves them.
-    begun: mpsc::UnboundedSender<Arc<NeighbourLine>>,
+    begun: mpsc::UnboundedSender<Arc<InvalidationQueue>>,
 }
 
 /// The neighbours of a configuration.
 #[derive(Default)]
 struct Set {
-    lines: Vec<Arc<NeighbourLine>>,
+    lines: Vec<Arc<InvalidationQueue>>,
     /// Those that are asked, too.
-    asked: Vec<Arc<AskedNeighbour>>,
+    asked: Vec<Arc<SiblingNeighbour>>,
     /// The hosts of sites, by the sites' names.
     hosts: BTreeMap<String, Vec<String>>,
 }
@@ -60,10 +62,10 @@ impl Neighbours {
     ///
     /// # Errors
     /// There is no thread for them.
-    pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn start(shared: &Arc<SharedState>) -> std::io::Result<Arc<Self>> {
         let (begun, lines) = mpsc::unbounded_channel();
         let counters = shared.counters.register();
-        tell::start(lines, Arc::clone(shared))?;
+        notifier::start(lines, Arc::clone(shared))?;
         Ok(Arc::new(Self { shared: Arc::clone(shared), counters, set: ArcSwap::default(), begun }))
     }
 
@@ -78,27 +80,29 @@ impl Neighbours {
             next.hosts.insert(name, site.hosts.clone());
         }
         for neighbour in &config.neighbours {
-            let ways: Vec<WantedWay> = match &neighbour.way {
-                NeighbourWay::Origin(at) => {
-                    each(origins[*at].config()).map(WantedWay::Http).collect()
+            let ways: Vec<NeighbourTarget> = match &neighbour.way {
+                NeighbourTransport::Origin(at) => {
+                    each(origins[*at].config()).map(NeighbourTarget::Http).collect()
                 }
-                NeighbourWay::Htcp(addresses) => {
-                    addresses.iter().copied().map(WantedWay::Htcp).collect()
+                NeighbourTransport::Htcp(addresses) => {
+                    addresses.iter().copied().map(NeighbourTarget::Htcp).collect()
                 }
             };
             for wanted in ways {
-                let is_it = |line: &Arc<NeighbourLine>| {
+                let is_it = |line: &Arc<InvalidationQueue>| {
                     line.manner == neighbour.manner && wanted.is_way(&line.way)
                 };
                 let line = match known.iter().position(is_it) {
                     Some(at) => known.swap_remove(at),
                     None => self.begin(wanted, neighbour.manner.clone()),
                 };
-                if let (Way::Htcp(address), Some(at)) = (&line.way, neighbour.ask) {
+                if let (NeighbourChannel::Htcp(address), Some(at)) = (&line.way, neighbour.ask) {
                     let config = origins[at].config();
                     let same = before.asked.iter().find(|asked| asked.is(&line, config));
-                    let asked = same
-                        .map_or_else(|| AskedNeighbour::begin(&line, *address, config), Arc::clone);
+                    let asked = same.map_or_else(
+                        || SiblingNeighbour::begin(&line, *address, config),
+                        Arc::clone,
+                    );
                     next.asked.push(asked);
                 }
                 next.lines.push(line);
@@ -114,12 +118,14 @@ impl Neighbours {
         }
     }
 
-    fn begin(&self, wanted: WantedWay, manner: Manner) -> Arc<NeighbourLine> {
+    fn begin(&self, wanted: NeighbourTarget, manner: NeighbourProfile) -> Arc<InvalidationQueue> {
         let way = match wanted {
-            WantedWay::Http(config) => Way::Http(tend(Origin::new(*config), &self.shared)),
-            WantedWay::Htcp(address) => Way::Htcp(address),
+            NeighbourTarget::Http(config) => {
+                NeighbourChannel::Http(tend(Origin::new(*config), &self.shared))
+            }
+            NeighbourTarget::Htcp(address) => NeighbourChannel::Htcp(address),
         };
-        let line = Arc::new(NeighbourLine {
+        let line = Arc::new(InvalidationQueue {
             way,
             manner,
             counters: Arc::clone(&self.counters),
@@ -140,7 +146,7 @@ impl Neighbours {
     /// Every neighbour's name, how much it is still to be told, and whether it takes it.
     pub(crate) fn figures(&self) -> Vec<(String, u64, bool)> {
         let set = self.set.load();
-        let of = |line: &Arc<NeighbourLine>| {
+        let of = |line: &Arc<InvalidationQueue>| {
             let left = line.left.load(Ordering::Relaxed) as u64;
             (line.to_string(), left, !line.is_troubled.load(Ordering::Relaxed))
         };
@@ -149,7 +155,7 @@ impl Neighbours {
 
     /// Waits for a while until all is told.
     pub(crate) async fn finish(&self) {
-        let is_left = |line: &Arc<NeighbourLine>| line.left.load(Ordering::Acquire) > 0;
+        let is_left = |line: &Arc<InvalidationQueue>| line.left.load(Ordering::Acquire) > 0;
         let is_told = || !self.set.load().lines.iter().any(is_left);
         let told = async {
             while !is_told() {
@@ -161,16 +167,18 @@ impl Neighbours {
 }
 
 /// The way to a server that is to be told.
-enum WantedWay {
+enum NeighbourTarget {
     Http(Box<OriginConfig>),
     Htcp(SocketAddr),
 }
 
-impl WantedWay {
-    fn is_way(&self, way: &Way) -> bool {
+impl NeighbourTarget {
+    fn is_way(&self, way: &NeighbourChannel) -> bool {
         match (self, way) {
-            (Self::Http(config), Way::Http(tended)) => *tended.origin.config() == **config,
-            (Self::Htcp(own), Way::Htcp(address)) => own == address,
+            (Self::Http(config), NeighbourChannel::Http(tended)) => {
+                *tended.origin.config() == **config
+            }
+            (Self::Htcp(own), NeighbourChannel::Htcp(address)) => own == address,
             _ => false,
         }
     }
@@ -197,8 +205,11 @@ fn each(config: &OriginConfig) -> impl Iterator<Item = Box<OriginConfig>> {
     })
 }
 
-impl Others for Neighbours {
-    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
+impl PeerCaches for Neighbours {
+    fn prepare(
+        &self,
+        batch: &[&Invalidation],
+    ) -> Result<Option<Box<dyn PreparedPropagation>>, String> {
         let set = self.set.load();
         let hosts = |names: &[String]| {
             hosts_of(names.iter().filter_map(|name| set.hosts.get(name)).flatten())
@@ -209,48 +220,49 @@ impl Others for Neighbours {
                 match line.manner.messages(invalidation, &hosts) {
                     // Its pages are not meant; or who has told of it may have told others.
                     Ok(messages) if messages.is_empty() => {
-                        if invalidation.cause.heard != Heard::Here {
-                            line.does_not_know();
+                        if invalidation.cause.heard != InvalidationSource::Here {
+                            line.mark_incomplete();
                         }
                     }
-                    Ok(messages) => parcels.push((Pledge::of(line), messages)),
+                    Ok(messages) => parcels.push((QueueReservation::of(line), messages)),
                     Err(unsaid) => {
                         self.counters.inc(Counter::NeighboursUnsaid);
-                        line.does_not_know();
-                        line.leaves_unsaid(unsaid);
+                        line.mark_incomplete();
+                        line.log_unsupported(unsaid);
                     }
                 }
             }
         }
-        Ok((!parcels.is_empty()).then(|| Box::new(Parcels(parcels)) as Box<dyn Prepared>))
+        Ok((!parcels.is_empty())
+            .then(|| Box::new(InvalidationBatch(parcels)) as Box<dyn PreparedPropagation>))
     }
 
-    fn begun(&self) -> Option<Box<dyn Telling>> {
+    fn outstanding(&self) -> Option<Box<dyn Propagation>> {
         None
     }
 
-    fn pass_by(&self) {
-        self.set.load().lines.iter().for_each(|line| line.does_not_know());
+    fn note_local_effect(&self) {
+        self.set.load().lines.iter().for_each(|line| line.mark_incomplete());
     }
 }
 
 /// The place of a parcel among those that are left, before it is there: who is asked what it has
 /// must not have been told less than has taken effect.
-struct Pledge(Option<Arc<NeighbourLine>>);
+struct QueueReservation(Option<Arc<InvalidationQueue>>);
 
-impl Pledge {
-    fn of(line: &Arc<NeighbourLine>) -> Self {
+impl QueueReservation {
+    fn of(line: &Arc<InvalidationQueue>) -> Self {
         line.left.fetch_add(1, Ordering::AcqRel);
         Self(Some(Arc::clone(line)))
     }
 
     /// The line, which has a parcel in that place from now on.
-    fn redeem(mut self) -> Option<Arc<NeighbourLine>> {
+    fn redeem(mut self) -> Option<Arc<InvalidationQueue>> {
         self.0.take()
     }
 }
 
-impl Drop for Pledge {
+impl Drop for QueueReservation {
     fn drop(&mut self) {
         if let Some(line) = self.0.take() {
             line.left.fetch_sub(1, Ordering::AcqRel);
@@ -259,10 +271,10 @@ impl Drop for Pledge {
 }
 
 /// A batch as all neighbours are told of it.
-struct Parcels(Vec<(Pledge, Vec<Message>)>);
+struct InvalidationBatch(Vec<(QueueReservation, Vec<Message>)>);
 
-impl Prepared for Parcels {
-    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+impl PreparedPropagation for InvalidationBatch {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Propagation> {
         let mut fates = Vec::new();
         for (pledge, messages) in self.0 {
             let Some(line) = pledge.redeem() else { continue };
@@ -272,16 +284,16 @@ impl Prepared for Parcels {
                 fates.push((Arc::clone(&line), told));
                 fate
             });
-            line.add(Parcel { messages, made_ms: rt::now().mono_ms, fate });
+            line.add(QueuedInvalidation { messages, made_ms: rt::now().mono_ms, fate });
         }
-        Box::new(Fates(fates))
+        Box::new(PendingDeliveries(fates))
     }
 }
 
 /// Neighbours that somebody waits for.
-struct Fates(Vec<(Arc<NeighbourLine>, oneshot::Receiver<()>)>);
+struct PendingDeliveries(Vec<(Arc<InvalidationQueue>, oneshot::Receiver<()>)>);
 
-impl Telling for Fates {
+impl Propagation for PendingDeliveries {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(async move {
             let Some((line, _)) = self.0.first() else { return Ok(()) };

@@ -12,11 +12,11 @@ use std::time::Duration;
 use base::tally::Outcome;
 use base::{Counter, Counters, Limit};
 use cluster::{
-    Bucket, Card, Cluster, Credentials, Host, Loss, Position, Saved, Settings, Stance, Tls,
+    Bucket, Card, Cluster, Credentials, Host, Loss, Position, SavedPosition, Settings, Stance, Tls,
 };
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation, PlacedPath};
-use flow::invalidate::{NotDone, Others};
-use flow::{Readiness, Shared};
+use flow::invalidate::{NotDone, PeerCaches};
+use flow::{Readiness, SharedState};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -44,7 +44,7 @@ pub(crate) struct Node {
 
 /// The store as the cluster sees it.
 struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     counters: Arc<Counters>,
     /// Where the position is kept; `None` without a disk.
     file: Option<PathBuf>,
@@ -71,7 +71,7 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     let before = run_file.as_deref().and_then(run_before);
     let settings = Settings { before, ..settings(wanted, config)? };
     let now = rt::now();
-    let saved = file.as_deref().and_then(|file| Saved::decode(&fs::read(file).ok()?));
+    let saved = file.as_deref().and_then(|file| SavedPosition::decode(&fs::read(file).ok()?));
     if let Some(saved) = saved.filter(|saved| saved.doubted_unix_ms > 0) {
         let unix_ms = i64::try_from(saved.doubted_unix_ms).unwrap_or(i64::MAX);
         shared.door.trust.set_doubted(now.mono_at(unix_ms));
@@ -99,7 +99,8 @@ pub(crate) fn join(users: &Users, config: &Config) -> Result<Option<Node>, Strin
     }
     let (own, counters) = (Arc::clone(&cluster), shared.counters.register());
     let work = rt::spawn(async move {
-        net::keep(move || Arc::clone(&own).run(), || counters.inc(Counter::Panics)).await;
+        net::run_with_restarts(move || Arc::clone(&own).run(), || counters.inc(Counter::Panics))
+            .await;
     });
     Ok(Some(Node { cluster, bucket, work }))
 }
@@ -114,8 +115,8 @@ fn run_before(file: &Path) -> Option<u64> {
 
 impl Node {
     /// The other nodes, as those who are told.
-    pub(crate) fn others(&self) -> Arc<dyn Others> {
-        Arc::new(cluster::Door(Arc::clone(&self.cluster)))
+    pub(crate) fn others(&self) -> Arc<dyn PeerCaches> {
+        Arc::new(cluster::ClusterPeers(Arc::clone(&self.cluster)))
     }
 
     /// Leaves the cluster, when nobody is served any more.
@@ -132,7 +133,7 @@ impl Node {
 
 fn settings(wanted: &ClusterConfig, config: &Config) -> Result<Settings, String> {
     let text = |file: &PlacedPath| {
-        let told = |why: &dyn fmt::Display| crate::load::render(&[file.error(why)]);
+        let told = |why: &dyn fmt::Display| crate::config_file::render(&[file.error(why)]);
         let bytes = keeper::read(&file.path).map_err(|error| told(&error))?;
         String::from_utf8(bytes).map_err(|_| told(&"it is not text"))
     };
@@ -203,7 +204,7 @@ impl Host for Store {
         let doubted = self.shared.door.trust.doubted_ms();
         let doubted_unix_ms = doubted.map_or(0, |ms| rt::now().unix_at(ms));
         let doubted_unix_ms = u64::try_from(doubted_unix_ms).unwrap_or(0);
-        let bytes = Saved { position, doubted_unix_ms }.encode();
+        let bytes = SavedPosition { position, doubted_unix_ms }.encode();
         write_durably(file, &bytes).map_err(|error| format!("{}: {error}", file.display()))
     }
 

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use base::units::DurationMs;
 use base::{Counter, Counters, Limit};
-use observe::ring::{Follower, From};
+use observe::ring::{FollowStart, RingFollower};
 
 use crate::collector::Collector;
 use crate::state::Daemon;
-use delivery::{Deliveries, Fate};
-use spans::{Batch, Found};
+use delivery::{Deliveries, DeliveryOutcome};
+use spans::{RingSpans, SpanBatch};
 
 /// The interval at which the ring is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -44,7 +44,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
         return;
     };
     // At once, so that nothing is left out that clients ask for.
-    let follower = match Follower::open(ring.folder(), From::Now) {
+    let follower = match RingFollower::open(ring.folder(), FollowStart::Now) {
         Ok(follower) => follower,
         Err(e) => return base::tell!(Error, "larder: no traces: {}: {e}", ring.folder().display()),
     };
@@ -54,13 +54,14 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::Tracing>) {
 }
 
 /// Exports on a thread of its own: pools of connections are a thread's.
-fn start_thread(daemon: Arc<Daemon>, follower: Follower, folder: PathBuf) -> io::Result<()> {
+fn start_thread(daemon: Arc<Daemon>, follower: RingFollower, folder: PathBuf) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let counters = daemon.shared.counters.register();
     let (noted, mut first) = (Arc::clone(&counters), Some(follower));
     let begin = move || {
         let exporter = Exporter::new(Arc::clone(&daemon), Arc::clone(&counters));
-        let follower = first.take().map_or_else(|| Follower::open(&folder, From::Now), Ok);
+        let follower =
+            first.take().map_or_else(|| RingFollower::open(&folder, FollowStart::Now), Ok);
         async move {
             match follower {
                 Ok(follower) => exporter.run(follower).await,
@@ -70,7 +71,7 @@ fn start_thread(daemon: Arc<Daemon>, follower: Follower, folder: PathBuf) -> io:
     };
     let work = move || {
         let local = tokio::task::LocalSet::new();
-        local.block_on(&runtime, net::keep(begin, || noted.inc(Counter::Panics)));
+        local.block_on(&runtime, net::run_with_restarts(begin, || noted.inc(Counter::Panics)));
     };
     std::thread::Builder::new().name("traces".to_owned()).spawn(work).map(drop)
 }
@@ -80,8 +81,8 @@ struct Exporter {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
     deliveries: Deliveries,
-    waiting: VecDeque<Batch>,
-    rest: Rest,
+    waiting: VecDeque<SpanBatch>,
+    rest: CollectorBackoff,
     /// Deliveries fail, which has been said.
     fails: bool,
     /// Spans are rejected, or there is something else to say, which has been done.
@@ -96,13 +97,13 @@ impl Exporter {
             counters,
             deliveries,
             waiting: VecDeque::new(),
-            rest: Rest::default(),
+            rest: CollectorBackoff::default(),
             fails: false,
             is_warned: false,
         }
     }
 
-    async fn run(mut self, mut follower: Follower) {
+    async fn run(mut self, mut follower: RingFollower) {
         let mut look = rt::time::interval(LOOK);
         look.set_missed_tick_behavior(rt::time::MissedTickBehavior::Delay);
         loop {
@@ -117,10 +118,11 @@ impl Exporter {
             let waiting = self.waiting.iter().map(|batch| batch.spans).sum();
             let room = live.limits.trace_spans.saturating_sub(waiting);
             let (now_ms, gzip) = (rt::now().mono_ms, collector.gzip);
-            let read = rt::beside(move || {
+            let read = rt::run_blocking(move || {
                 let found = spans::found(&mut follower, &tracing, room);
-                let found = found
-                    .map(|Found { spans, dropped }| (spans::batches(spans, gzip, now_ms), dropped));
+                let found = found.map(|RingSpans { spans, dropped }| {
+                    (spans::batches(spans, gzip, now_ms), dropped)
+                });
                 (follower, found)
             });
             let (back, found) = read.await;
@@ -154,32 +156,32 @@ impl Exporter {
         }
     }
 
-    async fn deliver(&mut self, collector: &Collector, batch: Batch) {
+    async fn deliver(&mut self, collector: &Collector, batch: SpanBatch) {
         let wait_ms = self.daemon.shared.live().limits.trace_timeout;
         let delivery = self.deliveries.deliver(collector, &batch);
         let fate = rt::time::timeout(Duration::from_millis(wait_ms), delivery).await;
         let fate = fate.unwrap_or_else(|_| {
             self.counters.limit(Limit::TraceTimeout);
             let why = format!("no answer within {} (trace_timeout)", DurationMs(wait_ms));
-            Fate::Later { why, wait_ms: None }
+            DeliveryOutcome::Later { why, wait_ms: None }
         });
         match fate {
-            Fate::Taken { rejected, words } => {
+            DeliveryOutcome::Taken { rejected, words } => {
                 let rejected = rejected.min(batch.spans);
                 self.counters.add(Counter::TraceSpans, batch.spans - rejected);
                 self.counters.add(Counter::TraceDropped, rejected);
-                self.rest = Rest::default();
+                self.rest = CollectorBackoff::default();
                 self.succeeds(rejected, &words);
             }
-            Fate::Later { why, wait_ms } => {
+            DeliveryOutcome::Later { why, wait_ms } => {
                 self.counters.inc(Counter::TraceRetries);
                 self.rest.begin(rt::now().mono_ms, wait_ms);
                 self.waiting.push_front(batch);
                 self.fails_for(&why);
             }
-            Fate::Refused { why } => {
+            DeliveryOutcome::Refused { why } => {
                 self.counters.add(Counter::TraceDropped, batch.spans);
-                self.rest = Rest::default();
+                self.rest = CollectorBackoff::default();
                 self.fails_for(&why);
             }
         }
@@ -219,13 +221,13 @@ impl Exporter {
 
 /// The time for which a collector that cannot take anything is left alone.
 #[derive(Debug, Default)]
-struct Rest {
+struct CollectorBackoff {
     /// Failures one after the other.
     failures: u32,
     until_ms: u64,
 }
 
-impl Rest {
+impl CollectorBackoff {
     fn is_on(&self, now_ms: u64) -> bool {
         now_ms < self.until_ms
     }
@@ -247,7 +249,7 @@ mod tests {
 
     #[test]
     fn rests_grow_by_chance_and_are_what_a_collector_wants() {
-        let mut rest = Rest::default();
+        let mut rest = CollectorBackoff::default();
         assert!(!rest.is_on(1_000));
         for least in [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000] {
             rest.begin(1_000, None);

@@ -27,7 +27,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
     let mut look = rt::time::interval(LOOK);
     loop {
         look.tick().await;
-        let servers = daemon.servers().into_iter().map(|(origin, status)| Condition {
+        let servers = daemon.servers().into_iter().map(|(origin, status)| ServerCondition {
             origin,
             server: status.name.to_string(),
             failures: status.failures,
@@ -42,7 +42,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
 
 /// The condition of a server.
 #[derive(Clone, Debug, Default)]
-struct Condition {
+struct ServerCondition {
     /// The name of its origin.
     origin: String,
     /// Its own.
@@ -55,7 +55,7 @@ struct Condition {
     why: Option<String>,
 }
 
-impl Condition {
+impl ServerCondition {
     fn fails(&self) -> bool {
         self.failures >= FAILURES || self.failures > 0 && self.is_ejected
     }
@@ -93,7 +93,7 @@ struct Outages {
 
 impl Outages {
     /// Returns the lines that are to be said.
-    fn look(&mut self, now_ms: u64, servers: impl Iterator<Item = Condition>) -> Vec<String> {
+    fn look(&mut self, now_ms: u64, servers: impl Iterator<Item = ServerCondition>) -> Vec<String> {
         if now_ms.saturating_sub(self.minute.0) >= MINUTE_MS {
             self.minute = (now_ms, 0);
         }
@@ -127,18 +127,18 @@ impl Outages {
 mod tests {
     use super::*;
 
-    fn server(name: &str, failures: u32) -> Condition {
+    fn server(name: &str, failures: u32) -> ServerCondition {
         let why = (failures > 0).then(|| format!("{name}: cannot connect: refused"));
-        Condition {
+        ServerCondition {
             origin: "app".to_owned(),
             server: name.to_owned(),
             failures,
             why,
-            ..Condition::default()
+            ..ServerCondition::default()
         }
     }
 
-    fn look(outages: &mut Outages, now_ms: u64, servers: &[Condition]) -> Vec<String> {
+    fn look(outages: &mut Outages, now_ms: u64, servers: &[ServerCondition]) -> Vec<String> {
         outages.look(now_ms, servers.iter().cloned())
     }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn one_failure_is_enough_where_it_ejects() {
         let mut outages = Outages::default();
-        let ejected = Condition { is_ejected: true, ..server("a:80", 1) };
+        let ejected = ServerCondition { is_ejected: true, ..server("a:80", 1) };
         assert_eq!(look(&mut outages, 0, &[ejected]).len(), 1);
     }
 
@@ -167,7 +167,7 @@ mod tests {
     fn the_origin_of_the_command_line_is_named_once_and_reasons_forge_no_line() {
         let origin = "http://a:80".to_owned();
         let why = Some("bad\nlarder: forged".to_owned());
-        let own = Condition { origin, why, ..server("a:80", 3) };
+        let own = ServerCondition { origin, why, ..server("a:80", 3) };
         let mut outages = Outages::default();
         let line = "origin http://a:80 fails: bad\\nlarder: forged";
         assert_eq!(look(&mut outages, 0, &[own]), [line]);

@@ -17,7 +17,7 @@ use rustix::net::netdevice::name_to_index;
 use socket2::{Domain, InterfaceIndexOrAddress, Socket, Type};
 use tokio::sync::Notify;
 
-use crate::holders;
+use crate::address_holders;
 
 /// From the first failure to the next try; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -87,7 +87,7 @@ impl Port {
     /// given it up. Call within the helper runtime.
     pub(crate) fn hold(
         mut self,
-        missing: &Arc<Missing>,
+        missing: &Arc<MissingPorts>,
         begin: impl FnOnce(Socket) -> io::Result<()> + Send + 'static,
     ) {
         let Some(lack) = self.lack() else {
@@ -117,12 +117,12 @@ impl Port {
     fn lack(&self) -> Option<Lack> {
         let error = self.socket.as_ref().err()?;
         let is_busy = error.kind() == io::ErrorKind::AddrInUse && self.kind == Type::STREAM;
-        let holder = if is_busy { holders::of(self.address).named } else { None };
+        let holder = if is_busy { address_holders::of(self.address).named } else { None };
         let holder = holder.map_or_else(String::new, |who| format!(": {who} listens there"));
         Some(Lack { what: self.what, address: self.address, why: format!("{error}{holder}") })
     }
 
-    fn begin(self, missing: &Missing, begin: impl FnOnce(Socket) -> io::Result<()>) {
+    fn begin(self, missing: &MissingPorts, begin: impl FnOnce(Socket) -> io::Result<()>) {
         let (what, address) = (self.what, self.address());
         match self.socket.and_then(begin) {
             Ok(()) => base::tell!(Info, "larder: {what} listening on {address}"),
@@ -151,12 +151,12 @@ impl fmt::Display for Lack {
 
 /// The ports that the daemon is to have and has not.
 #[derive(Debug, Default)]
-pub(crate) struct Missing {
+pub(crate) struct MissingPorts {
     ports: Mutex<Vec<Lack>>,
     again: Notify,
 }
 
-impl Missing {
+impl MissingPorts {
     fn set(&self, what: &str, address: SocketAddr, lack: Option<Lack>) {
         let mut ports = self.ports.lock();
         ports.retain(|other| (other.what, other.address) != (what, address));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::allocator::Arenas;
-use crate::state::{Daemon, Memory};
+use crate::state::{Daemon, MemorySizes};
 
 /// The time between two looks while most of the memory that may be taken is free, and the shorter
 /// time otherwise: a core can fill megabytes in between.
@@ -80,7 +80,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>) {
         let Some(private) = private_bytes() else { return };
         // The index of the disk has an allowance of its own beside the budget.
         let private = private.saturating_sub(cache.index().used());
-        let Memory { size, budget: most, share } = daemon.memory();
+        let MemorySizes { size, budget: most, share } = daemon.memory();
         let budget = cache.memory().budget();
         let uncounted = private.saturating_sub(cache.memory().used());
         // What is lost for a while is not what the process needs in any case.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use config::{Config, ListenSpec, PlacedPath, Programs};
 use vcl::params::Params;
 
-use crate::carried::Carried;
-use crate::load::render;
-use crate::source::{Settings, Source};
-use crate::varnishd::{self, Program, Storage};
-use crate::vcl::{About, Code, Prepared, Vcls, Wanted, compile};
+use crate::config_bundle::ConfigBundle;
+use crate::config_file::render;
+use crate::source::{ConfigSource, DaemonOptions};
+use crate::varnishd::{self, ProgramFlag, Storage};
+use crate::vcl::{Code, ConfiguredProgram, DaemonIdentity, PreparedPrograms, Vcls, compile};
 
-impl Source {
+impl DaemonOptions {
     /// Programs and parameters as they begin: none loaded yet.
     pub(crate) fn programs(&self, config: &Config) -> Vcls {
         let endpoints: Arc<[_]> =
@@ -21,8 +21,8 @@ impl Source {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let hostname: Arc<str> = host.into();
         match &self.settings {
-            Settings::Varnishd(flags) => {
-                let about = About {
+            ConfigSource::Varnishd(flags) => {
+                let about = DaemonIdentity {
                     identity: flags
                         .identity
                         .as_deref()
@@ -35,10 +35,10 @@ impl Source {
                 };
                 Vcls::new(about, flags.params.clone())
             }
-            Settings::File(_) | Settings::Flags(_) => {
+            ConfigSource::File(_) | ConfigSource::Flags(_) => {
                 let storage =
                     |name: &str| Storage { name: name.to_owned(), bytes: None, disk: None };
-                let about = About {
+                let about = DaemonIdentity {
                     identity: Arc::clone(&hostname),
                     hostname,
                     endpoints,
@@ -55,13 +55,13 @@ impl Source {
     /// varnishd's flags, if they rule.
     pub(crate) fn flags(&self) -> Option<&varnishd::Flags> {
         match &self.settings {
-            Settings::Varnishd(flags) => Some(flags),
-            Settings::File(_) | Settings::Flags(_) => None,
+            ConfigSource::Varnishd(flags) => Some(flags),
+            ConfigSource::File(_) | ConfigSource::Flags(_) => None,
         }
     }
 }
 
-impl Program {
+impl ProgramFlag {
     /// The code it is made from.
     pub fn from(&self) -> Code<'_> {
         match self {
@@ -77,15 +77,20 @@ impl Program {
 /// Why one of them cannot be had; what is in force stays.
 pub(crate) fn prepare<'a>(
     vcls: &'a Vcls,
-    source: &Source,
+    source: &DaemonOptions,
     config: &Config,
-    shared: Option<&Carried>,
-) -> Result<Prepared<'a>, String> {
+    shared: Option<&ConfigBundle>,
+) -> Result<PreparedPrograms<'a>, String> {
     if let Some(flags) = source.flags() {
         let last = flags.programs.len().saturating_sub(1);
         let mut all = Vec::new();
         for (at, (name, program)) in flags.programs.iter().enumerate() {
-            all.push(Wanted { name, from: program.from(), file: None, active: at == last });
+            all.push(ConfiguredProgram {
+                name,
+                from: program.from(),
+                file: None,
+                active: at == last,
+            });
         }
         return vcls.prepare(&all, &BTreeMap::new());
     }
@@ -93,7 +98,7 @@ pub(crate) fn prepare<'a>(
     let texts: Vec<_> = named.iter().map(|own| own.file.to_string_lossy()).collect();
     let mut all = Vec::new();
     for (own, text) in named.iter().zip(&texts) {
-        all.push(Wanted {
+        all.push(ConfiguredProgram {
             name: &own.name,
             from: Code::File(text),
             file: Some(own.file),
@@ -108,11 +113,11 @@ pub(crate) fn prepare<'a>(
 ///
 /// # Errors
 /// What keeps it from being shared, rendered.
-pub fn gather(path: &Path) -> Result<Carried, String> {
+pub fn gather(path: &Path) -> Result<ConfigBundle, String> {
     let failed = |why: String| format!("larder: {}: {why}", path.display());
     let toml = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let shown = path.display().to_string();
-    let named = config::Named { name: &shown, text: &toml };
+    let named = config::NamedText { name: &shown, text: &toml };
     let files = config::check_shared(named).map_err(|found| render(&found))?;
     let mut vcl = BTreeMap::new();
     for file in files {
@@ -127,7 +132,7 @@ pub fn gather(path: &Path) -> Result<Carried, String> {
         }
     }
     let name = path.file_name().map_or_else(|| shown.clone(), |n| n.to_string_lossy().into_owned());
-    Ok(Carried { name, toml, vcl })
+    Ok(ConfigBundle { name, toml, vcl })
 }
 
 /// The listener with this number as programs see it.
@@ -144,10 +149,10 @@ fn endpoint(at: usize, spec: &ListenSpec) -> flow::Endpoint {
 
 /// The files that a configuration names, each once: what the program is called, the file, and
 /// whether it is for all sites that name no other.
-fn of_sites(config: &Config) -> Vec<Named<'_>> {
-    let mut all: Vec<Named<'_>> = Vec::new();
+fn of_sites(config: &Config) -> Vec<ProgramFile<'_>> {
+    let mut all: Vec<ProgramFile<'_>> = Vec::new();
     if let Programs::File(PlacedPath { path: file, .. }) = &config.vcl {
-        all.push(Named { name: "boot".to_owned(), file, active: true });
+        all.push(ProgramFile { name: "boot".to_owned(), file, active: true });
     }
     for site in &config.sites {
         let Some(PlacedPath { path: file, .. }) = &site.vcl else { continue };
@@ -155,14 +160,14 @@ fn of_sites(config: &Config) -> Vec<Named<'_>> {
             let host = site.hosts.first().map_or("", String::as_str);
             let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
             let name = format!("site_{}", host.chars().map(word).collect::<String>());
-            all.push(Named { name, file, active: false });
+            all.push(ProgramFile { name, file, active: false });
         }
     }
     all
 }
 
 /// A file that a configuration names.
-struct Named<'a> {
+struct ProgramFile<'a> {
     name: String,
     file: &'a PathBuf,
     active: bool,

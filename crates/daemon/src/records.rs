@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base::counters::Counters;
 use config::Config;
-use flow::Shared;
+use flow::SharedState;
 use flow::finish::{Records, Taker};
 use net::AccessLog;
 use observe::record::{SENT, USER};
-use observe::{Pattern, Want};
+use observe::{FieldSubscription, Pattern};
 
-use crate::keeper::{self, How};
+use crate::keeper::{self, OpenPurpose};
 use crate::ring;
 
 /// Where records of transactions go, and what is in them.
@@ -20,7 +20,7 @@ pub(crate) fn records(
     folder: PathBuf,
     cores: usize,
     counters: Arc<Counters>,
-    shared: &Shared,
+    shared: &SharedState,
 ) -> Result<(Records, Option<AccessLog>), String> {
     let mut wanted = config.log_ring.clone();
     if let (Some(ring), Some(_)) = (&mut wanted, &config.tracing) {
@@ -52,7 +52,7 @@ pub(crate) fn records(
 }
 
 /// The form of the log's lines. What these tell of header fields is kept from now on.
-fn format(log: &config::AccessLog, shared: &Shared) -> Result<net::LogFormat, String> {
+fn format(log: &config::AccessLog, shared: &SharedState) -> Result<net::LogFormat, String> {
     let pattern = match &log.format {
         config::LogFormat::Combined => return Ok(net::LogFormat::Combined),
         config::LogFormat::Json => return Ok(net::LogFormat::Json),
@@ -61,7 +61,11 @@ fn format(log: &config::AccessLog, shared: &Shared) -> Result<net::LogFormat, St
     let pattern = pattern.map_err(|why| format!("larder: access log: {why}"))?;
     let fields = pattern.fields();
     if !fields.is_empty() {
-        shared.in_force.want_always(Want { fields, secrets: log.secrets, ..Want::default() });
+        shared.in_force.want_always(FieldSubscription {
+            fields,
+            secrets: log.secrets,
+            ..FieldSubscription::default()
+        });
     }
     Ok(net::LogFormat::Custom(pattern))
 }
@@ -75,7 +79,7 @@ fn open_log(
     let target = match &log.target {
         config::LogTarget::Stdout => net::LogTarget::Stdout,
         config::LogTarget::File(path) => {
-            net::LogTarget::File(path.clone(), |path| keeper::open(path, How::Append))
+            net::LogTarget::File(path.clone(), |path| keeper::open(path, OpenPurpose::Append))
         }
         config::LogTarget::SyslogPath(path) => {
             net::LogTarget::Syslog(net::SyslogAt::Path(path.clone()))

@@ -10,17 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Bucket, Cluster, Found, NotRolled, NotWritten, Plan, Release, RollOut, Secret, Stage,
+    Bucket, Cluster, NotRolled, NotWritten, Release, RollOut, RollOutPlan, RollOutStage, Secret,
+    SecretLookup,
 };
-use net::Listen;
+use net::ListenerSettings;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::carried::Carried;
+use crate::canary::{self, Check, Conduct};
+use crate::config_bundle::ConfigBundle;
 use crate::secrets::DOCUMENT;
 use crate::state::Daemon;
-use crate::trial::{self, Check, Conduct};
-use crate::versions::{Fault, Versions};
+use crate::versions::{VersionFault, Versions};
 
 /// The entry with the state.
 const STATE: &str = "configuration";
@@ -31,7 +32,7 @@ const WATCH_MAX_MS: u64 = 24 * 3_600_000;
 
 /// The state of the last roll-out, and the entry that has it; `None` if it is not known.
 pub(crate) fn known(bucket: &Bucket) -> Option<(Arc<Secret>, RollOut)> {
-    let Found::Taken(secret) = bucket.read(STATE) else { return None };
+    let SecretLookup::Taken(secret) = bucket.read(STATE) else { return None };
     match RollOut::decode(&secret.value) {
         Some(state) => Some((secret, state)),
         None => {
@@ -46,35 +47,37 @@ fn entry_of(release: &Release) -> String {
 }
 
 /// The configuration of a release; `None` until it is there.
-fn content(bucket: &Bucket, release: &Release) -> Result<Option<Carried>, String> {
-    let is_it = |own: &Carried| own.version() == release.version;
+fn content(bucket: &Bucket, release: &Release) -> Result<Option<ConfigBundle>, String> {
+    let is_it = |own: &ConfigBundle| own.version() == release.version;
     match bucket.read(&entry_of(release)) {
-        Found::Taken(secret) => Ok(Carried::decode(&secret.value).filter(is_it)),
-        Found::Refused => Err("what lies in its place was refused, the log says why".to_owned()),
-        Found::Absent | Found::Unknown => Ok(None),
+        SecretLookup::Taken(secret) => Ok(ConfigBundle::decode(&secret.value).filter(is_it)),
+        SecretLookup::Refused => {
+            Err("what lies in its place was refused, the log says why".to_owned())
+        }
+        SecretLookup::Absent | SecretLookup::Unknown => Ok(None),
     }
 }
 
 /// A canary's look at itself, under way.
-type Watching = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+type CanaryWatch = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A node that follows roll-outs.
-struct Follow {
+struct RolloutFollower {
     daemon: Arc<Daemon>,
     bucket: Arc<Bucket>,
     versions: Arc<Versions>,
-    doors: Arc<[Listen]>,
+    doors: Arc<[ListenerSettings]>,
     name: String,
     /// Its conduct before it had the version of the roll-out of this number.
     before: Option<(u64, Conduct)>,
     /// The look at itself in that roll-out.
-    watching: Option<(u64, Watching)>,
+    watching: Option<(u64, CanaryWatch)>,
     /// The outcome of that, until the others know it.
     word: Option<(u64, Result<(), String>)>,
 }
 
 /// Has this node take part in roll-outs, for as long as it is polled. `doors` are its listeners.
-pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[Listen]>) {
+pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[ListenerSettings]>) {
     let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
     let (Some(versions), Some(cluster), Some(bucket)) = (daemon.versions.clone(), cluster, bucket)
     else {
@@ -83,7 +86,7 @@ pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[Listen]>) {
     let (mut changes, mut again) = (bucket.changes(), versions.trials());
     let name = cluster.name().to_owned();
     let (watching, before, word) = (None, None, None);
-    let mut own = Follow { daemon, bucket, versions, doors, name, watching, before, word };
+    let mut own = RolloutFollower { daemon, bucket, versions, doors, name, watching, before, word };
     loop {
         changes.borrow_and_update();
         again.borrow_and_update();
@@ -99,14 +102,14 @@ pub(crate) async fn run(daemon: Arc<Daemon>, doors: Arc<[Listen]>) {
 }
 
 /// Waits for the end of a look at itself.
-async fn watched(watching: &mut Option<(u64, Watching)>) -> (u64, Result<(), String>) {
+async fn watched(watching: &mut Option<(u64, CanaryWatch)>) -> (u64, Result<(), String>) {
     let Some((number, looking)) = watching else { return std::future::pending().await };
     let outcome = (*number, looking.await);
     *watching = None;
     outcome
 }
 
-impl Follow {
+impl RolloutFollower {
     /// Does what the state of now wants of this node.
     async fn look(&mut self) {
         let Some((secret, state)) = known(&self.bucket) else { return self.stand_alone().await };
@@ -126,11 +129,11 @@ impl Follow {
             let before = self.before.filter(|(number, _)| *number == state.number);
             let before = before.map_or_else(|| Conduct::of(&daemon), |(_, before)| before);
             let (checks, watch_ms) = (state.checks.clone(), state.watch_ms);
-            let looking = trial::watch(daemon, doors, before, checks, watch_ms);
+            let looking = canary::watch(daemon, doors, before, checks, watch_ms);
             self.watching = Some((state.number, Box::pin(looking)));
         }
         if let Some((number, word)) = &self.word
-            && let Some(next) = state.said(&self.name, *number, word)
+            && let Some(next) = state.canary_reported(&self.name, *number, word)
         {
             let failed = word.as_ref().err().cloned();
             if self.bucket.write_over(STATE, Some(&secret), &next.encode()).await.is_ok() {
@@ -144,7 +147,7 @@ impl Follow {
     /// stay, nor does a canary's when nobody knows of a roll-out any more.
     async fn stand_alone(&mut self) {
         let has_failed = matches!(&self.word, Some((_, Err(_))));
-        if has_failed || self.bucket.read(STATE) == Found::Absent {
+        if has_failed || self.bucket.read(STATE) == SecretLookup::Absent {
             self.watching = None;
             go_back(&self.daemon, &self.versions).await;
         }
@@ -161,7 +164,7 @@ impl Follow {
         let Some(release) = wanted else { return go_back(&self.daemon, &self.versions).await };
         let version = &release.version;
         if self.versions.version() != *version {
-            let is_refused = |fault: &Fault| fault.was_tried && fault.version == *version;
+            let is_refused = |fault: &VersionFault| fault.was_tried && fault.version == *version;
             if self.versions.fault().as_ref().is_some_and(is_refused) {
                 return;
             }
@@ -172,19 +175,19 @@ impl Follow {
             let taken =
                 take(&self.daemon, &self.versions, release, &self.bucket, state.stage).await;
             match taken {
-                Taken::Done => {}
+                ReleaseOutcome::Done => {}
                 // A canary waits for it, and others see that it is missing.
-                Taken::Missing if is_canary => return,
-                Taken::Unreadable(why) | Taken::Refused(why) if is_canary => {
+                ReleaseOutcome::Missing if is_canary => return,
+                ReleaseOutcome::Unreadable(why) | ReleaseOutcome::Refused(why) if is_canary => {
                     self.word = Some((state.number, Err(why)));
                     // It goes back at once, if it has gone anywhere.
                     return Box::pin(self.take_wanted(state)).await;
                 }
-                Taken::Missing => {
+                ReleaseOutcome::Missing => {
                     return self.note_fault(version, "its content is not there".to_owned(), false);
                 }
-                Taken::Unreadable(why) => return self.note_fault(version, why, false),
-                Taken::Refused(why) => return self.note_fault(version, why, true),
+                ReleaseOutcome::Unreadable(why) => return self.note_fault(version, why, false),
+                ReleaseOutcome::Refused(why) => return self.note_fault(version, why, true),
             }
         }
         if state.good.as_ref() == Some(version)
@@ -196,7 +199,7 @@ impl Follow {
 
     fn note_fault(&self, version: &str, why: String, was_tried: bool) {
         let line = format!("configuration {version} is not taken: {why}");
-        let fault = Fault { version: version.to_owned(), why, was_tried };
+        let fault = VersionFault { version: version.to_owned(), why, was_tried };
         if self.versions.set_fault(Some(fault)) && was_tried {
             say(&line);
         }
@@ -209,7 +212,9 @@ impl Follow {
             (Some(why), _) => {
                 say_failed(&format!("configuration {version} has failed here: {why}"));
             }
-            (None, Stage::All) => say(&format!("configuration {version} is good, and goes to all")),
+            (None, RollOutStage::All) => {
+                say(&format!("configuration {version} is good, and goes to all"))
+            }
             (None, _) => say(&format!("configuration {version} is good on this node")),
         }
     }
@@ -225,7 +230,7 @@ async fn go_back(daemon: &Arc<Daemon>, versions: &Versions) {
 }
 
 /// The outcome of putting a release in force.
-enum Taken {
+enum ReleaseOutcome {
     Done,
     /// Its content is not there, which may come yet.
     Missing,
@@ -241,33 +246,33 @@ async fn take(
     versions: &Versions,
     release: &Release,
     bucket: &Bucket,
-    stage: Stage,
-) -> Taken {
+    stage: RollOutStage,
+) -> ReleaseOutcome {
     let good = versions.good().filter(|own| own.version() == release.version);
     let carried = match good {
         Some(good) => good,
         None => match content(bucket, release) {
             Ok(Some(carried)) => Arc::new(carried),
-            Ok(None) => return Taken::Missing,
-            Err(why) => return Taken::Unreadable(why),
+            Ok(None) => return ReleaseOutcome::Missing,
+            Err(why) => return ReleaseOutcome::Unreadable(why),
         },
     };
     let of = format!("of {}, stage {}", release.node, stage.word());
     match put_in_force(Arc::clone(daemon), Some(carried), &of).await {
-        Ok(()) => Taken::Done,
-        Err(why) => Taken::Refused(why),
+        Ok(()) => ReleaseOutcome::Done,
+        Err(why) => ReleaseOutcome::Refused(why),
     }
 }
 
 /// Puts a configuration in force.
 async fn put_in_force(
     daemon: Arc<Daemon>,
-    carried: Option<Arc<Carried>>,
+    carried: Option<Arc<ConfigBundle>>,
     of: &str,
 ) -> Result<(), String> {
     let version = carried.as_ref().map(|own| own.version());
     // It reads files and compiles.
-    let taken = rt::blocking(move || daemon.take_shared(carried)).await;
+    let taken = rt::blocking(move || daemon.apply_shared_config(carried)).await;
     taken.unwrap_or_else(|_| Err("a bug ended it".to_owned()))?;
     match version {
         Some(version) => say(&format!("configuration {version} is in force ({of})")),
@@ -287,8 +292,8 @@ fn say_failed(text: &str) {
 /// A roll-out as an operator wants it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wish {
-    configuration: Carried,
+pub(crate) struct RolloutRequest {
+    configuration: ConfigBundle,
     #[serde(default)]
     canaries: Vec<String>,
     #[serde(default)]
@@ -339,17 +344,19 @@ impl From<NotWritten> for NotBegun {
 }
 
 /// The means to roll out.
-struct Means {
+struct RolloutContext {
     versions: Arc<Versions>,
     cluster: Arc<Cluster>,
     bucket: Arc<Bucket>,
 }
 
 /// The means of a node that shares its configuration; an error for another.
-fn means(daemon: &Daemon) -> Result<Means, NotBegun> {
+fn means(daemon: &Daemon) -> Result<RolloutContext, NotBegun> {
     let (cluster, bucket) = (daemon.cluster(), daemon.bucket());
     match (daemon.versions.clone(), cluster, bucket) {
-        (Some(versions), Some(cluster), Some(bucket)) => Ok(Means { versions, cluster, bucket }),
+        (Some(versions), Some(cluster), Some(bucket)) => {
+            Ok(RolloutContext { versions, cluster, bucket })
+        }
         _ => {
             let why = "this node has its own configuration alone: see `[cluster] configuration`";
             Err(NotBegun::Conflict(why.to_owned()))
@@ -361,10 +368,10 @@ fn means(daemon: &Daemon) -> Result<Means, NotBegun> {
 ///
 /// # Errors
 /// Nothing has begun.
-pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBegun> {
-    let Means { versions, cluster, bucket } = means(daemon)?;
-    let Wish { configuration, canaries, watch_ms, checks, comment, drop_hosts } = wish;
-    let named = config::Named { name: &configuration.name, text: &configuration.toml };
+pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollOut, NotBegun> {
+    let RolloutContext { versions, cluster, bucket } = means(daemon)?;
+    let RolloutRequest { configuration, canaries, watch_ms, checks, comment, drop_hosts } = wish;
+    let named = config::NamedText { name: &configuration.name, text: &configuration.toml };
     let rendered = |found: Vec<config::Diagnostic>| NotBegun::Bad(config::render(&found, false));
     config::check_shared(named).map_err(rendered)?;
     let gone = daemon.check_shared(&configuration).map_err(NotBegun::Bad)?;
@@ -391,7 +398,7 @@ pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBeg
         passed: false,
     };
     let entry = entry_of(&release);
-    let plan = Plan { canaries, watch_ms: watch_ms.min(WATCH_MAX_MS), checks };
+    let plan = RollOutPlan { canaries, watch_ms: watch_ms.min(WATCH_MAX_MS), checks };
     bucket.fits(&entry, &configuration.encode())?;
     let next = match RollOut::begin(before.as_ref(), release, plan) {
         Err(known @ NotRolled::Known(_)) => {
@@ -416,7 +423,7 @@ pub(crate) async fn begin(daemon: &Daemon, wish: Wish) -> Result<RollOut, NotBeg
 }
 
 /// The state of a cluster whose nodes have what this one has.
-fn found(own: &Carried, name: &str) -> RollOut {
+fn found(own: &ConfigBundle, name: &str) -> RollOut {
     let version = own.version();
     let (slot, comment) = (RollOut::slot_for(None, &version), String::new());
     let (node, unix_ms) = (name.to_owned(), rt::now().unix_ms);
@@ -424,11 +431,11 @@ fn found(own: &Carried, name: &str) -> RollOut {
 }
 
 /// Lays a configuration where its entry is, unless it is there.
-async fn lay(bucket: &Bucket, entry: &str, carried: &Carried) -> Result<(), NotWritten> {
+async fn lay(bucket: &Bucket, entry: &str, carried: &ConfigBundle) -> Result<(), NotWritten> {
     let (last, bytes) = (bucket.last(entry), carried.encode());
     let is_there = |secret: &Arc<Secret>| secret.value == bytes;
     match bucket.read(entry) {
-        Found::Taken(secret) if is_there(&secret) => Ok(()),
+        SecretLookup::Taken(secret) if is_there(&secret) => Ok(()),
         _ => bucket.write_over(entry, last.as_ref(), &bytes).await,
     }
 }
@@ -459,7 +466,7 @@ fn canaries_of(status: &cluster::Status, named: Vec<String>) -> Result<Vec<Strin
 /// # Errors
 /// They do not.
 pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollOut, NotBegun> {
-    let Means { bucket, .. } = means(daemon)?;
+    let RolloutContext { bucket, .. } = means(daemon)?;
     let last = bucket.last(STATE);
     let state = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
     let next = state.ok_or(NotRolled::Nothing)?.back(version)?;
@@ -468,31 +475,31 @@ pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollO
 }
 
 /// Facts about this node's part, for its figures.
-pub(crate) struct Facts {
+pub(crate) struct RolloutStatus {
     /// The version in force; empty without one.
     pub(crate) version: String,
     /// The version that the last roll-out is about, and its stage; `None` if it is not known.
-    pub(crate) stage: Option<(String, Stage)>,
+    pub(crate) stage: Option<(String, RollOutStage)>,
     /// The version that this node is to have is in force.
     pub(crate) is_wanted: bool,
     /// The reason for which it is not.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<VersionFault>,
 }
 
 /// The facts of now; `None` for a node that has its own configuration alone.
-pub(crate) fn facts(daemon: &Daemon) -> Option<Facts> {
-    let Means { versions, cluster, bucket } = means(daemon).ok()?;
+pub(crate) fn facts(daemon: &Daemon) -> Option<RolloutStatus> {
+    let RolloutContext { versions, cluster, bucket } = means(daemon).ok()?;
     let state = known(&bucket).map(|(_, state)| state);
     let version = versions.version();
     let wanted = state.as_ref().and_then(|own| own.wanted(cluster.name()));
     let is_wanted = wanted.is_none_or(|own| own.version == version);
     let stage = state.map(|own| (own.version, own.stage));
-    Some(Facts { version, stage, is_wanted, fault: versions.fault() })
+    Some(RolloutStatus { version, stage, is_wanted, fault: versions.fault() })
 }
 
 /// The facts as JSON; `null` for a node that has its own configuration alone.
 pub(crate) fn short(daemon: &Daemon) -> Value {
-    let Some(Facts { version, stage, is_wanted, fault }) = facts(daemon) else {
+    let Some(RolloutStatus { version, stage, is_wanted, fault }) = facts(daemon) else {
         return Value::Null;
     };
     let (rolled, stage) = stage.unzip();
@@ -500,7 +507,7 @@ pub(crate) fn short(daemon: &Daemon) -> Value {
         "in_force": version,
         "is_wanted": is_wanted,
         "version": rolled,
-        "stage": stage.map(Stage::word),
+        "stage": stage.map(RollOutStage::word),
         "fault": fault.map(|own| format!("{}: {}", own.version, own.why)),
     })
 }
@@ -512,7 +519,7 @@ pub(crate) fn json(daemon: &Daemon) -> Value {
         "why": "", "good": null, "canaries": [], "watch_ms": 0, "checks": [], "releases": [],
         "nodes": [],
     });
-    let Means { versions, cluster, bucket } = match means(daemon) {
+    let RolloutContext { versions, cluster, bucket } = match means(daemon) {
         Ok(means) => means,
         Err(NotBegun::Conflict(why) | NotBegun::Bad(why) | NotBegun::OutOfTouch(why)) => {
             all["problem"] = why.into();

@@ -9,19 +9,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acme::{Common, Commons, Pending, Question, Turn};
+use acme::{CertificatePeers, ChallengeAnswer, Pending, SharedEntry, Turn};
 use base::{Counters, Limit};
 use cluster::{
-    Bound, Bucket, ByteBounds, Claim, Cluster, Found, NotWritten, Seal, Secret, SecretBounds,
-    SecretsHost,
+    Bound, Bucket, ByteBounds, Claim, Cluster, NotWritten, Seal, Secret, SecretBounds,
+    SecretLookup, SecretsHost,
 };
 use config::{Config, Diagnostic};
-use flow::Shared;
+use flow::SharedState;
 use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
+use crate::certificate_orders::Responder;
 use crate::keeper;
-use crate::ordered::Responder;
 use crate::versions::Versions;
 
 /// The entry with the ticket keys.
@@ -69,7 +69,7 @@ pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
 
 /// The users of secrets.
 pub(crate) struct Users {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedState>,
     pub(crate) handshakes: Arc<Challenges>,
     pub(crate) ticket_keys: Arc<TicketKeys>,
     /// The configurations that it shares, if it does.
@@ -87,13 +87,13 @@ impl SecretsHost for Taker {
         if name != CHALLENGE {
             return;
         }
-        match Question::decode(&secret.value) {
+        match ChallengeAnswer::decode(&secret.value) {
             Some(Some(question)) => {
                 if let Err(why) = question.show(&*self.responder) {
                     self.say(&format!("a challenge of {} is not answered: {why}", secret.node));
                 }
             }
-            Some(None) => acme::Answers::withdraw(&*self.responder),
+            Some(None) => acme::ChallengeResponder::withdraw(&*self.responder),
             None => self.say(&format!("a challenge of {} cannot be read", secret.node)),
         }
     }
@@ -124,7 +124,7 @@ pub(crate) fn share(
     config: &Config,
     users: &Users,
 ) -> Result<Option<Arc<Bucket>>, String> {
-    let rendered = |fault: Box<Diagnostic>| crate::load::render(&[*fault]);
+    let rendered = |fault: Box<Diagnostic>| crate::config_file::render(&[*fault]);
     let Some(seal) = seal(config).map_err(rendered)? else { return Ok(None) };
     let limits = &config.limits;
     let number = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
@@ -141,10 +141,10 @@ pub(crate) fn share(
     let responder = Responder::new(&users.shared, &users.handshakes);
     let bucket = Bucket::new(cluster, seal, bounds, Arc::new(Taker { responder, counters }));
     let own = Arc::clone(&bucket);
-    crate::tended::keep_running(&users.shared, move || Arc::clone(&own).run());
+    crate::managed_origin::keep_running(&users.shared, move || Arc::clone(&own).run());
     let (own, keys) = (Arc::clone(&bucket), Arc::clone(&users.ticket_keys));
     keys.be_led();
-    crate::tended::keep_running(&users.shared, move || {
+    crate::managed_origin::keep_running(&users.shared, move || {
         share_tickets(Arc::clone(&own), Arc::clone(&keys))
     });
     Ok(Some(bucket))
@@ -158,7 +158,7 @@ async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
         let now_secs = rt::now().unix_secs();
         // Who is overtaken takes what the other has written; what fails otherwise is tried anew.
         match bucket.read(TICKETS) {
-            Found::Taken(secret) => {
+            SecretLookup::Taken(secret) => {
                 let next = TicketKeys::succeed(&secret.value, now_secs);
                 match next.and_then(|next| keys.take(&secret.value, now_secs).map(|_| next)) {
                     Ok(Some(next)) => _ = bucket.write(TICKETS, &next).await,
@@ -166,13 +166,13 @@ async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
                     Err(why) => bucket.refuse(TICKETS, &secret, &why.to_string()),
                 }
             }
-            Found::Absent => _ = bucket.write(TICKETS, &keys.encode()).await,
-            Found::Refused if keys.is_old(now_secs) => {
+            SecretLookup::Absent => _ = bucket.write(TICKETS, &keys.encode()).await,
+            SecretLookup::Refused if keys.is_old(now_secs) => {
                 if let Ok(Some(next)) = TicketKeys::succeed(&keys.encode(), now_secs) {
                     _ = bucket.write(TICKETS, &next).await;
                 }
             }
-            Found::Refused | Found::Unknown => {}
+            SecretLookup::Refused | SecretLookup::Unknown => {}
         }
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
@@ -184,13 +184,13 @@ async fn share_tickets(bucket: Arc<Bucket>, keys: Arc<TicketKeys>) {
 /// The other nodes as whoever orders certificates knows them.
 pub(crate) struct Nodes(pub(crate) Arc<Bucket>);
 
-impl Commons for Nodes {
-    fn read(&self, name: &str) -> Common {
+impl CertificatePeers for Nodes {
+    fn read(&self, name: &str) -> SharedEntry {
         match self.0.read(name) {
-            Found::Unknown => Common::Unknown,
-            Found::Absent => Common::Absent,
-            Found::Refused => Common::Refused,
-            Found::Taken(secret) => Common::Is(secret.value.clone()),
+            SecretLookup::Unknown => SharedEntry::Unknown,
+            SecretLookup::Absent => SharedEntry::Absent,
+            SecretLookup::Refused => SharedEntry::Refused,
+            SecretLookup::Taken(secret) => SharedEntry::Is(secret.value.clone()),
         }
     }
 
@@ -199,7 +199,7 @@ impl Commons for Nodes {
     }
 
     fn refuse(&self, name: &str, value: &[u8], why: &str) {
-        if let Found::Taken(secret) = self.0.read(name)
+        if let SecretLookup::Taken(secret) = self.0.read(name)
             && secret.value == value
         {
             self.0.refuse(name, &secret, why);
@@ -224,9 +224,12 @@ impl Commons for Nodes {
         Box::pin(self.0.release())
     }
 
-    fn ask_all<'a>(&'a self, question: Option<&'a Question>) -> Pending<'a, Result<(), String>> {
+    fn ask_all<'a>(
+        &'a self,
+        question: Option<&'a ChallengeAnswer>,
+    ) -> Pending<'a, Result<(), String>> {
         Box::pin(async move {
-            let value = Question::encode(question);
+            let value = ChallengeAnswer::encode(question);
             let written = match question {
                 Some(_) => self.0.write_for_all(CHALLENGE, &value).await,
                 None => self.0.write(CHALLENGE, &value).await,

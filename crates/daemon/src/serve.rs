@@ -6,23 +6,23 @@ use std::time::Duration;
 use base::descriptors::keep_back;
 use config::Config;
 use config::sizing::Machine;
-use flow::invalidate::{Everyone, Others};
+use flow::invalidate::{AllPeerCaches, PeerCaches};
 use net::Server;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::given::Sockets;
-use crate::live::{self, Live};
+use crate::live::{self, LiveFigures};
+use crate::managed_origin::keep_running;
 use crate::material::LOOK;
-use crate::notify::Watchdog;
-use crate::opened::{self, Opened};
+use crate::open_listeners::{self, OpenListeners};
 use crate::ports::{Port, Ports};
-use crate::source::{Settings, Source};
+use crate::service_manager::Watchdog;
+use crate::socket_activation::Sockets;
+use crate::source::{ConfigSource, DaemonOptions};
 use crate::state::{Daemon, Machinery};
-use crate::tended::keep_running;
 use crate::{
-    account, api, below, htcp, keeper, node, otlp, outages, pressure, readiness, rollout, summary,
-    varnish_cli, vsm,
+    account, api, disk_store, htcp, keeper, node, otlp, outages, pressure, readiness, rollout,
+    summary, varnish_cli, vsm,
 };
 
 /// The shortest time between two messages that a core stood still.
@@ -57,13 +57,13 @@ impl Signals {
 ///
 /// # Errors
 /// Why it cannot be had.
-pub fn run(source: Source) -> Result<(), String> {
+pub fn run(source: DaemonOptions) -> Result<(), String> {
     let ended = serve(source);
-    base::say::finish(ended.as_ref().err().map(String::as_str));
+    base::logging::finish(ended.as_ref().err().map(String::as_str));
     ended
 }
 
-fn serve(source: Source) -> Result<(), String> {
+fn serve(source: DaemonOptions) -> Result<(), String> {
     let sockets = Sockets::of_environment()?;
     account::harden();
     if let Some(path) = &source.keeper {
@@ -112,7 +112,7 @@ fn serve(source: Source) -> Result<(), String> {
         vsm::withdraw(workdir);
     }
     daemon.vcls.end();
-    below::close(&daemon.shared, COPY_TIME);
+    disk_store::close(&daemon.shared, COPY_TIME);
     if let Some(log) = &daemon.log {
         log.sync();
     }
@@ -125,7 +125,7 @@ fn serve(source: Source) -> Result<(), String> {
 }
 
 /// Says when a core has stood still.
-async fn tell_of_turns(pulse: net::Pulse) {
+async fn tell_of_turns(pulse: net::Heartbeats) {
     let mut look = rt::time::interval(TURNS);
     loop {
         look.tick().await;
@@ -157,15 +157,16 @@ impl Daemon {
     /// # Errors
     /// Why it cannot.
     pub async fn start(
-        source: Source,
+        source: DaemonOptions,
         config: &Config,
-        listen: Vec<net::Listen>,
+        listen: Vec<net::ListenerSettings>,
     ) -> Result<(Arc<Self>, Server), String> {
         let descriptors = raise_descriptors();
         refuse_huge_pages();
         let machine = Machine::read();
         let cores = config.workers.unwrap_or_else(|| machine.default_workers());
-        let Opened { doors, ports, console, ring } = opened::open(&source, config, &listen, cores)?;
+        let OpenListeners { doors, ports, console, ring } =
+            open_listeners::open(&source, config, &listen, cores)?;
         // From here on it may do no more than at a reload.
         let admin_addresses = ports.admin.iter().map(Port::address).collect();
         let has_socket = console.listeners.has_socket();
@@ -178,22 +179,25 @@ impl Daemon {
         daemon.load_programs(config)?;
         // Purges of before are told by the rules of sites and programs.
         if let Some(below) = below {
-            below::take_up(&daemon.shared, config, below);
+            disk_store::attach_disk(&daemon.shared, config, below);
         }
         let node = node::join(&daemon.users(), config)?;
-        let neighbours: Arc<dyn Others> = daemon.start_neighbours()?;
+        let neighbours: Arc<dyn PeerCaches> = daemon.start_neighbours()?;
         let nodes = node.iter().map(node::Node::others);
-        daemon.shared.door.tell_others(Arc::new(Everyone(nodes.chain([neighbours]).collect())));
+        daemon
+            .shared
+            .door
+            .tell_others(Arc::new(AllPeerCaches(nodes.chain([neighbours]).collect())));
         *daemon.node.lock() = node;
         daemon.start_ordering();
         if let Some(file) = daemon.source().flags().and_then(|flags| flags.commands.as_ref()) {
             varnish_cli::carry_out(&daemon, file).await?;
         }
         varnish_cli::tell_of_no_certificate(&daemon);
-        doors.claim().map_err(|refused| opened::cannot_listen(&refused))?;
+        doors.claim().map_err(|refused| open_listeners::cannot_listen(&refused))?;
         let server = Server::start(&daemon.shared, doors, &settings)
             .map_err(|e| format!("larder: cannot listen: {e}"))?;
-        let live = Live::new(&daemon.shared.counters, config.admin.history_minutes);
+        let live = LiveFigures::new(&daemon.shared.counters, config.admin.history_minutes);
         let (own, samples) = (Arc::clone(&daemon), Arc::clone(&live));
         keep_running(&daemon.shared, move || live::run(Arc::clone(&own), Arc::clone(&samples)));
         let own = Arc::clone(&daemon);
@@ -213,7 +217,7 @@ impl Daemon {
     /// Starts what others' tools speak to, and the export of traces.
     fn start_ports(self: &Arc<Self>, config: &Config, cli: Vec<Port>, htcp: Vec<Port>) {
         varnish_cli::start(self, config.varnish_cli.as_ref(), cli);
-        if let Settings::Varnishd(flags) = &self.source().settings
+        if let ConfigSource::Varnishd(flags) = &self.source().settings
             && let Some(address) = &flags.reverse_cli
         {
             varnish_cli::call_back(self, address);
@@ -245,24 +249,27 @@ impl Daemon {
 ///
 /// # Errors
 /// A named socket that was not handed over.
-pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::Listen>, String> {
+pub fn listeners(config: &Config, given: &Sockets) -> Result<Vec<net::ListenerSettings>, String> {
     let (mut listen, mut names) = (Vec::new(), Vec::new());
     for (door, spec) in config.listen.iter().enumerate() {
         let (tls, h2c, proxy) = (spec.tls, spec.h2c, spec.proxy);
-        let mut sockets: Vec<_> = spec.addresses.iter().copied().map(net::At::Address).collect();
-        sockets.extend(spec.path.iter().map(|(path, mode)| net::At::Path(path.clone(), *mode)));
+        let mut sockets: Vec<_> =
+            spec.addresses.iter().copied().map(net::ListenAddress::Address).collect();
+        sockets.extend(
+            spec.path.iter().map(|(path, mode)| net::ListenAddress::Path(path.clone(), *mode)),
+        );
         if let Some(name) = &spec.given {
             sockets.extend(given.called(name)?);
             names.push(name.as_str());
         }
         let door = u16::try_from(door).unwrap_or(u16::MAX);
-        let of = |at| net::Listen { at, tls, h2c, proxy, door, peers: false };
+        let of = |at| net::ListenerSettings { at, tls, h2c, proxy, door, peers: false };
         listen.extend(sockets.into_iter().map(of));
     }
     if let Some(address) = config.cluster.as_ref().and_then(|cluster| cluster.peer) {
-        let at = net::At::Address(address);
+        let at = net::ListenAddress::Address(address);
         let (h2c, proxy, door) = (false, false, u16::MAX);
-        listen.push(net::Listen { at, tls: true, h2c, proxy, door, peers: true });
+        listen.push(net::ListenerSettings { at, tls: true, h2c, proxy, door, peers: true });
     }
     for unused in given.unused(&names) {
         base::tell!(

@@ -1,14 +1,14 @@
 //! An origin's server in JSON, as the interface and the dashboard tell of it.
 
-use origin::{Probed, ServerStatus};
+use origin::{ProbeVerdict, ServerStatus};
 use serde_json::{Value, json};
 
 /// The state of a server, as JSON.
 pub(crate) fn server(status: &ServerStatus) -> Value {
     let probed = match status.probed {
-        Probed::Unknown => "unknown",
-        Probed::Healthy => "healthy",
-        Probed::Sick => "sick",
+        ProbeVerdict::Unknown => "unknown",
+        ProbeVerdict::Healthy => "healthy",
+        ProbeVerdict::Sick => "sick",
     };
     json!({
         "name": *status.name,

@@ -9,10 +9,13 @@ use std::time::Duration;
 
 use base::Limits;
 use cluster::{Card, Cluster, Epoch, Position, Sharer, Stamp};
-use flow::Shared;
-use flow::peers::{Applied, PeerNode, Peers, Standing};
+use flow::SharedState;
+use flow::peers::{ClusterStanding, InvalidationPosition, PeerNode, Peers};
 use origin::{Address, Origin, OriginConfig, Protocol, ServerConfig, TlsConfig};
-use tls::{ClientAuth, Domain, Fingerprint, Pair, Roster, Server, TicketKeys, Upstream};
+use tls::{
+    CertificateKeyPair, ClientAuth, Domain, Fingerprint, Roster, ServerContext, TicketKeys,
+    Upstream,
+};
 
 /// The time after which it is looked anew who the others are.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -24,14 +27,14 @@ pub(crate) struct Sharing {
     shields: bool,
     roster: Arc<Roster>,
     auth: ClientAuth,
-    server: Arc<Server>,
+    server: Arc<ServerContext>,
     upstream: Upstream,
     limits: Limits,
 }
 
 /// The ways to the others, by what they said of themselves.
 #[derive(Default)]
-struct Ways(BTreeMap<(String, SocketAddr, String), Arc<Origin>>);
+struct NodeOrigins(BTreeMap<(String, SocketAddr, String), Arc<Origin>>);
 
 impl Sharing {
     /// The node `name`, which answers the others at `address`, and shields or not.
@@ -45,12 +48,12 @@ impl Sharing {
         limits: &Limits,
     ) -> Result<Self, String> {
         let wrong = |error: tls::MaterialError| format!("larder: the node's certificate: {error}");
-        let pair = Arc::new(Pair::for_node(name).map_err(wrong)?);
+        let pair = Arc::new(CertificateKeyPair::for_node(name).map_err(wrong)?);
         let roster = Arc::new(Roster::default());
         let auth = ClientAuth::of_nodes(Arc::clone(&roster));
         let domain = Domain { pairs: vec![Arc::clone(&pair)], auth: Some(auth.clone()) };
         let keys = TicketKeys::new().map_err(wrong)?;
-        let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, &keys);
+        let server = ServerContext::new(Vec::new(), Some(domain), Box::new(|_| None), false, &keys);
         let shows = Fingerprint::of(&pair);
         let upstream = Upstream::of_nodes(Arc::clone(&roster), pair).map_err(wrong)?;
         let server = Arc::new(server.map_err(wrong)?);
@@ -64,9 +67,10 @@ impl Sharing {
     }
 
     /// Keeps `shared` told of who the others are.
-    pub(crate) async fn follow(&self, shared: Arc<Shared>, cluster: Arc<Cluster>) {
-        let standing: Arc<dyn Standing> = Arc::new(Own(Arc::clone(&cluster)));
-        let (mut changes, mut known, mut ways) = (cluster.changes(), Vec::new(), Ways::default());
+    pub(crate) async fn follow(&self, shared: Arc<SharedState>, cluster: Arc<Cluster>) {
+        let standing: Arc<dyn ClusterStanding> = Arc::new(NodeStanding(Arc::clone(&cluster)));
+        let (mut changes, mut known, mut ways) =
+            (cluster.changes(), Vec::new(), NodeOrigins::default());
         loop {
             changes.borrow_and_update();
             let sharers = cluster.sharers();
@@ -87,14 +91,14 @@ impl Sharing {
         &self,
         own: &str,
         sharers: &[Sharer],
-        ways: &mut Ways,
-        standing: &Arc<dyn Standing>,
+        ways: &mut NodeOrigins,
+        standing: &Arc<dyn ClusterStanding>,
     ) -> Peers {
         let named = |sharer: &Sharer| {
             Some((Fingerprint::parse(&sharer.shows)?, sharer.name.as_str().into()))
         };
         self.roster.set(sharers.iter().filter_map(named));
-        let mut next = Ways::default();
+        let mut next = NodeOrigins::default();
         let mut node = |sharer: &Sharer| {
             let way = (sharer.name != own).then(|| {
                 let known = (sharer.name.clone(), sharer.address, sharer.shows.clone());
@@ -135,23 +139,23 @@ impl Sharing {
 }
 
 /// The node's own standing.
-struct Own(Arc<Cluster>);
+struct NodeStanding(Arc<Cluster>);
 
-impl fmt::Debug for Own {
+impl fmt::Debug for NodeStanding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Own(..)")
     }
 }
 
-impl Standing for Own {
-    fn asks(&self) -> Option<Applied> {
+impl ClusterStanding for NodeStanding {
+    fn asks(&self) -> Option<InvalidationPosition> {
         let Position { epoch, sequence, stamp } = self.0.asks()?;
         let stored_ns = stamp.map(|stamp| stamp.stored_ns);
-        Some(Applied { epoch: epoch.0, sequence, stored_ns })
+        Some(InvalidationPosition { epoch: epoch.0, sequence, stored_ns })
     }
 
-    fn has_applied(&self, applied: Applied) -> bool {
-        let Applied { epoch, sequence, stored_ns } = applied;
+    fn has_applied(&self, applied: InvalidationPosition) -> bool {
+        let InvalidationPosition { epoch, sequence, stored_ns } = applied;
         let stamp = stored_ns.map(|stored_ns| Stamp { id: None, stored_ns });
         self.0.has_applied(Position { epoch: Epoch(epoch), sequence, stamp })
     }

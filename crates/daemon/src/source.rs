@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use config::{CliOptions, Config};
 use net::Sharing;
 
-use crate::carried::{self, Carried};
-use crate::load::{load, load_shared, render};
+use crate::config_bundle::{self, ConfigBundle};
+use crate::config_file::{load, load_shared, render};
 use crate::{account, varnishd};
 
 /// Where the configuration comes from; asked again at every reload.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct DaemonOptions {
     /// The configuration, or what takes its place.
-    pub settings: Settings,
+    pub settings: ConfigSource,
     /// The admin socket's path.
     pub admin_socket: PathBuf,
     /// The log ring's folder; it goes before what the configuration says.
@@ -31,7 +31,7 @@ pub struct Source {
 
 /// A file, or what the command line said.
 #[derive(Clone, Debug)]
-pub enum Settings {
+pub enum ConfigSource {
     /// `larder.toml`.
     File(PathBuf),
     /// Our own flags.
@@ -40,18 +40,18 @@ pub enum Settings {
     Varnishd(Box<varnishd::Flags>),
 }
 
-impl Source {
+impl DaemonOptions {
     /// Reads the configuration that the daemon starts with, with what all nodes shared when it
     /// ended; warnings go to standard error.
     ///
     /// # Errors
     /// The faults of the configuration, rendered.
     pub fn config(&self) -> Result<Config, String> {
-        let Settings::File(path) = &self.settings else { return self.config_with(None) };
+        let ConfigSource::File(path) = &self.settings else { return self.config_with(None) };
         let (config, _) = load(path)?;
         let sharing = config.cluster.as_ref().filter(|own| own.shares_configuration);
         let Some(sharing) = sharing else { return self.config_with(None) };
-        let kept = Carried::kept(&carried::folder(sharing.storage.as_deref()));
+        let kept = ConfigBundle::kept(&config_bundle::folder(sharing.storage.as_deref()));
         let kept = kept.unwrap_or_else(|why| {
             base::tell!(Warn, "larder: what all nodes share is not known: {why}");
             None
@@ -63,9 +63,9 @@ impl Source {
     ///
     /// # Errors
     /// The faults of the configuration, rendered.
-    pub(crate) fn config_with(&self, shared: Option<&Carried>) -> Result<Config, String> {
+    pub(crate) fn config_with(&self, shared: Option<&ConfigBundle>) -> Result<Config, String> {
         match &self.settings {
-            Settings::File(path) => {
+            ConfigSource::File(path) => {
                 let (config, warnings) = match shared {
                     Some(shared) => load_shared(path, shared)?,
                     None => load(path)?,
@@ -75,10 +75,10 @@ impl Source {
                 }
                 Ok(config)
             }
-            Settings::Flags(options) => {
+            ConfigSource::Flags(options) => {
                 config::from_cli(options).map_err(|problems| render(&problems))
             }
-            Settings::Varnishd(flags) => flags.config(),
+            ConfigSource::Varnishd(flags) => flags.config(),
         }
     }
 }

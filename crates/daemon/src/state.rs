@@ -8,58 +8,58 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use admin::Terms;
+use admin::MetricsAuthentication;
 use base::HashSeed;
 use base::counters::Counters;
 use base::descriptors::keep_back;
 use config::sizing::Machine;
 use config::{Config, Programs};
-use flow::Shared;
+use flow::SharedState;
 use flow::finish::Records;
 use flow::tier::OpenedDisk;
 use net::AccessLog;
 use observe::ring::Ring;
-use origin::{Depot, Order, Reserved, ServerStatus};
+use origin::{HealthOverride, ReservedAddresses, ServerStatus, SharedPool};
 use parking_lot::Mutex;
 use tls::{Challenges, TicketKeys};
 use tokio::sync::watch;
 
-use crate::carried::Carried;
+use crate::certificate_orders::Responder;
+use crate::cli_certificates::{CertificateRefusal, CliCertificates};
 use crate::collector::Collector;
+use crate::config_bundle::ConfigBundle;
+use crate::config_file::{load, load_shared, render};
 use crate::error_log::ErrorLog;
 use crate::guard::Guard;
-use crate::journal::ServerLog;
-use crate::load::{load, load_shared, render};
+use crate::managed_origin::{ManagedOrigin, keep_running, tend};
 use crate::material::{Material, read_material};
 use crate::neighbours::Neighbours;
 use crate::node::Node;
-use crate::notify::Notify;
-use crate::ordered::Responder;
-use crate::ports::Missing;
+use crate::ports::MissingPorts;
 use crate::records::records;
 use crate::secrets::{Nodes, Users};
-use crate::shelf::{Refused, Shelf};
-use crate::source::{Settings, Source};
-use crate::tended::{Tended, keep_running, tend};
+use crate::server_log::ServerLog;
+use crate::service_manager::ServiceManager;
+use crate::source::{ConfigSource, DaemonOptions};
 use crate::vcl::Vcls;
 use crate::versions::Versions;
-use crate::{below, build, programs, stapled};
+use crate::{disk_store, ocsp_staples, programs, site_assembly};
 
 /// A running daemon, as far as its control goes.
 pub struct Daemon {
-    source: Source,
+    source: DaemonOptions,
     /// State that cores, cache and faces share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedState>,
     /// Where it is to be asked over TCP.
     pub admin_addresses: Vec<SocketAddr>,
     /// Ports that it has not got yet.
-    pub(crate) missing: Arc<Missing>,
+    pub(crate) missing: Arc<MissingPorts>,
     /// It is asked over the admin socket, too.
     has_socket: bool,
     /// The counters of the admin listener.
     pub(crate) admin_counts: Mutex<Arc<Counters>>,
     /// The admin listener, where no origin leads.
-    reserved: Arc<Reserved>,
+    reserved: Arc<ReservedAddresses>,
     machine: Machine,
     /// The number of descriptors that this process may have.
     descriptors: u64,
@@ -74,12 +74,12 @@ pub struct Daemon {
     started: Instant,
     /// The configuration that the daemon was started with.
     first: Config,
-    pub(crate) notify: Notify,
+    pub(crate) notify: ServiceManager,
     /// Its part in a cluster, while it has one.
     pub(crate) node: Mutex<Option<Node>>,
     /// Other caches that are told of what is invalidated; absent until they are.
     pub(crate) neighbours: OnceLock<Arc<Neighbours>>,
-    running: Mutex<Running>,
+    running: Mutex<ActiveState>,
     /// The configurations that it shares with all nodes, if it does.
     pub(crate) versions: Option<Arc<Versions>>,
     /// One reads the configuration anew at a time.
@@ -89,25 +89,25 @@ pub struct Daemon {
     /// The keys that sessions go on with.
     ticket_keys: Arc<TicketKeys>,
     /// The plan of certificates to order of the authorities, if there are any.
-    plans: watch::Sender<Option<Arc<acme::Plan>>>,
+    plans: watch::Sender<Option<Arc<acme::CertificatePlan>>>,
     /// The certificates that are shown with an authority's word.
-    stapling: watch::Sender<Option<acme::Stapling>>,
+    stapling: watch::Sender<Option<acme::StaplePlan>>,
     /// The proof that clients of `[metrics]` must show; `None` if there was none at the start.
-    terms: Option<watch::Sender<Arc<Terms>>>,
+    terms: Option<watch::Sender<Arc<MetricsAuthentication>>>,
     /// Sites that nothing can be served for, where that is told.
     pub(crate) unserved: Mutex<Vec<String>>,
 }
 
 /// The state in force, from which the next is built.
-struct Running {
+struct ActiveState {
     config: Config,
     material: Material,
-    origins: Vec<Tended>,
+    origins: Vec<ManagedOrigin>,
 }
 
 /// Memory, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemorySizes {
     /// The bytes that the process may take.
     pub(crate) size: u64,
     /// Of this, what may be reserved for what is stored or held.
@@ -118,14 +118,14 @@ pub(crate) struct Memory {
 
 /// The outcome of a reload that was not refused.
 #[derive(Clone, Debug)]
-pub(crate) struct Reloaded {
+pub(crate) struct ReloadOutcome {
     /// Settings that were changed in the file and stay as they were.
     pub(crate) stays: Vec<&'static str>,
     /// Ports that could not be had when they were tried last.
     missing: Vec<String>,
 }
 
-impl fmt::Display for Reloaded {
+impl fmt::Display for ReloadOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("configuration reloaded")?;
         if !self.stays.is_empty() {
@@ -158,7 +158,7 @@ impl Daemon {
     /// # Errors
     /// The part of the configuration that cannot be used.
     pub(crate) fn new(
-        source: Source,
+        source: DaemonOptions,
         config: &Config,
         machinery: Machinery,
     ) -> Result<(Arc<Self>, Records, Option<OpenedDisk>), String> {
@@ -168,18 +168,20 @@ impl Daemon {
         let sockets = vec![source.admin_socket.clone()];
         let cli = config.varnish_cli.iter().flat_map(|cli| cli.listen.addresses.iter().copied());
         let consoles = admin_addresses.iter().copied().chain(cli);
-        let reserved = Arc::new(Reserved::new(consoles, sockets));
+        let reserved = Arc::new(ReservedAddresses::new(consoles, sockets));
         let challenges = Arc::default();
         let ticket_keys = TicketKeys::new().map_err(|error| format!("larder: TLS: {error}"))?;
         let tls = material.server(config, &ticket_keys, &challenges)?;
         let terms = material.terms(config, is_secure(config), &ticket_keys)?;
         let terms = terms.map(|terms| watch::Sender::new(Arc::new(terms)));
         let vcls = source.programs(config);
-        let (live, origins) = build::live(config, &[], &material, tls, &reserved, vcls.view());
-        let cache = build::cache(config, &machine);
-        let below = below::open(config, &cache)?;
+        let (live, origins) =
+            site_assembly::live(config, &[], &material, tls, &reserved, vcls.view());
+        let cache = site_assembly::cache(config, &machine);
+        let below = disk_store::open(config, &cache)?;
         let seed = below.as_ref().map_or_else(HashSeed::random, OpenedDisk::seed);
-        let shared = Shared::over(cache, live, seed, Depot::with_journal(ServerLog::shared()));
+        let shared =
+            SharedState::over(cache, live, seed, SharedPool::with_journal(ServerLog::shared()));
         let error_log = ErrorLog::start(config, shared.counters.register())?;
         error_log.listen();
         let lines = shared.counters.register();
@@ -187,8 +189,8 @@ impl Daemon {
         let ring = records.ring.clone();
         let origins = origins.into_iter().map(|origin| tend(origin, &shared)).collect();
         let plans = watch::Sender::new(material.plan(config));
-        let stapling = watch::Sender::new(stapled::plan(config, &material));
-        let running = Mutex::new(Running { config: config.clone(), material, origins });
+        let stapling = watch::Sender::new(ocsp_staples::plan(config, &material));
+        let running = Mutex::new(ActiveState { config: config.clone(), material, origins });
         let versions = Versions::begin(config);
         let is_unprepared = versions.as_ref().is_some_and(|own| own.in_force().is_none());
         shared.door.trust.set_unprepared(is_unprepared);
@@ -209,7 +211,7 @@ impl Daemon {
             vcls,
             started: Instant::now(),
             first: config.clone(),
-            notify: Notify::of_environment(),
+            notify: ServiceManager::of_environment(),
             node: Mutex::default(),
             neighbours: OnceLock::new(),
             running,
@@ -228,7 +230,8 @@ impl Daemon {
     /// Has certificates ordered for as long as the runtime lives, with the nodes of the cluster if
     /// secrets are shared with them.
     pub(crate) fn start_ordering(&self) {
-        let commons = self.bucket().map(|bucket| Arc::new(Nodes(bucket)) as Arc<dyn acme::Commons>);
+        let commons =
+            self.bucket().map(|bucket| Arc::new(Nodes(bucket)) as Arc<dyn acme::CertificatePeers>);
         let (shared, challenges) = (Arc::clone(&self.shared), Arc::clone(&self.challenges));
         let plans = self.plans.subscribe();
         keep_running(&self.shared, move || {
@@ -242,7 +245,7 @@ impl Daemon {
         let (counts, stapling) = (self.shared.counters.register(), self.stapling.subscribe());
         keep_running(&self.shared, move || {
             let counts = Arc::clone(&counts);
-            let note = move |event: acme::StapleEvent| stapled::note(&counts, &event);
+            let note = move |event: acme::StapleEvent| ocsp_staples::note(&counts, &event);
             acme::staple(stapling.clone(), note)
         });
     }
@@ -252,7 +255,7 @@ impl Daemon {
     /// # Errors
     /// Why there is nothing to serve.
     pub(crate) fn load_programs(&self, config: &Config) -> Result<(), String> {
-        self.vcls.settle_in(&self.shared, &self.reserved)?;
+        self.vcls.set_program_host(&self.shared, &self.reserved)?;
         let shared = self.versions.as_ref().and_then(|own| own.in_force());
         programs::prepare(&self.vcls, &self.source, config, shared.as_deref())?.take_up();
         self.refresh();
@@ -264,7 +267,7 @@ impl Daemon {
     ///
     /// # Errors
     /// The faults, rendered.
-    pub(crate) fn reload(&self) -> Result<Reloaded, String> {
+    pub(crate) fn reload(&self) -> Result<ReloadOutcome, String> {
         self.notify.reloading();
         // Whatever comes of it: whoever moves logs need not know whether the file is good.
         self.reopen_logs();
@@ -295,7 +298,10 @@ impl Daemon {
     ///
     /// # Errors
     /// The faults, rendered, as a reload tells them.
-    pub(crate) fn take_shared(&self, shared: Option<Arc<Carried>>) -> Result<(), String> {
+    pub(crate) fn apply_shared_config(
+        &self,
+        shared: Option<Arc<ConfigBundle>>,
+    ) -> Result<(), String> {
         let Some(versions) = &self.versions else { return Ok(()) };
         let _reading = self.reading.lock();
         self.read_again(shared.as_deref())?;
@@ -304,7 +310,7 @@ impl Daemon {
         Ok(())
     }
 
-    fn read_again(&self, shared: Option<&Carried>) -> Result<Reloaded, String> {
+    fn read_again(&self, shared: Option<&ConfigBundle>) -> Result<ReloadOutcome, String> {
         let config = self.source.config_with(shared)?;
         let mut material = read_material(&config)?;
         let mut running = self.running.lock();
@@ -315,7 +321,7 @@ impl Daemon {
         let programs = programs::prepare(&self.vcls, &self.source, &config, shared)?;
         // From here on nothing is refused.
         programs.take_up();
-        self.shared.cache.set_config(build::cache_config(&config, &self.machine));
+        self.shared.cache.set_config(site_assembly::cache_config(&config, &self.machine));
         keep_back(self.descriptors, config.limits.descriptors_reserve);
         self.plans.send_replace(material.plan(&config));
         let stays = self.first.fixed_changes(&config);
@@ -323,7 +329,7 @@ impl Daemon {
         self.replace(&mut running, config, material, tls);
         let missing = self.missing.reasons();
         self.missing.try_again();
-        Ok(Reloaded { stays, missing })
+        Ok(ReloadOutcome { stays, missing })
     }
 
     /// Has logs whose files were moved away opened anew, by their paths.
@@ -362,7 +368,7 @@ impl Daemon {
     }
 
     /// Shows the certificates of Varnish's CLI.
-    pub(crate) fn with_shelf<T>(&self, show: impl FnOnce(&Shelf) -> T) -> T {
+    pub(crate) fn with_shelf<T>(&self, show: impl FnOnce(&CliCertificates) -> T) -> T {
         show(&self.running.lock().material.shelf)
     }
 
@@ -372,11 +378,11 @@ impl Daemon {
     /// Why nothing is changed.
     pub(crate) fn change_shelf<T>(
         &self,
-        change: impl FnOnce(&mut Shelf) -> Result<T, Refused>,
-    ) -> Result<T, Refused> {
+        change: impl FnOnce(&mut CliCertificates) -> Result<T, CertificateRefusal>,
+    ) -> Result<T, CertificateRefusal> {
         // Files are read while requests, and those who ask, go on.
         let _reading = self.reading.lock();
-        let mut shelf = self.with_shelf(Shelf::clone);
+        let mut shelf = self.with_shelf(CliCertificates::clone);
         let done = change(&mut shelf)?;
         let mut running = self.running.lock();
         if shelf.shows_as(&running.material.shelf) {
@@ -393,7 +399,7 @@ impl Daemon {
             }
             Err(problem) => {
                 running.material.shelf = before;
-                Err(Refused::because(problem))
+                Err(CertificateRefusal::because(problem))
             }
         }
     }
@@ -403,14 +409,14 @@ impl Daemon {
         &self,
         config: &Config,
         material: &Material,
-    ) -> Result<Option<Arc<tls::Server>>, String> {
+    ) -> Result<Option<Arc<tls::ServerContext>>, String> {
         material.server(config, &self.ticket_keys, &self.challenges)
     }
 
     /// Every origin's servers, each with its origin's name.
     pub(crate) fn servers(&self) -> Vec<(String, ServerStatus)> {
         let running = self.running.lock();
-        let of = |tended: &Tended| {
+        let of = |tended: &ManagedOrigin| {
             let (name, servers) = (tended.origin.name().to_string(), tended.origin.servers());
             servers.into_iter().map(move |server| (name.clone(), server))
         };
@@ -419,7 +425,12 @@ impl Daemon {
 
     /// Has an operator's word count for servers of an origin, all of them when none is named; false
     /// when there are none.
-    pub(crate) fn order_servers(&self, origin: &str, server: Option<&str>, order: Order) -> bool {
+    pub(crate) fn order_servers(
+        &self,
+        origin: &str,
+        server: Option<&str>,
+        order: HealthOverride,
+    ) -> bool {
         // As it is shown, or as it is written in the configuration.
         let written = server.and_then(|name| origin::parse_server(name).ok());
         let written = written.map(|server| server.address.to_string());
@@ -443,7 +454,7 @@ impl Daemon {
     }
 
     /// The source of the configuration.
-    pub(crate) fn source(&self) -> &Source {
+    pub(crate) fn source(&self) -> &DaemonOptions {
         &self.source
     }
 
@@ -455,8 +466,8 @@ impl Daemon {
     /// The file that the configuration is read from; `None` if flags are.
     pub(crate) fn config_file(&self) -> Option<String> {
         match &self.source.settings {
-            Settings::File(path) => Some(path.display().to_string()),
-            Settings::Flags(_) | Settings::Varnishd(_) => None,
+            ConfigSource::File(path) => Some(path.display().to_string()),
+            ConfigSource::Flags(_) | ConfigSource::Varnishd(_) => None,
         }
     }
 
@@ -498,9 +509,9 @@ impl Daemon {
     pub(crate) fn check_own(&self) -> Result<(Config, String), String> {
         let shared = self.versions.as_ref().and_then(|own| own.in_force());
         let (config, warnings) = match (&self.source.settings, &shared) {
-            (Settings::File(path), Some(shared)) => load_shared(path, shared)?,
-            (Settings::File(path), None) => load(path)?,
-            (Settings::Flags(_) | Settings::Varnishd(_), _) => {
+            (ConfigSource::File(path), Some(shared)) => load_shared(path, shared)?,
+            (ConfigSource::File(path), None) => load(path)?,
+            (ConfigSource::Flags(_) | ConfigSource::Varnishd(_), _) => {
                 (self.source.config_with(None)?, String::new())
             }
         };
@@ -512,8 +523,8 @@ impl Daemon {
     ///
     /// # Errors
     /// The faults, rendered.
-    pub(crate) fn check_shared(&self, shared: &Carried) -> Result<Vec<String>, String> {
-        let Settings::File(path) = &self.source.settings else { return Ok(Vec::new()) };
+    pub(crate) fn check_shared(&self, shared: &ConfigBundle) -> Result<Vec<String>, String> {
+        let ConfigSource::File(path) = &self.source.settings else { return Ok(Vec::new()) };
         let (config, _) = load_shared(path, shared)?;
         let has = |host: &String| config.sites.iter().any(|site| site.hosts.contains(host));
         let in_force = self.check_own().map(|(config, _)| config.sites).unwrap_or_default();
@@ -552,17 +563,17 @@ impl Daemon {
     /// the secret cannot be read.
     pub(crate) fn reverse_guard(&self) -> Option<Guard> {
         match &self.source.settings {
-            Settings::Varnishd(flags) => flags.guard().ok(),
-            Settings::File(_) | Settings::Flags(_) => None,
+            ConfigSource::Varnishd(flags) => flags.guard().ok(),
+            ConfigSource::File(_) | ConfigSource::Flags(_) => None,
         }
     }
 
     /// The memory that the daemon may take, as configured.
-    pub(crate) fn memory(&self) -> Memory {
+    pub(crate) fn memory(&self) -> MemorySizes {
         let running = self.running.lock();
-        let cache = build::cache_config(&running.config, &self.machine);
+        let cache = site_assembly::cache_config(&running.config, &self.machine);
         let size = self.machine.memory_bytes(running.config.memory.size);
-        Memory { size, budget: cache.budget_bytes, share: cache.held_bytes_max }
+        MemorySizes { size, budget: cache.budget_bytes, share: cache.held_bytes_max }
     }
 
     /// The time since the daemon was started.
@@ -602,15 +613,16 @@ impl Daemon {
     /// Puts a configuration in force.
     fn replace(
         &self,
-        running: &mut Running,
+        running: &mut ActiveState,
         config: Config,
         material: Material,
-        tls: Option<Arc<tls::Server>>,
+        tls: Option<Arc<tls::ServerContext>>,
     ) {
         let tended = &mut running.origins;
         let origins: Vec<_> = tended.iter().map(|t| Arc::clone(&t.origin)).collect();
         let view = self.vcls.view();
-        let (live, origins) = build::live(&config, &origins, &material, tls, &self.reserved, view);
+        let (live, origins) =
+            site_assembly::live(&config, &origins, &material, tls, &self.reserved, view);
         let mut next = Vec::with_capacity(origins.len());
         for origin in origins {
             let kept = tended.iter().position(|t| Arc::ptr_eq(&t.origin, &origin));
@@ -619,9 +631,9 @@ impl Daemon {
                 None => tend(origin, &self.shared),
             });
         }
-        self.stapling.send_replace(stapled::plan(&config, &material));
+        self.stapling.send_replace(ocsp_staples::plan(&config, &material));
         self.set_terms(&config, &material);
-        *running = Running { config, material, origins: next };
+        *running = ActiveState { config, material, origins: next };
         self.shared.replace(live);
         self.set_neighbours(running);
     }
@@ -634,7 +646,7 @@ fn is_secure(config: &Config) -> bool {
 
 impl Daemon {
     /// The proof that clients of `[metrics]` must show; `None` if it was not there at the start.
-    pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<Terms>>> {
+    pub(crate) fn terms(&self) -> Option<watch::Receiver<Arc<MetricsAuthentication>>> {
         self.terms.as_ref().map(watch::Sender::subscribe)
     }
 
@@ -661,7 +673,7 @@ impl Daemon {
         Ok(neighbours)
     }
 
-    fn set_neighbours(&self, running: &Running) {
+    fn set_neighbours(&self, running: &ActiveState) {
         let Some(neighbours) = self.neighbours.get() else { return };
         let origins: Vec<_> = running.origins.iter().map(|t| Arc::clone(&t.origin)).collect();
         neighbours.set(&running.config, &origins);

@@ -2,7 +2,7 @@
 //! counterpart here is not among them, rather than zero for ever.
 
 use base::{Counter, Limit};
-use flow::vcl::link::Connected;
+use flow::vcl::link::BackendOrigin;
 use serde_json::{Map, Value, json};
 use vcl::backend::Backend;
 use vcl::counts;
@@ -80,7 +80,7 @@ fn figures(daemon: &Daemon) -> Vec<Figure> {
 
 /// The end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum SessionClose {
     /// Between requests.
     Left,
     /// While a request was awaited: an error, but not counted as closed.
@@ -100,32 +100,47 @@ fn clients(daemon: &Daemon) -> Vec<Figure> {
     let by_reply = sum(Counter::ClosedByReply) - of_programs;
     // Why connections ended, and how Varnish counts that.
     let ends = [
-        ("rem_close", "Closed by the client", sum(Counter::ClosedByClient), End::Left),
-        ("rx_close_idle", "Closed without a request", sum(Counter::ClosedIdle), End::Left),
-        ("rx_timeout", "Closed for a slow request", sum(Counter::ClosedHead), End::Late),
-        ("req_close", "Closed as the request asked", sum(Counter::ClosedAsAsked), End::Served),
-        ("resp_close", "Closed as the response asked", by_reply, End::Served),
-        ("tx_pipe", "Closed as a pipe", sum(Counter::ClosedTunnel), End::Served),
-        ("tx_eof", "Closed to end a response", sum(Counter::ClosedByEnd), End::Served),
-        ("req_http10", "Closed after HTTP/1.0", sum(Counter::ClosedHttp10), End::Failed),
-        ("rx_junk", "Closed for a request's form", sum(Counter::ClosedMalformed), End::Failed),
+        ("rem_close", "Closed by the client", sum(Counter::ClosedByClient), SessionClose::Left),
+        ("rx_close_idle", "Closed without a request", sum(Counter::ClosedIdle), SessionClose::Left),
+        ("rx_timeout", "Closed for a slow request", sum(Counter::ClosedHead), SessionClose::Late),
+        (
+            "req_close",
+            "Closed as the request asked",
+            sum(Counter::ClosedAsAsked),
+            SessionClose::Served,
+        ),
+        ("resp_close", "Closed as the response asked", by_reply, SessionClose::Served),
+        ("tx_pipe", "Closed as a pipe", sum(Counter::ClosedTunnel), SessionClose::Served),
+        ("tx_eof", "Closed to end a response", sum(Counter::ClosedByEnd), SessionClose::Served),
+        ("req_http10", "Closed after HTTP/1.0", sum(Counter::ClosedHttp10), SessionClose::Failed),
+        (
+            "rx_junk",
+            "Closed for a request's form",
+            sum(Counter::ClosedMalformed),
+            SessionClose::Failed,
+        ),
         (
             "req_http20",
             "Closed for HTTP/2, switched off",
             sum(Counter::ClosedHttp2Off),
-            End::Failed,
+            SessionClose::Failed,
         ),
-        ("rx_overflow", "Closed for a request's size", sum(Counter::ClosedTooLarge), End::Late),
-        ("rx_body", "Closed for a request's body", sum(Counter::ClosedBody), End::Failed),
-        ("tx_error", "Closed while sending", sum(Counter::ClosedSending), End::Failed),
+        (
+            "rx_overflow",
+            "Closed for a request's size",
+            sum(Counter::ClosedTooLarge),
+            SessionClose::Late,
+        ),
+        ("rx_body", "Closed for a request's body", sum(Counter::ClosedBody), SessionClose::Failed),
+        ("tx_error", "Closed while sending", sum(Counter::ClosedSending), SessionClose::Failed),
     ];
-    let total = |such: [End; 2]| {
+    let total = |such: [SessionClose; 2]| {
         let such = ends.iter().filter(|(_, _, _, end)| such.contains(end));
         such.map(|(_, _, value, _)| value).sum::<u64>()
     };
     let unbegun = sum(Counter::ClosedHandshake);
-    let closed = total([End::Served, End::Failed]) + of_programs + unbegun;
-    let broken = total([End::Late, End::Failed]) + of_programs + unbegun;
+    let closed = total([SessionClose::Served, SessionClose::Failed]) + of_programs + unbegun;
+    let broken = total([SessionClose::Late, SessionClose::Failed]) + of_programs + unbegun;
     let otherwise = sum(Counter::BadExpectations) + sum(Counter::ClosedHttp2Off);
     let refused = sum(Counter::BadRequests).saturating_sub(otherwise);
     let mut all: Vec<Figure> = [
@@ -237,7 +252,7 @@ fn backends(daemon: &Daemon) -> Vec<Figure> {
     let mut all = Vec::new();
     for (program, backend) in leaves(daemon) {
         let Backend::Leaf(leaf) = &backend else { continue };
-        let Some(connected) = Connected::of(leaf) else { continue };
+        let Some(connected) = BackendOrigin::of(leaf) else { continue };
         if !daemon.vcls.is_warm(&program) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use config::{Config, LogTarget, Programs};
 
-use crate::fits::mebibytes;
+use crate::machine_warnings::mebibytes;
 use crate::state::Daemon;
 
 /// Names in one list; the rest are counted.

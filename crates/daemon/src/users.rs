@@ -12,7 +12,7 @@ use base::units;
 use config::{Config, Diagnostic};
 use policy::Users;
 
-use crate::keeper::{self, How};
+use crate::keeper::{self, OpenPurpose};
 
 /// The users of every file that is named, by its path.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl UserFiles {
 
 fn users(path: &Path, most: u64) -> Result<Users, String> {
     let mut text = Vec::new();
-    keeper::open(path, How::Read)
+    keeper::open(path, OpenPurpose::Read)
         .and_then(|open| open.take(most.saturating_add(1)).read_to_end(&mut text))
         .map_err(|error| error.to_string())?;
     if text.len() as u64 > most {

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use admin::lobby::{Lobby, Place};
+use admin::connection_limiter::{ConnectionLimiter, ConnectionPermit};
 use base::{Counter, Counters, Limit, Limits};
 use rt::time::timeout;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -40,7 +40,7 @@ const STRANGERS_BYTES: usize = 4 << 10;
 struct CliPort {
     daemon: Arc<Daemon>,
     counters: Arc<Counters>,
-    lobby: Arc<Lobby>,
+    lobby: Arc<ConnectionLimiter>,
     /// The secret that the daemon has made, once it is needed; `None` if it was not written.
     own: OnceLock<Option<Arc<[u8]>>>,
     /// Wrong answers are replied to one after the other.
@@ -75,7 +75,7 @@ pub(crate) fn start(daemon: &Arc<Daemon>, config: Option<&config::VarnishCli>, p
             }
             rt::spawn(async move {
                 let serve = || serve(&shared, &listener);
-                net::keep(serve, || shared.counters.inc(Counter::Panics)).await;
+                net::run_with_restarts(serve, || shared.counters.inc(Counter::Panics)).await;
             });
             Ok(())
         });
@@ -98,7 +98,7 @@ pub(crate) fn call_back(daemon: &Arc<Daemon>, address: &str) {
                 // Who is gone is called again.
                 tokio::select! {
                     _ = session.run(stream, guard) => {}
-                    () = leave.asked() => {}
+                    () = leave.evicted() => {}
                 }
             }
             rt::time::sleep(PAUSE).await;
@@ -166,7 +166,7 @@ async fn serve(port: &Arc<CliPort>, listener: &TcpListener) {
             tokio::select! {
                 // A client that is gone needs no answer.
                 _ = session.run(stream, guard) => {}
-                () = leave.asked() => {}
+                () = leave.evicted() => {}
             }
         });
     }
@@ -177,7 +177,7 @@ impl CliPort {
         Arc::new(Self {
             daemon: Arc::clone(daemon),
             counters: daemon.shared.counters.register(),
-            lobby: Lobby::new(),
+            lobby: ConnectionLimiter::new(),
             own: OnceLock::new(),
             wrong: tokio::sync::Mutex::default(),
         })
@@ -215,7 +215,7 @@ impl CliPort {
 struct Session<'a> {
     port: &'a CliPort,
     peer: SocketAddr,
-    place: Place,
+    place: ConnectionPermit,
     limits: Limits,
     begun: Instant,
     /// The challenge that the client has not answered yet, and the secret that it must know.
@@ -223,7 +223,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn new(port: &'a CliPort, peer: SocketAddr, place: Place) -> Self {
+    fn new(port: &'a CliPort, peer: SocketAddr, place: ConnectionPermit) -> Self {
         let limits = port.daemon.shared.live().limits.clone();
         Self { port, peer, place, limits, begun: Instant::now(), asked: None }
     }
@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
 impl Session<'_> {
     /// The greeting of who may give commands, if there is a place for one more of those.
     fn welcome(&self) -> Reply {
-        if self.place.make_known(self.limits.varnish_cli_connections) {
+        if self.place.mark_authenticated(self.limits.varnish_cli_connections) {
             return answers::banner();
         }
         self.port.counters.limit(Limit::VarnishCliConnections);

@@ -7,8 +7,8 @@ use base::Limits;
 use config::{Config, Varnishd, VolumeFlag};
 use vcl::params::{Param, Params};
 
+use crate::config_file::render;
 use crate::guard::Guard;
-use crate::load::render;
 
 /// The file of a secret that is made up, beside the admin socket, as varnishd calls it.
 pub(crate) const SECRET: &str = "_.secret";
@@ -19,7 +19,7 @@ pub struct Flags {
     /// Certificates of `-A`, each file with that of its key.
     pub certificates: Vec<(PathBuf, PathBuf)>,
     /// Programs to load: name, and file or text.
-    pub programs: Vec<(String, Program)>,
+    pub programs: Vec<(String, ProgramFlag)>,
     /// Storages by name, each with what it is called.
     pub storages: Vec<Storage>,
     /// Parameters as the flags set them.
@@ -42,7 +42,7 @@ pub struct Flags {
 
 /// A program to load.
 #[derive(Clone, Debug)]
-pub enum Program {
+pub enum ProgramFlag {
     /// A file by its name.
     File(String),
     /// Its source.
@@ -97,7 +97,7 @@ impl Flags {
             );
         }
         let mut limits = Limits::default();
-        hold(&self.params, &mut limits, true);
+        apply_parameters(&self.params, &mut limits, true);
         let options = Varnishd {
             listen: self.endpoints.clone(),
             certificates: self.certificates.clone(),
@@ -114,7 +114,7 @@ impl Flags {
 }
 
 /// Has parameters rule the limits that mean the same; of those that nobody has set only with `all`.
-pub(crate) fn hold(params: &Params, limits: &mut Limits, all: bool) {
+pub(crate) fn apply_parameters(params: &Params, limits: &mut Limits, all: bool) {
     let counts = |param: Param| {
         let spec = vcl::params::TABLE.iter().find(|spec| spec.param == param);
         all || spec.is_some_and(|spec| !params.is_default(spec))

@@ -9,7 +9,7 @@ use config::Config;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::carried::{self, Carried};
+use crate::config_bundle::{self, ConfigBundle};
 
 /// Bytes that a node's card has of the reason for a fault.
 const FAULT_BYTES: usize = 400;
@@ -17,23 +17,23 @@ const FAULT_BYTES: usize = 400;
 /// The shared configurations of a node.
 pub(crate) struct Versions {
     folder: PathBuf,
-    held: Mutex<Held>,
+    held: Mutex<VersionState>,
     /// Grows whenever one that was refused is to be tried again.
     again: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Held {
-    in_force: Option<Arc<Carried>>,
+struct VersionState {
+    in_force: Option<Arc<ConfigBundle>>,
     /// Its version; empty for none.
     version: String,
-    good: Option<Arc<Carried>>,
-    fault: Option<Fault>,
+    good: Option<Arc<ConfigBundle>>,
+    fault: Option<VersionFault>,
 }
 
 /// The reason for which a version is not in force that the node is to have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct VersionFault {
     pub(crate) version: String,
     pub(crate) why: String,
     /// It was tried: nothing is gained by trying it once more.
@@ -44,16 +44,16 @@ impl Versions {
     /// Those of a node that has begun with the one that was kept; `None` if it shares none.
     pub(crate) fn begin(config: &Config) -> Option<Arc<Self>> {
         let cluster = config.cluster.as_ref().filter(|own| own.shares_configuration)?;
-        let folder = carried::folder(cluster.storage.as_deref());
+        let folder = config_bundle::folder(cluster.storage.as_deref());
         // What cannot be read was told where the daemon's own configuration was read.
-        let good = Carried::kept(&folder).ok().flatten().map(Arc::new);
+        let good = ConfigBundle::kept(&folder).ok().flatten().map(Arc::new);
         let version = good.as_ref().map(|own| own.version()).unwrap_or_default();
-        let held = Held { in_force: good.clone(), version, good, fault: None };
+        let held = VersionState { in_force: good.clone(), version, good, fault: None };
         Some(Arc::new(Self { folder, held: Mutex::new(held), again: watch::Sender::new(0) }))
     }
 
     /// The one in force.
-    pub(crate) fn in_force(&self) -> Option<Arc<Carried>> {
+    pub(crate) fn in_force(&self) -> Option<Arc<ConfigBundle>> {
         self.held.lock().in_force.clone()
     }
 
@@ -63,24 +63,24 @@ impl Versions {
     }
 
     /// The last that was in force on the way to all.
-    pub(crate) fn good(&self) -> Option<Arc<Carried>> {
+    pub(crate) fn good(&self) -> Option<Arc<ConfigBundle>> {
         self.held.lock().good.clone()
     }
 
     /// The reason for which another is not in force.
-    pub(crate) fn fault(&self) -> Option<Fault> {
+    pub(crate) fn fault(&self) -> Option<VersionFault> {
         self.held.lock().fault.clone()
     }
 
     /// Notes the one that is in force now.
-    pub(crate) fn set(&self, carried: Option<Arc<Carried>>) {
+    pub(crate) fn set(&self, carried: Option<Arc<ConfigBundle>>) {
         let version = carried.as_ref().map(|own| own.version()).unwrap_or_default();
         let mut held = self.held.lock();
         (held.in_force, held.version, held.fault) = (carried, version, None);
     }
 
     /// Notes that one that the node is to have cannot be put in force. Returns true if that is new.
-    pub(crate) fn set_fault(&self, fault: Option<Fault>) -> bool {
+    pub(crate) fn set_fault(&self, fault: Option<VersionFault>) -> bool {
         let mut held = self.held.lock();
         let is_new = held.fault != fault;
         held.fault = fault;
@@ -115,7 +115,7 @@ impl Versions {
         let held = self.held.lock();
         card.takes_configuration = true;
         card.configuration = held.version.clone();
-        let fault = |fault: &Fault| {
+        let fault = |fault: &VersionFault| {
             let why = &fault.why[..fault.why.floor_char_boundary(FAULT_BYTES)];
             format!("{}: {why}", fault.version)
         };

@@ -1,6 +1,6 @@
 //! The disk cache as operators see it, volume by volume.
 
-use disk::{Condition, Reason, Stats};
+use disk::{Reason, Stats, VolumeCondition};
 use serde_json::json;
 
 use crate::state::Daemon;
@@ -9,7 +9,7 @@ use crate::state::Daemon;
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
     pub(crate) path: String,
-    pub(crate) condition: Condition,
+    pub(crate) condition: VolumeCondition,
     pub(crate) stats: Stats,
     /// The reason for which it could not be opened, if it could not.
     pub(crate) absence: Option<String>,
@@ -17,15 +17,15 @@ pub(crate) struct Volume {
 
 impl Volume {
     pub(crate) fn is_in(&self) -> bool {
-        self.condition == Condition::In
+        self.condition == VolumeCondition::In
     }
 
     /// Its state, in words.
     pub(crate) fn state(&self) -> String {
         match self.condition {
-            Condition::In => "in use".to_owned(),
-            Condition::Pausing(reason) => format!("pauses: {}", reason.about()),
-            Condition::Out(reason) => {
+            VolumeCondition::In => "in use".to_owned(),
+            VolumeCondition::Pausing(reason) => format!("pauses: {}", reason.about()),
+            VolumeCondition::Out(reason) => {
                 format!("out of use: {}", self.absence.as_deref().unwrap_or_else(|| reason.about()))
             }
         }
@@ -71,7 +71,7 @@ pub(crate) fn all(daemon: &Daemon) -> Vec<Volume> {
     let volume = |(number, path)| {
         let known = disk.volume_stats(number);
         // Without any it could not be opened.
-        let none = || (Condition::Out(Reason::Start), Stats::default());
+        let none = || (VolumeCondition::Out(Reason::Start), Stats::default());
         let (condition, stats) = known.unwrap_or_else(none);
         Volume { path, condition, stats, absence: disk.absence(number) }
     };

@@ -8,39 +8,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::System;
 use bytes::Bytes;
-use disk::vfs::Real;
-use disk::{Ask, Body, Clock, Condition, Config, Disk, Entry, Found, Opened, Owner, Place};
+use disk::vfs::RealDirectory;
+use disk::{
+    Body, Clock, Config, Disk, Entry, FoundRecord, OpenedStore, Owner, RecordAddress,
+    RecordRequest, VolumeCondition,
+};
 use disk::{VolumeConfig, tools};
 use parking_lot::Mutex;
 
 /// Notes places as an index would.
 #[derive(Default)]
 struct Notes {
-    found: Mutex<Vec<(u64, Place)>>,
+    found: Mutex<Vec<(u64, RecordAddress)>>,
     count: AtomicU64,
 }
 
 impl Owner for Notes {
-    fn found(&self, records: &[Found]) {
+    fn found(&self, records: &[FoundRecord]) {
         self.count.fetch_add(records.len() as u64, Ordering::Relaxed);
         self.found.lock().extend(records.iter().map(|found| (found.hash, found.place)));
     }
 
-    fn moved(&self, _: u64, _: Place, _: Place) -> bool {
+    fn moved(&self, _: u64, _: RecordAddress, _: RecordAddress) -> bool {
         true
     }
 
-    fn dropped(&self, _: u64, _: Place) {}
+    fn dropped(&self, _: u64, _: RecordAddress) {}
 
-    fn changed(&self, _: usize, _: Condition) {}
+    fn changed(&self, _: usize, _: VolumeCondition) {}
 }
 
 fn open(path: &Path, bytes: u64) -> Result<(Disk, Arc<Notes>), Box<dyn std::error::Error>> {
-    let volume = VolumeConfig::new(Arc::new(Real::new(path)?), bytes);
+    let volume = VolumeConfig::new(Arc::new(RealDirectory::new(path)?), bytes);
     let notes = Arc::new(Notes::default());
     let clock: Clock = Arc::new(|| System.now());
     let config = Config::new(vec![volume]);
-    let Opened { disk, .. } = Disk::open(config, Arc::clone(&notes) as _, clock)?;
+    let OpenedStore { disk, .. } = Disk::open(config, Arc::clone(&notes) as _, clock)?;
     disk.find();
     while !disk.has_found() {
         std::thread::yield_now();
@@ -49,7 +52,7 @@ fn open(path: &Path, bytes: u64) -> Result<(Disk, Arc<Notes>), Box<dyn std::erro
 }
 
 /// Puts all records, and tells what that takes.
-fn put_all(disk: &Disk, records: u64, len: usize) -> Vec<(u64, Place)> {
+fn put_all(disk: &Disk, records: u64, len: usize) -> Vec<(u64, RecordAddress)> {
     let (head, body) = (Bytes::from(vec![b'h'; 300]), Bytes::from(vec![b'b'; len]));
     let (begin, mut put_us, mut places) = (System.micros(), 0, Vec::new());
     for hash in 0..records {
@@ -84,10 +87,10 @@ fn put_all(disk: &Disk, records: u64, len: usize) -> Vec<(u64, Place)> {
     places
 }
 
-fn read_all(disk: &Disk, places: &[(u64, Place)]) {
+fn read_all(disk: &Disk, places: &[(u64, RecordAddress)]) {
     let (begin, mut there) = (System.micros(), 0_u64);
     for (hash, place) in places {
-        there += u64::from(disk.read_now(*place, *hash, &Ask::whole()).is_some());
+        there += u64::from(disk.read_now(*place, *hash, &RecordRequest::whole()).is_some());
     }
     let read_ns = (System.micros() - begin) as f64 * 1000.0 / places.len() as f64;
     println!("read at once {read_ns:.0} ns, {there} of {}", places.len());
@@ -117,7 +120,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("found {found} in {:.0} ms", all_us as f64 / 1000.0);
     drop(disk);
     let begin = System.micros();
-    let vfs: Arc<dyn disk::vfs::Vfs> = Arc::new(Real::new(path)?);
+    let vfs: Arc<dyn disk::vfs::Vfs> = Arc::new(RealDirectory::new(path)?);
     let clock: Clock = Arc::new(|| System.now());
     let checked = tools::check(&vfs, &clock)?;
     println!("checked {} in {:.0} ms", checked.sound, (System.micros() - begin) as f64 / 1000.0);

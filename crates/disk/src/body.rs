@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 /// Bytes in memory of somebody else, which stay as they are while they are lent.
-pub trait Lent: Debug + Send + Sync {
+pub trait BorrowedBytes: Debug + Send + Sync {
     /// The number of bytes.
     fn size(&self) -> u64;
     /// Calls `each` with all bytes, in pieces and in their order.
@@ -20,7 +20,7 @@ pub enum Body {
     /// In one piece.
     Bytes(Bytes),
     /// However somebody else has it.
-    Lent(Arc<dyn Lent>),
+    Lent(Arc<dyn BorrowedBytes>),
 }
 
 impl Body {
@@ -67,9 +67,9 @@ fn within(range: &Range<u64>, at: u64, len: u64) -> Range<usize> {
 
 /// Pieces that the store has read and writes again.
 #[derive(Debug)]
-pub(crate) struct Pieces(pub(crate) Vec<Bytes>);
+pub(crate) struct RecordPieces(pub(crate) Vec<Bytes>);
 
-impl Lent for Pieces {
+impl BorrowedBytes for RecordPieces {
     fn size(&self) -> u64 {
         self.0.iter().map(|piece| piece.len() as u64).sum()
     }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn ranges_are_cut_out_of_pieces() {
         let pieces = vec![Bytes::from_static(b"abc"), Bytes::new(), Bytes::from_static(b"defgh")];
-        let lent = Body::Lent(Arc::new(Pieces(pieces)));
+        let lent = Body::Lent(Arc::new(RecordPieces(pieces)));
         let whole = Body::Bytes(Bytes::from_static(b"abcdefgh"));
         assert_eq!((lent.size(), whole.size()), (8, 8));
         for start in 0..8 {

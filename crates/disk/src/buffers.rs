@@ -18,16 +18,16 @@ const KEPT_BYTES: usize = 2 << 20;
 /// Buffers that nobody uses.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    kept: Mutex<Kept>,
+    kept: Mutex<FreeBuffers>,
 }
 
-struct Kept {
+struct FreeBuffers {
     /// By size.
     free: [Vec<Box<[u8]>>; SIZES],
     bytes: usize,
 }
 
-impl Default for Kept {
+impl Default for FreeBuffers {
     fn default() -> Self {
         Self { free: std::array::from_fn(|_| Vec::new()), bytes: 0 }
     }

@@ -1,8 +1,8 @@
 //! The writer's housekeeping: a new journal with a snapshot when the old one has grown, and room.
 
-use crate::health::Trouble;
+use crate::health::OperationFailure;
 use crate::segment::Usage;
-use crate::snapshot::{self, Known};
+use crate::snapshot::{self, SegmentMarks};
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::volume::Volume;
@@ -49,15 +49,15 @@ impl Volume {
             Ok(()) => add(&self.tallies.snapshots, 1),
             Err(error) if self.journal.has_failed() => {
                 add(&self.tallies.errors_write, u64::from(!is_full(&error)));
-                self.trouble(Trouble::Journal);
+                self.trouble(OperationFailure::Journal);
             }
             Err(error) if is_full(&error) => {
                 add(&self.tallies.errors_full, 1);
-                self.trouble(Trouble::Full);
+                self.trouble(OperationFailure::Full);
             }
             Err(_) => {
                 add(&self.tallies.errors_write, 1);
-                self.trouble(Trouble::Error);
+                self.trouble(OperationFailure::Error);
             }
         }
     }
@@ -78,7 +78,7 @@ impl Volume {
     fn write_snapshot(&self, generation: u64) -> std::io::Result<()> {
         let segments = (0..).zip(&self.segments).filter_map(|(number, slot)| {
             let segment = slot.lock();
-            (segment.epoch != 0).then(|| (number, Known::of(&segment)))
+            (segment.epoch != 0).then(|| (number, SegmentMarks::of(&segment)))
         });
         let sealed = self.journal.sealed();
         let bytes = snapshot::write(&*self.vfs, self.key, generation, sealed, segments)?;

@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ask::{Answer, Ask, Done};
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hold::Hold;
-use crate::journal::{Beginning, Item};
-use crate::open::{Candidate, Purpose, look, remove_all};
-use crate::order::Order;
-use crate::owner::{Condition, Owner, Reason};
-use crate::place::Place;
-use crate::read::Way;
+use crate::journal::{JournalItem, StoreBaseline};
+use crate::opening::{Candidate, Purpose, look, remove_all};
+use crate::owner::{Owner, Reason, VolumeCondition};
+use crate::record_address::RecordAddress;
+use crate::record_reading::ReadMode;
+use crate::record_request::{ReadCallback, RecordData, RecordRequest};
+use crate::sequence::SequenceCounter;
 use crate::stats::Stats;
-use crate::store::{Absence, Core, Slot, Threads};
+use crate::store::{Absence, StoreCore, Threads, VolumeSlot};
 use crate::stream::Stream;
 use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
-use crate::volume::{New, Shared, Volume};
+use crate::volume::{NewRecord, StoreContext, Volume};
 
 /// An invalidation that is still needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Invalidation {
 
 /// A store that was opened.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub disk: Disk,
     /// The bytes that the store keeps for its owner.
@@ -51,7 +51,7 @@ pub struct Opened {
 /// as older than the invalidation, as its effect may have missed it.
 pub struct Effect {
     number: u64,
-    core: Arc<Core>,
+    core: Arc<StoreCore>,
 }
 
 impl Effect {
@@ -69,7 +69,7 @@ impl fmt::Debug for Effect {
 
 /// An invalidation on its way to the journals.
 pub struct Durability {
-    core: Arc<Core>,
+    core: Arc<StoreCore>,
     tickets: Vec<(Arc<Volume>, u64)>,
     /// No volume writes it down, and what some of them have may be found by a later start.
     is_lost: bool,
@@ -104,7 +104,7 @@ impl Durability {
                 Err(why) => {
                     if !volume.is_ending() {
                         let until_ms = self.core.shared.now().mono_ms + config.retry_ms;
-                        volume.fall(Reason::Journal, until_ms);
+                        volume.take_out(Reason::Journal, until_ms);
                     }
                     if result.is_err() {
                         result = Err(Error::Journal { why: format!("{}: {why}", volume.name) });
@@ -125,7 +125,7 @@ impl Drop for Effect {
 
 /// A persistent store of records.
 pub struct Disk {
-    core: Arc<Core>,
+    core: Arc<StoreCore>,
 }
 
 impl fmt::Debug for Disk {
@@ -140,7 +140,7 @@ impl Disk {
     /// # Errors
     /// Settings that cannot be, a volume of another format, one that another process has, and a
     /// directory of something else. A volume that the system fails is out of use, and no error.
-    pub fn open(config: Config, owner: Arc<dyn Owner>, clock: Clock) -> Result<Opened, Error> {
+    pub fn open(config: Config, owner: Arc<dyn Owner>, clock: Clock) -> Result<OpenedStore, Error> {
         config.check()?;
         let looked = config.volumes.iter().map(|volume| match look(volume, None) {
             Ok(found) => Ok(Ok(found)),
@@ -149,12 +149,12 @@ impl Disk {
         });
         let looked = looked.collect::<Result<Vec<Result<Candidate, Error>>, Error>>()?;
         let mut all = beginning(&looked, config.owner);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(StoreContext {
             config,
             owner,
             clock,
-            began: Order::first(all.session),
-            order: Order::of_session(all.session),
+            began: SequenceCounter::first(all.session),
+            order: SequenceCounter::of_session(all.session),
             fallen: Mutex::default(),
             buffers: Arc::default(),
         });
@@ -173,14 +173,14 @@ impl Disk {
                 }
             }
             let (volume, absence) = (RwLock::new(volume), Mutex::new(absence));
-            slots.push(Slot { volume, weight: settings.weight.max(1), is_bare, absence });
+            slots.push(VolumeSlot { volume, weight: settings.weight.max(1), is_bare, absence });
         }
         // From here on the journals know them.
         let invalidations = std::mem::take(&mut all.invalidations).into_iter();
         let invalidations =
             invalidations.map(|(number, bytes)| Invalidation { number, bytes }).collect();
         let owner = all.owner;
-        let core = Arc::new(Core {
+        let core = Arc::new(StoreCore {
             slots,
             shared,
             beginning: all,
@@ -189,7 +189,7 @@ impl Disk {
             threads: Threads::default(),
         });
         core.begin_threads();
-        Ok(Opened { disk: Self { core }, owner, invalidations, emptied, failed })
+        Ok(OpenedStore { disk: Self { core }, owner, invalidations, emptied, failed })
     }
 
     /// Numbers of this session begin here: those of records and invalidations of former ones are
@@ -219,22 +219,27 @@ impl Disk {
 
     /// Keeps a record, which can be read from now on; `None` if the store does not take it. It
     /// waits for nothing.
-    pub fn put(&self, entry: Entry) -> Option<Place> {
-        self.core.volume_of(entry.hash)?.put(New::of(entry))
+    pub fn put(&self, entry: Entry) -> Option<RecordAddress> {
+        self.core.volume_of(entry.hash)?.put(NewRecord::of(entry))
     }
 
     /// Keeps the long body of the record at `place` under another head, in that record's stead:
     /// `entry` has no body itself. `tell` is called with the new place while both are there, so
     /// that whoever reads goes on. `None`, and nothing has changed, if the store does not take it,
     /// or has no body in parts there.
-    pub fn rehead(&self, place: Place, entry: Entry, tell: impl FnOnce(Place)) -> Option<Place> {
-        self.core.volume_at(place)?.rehead(place, New::of(entry), tell)
+    pub fn replace_head(
+        &self,
+        place: RecordAddress,
+        entry: Entry,
+        tell: impl FnOnce(RecordAddress),
+    ) -> Option<RecordAddress> {
+        self.core.volume_at(place)?.rehead(place, NewRecord::of(entry), tell)
     }
 
     /// Keeps the record at `place` from being reclaimed as long as what is returned is there:
     /// somebody reads it. `None` if it is not there, or if more than `percent` of its volume would
     /// be kept so; then it may go while it is read.
-    pub fn hold(&self, place: Place, percent: u64) -> Option<Hold> {
+    pub fn hold(&self, place: RecordAddress, percent: u64) -> Option<Hold> {
         self.core.volume_at(place)?.hold(place, percent)
     }
 
@@ -246,22 +251,34 @@ impl Disk {
 
     /// The record at `place` is not wanted any more; false if none is there. It waits for nothing;
     /// after a crash within the time of a commit the record may be found again.
-    pub fn forget(&self, place: Place) -> bool {
+    pub fn forget(&self, place: RecordAddress) -> bool {
         self.core.volume_at(place).is_some_and(|volume| volume.forget(place))
     }
 
     /// Reads what is there at once, in memory of the store or of the system; `None` if it is not,
     /// or cannot be read.
-    pub fn read_now(&self, place: Place, hash: u64, ask: &Ask) -> Option<Answer> {
+    pub fn read_now(
+        &self,
+        place: RecordAddress,
+        hash: u64,
+        ask: &RecordRequest,
+    ) -> Option<RecordData> {
         let volume = self.core.volume_at(place).filter(|volume| volume.health.serves(ask))?;
-        let answer = volume.load(Way::Now, place, hash, ask).ok()??;
+        let answer = volume.load(ReadMode::Now, place, hash, ask).ok()??;
         volume.tallies.reads_now.fetch_add(1, Ordering::Relaxed);
         Some(answer)
     }
 
     /// Reads from the disk; `done` is called on another thread, or at once if nothing can be read.
     /// It is called by `deadline_ms` of the monotonic clock.
-    pub fn read(&self, place: Place, hash: u64, ask: Ask, deadline_ms: u64, done: Done) {
+    pub fn read(
+        &self,
+        place: RecordAddress,
+        hash: u64,
+        ask: RecordRequest,
+        deadline_ms: u64,
+        done: ReadCallback,
+    ) {
         let Some(volume) = self.core.volume_at(place) else { return done(Err(Error::Out)) };
         volume.read(place, hash, ask, deadline_ms, done);
         if deadline_ms < self.core.planned_ms.load(Ordering::Relaxed) {
@@ -298,8 +315,8 @@ impl Disk {
         }
         let number = self.core.shared.order.begin();
         let effect = Effect { number, core: Arc::clone(&self.core) };
-        let tickets = self.core.push(&Item::Invalidation(number, bytes));
-        let is_lost = tickets.is_empty() && !self.core.slots.iter().all(Slot::is_void);
+        let tickets = self.core.push(&JournalItem::Invalidation(number, bytes));
+        let is_lost = tickets.is_empty() && !self.core.slots.iter().all(VolumeSlot::is_void);
         Ok((effect, Durability { core: Arc::clone(&self.core), tickets, is_lost }))
     }
 
@@ -321,9 +338,9 @@ impl Disk {
     pub fn release(&self, up_to: u64) {
         // Those that are still being carried out are needed.
         let order = &self.core.shared.order;
-        let up_to = up_to.min(order.of(order.now()));
+        let up_to = up_to.min(order.order_of(order.now()));
         for volume in self.core.volumes() {
-            volume.journal.push(Item::Released(up_to));
+            volume.journal.push(JournalItem::Released(up_to));
         }
     }
 
@@ -343,9 +360,9 @@ impl Disk {
 
     /// Records of a lower order are of no use. This process knows; no later one finds them, or
     /// needs invalidations up to this number.
-    pub fn void(&self, order: u64) {
+    pub fn discard_before(&self, order: u64) {
         for volume in self.core.volumes() {
-            volume.journal.push(Item::Void(order));
+            volume.journal.push(JournalItem::Void(order));
         }
     }
 
@@ -378,7 +395,7 @@ impl Disk {
     }
 
     /// One volume in numbers, and its state.
-    pub fn volume_stats(&self, number: usize) -> Option<(Condition, Stats)> {
+    pub fn volume_stats(&self, number: usize) -> Option<(VolumeCondition, Stats)> {
         let volume = self.core.slots.get(number)?.volume.read().clone()?;
         let mut stats = Stats::default();
         volume.add_stats(&mut stats);
@@ -436,8 +453,8 @@ impl Drop for Disk {
 }
 
 /// The knowledge of all volumes together.
-fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> Beginning {
-    let mut all = Beginning { owner, ..Beginning::default() };
+fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> StoreBaseline {
+    let mut all = StoreBaseline { owner, ..StoreBaseline::default() };
     for found in looked.iter().flatten() {
         if let Some(superblock) = &found.superblock
             && superblock.session > all.session
@@ -462,8 +479,8 @@ struct Unopened {
 fn begin(
     number: usize,
     found: Result<Candidate, Error>,
-    all: &Beginning,
-    shared: &Arc<Shared>,
+    all: &StoreBaseline,
+    shared: &Arc<StoreContext>,
     emptied: &mut Vec<usize>,
 ) -> Result<Volume, Unopened> {
     let found = found.map_err(|why| Unopened { why, is_bare: false })?;
@@ -473,7 +490,7 @@ fn begin(
         emptied.push(number);
     }
     let purpose = if void { Purpose::Void } else { Purpose::Serve };
-    let valid_from = Order::first(all.session);
+    let valid_from = SequenceCounter::first(all.session);
     // It stays locked until what was begun of it is gone again.
     let (vfs, _lock) = (Arc::clone(&found.config.vfs), Arc::clone(&found.lock));
     found.start(number as u8, all, purpose, valid_from, shared).map_err(|why| {

@@ -5,29 +5,29 @@ use std::sync::Arc;
 use base::Now;
 use bytes::Bytes;
 
-use crate::ask::Ask;
 use crate::layout::{SUPERBLOCK, Superblock};
-use crate::owner::{Condition, Found, Owner};
-use crate::place::Place;
-use crate::vfs::Memory;
-use crate::{Body, Clock, Config, Disk, Entry, Opened, VolumeConfig};
+use crate::owner::{FoundRecord, Owner, VolumeCondition};
+use crate::record_address::RecordAddress;
+use crate::record_request::RecordRequest;
+use crate::vfs::MemoryDirectory;
+use crate::{Body, Clock, Config, Disk, Entry, OpenedStore, VolumeConfig};
 
 /// An owner that takes nothing to heart.
 struct Nobody;
 
 impl Owner for Nobody {
-    fn found(&self, _: &[Found]) {}
+    fn found(&self, _: &[FoundRecord]) {}
 
-    fn moved(&self, _: u64, _: Place, _: Place) -> bool {
+    fn moved(&self, _: u64, _: RecordAddress, _: RecordAddress) -> bool {
         true
     }
 
-    fn dropped(&self, _: u64, _: Place) {}
+    fn dropped(&self, _: u64, _: RecordAddress) {}
 
-    fn changed(&self, _: usize, _: Condition) {}
+    fn changed(&self, _: usize, _: VolumeCondition) {}
 }
 
-fn open(vfs: &Memory) -> Option<Disk> {
+fn open(vfs: &MemoryDirectory) -> Option<Disk> {
     let volume = VolumeConfig {
         segment_bytes: 4096,
         block_bytes: 512,
@@ -36,7 +36,7 @@ fn open(vfs: &Memory) -> Option<Disk> {
     let sizes = Config { part_bytes: 700, journal_bytes: 1024, ..Config::new(vec![volume]) };
     let config = Config { threads: false, ..sizes };
     let clock: Clock = Arc::new(|| Now { mono_ms: 1000, unix_ms: 1_700_000_000_000 });
-    let Opened { disk, .. } = Disk::open(config, Arc::new(Nobody), clock).ok()?;
+    let OpenedStore { disk, .. } = Disk::open(config, Arc::new(Nobody), clock).ok()?;
     disk.settle();
     Some(disk)
 }
@@ -46,7 +46,7 @@ fn body(hash: u64) -> Vec<u8> {
 }
 
 /// A new volume, whose bytes are always the same: its checksums hold in another run, too.
-fn new_volume() -> Memory {
+fn new_volume() -> MemoryDirectory {
     let superblock = Superblock {
         id: *b"always the same.",
         owner: [0; 32],
@@ -58,11 +58,11 @@ fn new_volume() -> Memory {
         valid_from: 0,
         generation: 0,
     };
-    Memory::with([(SUPERBLOCK.to_owned(), superblock.encode().repeat(2))])
+    MemoryDirectory::with([(SUPERBLOCK.to_owned(), superblock.encode().repeat(2))])
 }
 
 /// A volume with a few records, which was stopped or not, and their places.
-fn volume(stopped: bool) -> (Memory, Vec<(u64, Place)>) {
+fn volume(stopped: bool) -> (MemoryDirectory, Vec<(u64, RecordAddress)>) {
     let vfs = new_volume();
     let mut places = Vec::new();
     if let Some(disk) = open(&vfs) {
@@ -122,7 +122,7 @@ pub fn recovery(data: &[u8]) {
     }
     let Some(disk) = open(&vfs) else { return };
     for (hash, place) in places {
-        if let Some(answer) = disk.read_now(place, hash, &Ask::whole()) {
+        if let Some(answer) = disk.read_now(place, hash, &RecordRequest::whole()) {
             assert!(answer.body.concat() == body(hash), "wrong bytes of {hash}");
         }
     }

@@ -1,6 +1,6 @@
 //! The health of a volume: how many failures it takes until the store goes on without it.
 
-use crate::owner::{Condition, Reason};
+use crate::owner::{Reason, VolumeCondition};
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::{Vfs, replace};
@@ -11,7 +11,7 @@ const MARKER: &str = "out";
 
 /// A failure of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum OperationFailure {
     /// The system failed it.
     Error,
     /// There is no room.
@@ -24,37 +24,37 @@ pub(crate) enum Trouble {
 
 impl Volume {
     /// An operation has failed.
-    pub(crate) fn trouble(&self, trouble: Trouble) {
+    pub(crate) fn trouble(&self, trouble: OperationFailure) {
         let config = &self.shared.config;
         let now_ms = self.shared.now().mono_ms;
         let until_ms = now_ms + config.retry_ms;
         let health = &self.health;
         match trouble {
-            Trouble::Error => {
+            OperationFailure::Error => {
                 let errors = &mut health.notes.lock().errors;
                 if !often(errors, now_ms, config.errors_ms, config.errors_max) {
                     return;
                 }
             }
-            Trouble::Late => {
+            OperationFailure::Late => {
                 let lates = &mut health.notes.lock().lates;
                 if !often(lates, now_ms, config.late_ms, config.late_max) {
                     return;
                 }
             }
-            Trouble::Full | Trouble::Journal => {}
+            OperationFailure::Full | OperationFailure::Journal => {}
         }
         match trouble {
-            Trouble::Error => self.fall(Reason::Errors, until_ms),
-            Trouble::Journal => self.fall(Reason::Journal, until_ms),
-            Trouble::Full => self.pause(Reason::Full, until_ms),
-            Trouble::Late => self.pause(Reason::Slow, until_ms),
+            OperationFailure::Error => self.take_out(Reason::Errors, until_ms),
+            OperationFailure::Journal => self.take_out(Reason::Journal, until_ms),
+            OperationFailure::Full => self.pause(Reason::Full, until_ms),
+            OperationFailure::Late => self.pause(Reason::Slow, until_ms),
         }
     }
 
     /// A thread that writes has panicked: what it was at is not known.
     pub(crate) fn panicked(&self) {
-        self.fall(Reason::Errors, self.shared.now().mono_ms + self.shared.config.retry_ms);
+        self.take_out(Reason::Errors, self.shared.now().mono_ms + self.shared.config.retry_ms);
     }
 
     fn pause(&self, reason: Reason, until_ms: u64) {
@@ -65,7 +65,7 @@ impl Volume {
     }
 
     /// The volume is used no more. What it would miss from now on is never found on it.
-    pub(crate) fn fall(&self, reason: Reason, until_ms: u64) {
+    pub(crate) fn take_out(&self, reason: Reason, until_ms: u64) {
         if !self.health.worsen(OUT, reason, until_ms) {
             return;
         }
@@ -79,7 +79,7 @@ impl Volume {
     /// Writes down that the volume is out, if it is and nobody has. It may take as long as a disk
     /// does that is out for a reason.
     pub(crate) fn write_marker(&self) {
-        let Condition::Out(reason) = self.health.condition() else { return };
+        let VolumeCondition::Out(reason) = self.health.condition() else { return };
         let _writer = self.writer.lock();
         if self.retired.load(Ordering::Acquire) {
             return;

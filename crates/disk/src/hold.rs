@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use crate::place::Place;
+use crate::record_address::RecordAddress;
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::volume::Volume;
@@ -35,7 +35,7 @@ impl Hold {
 impl Volume {
     /// Holds the record at `place`, within the bound if it keeps no more than `percent` of the
     /// segments, or only what others keep already; `None` if it is not there or is just leaving.
-    pub(crate) fn hold(self: &Arc<Self>, place: Place, percent: u64) -> Option<Hold> {
+    pub(crate) fn hold(self: &Arc<Self>, place: RecordAddress, percent: u64) -> Option<Hold> {
         let mut numbers = BTreeSet::from([place.segment()]);
         if let Some(parts) = self.lists.lock().get(&place) {
             numbers.extend(parts.iter().map(|part| part.place.segment()));

@@ -2,22 +2,22 @@
 //! know. Each commit is one frame, and none is written before the one before it is durable. So a
 //! frame that is whole behind one that is not shows that something durable was lost.
 
-mod beginning;
+mod carryover;
 mod frame;
+mod history;
 mod item;
-mod keep;
-mod past;
+mod store_baseline;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Now;
-pub(crate) use beginning::Beginning;
+pub(crate) use carryover::JournalCarryover;
 use frame::{encode_frame, file_name};
-pub(crate) use item::Item;
-pub(crate) use keep::Keep;
-pub(crate) use past::{Chain, Past};
+pub(crate) use history::{Chain, JournalHistory};
+pub(crate) use item::JournalItem;
+pub(crate) use store_baseline::StoreBaseline;
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs, write_all};
@@ -37,20 +37,20 @@ struct Writing {
 
 /// Items that are to be written, and the count of those that are.
 #[derive(Debug, Default)]
-struct Waiting {
+struct JournalQueue {
     payload: Vec<u8>,
     /// Items that were ever added, and those of them that are durable.
     added: u64,
     durable: u64,
     failed: Option<String>,
-    keep: Keep,
+    keep: JournalCarryover,
     /// The newest invalidation that was added.
     newest: u64,
     wall_ms: u64,
 }
 
 /// Items on their way to a file.
-struct Taken {
+struct JournalPayload {
     payload: Vec<u8>,
     /// The ticket of the last one.
     added: u64,
@@ -60,7 +60,7 @@ struct Taken {
 
 /// The moment of a commit: the clocks, and the number that is next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct CommitMoment {
     pub(crate) now: Now,
     pub(crate) next: u64,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Journal {
     key: u64,
     /// `None` where nothing is to be written.
     writing: Mutex<Option<Writing>>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<JournalQueue>,
     done: Condvar,
     /// The newest invalidation that is durable.
     sealed: AtomicU64,
@@ -90,13 +90,13 @@ pub(crate) struct Flushed {
 impl Journal {
     /// The journal that goes on from `past`, and takes over what it keeps; it writes nothing before
     /// [`Journal::rotate`].
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &mut Past) -> Self {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &mut JournalHistory) -> Self {
         let sealed = past.newest();
-        let waiting = Waiting {
+        let waiting = JournalQueue {
             keep: std::mem::take(&mut past.keep),
             newest: sealed,
             wall_ms: past.wall_ms,
-            ..Waiting::default()
+            ..JournalQueue::default()
         };
         let (writing, waiting) = (Mutex::new(None), Mutex::new(waiting));
         let sealed = AtomicU64::new(sealed);
@@ -105,7 +105,7 @@ impl Journal {
     }
 
     /// Takes over what all volumes know together, before anything is written.
-    pub(crate) fn carry(&self, all: &Beginning) {
+    pub(crate) fn carry(&self, all: &StoreBaseline) {
         let mut waiting = self.waiting.lock();
         let known = all.invalidations.last_key_value().map_or(0, |(number, _)| *number);
         waiting.newest = waiting.newest.max(known).max(all.released).max(all.needless);
@@ -118,14 +118,14 @@ impl Journal {
 
     /// Adds an item, to be written with the next commit; returns its ticket. After a failure it
     /// is one that never comes, and the item is known only to what takes the volume's place.
-    pub(crate) fn push(&self, item: Item) -> u64 {
+    pub(crate) fn push(&self, item: JournalItem) -> u64 {
         let mut waiting = self.waiting.lock();
         if waiting.failed.is_some() {
             waiting.keep.apply(item);
             return u64::MAX;
         }
         item.encode(&mut waiting.payload);
-        if let Item::Invalidation(number, _) = &item {
+        if let JournalItem::Invalidation(number, _) = &item {
             waiting.newest = waiting.newest.max(*number);
         }
         waiting.keep.apply(item);
@@ -149,13 +149,13 @@ impl Journal {
     }
 
     /// All that the next journal carries on.
-    pub(crate) fn keep(&self) -> Keep {
+    pub(crate) fn keep(&self) -> JournalCarryover {
         self.waiting.lock().keep.clone()
     }
 
     /// All of it that says something of records by their places and times.
-    pub(crate) fn keep_but_invalidations(&self) -> Keep {
-        self.waiting.lock().keep.but_invalidations()
+    pub(crate) fn keep_but_invalidations(&self) -> JournalCarryover {
+        self.waiting.lock().keep.without_invalidations()
     }
 
     /// The number of invalidations kept.
@@ -217,7 +217,7 @@ impl Journal {
     ///
     /// # Errors
     /// The reason, in words. It is final.
-    pub(crate) fn flush(&self, moment: Moment) -> Result<Flushed, String> {
+    pub(crate) fn flush(&self, moment: CommitMoment) -> Result<Flushed, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
             Some(writing) => self.write(writing, moment, None),
@@ -228,8 +228,8 @@ impl Journal {
     fn write(
         &self,
         writing: &mut Writing,
-        moment: Moment,
-        last: Option<&Item>,
+        moment: CommitMoment,
+        last: Option<&JournalItem>,
     ) -> Result<Flushed, String> {
         let taken = {
             let mut waiting = self.waiting.lock();
@@ -248,9 +248,9 @@ impl Journal {
     fn write_taken(
         &self,
         writing: &mut Writing,
-        moment: Moment,
-        mut taken: Taken,
-        last: Option<&Item>,
+        moment: CommitMoment,
+        mut taken: JournalPayload,
+        last: Option<&JournalItem>,
     ) -> Result<Flushed, String> {
         if let Some(last) = last {
             last.encode(&mut taken.payload);
@@ -283,7 +283,12 @@ impl Journal {
     ///
     /// # Errors
     /// Those of the system; the old file goes on then.
-    pub(crate) fn rotate(&self, moment: Moment, generation: u64, room: u64) -> io::Result<u64> {
+    pub(crate) fn rotate(
+        &self,
+        moment: CommitMoment,
+        generation: u64,
+        room: u64,
+    ) -> io::Result<u64> {
         let mut slot = self.writing.lock();
         let mut bytes = 0;
         if let Some(writing) = &mut *slot {
@@ -311,7 +316,7 @@ impl Journal {
         };
         let (added, newest) = (taken.added, taken.newest);
         if let Some(writing) = &mut *slot {
-            let closed = self.write_taken(writing, moment, taken, Some(&Item::Closed));
+            let closed = self.write_taken(writing, moment, taken, Some(&JournalItem::Closed));
             bytes += closed.map_err(io::Error::other)?.bytes;
             // The room ahead is not needed any more; where it stays, it does no harm.
             _ = writing.file.truncate(writing.at);
@@ -347,11 +352,11 @@ impl Journal {
     ///
     /// # Errors
     /// The reason, in words.
-    pub(crate) fn close(&self, moment: Moment) -> Result<Flushed, String> {
+    pub(crate) fn close(&self, moment: CommitMoment) -> Result<Flushed, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
             Some(writing) => {
-                let closed = self.write(writing, moment, Some(&Item::Closed))?;
+                let closed = self.write(writing, moment, Some(&JournalItem::Closed))?;
                 _ = writing.file.truncate(writing.at);
                 Ok(closed)
             }
@@ -366,19 +371,19 @@ impl Journal {
     }
 }
 
-impl Waiting {
+impl JournalQueue {
     /// Takes all that waits.
-    fn take(&mut self, moment: Moment) -> Taken {
+    fn take(&mut self, moment: CommitMoment) -> JournalPayload {
         self.look_at_the_clock(moment);
         let payload = std::mem::take(&mut self.payload);
-        Taken { payload, added: self.added, newest: self.newest }
+        JournalPayload { payload, added: self.added, newest: self.newest }
     }
 
     /// Notes the time, and that it went backwards.
-    fn look_at_the_clock(&mut self, moment: Moment) {
+    fn look_at_the_clock(&mut self, moment: CommitMoment) {
         let back_ms = self.wall_ms.saturating_sub(moment.now.unix_ms);
         if back_ms > 0 {
-            let item = Item::Shift(moment.next, back_ms);
+            let item = JournalItem::Shift(moment.next, back_ms);
             item.encode(&mut self.payload);
             self.keep.apply(item);
             self.added += 1;

@@ -1,7 +1,7 @@
 //! The bytes of a volume: superblock, segments' headers and footers, records. The head comment of
 //! the crate shows them.
 
-use crate::sum::{self, Binding, SUM_BYTES, seed_of};
+use crate::checksum::{self, Binding, SUM_BYTES, seed_of};
 
 /// Records begin at multiples of so many bytes.
 pub(crate) const UNIT: u32 = 64;
@@ -98,7 +98,7 @@ pub(crate) enum Copied {
 impl Superblock {
     /// The key of the volume's checksums.
     pub(crate) fn key(&self) -> u64 {
-        sum::sum(0, &self.id)
+        checksum::sum(0, &self.id)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -113,7 +113,7 @@ impl Superblock {
         let numbers = [self.session, self.valid_from, self.generation];
         out.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
         out.resize(SUPER_USED - SUM_BYTES, 0);
-        out.extend_from_slice(&sum::sum(0, &out).to_le_bytes());
+        out.extend_from_slice(&checksum::sum(0, &out).to_le_bytes());
         out.resize(SUPER_BYTES, 0);
         out
     }
@@ -131,7 +131,7 @@ impl Superblock {
         }
         numbers.u32();
         let (told, stored) = used.split_at(SUPER_USED - SUM_BYTES);
-        if sum::sum(0, told).to_le_bytes() != stored {
+        if checksum::sum(0, told).to_le_bytes() != stored {
             return Copied::Damaged;
         }
         let found = Self {
@@ -161,12 +161,12 @@ impl SegmentHeader {
         out.extend([SEGMENT_MAGIC, segment].into_iter().flat_map(u32::to_le_bytes));
         out.extend_from_slice(&self.epoch.to_le_bytes());
         out.resize(FRAME_BYTES as usize, 0);
-        sum::seal(seed_of(key, &[OF_SEGMENT, u64::from(segment)]), 0, &mut out);
+        checksum::seal(seed_of(key, &[OF_SEGMENT, u64::from(segment)]), 0, &mut out);
         out
     }
 
     pub(crate) fn decode(key: u64, segment: u32, bytes: &[u8]) -> Option<Self> {
-        if !sum::is_sound(seed_of(key, &[OF_SEGMENT, u64::from(segment)]), 0, bytes) {
+        if !checksum::is_sound(seed_of(key, &[OF_SEGMENT, u64::from(segment)]), 0, bytes) {
             return None;
         }
         let mut numbers = Numbers(bytes.get(SUM_BYTES..)?);
@@ -191,19 +191,19 @@ impl Footer {
         for row in rows {
             row.encode(&mut out);
         }
-        let table_sum = sum::sum(seed_of(key, &[OF_TABLE, u64::from(segment), epoch]), &out);
+        let table_sum = checksum::sum(seed_of(key, &[OF_TABLE, u64::from(segment), epoch]), &out);
         let at = out.len();
         out.extend_from_slice(&[0; SUM_BYTES]);
         out.extend([FOOTER_MAGIC, rows.len() as u32].into_iter().flat_map(u32::to_le_bytes));
         out.extend([sealed, table_sum].into_iter().flat_map(u64::to_le_bytes));
         out.resize(at + FRAME_BYTES as usize, 0);
-        sum::seal(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, &mut out[at..]);
+        checksum::seal(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, &mut out[at..]);
         out
     }
 
     /// The footer in the last bytes of a segment; `None` if there is no sound one of this epoch.
     pub(crate) fn decode(key: u64, segment: u32, epoch: u64, bytes: &[u8]) -> Option<Self> {
-        if !sum::is_sound(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, bytes) {
+        if !checksum::is_sound(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, bytes) {
             return None;
         }
         let mut numbers = Numbers(bytes.get(SUM_BYTES..)?);
@@ -222,7 +222,7 @@ impl Footer {
         bytes: &[u8],
     ) -> Option<Vec<Row>> {
         let seed = seed_of(key, &[OF_TABLE, u64::from(segment), epoch]);
-        if sum::sum(seed, bytes) != self.table_sum {
+        if checksum::sum(seed, bytes) != self.table_sum {
             return None;
         }
         Some(bytes.as_chunks().0.iter().map(Row::decode).collect())
@@ -455,7 +455,7 @@ impl Blocks {
         });
         let seed = binding.seed();
         for (number, block) in (0..).zip(out[start..].chunks_mut(block)) {
-            sum::seal(seed, number, block);
+            checksum::seal(seed, number, block);
         }
         let len = (out.len() - start).next_multiple_of(UNIT as usize);
         out.resize(start + len, 0);
@@ -543,7 +543,7 @@ mod tests {
             prop_assert_eq!(record.len(), len.next_multiple_of(UNIT as usize));
             prop_assert_eq!(Header::decode(record), Some(header));
             for (number, block) in (0..).zip(record[..len].chunks(512)) {
-                prop_assert!(sum::is_sound(binding.seed(), number, block));
+                prop_assert!(checksum::is_sound(binding.seed(), number, block));
             }
             prop_assert_eq!(blocks.payload_in(len as u64), header.payload());
             for end in (0..=len).step_by(512) {

@@ -131,40 +131,40 @@
 //! 21 for those that were asked for. The newest two snapshots are kept, with all journals since the
 //! older.
 
-mod ask;
+mod blocking_reads;
 mod body;
 mod buffers;
 mod checkpoint;
+mod checksum;
 mod config;
+mod discovery;
 mod disk;
 mod entry;
 mod error;
-mod find;
 mod health;
 mod hold;
 mod journal;
 mod layout;
-mod open;
-mod order;
+mod opening;
 mod owner;
-mod part;
-mod place;
-mod read;
-mod reads;
-mod reclaim;
-mod revive;
+mod part_record;
+mod reclamation;
+mod record_address;
+mod record_reading;
+mod record_request;
 mod rows;
 mod segment;
+mod sequence;
 mod snapshot;
 mod stats;
 mod store;
 mod stream;
-mod sum;
 mod sync;
 mod threads;
 pub mod tools;
 pub mod vfs;
 mod volume;
+mod volume_retry;
 mod writer;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -172,15 +172,15 @@ pub mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{Answer, Ask, Done, Seal};
-pub use body::{Body, Lent};
+pub use body::{Body, BorrowedBytes};
 pub use config::{Clock, Config, VolumeConfig};
-pub use disk::{Disk, Durability, Effect, Invalidation, Opened};
+pub use disk::{Disk, Durability, Effect, Invalidation, OpenedStore};
 pub use entry::Entry;
 pub use error::{Damage, Error};
 pub use hold::Hold;
-pub use owner::{Condition, Found, Owner, Reason};
-pub use part::Part;
-pub use place::Place;
+pub use owner::{FoundRecord, Owner, Reason, VolumeCondition};
+pub use part_record::PartRecord;
+pub use record_address::RecordAddress;
+pub use record_request::{ReadCallback, ReadContinuation, RecordData, RecordRequest};
 pub use stats::Stats;
-pub use stream::{Pushed, Stream};
+pub use stream::{PartOutcome, Stream};

@@ -1,14 +1,14 @@
 //! Words of the store to whoever uses it.
 
-use crate::place::Place;
+use crate::record_address::RecordAddress;
 
 /// A record that was there at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRecord {
     /// The key's hash.
     pub hash: u64,
     /// Its place.
-    pub place: Place,
+    pub place: RecordAddress,
     /// When it expires, in milliseconds of the wall clock as it is now: earlier than it was written
     /// if the clock has gone back since. `u64::MAX` for never.
     pub expires_ms: u64,
@@ -59,7 +59,7 @@ impl Reason {
 
 /// The state of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
+pub enum VolumeCondition {
     /// It is used.
     In,
     /// It takes nothing and answers nothing for a time, and keeps what it has.
@@ -73,13 +73,13 @@ pub enum Condition {
 /// forget. It may call the store, but not stop it.
 pub trait Owner: Send + Sync + 'static {
     /// Records that were found at the start. Those that are not wanted are to be forgotten.
-    fn found(&self, records: &[Found]);
+    fn found(&self, records: &[FoundRecord]);
     /// A record has moved on; false if the owner has no entry for the old place any more. Reads of
     /// the old place fail from now on.
-    fn moved(&self, hash: u64, old: Place, new: Place) -> bool;
+    fn moved(&self, hash: u64, old: RecordAddress, new: RecordAddress) -> bool;
     /// A record is gone from the place.
-    fn dropped(&self, hash: u64, place: Place);
+    fn dropped(&self, hash: u64, place: RecordAddress);
     /// A volume, by its number, has got into another state. All places on one that is
     /// [`Condition::Out`] are gone.
-    fn changed(&self, volume: usize, condition: Condition);
+    fn changed(&self, volume: usize, condition: VolumeCondition);
 }

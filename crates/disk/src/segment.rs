@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Allowance;
 
 use crate::layout::{ASKED, LIVE, Row};
-use crate::place::{Place, tag};
+use crate::record_address::{RecordAddress, tag};
 use crate::rows::Rows;
 
 /// The use that a segment is in.
@@ -107,11 +107,11 @@ impl Segment {
     }
 
     /// The row of a live record; `None` if the place is of another use, or nobody lives there.
-    pub(crate) fn row(&self, place: Place) -> Option<&Row> {
+    pub(crate) fn row(&self, place: RecordAddress) -> Option<&Row> {
         self.index(place).map(|index| &self.rows[index])
     }
 
-    fn index(&self, place: Place) -> Option<usize> {
+    fn index(&self, place: RecordAddress) -> Option<usize> {
         if !self.is_read() || tag(self.epoch) != place.tag() {
             return None;
         }
@@ -120,7 +120,7 @@ impl Segment {
     }
 
     /// A live record is not wanted any more.
-    pub(crate) fn kill(&mut self, place: Place) -> Option<Row> {
+    pub(crate) fn kill(&mut self, place: RecordAddress) -> Option<Row> {
         let index = self.index(place)?;
         let row = self.rows[index];
         self.rows[index].set(LIVE, false);
@@ -131,7 +131,7 @@ impl Segment {
     }
 
     /// The row of a live record, which is noted as asked for.
-    pub(crate) fn ask(&mut self, place: Place) -> Option<&Row> {
+    pub(crate) fn ask(&mut self, place: RecordAddress) -> Option<&Row> {
         let index = self.index(place)?;
         if !self.rows[index].is(ASKED) {
             self.rows[index].set(ASKED, true);
@@ -222,7 +222,7 @@ mod tests {
         let room = Allowance::new(u64::MAX);
         let mut segment = Segment::new(Usage::Free, &room);
         segment.open(7);
-        let at = |offset| Place::new(0, 3, 7, offset);
+        let at = |offset| RecordAddress::new(0, 3, 7, offset);
         for (order, passed) in [(5, 2), (6, 1)] {
             segment.push(row(order, order as u32 * 128, passed));
         }
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!((segment.least_order, segment.least_passed), (5, 1));
         assert_eq!(segment.row(at(640)).unwrap().hash, 5);
         assert_eq!(segment.row(at(704)), None);
-        assert_eq!(segment.row(Place::new(0, 3, 8, 640)), None);
+        assert_eq!(segment.row(RecordAddress::new(0, 3, 8, 640)), None);
         assert_eq!(segment.ask(at(640)).unwrap().hash, 5);
         assert!(segment.ask(at(640)).is_some() && segment.ask(at(704)).is_none());
         assert_eq!(segment.asked_bytes, 128);

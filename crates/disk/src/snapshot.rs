@@ -6,9 +6,9 @@ use std::io;
 
 use hashbrown::HashMap;
 
+use crate::checksum::{self, SUM_BYTES, seed_of};
 use crate::layout::{ASKED, LIVE, Row};
 use crate::segment::{Segment, Usage};
-use crate::sum::{self, SUM_BYTES, seed_of};
 use crate::vfs::{Vfs, read_file, replace};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LSNP");
@@ -23,7 +23,7 @@ const PREFIX: &str = "snapshot-";
 
 /// The marks of one segment's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct SegmentMarks {
     pub(crate) epoch: u64,
     /// Nothing in it is wanted.
     pub(crate) freed: bool,
@@ -37,13 +37,13 @@ pub(crate) struct Snapshot {
     pub(crate) generation: u64,
     /// The newest invalidation that was durable.
     pub(crate) sealed: u64,
-    pub(crate) segments: HashMap<u32, Known>,
+    pub(crate) segments: HashMap<u32, SegmentMarks>,
 }
 
 /// The mark of a dead record; live ones that were asked for have [`ASKED`].
 const DEAD: u32 = LIVE;
 
-impl Known {
+impl SegmentMarks {
     /// The marks of a segment's records.
     pub(crate) fn of(segment: &Segment) -> Self {
         let marks = segment.rows.iter().filter_map(|row| {
@@ -88,7 +88,7 @@ pub(crate) fn write(
     key: u64,
     generation: u64,
     sealed: u64,
-    segments: impl Iterator<Item = (u32, Known)>,
+    segments: impl Iterator<Item = (u32, SegmentMarks)>,
 ) -> io::Result<u64> {
     let mut out = vec![0; SUM_BYTES];
     out.extend_from_slice(&MAGIC.to_le_bytes());
@@ -99,13 +99,13 @@ pub(crate) fn write(
         out.extend_from_slice(&known.epoch.to_le_bytes());
         out.extend(known.marks.into_iter().flat_map(u32::to_le_bytes));
     }
-    sum::seal(seed(key, generation), 0, &mut out);
+    checksum::seal(seed(key, generation), 0, &mut out);
     replace(vfs, &file_name(generation), &out)?;
     Ok(out.len() as u64)
 }
 
 fn decode(key: u64, generation: u64, bytes: &[u8]) -> Option<Snapshot> {
-    if !sum::is_sound(seed(key, generation), 0, bytes) {
+    if !checksum::is_sound(seed(key, generation), 0, bytes) {
         return None;
     }
     let mut rest = &bytes[SUM_BYTES..];
@@ -119,7 +119,7 @@ fn decode(key: u64, generation: u64, bytes: &[u8]) -> Option<Snapshot> {
         let (told, later) = rest.split_at_checked(marks as usize * 4)?;
         rest = later;
         let marks = told.as_chunks().0.iter().map(|mark| u32::from_le_bytes(*mark)).collect();
-        snapshot.segments.insert(number, Known { epoch, freed: freed != 0, marks });
+        snapshot.segments.insert(number, SegmentMarks { epoch, freed: freed != 0, marks });
     }
     Some(snapshot)
 }
@@ -183,12 +183,12 @@ pub(crate) fn remove_before(vfs: &dyn Vfs, generation: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vfs::Memory;
+    use crate::vfs::MemoryDirectory;
 
     #[test]
     fn the_newest_whole_snapshot_is_read() {
-        let vfs = Memory::new();
-        let known = |epoch| Known { epoch, freed: false, marks: vec![3 | DEAD, 9 | ASKED] };
+        let vfs = MemoryDirectory::new();
+        let known = |epoch| SegmentMarks { epoch, freed: false, marks: vec![3 | DEAD, 9 | ASKED] };
         for generation in [4, 5] {
             let segments = [(7, known(generation))].into_iter();
             write(&vfs, 1, generation, 77, segments).unwrap();

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 pub(crate) use threads::Threads;
 
-use crate::journal::{Beginning, Item};
-use crate::place::Place;
+use crate::checksum::seed_of;
+use crate::journal::{JournalItem, StoreBaseline};
+use crate::record_address::RecordAddress;
 use crate::segment::Segment;
 use crate::stats::Stats;
-use crate::sum::seed_of;
 use crate::sync::{AtomicU64, Mutex, RwLock};
-use crate::volume::{Shared, Volume};
+use crate::volume::{StoreContext, Volume};
 
 /// A volume's place in the store, whether it is in use or not.
-pub(crate) struct Slot {
+pub(crate) struct VolumeSlot {
     /// `None` if it could not be opened.
     pub(crate) volume: RwLock<Option<Arc<Volume>>>,
     pub(crate) weight: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Absence {
     pub(crate) is_tried: bool,
 }
 
-impl Slot {
+impl VolumeSlot {
     /// True if nothing that is on the volume will ever be found.
     pub(crate) fn is_void(&self) -> bool {
         self.volume.read().as_ref().map_or(self.is_bare, |volume| volume.health.is_void())
@@ -45,10 +45,10 @@ impl Slot {
 }
 
 /// The part of a store that its threads and its owner share.
-pub(crate) struct Core {
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) beginning: Beginning,
+pub(crate) struct StoreCore {
+    pub(crate) slots: Vec<VolumeSlot>,
+    pub(crate) shared: Arc<StoreContext>,
+    pub(crate) beginning: StoreBaseline,
     /// Counters of volumes that are gone.
     pub(crate) past: Mutex<Stats>,
     /// When the sentinel looks next, of the monotonic clock.
@@ -56,13 +56,13 @@ pub(crate) struct Core {
     pub(crate) threads: Threads,
 }
 
-impl Core {
+impl StoreCore {
     /// All volumes that could be opened.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = Arc<Volume>> {
         self.slots.iter().filter_map(|slot| slot.volume.read().clone())
     }
 
-    pub(crate) fn volume_at(&self, place: Place) -> Option<Arc<Volume>> {
+    pub(crate) fn volume_at(&self, place: RecordAddress) -> Option<Arc<Volume>> {
         self.slots.get(place.volume())?.volume.read().clone()
     }
 
@@ -100,7 +100,7 @@ impl Core {
     }
 
     /// Begins to write an item to all journals. Those that are out write nothing.
-    pub(crate) fn push(&self, item: &Item) -> Vec<(Arc<Volume>, u64)> {
+    pub(crate) fn push(&self, item: &JournalItem) -> Vec<(Arc<Volume>, u64)> {
         self.note_fallen();
         // One that is out knows it for the time when it begins anew.
         let push = |volume: Arc<Volume>| {
@@ -124,7 +124,7 @@ impl Core {
         let volumes = self.volumes().filter(|volume| !volume.health.is_out());
         for volume in volumes {
             for (id, number) in &fallen {
-                volume.journal.push(Item::Out(*id, *number));
+                volume.journal.push(JournalItem::Out(*id, *number));
             }
             volume.hurry();
         }

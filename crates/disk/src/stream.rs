@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::body::{Body, Pieces};
+use crate::body::{Body, RecordPieces};
 use crate::entry::Entry;
-use crate::part::Part;
-use crate::place::Place;
-use crate::volume::{New, Volume};
+use crate::part_record::PartRecord;
+use crate::record_address::RecordAddress;
+use crate::volume::{NewRecord, Volume};
 
 /// The fate of a part that was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PartOutcome {
     /// It is taken, and can be read.
-    Taken(Part),
+    Taken(PartRecord),
     /// Too much waits to be written: nothing is taken, and it may be tried again later.
     Full,
     /// The store takes no more of this body.
@@ -27,7 +27,7 @@ pub enum Pushed {
 pub struct Stream {
     volume: Arc<Volume>,
     hash: u64,
-    parts: Vec<Part>,
+    parts: Vec<PartRecord>,
     /// Segments in which they are, and which stay as long as the body comes.
     segments: BTreeSet<u32>,
 }
@@ -49,15 +49,15 @@ impl Stream {
     }
 
     /// Adds the next part of the body, in pieces.
-    pub fn push(&mut self, pieces: Vec<Bytes>) -> Pushed {
-        let body = Body::Lent(Arc::new(Pieces(pieces)));
+    pub fn push(&mut self, pieces: Vec<Bytes>) -> PartOutcome {
+        let body = Body::Lent(Arc::new(RecordPieces(pieces)));
         let len = body.size();
         if !self.volume.takes() || len > self.part_bytes() {
-            return Pushed::Refused;
+            return PartOutcome::Refused;
         }
         let Some(part) = self.volume.add_part(self.hash, body, 0..len) else {
             // Room comes back as the queue is written and segments are reclaimed.
-            return Pushed::Full;
+            return PartOutcome::Full;
         };
         if self.segments.insert(part.place.segment())
             && let Some(segment) = self.volume.segment(part.place)
@@ -65,13 +65,13 @@ impl Stream {
             segment.lock().coming += 1;
         }
         self.parts.push(part);
-        Pushed::Taken(part)
+        PartOutcome::Taken(part)
     }
 
     /// Ends the body: `entry` says what it is the body of, and has none itself. `None` if the store
     /// does not take that now; it may be tried again later.
-    pub fn finish(&mut self, entry: Entry) -> Option<Place> {
-        let new = New { hash: self.hash, ..New::of(entry) };
+    pub fn finish(&mut self, entry: Entry) -> Option<RecordAddress> {
+        let new = NewRecord { hash: self.hash, ..NewRecord::of(entry) };
         let place = self.volume.add_listed(new, &self.parts)?;
         self.parts = Vec::new();
         Some(place)

@@ -5,9 +5,9 @@ mod crash;
 mod damage;
 mod faults;
 mod journal;
-mod many;
+mod many_records;
 mod model;
-mod room;
+mod reclamation;
 #[cfg(shuttle)]
 mod schedules;
 mod streams;
@@ -66,24 +66,24 @@ impl Clocks {
 /// An owner with an index: places by hash, with what it was told.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    pub(super) places: Mutex<BTreeMap<u64, Vec<Place>>>,
-    pub(super) found: Mutex<Vec<Found>>,
-    pub(super) dropped: Mutex<Vec<(u64, Place)>>,
-    pub(super) moved: Mutex<Vec<(u64, Place, Place)>>,
-    pub(super) changes: Mutex<Vec<(usize, Condition)>>,
+    pub(super) places: Mutex<BTreeMap<u64, Vec<RecordAddress>>>,
+    pub(super) found: Mutex<Vec<FoundRecord>>,
+    pub(super) dropped: Mutex<Vec<(u64, RecordAddress)>>,
+    pub(super) moved: Mutex<Vec<(u64, RecordAddress, RecordAddress)>>,
+    pub(super) changes: Mutex<Vec<(usize, VolumeCondition)>>,
 }
 
 impl Index {
-    pub(super) fn add(&self, hash: u64, place: Place) {
+    pub(super) fn add(&self, hash: u64, place: RecordAddress) {
         self.places.lock().entry(hash).or_default().push(place);
     }
 
     /// The newest place of a hash.
-    pub(super) fn place(&self, hash: u64) -> Option<Place> {
+    pub(super) fn place(&self, hash: u64) -> Option<RecordAddress> {
         self.places.lock().get(&hash)?.last().copied()
     }
 
-    pub(super) fn remove(&self, hash: u64, place: Place) -> bool {
+    pub(super) fn remove(&self, hash: u64, place: RecordAddress) -> bool {
         let mut places = self.places.lock();
         let Some(known) = places.get_mut(&hash) else { return false };
         let before = known.len();
@@ -101,7 +101,7 @@ impl Index {
 }
 
 impl Owner for Index {
-    fn found(&self, records: &[Found]) {
+    fn found(&self, records: &[FoundRecord]) {
         for record in records {
             // Newest first, as they are told of.
             self.places.lock().entry(record.hash).or_default().insert(0, record.place);
@@ -109,7 +109,7 @@ impl Owner for Index {
         self.found.lock().extend_from_slice(records);
     }
 
-    fn moved(&self, hash: u64, old: Place, new: Place) -> bool {
+    fn moved(&self, hash: u64, old: RecordAddress, new: RecordAddress) -> bool {
         self.moved.lock().push((hash, old, new));
         let mut places = self.places.lock();
         let Some(known) = places.get_mut(&hash) else { return false };
@@ -118,14 +118,14 @@ impl Owner for Index {
         true
     }
 
-    fn dropped(&self, hash: u64, place: Place) {
+    fn dropped(&self, hash: u64, place: RecordAddress) {
         self.dropped.lock().push((hash, place));
         self.remove(hash, place);
     }
 
-    fn changed(&self, volume: usize, condition: Condition) {
+    fn changed(&self, volume: usize, condition: VolumeCondition) {
         self.changes.lock().push((volume, condition));
-        if matches!(condition, Condition::Out(_)) {
+        if matches!(condition, VolumeCondition::Out(_)) {
             for places in self.places.lock().values_mut() {
                 places.retain(|place| place.volume() != volume);
             }
@@ -169,7 +169,7 @@ impl Lab {
     pub(super) fn open(config: Config, clocks: &Arc<Clocks>) -> Result<Self, Error> {
         let index = Arc::new(Index::default());
         let owner: Arc<dyn Owner> = Arc::clone(&index) as _;
-        let Opened { disk, owner, invalidations, emptied, failed } =
+        let OpenedStore { disk, owner, invalidations, emptied, failed } =
             Disk::open(config, owner, clocks.clock())?;
         let clocks = Arc::clone(clocks);
         Ok(Self { disk, index, clocks, invalidations, emptied, failed, owner })
@@ -189,7 +189,7 @@ impl Lab {
     }
 
     /// Puts a record, which replaces the one of the same hash.
-    pub(super) fn put(&self, hash: u64, version: u64, len: usize) -> Option<Place> {
+    pub(super) fn put(&self, hash: u64, version: u64, len: usize) -> Option<RecordAddress> {
         let place = self.disk.put(entry(hash, version, len))?;
         if let Some(old) = self.index.place(hash) {
             self.index.remove(hash, old);
@@ -200,7 +200,12 @@ impl Lab {
     }
 
     /// Reads, waiting for the disk.
-    pub(super) fn read(&self, place: Place, hash: u64, ask: Ask) -> Result<Answer, Error> {
+    pub(super) fn read(
+        &self,
+        place: RecordAddress,
+        hash: u64,
+        ask: RecordRequest,
+    ) -> Result<RecordData, Error> {
         let (tell, told) = std::sync::mpsc::channel();
         let done = Box::new(move |answer| tell.send(answer).unwrap());
         self.disk.read(place, hash, ask, u64::MAX, done);
@@ -208,8 +213,8 @@ impl Lab {
         told.try_recv().unwrap()
     }
 
-    pub(super) fn whole(&self, hash: u64) -> Option<Answer> {
-        self.read(self.index.place(hash)?, hash, Ask::whole()).ok()
+    pub(super) fn whole(&self, hash: u64) -> Option<RecordData> {
+        self.read(self.index.place(hash)?, hash, RecordRequest::whole()).ok()
     }
 
     /// The version of a record that is there whole; nothing else than what was put is right.
@@ -247,7 +252,7 @@ pub(super) fn entry(hash: u64, version: u64, len: usize) -> Entry {
 }
 
 /// Fails unless an answer is what was put under this hash; returns the version.
-pub(super) fn check(hash: u64, answer: &Answer) -> u64 {
+pub(super) fn check(hash: u64, answer: &RecordData) -> u64 {
     let number = |at: usize| u64::from_le_bytes(answer.head[at..at + 8].try_into().unwrap());
     let (found, version, len) = (number(0), number(8), number(16));
     assert_eq!(found, hash, "a record of another key");

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::health::Trouble;
+use crate::health::OperationFailure;
 use crate::stats::add;
-use crate::store::Core;
+use crate::store::StoreCore;
 use crate::sync::{MutexGuard, Ordering};
 use crate::volume::Volume;
 
 /// The sentinel looks around so often, when no read has an earlier deadline.
 const LOOK_MS: u64 = 1000;
 
-impl Core {
+impl StoreCore {
     pub(crate) fn begin_threads(self: &Arc<Self>) {
         if !self.shared.config.threads {
             return;
@@ -39,7 +39,7 @@ impl Core {
         spawn("disk-write", Volume::write_loop, Volume::panicked);
         spawn("disk-journal", Volume::journal_loop, Volume::panicked);
         for _ in 0..self.shared.config.reader_threads.max(1) {
-            spawn("disk-read", Volume::read_loop, |volume| volume.trouble(Trouble::Error));
+            spawn("disk-read", Volume::read_loop, |volume| volume.trouble(OperationFailure::Error));
         }
     }
 

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::ask::{Answer, Ask};
 use crate::config::{Clock, Config, VolumeConfig};
 use crate::error::Error;
-use crate::journal::Beginning;
+use crate::journal::StoreBaseline;
 use crate::layout::{LIVE, PART, Row};
-use crate::open::{self, Purpose, look};
-use crate::order::Order;
-use crate::owner::{Condition, Found, Owner, Reason};
-use crate::place::Place;
-use crate::read::Way;
+use crate::opening::{self, Purpose, look};
+use crate::owner::{FoundRecord, Owner, Reason, VolumeCondition};
+use crate::record_address::RecordAddress;
+use crate::record_reading::ReadMode;
+use crate::record_request::{RecordData, RecordRequest};
+use crate::sequence::SequenceCounter;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::vfs::Vfs;
-use crate::volume::{Shared, Volume};
+use crate::volume::{StoreContext, Volume};
 
 /// Room in the settings of a volume that is only looked at: its own size counts.
 const ANY_BYTES: u64 = 1 << 40;
@@ -62,7 +62,7 @@ pub struct Flaw {
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckReport {
     /// The volume, counted after all was read.
     pub summary: Summary,
     /// Records that were read whole, and are sound.
@@ -73,9 +73,9 @@ pub struct Checked {
 
 /// A record that is brought out.
 #[derive(Clone, Debug)]
-pub struct Exported {
+pub struct ExportedRecord {
     /// Its hash, place, and times.
-    pub found: Found,
+    pub found: FoundRecord,
     /// The head.
     pub head: Bytes,
     /// Bytes of the whole body.
@@ -84,26 +84,26 @@ pub struct Exported {
 
 /// Notes what is found.
 #[derive(Debug, Default)]
-struct Collected(Mutex<Vec<Found>>);
+struct Collected(Mutex<Vec<FoundRecord>>);
 
 impl Owner for Collected {
-    fn found(&self, records: &[Found]) {
+    fn found(&self, records: &[FoundRecord]) {
         self.0.lock().extend_from_slice(records);
     }
 
-    fn moved(&self, _: u64, _: Place, _: Place) -> bool {
+    fn moved(&self, _: u64, _: RecordAddress, _: RecordAddress) -> bool {
         false
     }
 
-    fn dropped(&self, _: u64, _: Place) {}
+    fn dropped(&self, _: u64, _: RecordAddress) {}
 
-    fn changed(&self, _: usize, _: Condition) {}
+    fn changed(&self, _: usize, _: VolumeCondition) {}
 }
 
 /// A volume with all that was found on it.
 struct Exhibit {
     volume: Volume,
-    found: Vec<Found>,
+    found: Vec<FoundRecord>,
     generation: Option<u64>,
     out: Option<Reason>,
     trusted: bool,
@@ -117,18 +117,18 @@ impl Exhibit {
             let why = "there is no volume here".to_owned();
             return Err(Error::Config { volume: vfs.name(), why });
         };
-        let mut all = Beginning { owner: superblock.owner, ..Beginning::default() };
+        let mut all = StoreBaseline { owner: superblock.owner, ..StoreBaseline::default() };
         all.session = superblock.session;
         all.add(&seen.past.keep);
         let (out, generation) = (seen.marker, seen.past.generation);
         let trusted = !seen.is_broken();
         let notes = Arc::new(Collected::default());
-        let shared = Shared {
+        let shared = StoreContext {
             config: Config { threads: false, ..Config::new(vec![settings]) },
             owner: Arc::clone(&notes) as _,
             clock: Arc::clone(clock),
             began: 0,
-            order: Order::of_session(all.session + 1),
+            order: SequenceCounter::of_session(all.session + 1),
             fallen: Mutex::default(),
             buffers: Arc::default(),
         };
@@ -175,8 +175,9 @@ impl Exhibit {
             };
             for row in rows {
                 let place = self.volume.place(number, epoch, &row);
-                let read = self.volume.load(Way::Wait, place, row.hash, &Ask::head());
-                let Ok(Some(Answer { written_ms, .. })) = read else { continue };
+                let read =
+                    self.volume.load(ReadMode::Wait, place, row.hash, &RecordRequest::head());
+                let Ok(Some(RecordData { written_ms, .. })) = read else { continue };
                 let (oldest, newest) = span.unwrap_or((written_ms, written_ms));
                 span = Some((oldest.min(written_ms), newest.max(written_ms)));
             }
@@ -197,7 +198,7 @@ pub fn stat(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Summary, Error> {
 ///
 /// # Errors
 /// Those of [`crate::Disk::open`], and no volume there.
-pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Checked, Error> {
+pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<CheckReport, Error> {
     let exhibit = Exhibit::open(vfs, clock)?;
     let volume = &exhibit.volume;
     let (mut sound, mut flaws) = (0, Vec::new());
@@ -214,7 +215,7 @@ pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Checked, Error> {
             }
         }
     }
-    Ok(Checked { summary: exhibit.summary(), sound, flaws })
+    Ok(CheckReport { summary: exhibit.summary(), sound, flaws })
 }
 
 /// Calls `each` with every live record of a volume, and a reader that gives its body piece by piece
@@ -226,25 +227,26 @@ pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Checked, Error> {
 pub fn export(
     vfs: &Arc<dyn Vfs>,
     clock: &Clock,
-    mut each: impl FnMut(Exported, &mut dyn FnMut() -> Option<Bytes>),
+    mut each: impl FnMut(ExportedRecord, &mut dyn FnMut() -> Option<Bytes>),
 ) -> Result<(u64, u64), Error> {
     let exhibit = Exhibit::open(vfs, clock)?;
     let volume = &exhibit.volume;
     let (mut brought, mut missed) = (0, 0);
     for found in &exhibit.found {
-        let load = |ask| volume.load(Way::Wait, found.place, found.hash, &ask).ok().flatten();
-        let Some(answer) = load(Ask::head()) else {
+        let load = |ask| volume.load(ReadMode::Wait, found.place, found.hash, &ask).ok().flatten();
+        let Some(answer) = load(RecordRequest::head()) else {
             missed += 1;
             continue;
         };
         let length = answer.length;
         let mut at = 0;
         let mut body = || {
-            let answer = load(Ask::range(at..length)).filter(|answer| answer.size() > 0)?;
+            let answer =
+                load(RecordRequest::range(at..length)).filter(|answer| answer.size() > 0)?;
             at += answer.size();
             Some(answer.body.concat().into())
         };
-        each(Exported { found: *found, head: answer.head, length }, &mut body);
+        each(ExportedRecord { found: *found, head: answer.head, length }, &mut body);
         brought += 1;
     }
     Ok((brought, missed))
@@ -256,5 +258,5 @@ pub fn export(
 /// # Errors
 /// [`Error::Locked`], [`Error::Foreign`], and those of the system.
 pub fn empty(vfs: &Arc<dyn Vfs>) -> Result<(), Error> {
-    open::empty(&**vfs)
+    opening::empty(&**vfs)
 }

@@ -1,10 +1,10 @@
 //! Files of one directory, as the store asks for them: the real ones, or some in memory that fail,
 //! or are cut off, where a test wants it.
 
-mod faulty;
-mod holding;
+mod directory_content;
+mod fault_injection;
 mod memory;
-mod real;
+mod real_directory;
 mod recording;
 
 use std::any::Any;
@@ -12,10 +12,10 @@ use std::fmt::Debug;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-pub use faulty::{Fault, Faulty, Hook, Operation};
-pub use holding::{Holding, is_volumes};
-pub use memory::Memory;
-pub use real::Real;
+pub use directory_content::{DirectoryContent, is_volumes};
+pub use fault_injection::{FaultyDirectory, Hook, InjectedFault, Operation};
+pub use memory::MemoryDirectory;
+pub use real_directory::RealDirectory;
 pub use recording::Recording;
 
 /// A directory and its files. What is made, renamed and removed is durable after

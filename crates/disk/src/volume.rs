@@ -6,20 +6,20 @@
 //! above it.
 
 mod finder;
-mod front;
 mod health;
-mod new;
-mod notes;
+mod new_record;
 mod queue;
+mod record_queue;
 mod records;
-mod shared;
 mod state;
+mod store_context;
+mod writer_notes;
 
 pub(crate) use finder::{Finder, Judged};
-pub(crate) use front::{Front, Job, Queued};
 pub(crate) use health::{Health, IN, OUT, PAUSING, often};
-pub(crate) use new::New;
-pub(crate) use notes::{Needless, Writer};
-pub(crate) use queue::{ReadQueue, Request};
-pub(crate) use shared::Shared;
+pub(crate) use new_record::NewRecord;
+pub(crate) use queue::{PendingRead, ReadQueue};
+pub(crate) use record_queue::{Job, QueuedRecord, RecordQueue};
 pub(crate) use state::Volume;
+pub(crate) use store_context::StoreContext;
+pub(crate) use writer_notes::{Needless, WriterNotes};

@@ -7,30 +7,30 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::health::Trouble;
-use crate::journal::Item;
+use crate::health::OperationFailure;
+use crate::journal::JournalItem;
 use crate::layout::{FRAME_BYTES, Footer, LIVE, Row, SegmentHeader, UNIT};
-use crate::place::Place;
+use crate::record_address::RecordAddress;
 use crate::segment::Usage;
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::write_all;
-use crate::volume::{Job, Needless, Queued, Volume, Writer};
+use crate::volume::{Job, Needless, QueuedRecord, Volume, WriterNotes};
 
 /// Bytes that are written in one go: beyond it disks get no faster.
 const RUN_BYTES: usize = 4 << 20;
 
 /// Bytes that follow each other on disk.
 #[derive(Default)]
-struct Run {
+struct WriteRun {
     segment: u32,
     epoch: u64,
     at: u32,
     bytes: Vec<u8>,
-    records: Vec<Arc<Queued>>,
+    records: Vec<Arc<QueuedRecord>>,
 }
 
-impl Run {
+impl WriteRun {
     fn takes(&self, segment: u32, epoch: u64, at: u32) -> bool {
         self.bytes.is_empty()
             || (self.segment, self.epoch, self.at as usize + self.bytes.len())
@@ -52,7 +52,7 @@ impl Volume {
         if self.retired.load(Ordering::Acquire) {
             return false;
         }
-        let mut run = Run::default();
+        let mut run = WriteRun::default();
         let jobs = self.take_jobs();
         let worked = !jobs.is_empty();
         for job in jobs {
@@ -89,12 +89,12 @@ impl Volume {
         front.jobs.drain(..count).collect()
     }
 
-    fn work(&self, writer: &mut Writer, run: &mut Run, job: Job) {
+    fn work(&self, writer: &mut WriterNotes, run: &mut WriteRun, job: Job) {
         match job {
             Job::Open { segment, epoch } => {
                 self.write_run(writer, run);
                 let bytes = SegmentHeader { epoch }.encode(self.key, segment);
-                *run = Run { segment, epoch, bytes, ..Run::default() };
+                *run = WriteRun { segment, epoch, bytes, ..WriteRun::default() };
             }
             Job::Record(queued) => self.take(writer, run, queued),
             Job::Seal { segment, epoch } => {
@@ -107,7 +107,7 @@ impl Volume {
                 let still = self.segments[segment as usize].lock().epoch == epoch;
                 if still {
                     let bytes = vec![0; room as usize];
-                    *run = Run { segment, epoch, at, bytes, ..Run::default() };
+                    *run = WriteRun { segment, epoch, at, bytes, ..WriteRun::default() };
                     self.write_run(writer, run);
                 }
             }
@@ -116,7 +116,7 @@ impl Volume {
                 self.write_run(writer, run);
                 if self.shared.config.erase {
                     let bytes = vec![0; self.segment_bytes() as usize];
-                    *run = Run { segment, epoch, bytes, ..Run::default() };
+                    *run = WriteRun { segment, epoch, bytes, ..WriteRun::default() };
                     self.write_run(writer, run);
                 }
                 writer.freeing.push((segment, epoch));
@@ -125,7 +125,7 @@ impl Volume {
     }
 
     /// Adds a record to the run; one that nobody wants any more leaves its room empty.
-    fn take(&self, writer: &mut Writer, run: &mut Run, queued: Arc<Queued>) {
+    fn take(&self, writer: &mut WriterNotes, run: &mut WriteRun, queued: Arc<QueuedRecord>) {
         let segment = queued.place.segment();
         if !run.takes(segment, queued.epoch, queued.offset) {
             self.write_run(writer, run);
@@ -142,7 +142,8 @@ impl Volume {
             return;
         }
         if run.bytes.is_empty() {
-            *run = Run { segment, epoch: queued.epoch, at: queued.offset, ..Run::default() };
+            *run =
+                WriteRun { segment, epoch: queued.epoch, at: queued.offset, ..WriteRun::default() };
         }
         if wanted {
             let binding = self.binding(segment, queued.epoch, queued.offset, &queued.header);
@@ -159,7 +160,7 @@ impl Volume {
     }
 
     /// Records have left the queue.
-    fn done_with(&self, records: &[Arc<Queued>]) {
+    fn done_with(&self, records: &[Arc<QueuedRecord>]) {
         let bytes = records.iter().map(|queued| u64::from(queued.len)).sum();
         let mut front = self.front.lock();
         for queued in records {
@@ -170,7 +171,7 @@ impl Volume {
         add(&self.tallies.written_records, bytes);
     }
 
-    fn write_run(&self, writer: &mut Writer, run: &mut Run) {
+    fn write_run(&self, writer: &mut WriterNotes, run: &mut WriteRun) {
         let run = std::mem::take(run);
         if run.bytes.is_empty() {
             return;
@@ -192,12 +193,12 @@ impl Volume {
         let Err(error) = written else { return };
         if is_full(&error) {
             add(&self.tallies.errors_full, 1);
-            self.trouble(Trouble::Full);
+            self.trouble(OperationFailure::Full);
             return;
         }
         add(&self.tallies.errors_write, 1);
         self.abandon(run.segment, run.epoch, u32::MAX);
-        self.trouble(Trouble::Error);
+        self.trouble(OperationFailure::Error);
     }
 
     /// A segment has failed: what it has from `from` on is lost, and it is written no more.
@@ -213,24 +214,24 @@ impl Volume {
         known.usage = Usage::Bad;
         let waits = |row: &Row| front.pending.contains_key(&self.place(segment, epoch, row));
         let lost = known.rows.iter().filter(|row| row.is(LIVE));
-        let lost: Vec<Place> = lost
+        let lost: Vec<RecordAddress> = lost
             .filter(|row| row.offset() >= from && !waits(row))
             .map(|row| self.place(segment, epoch, row))
             .collect();
         drop(known);
         drop(front);
-        self.journal.push(Item::Quarantine(segment));
+        self.journal.push(JournalItem::Quarantine(segment));
         for place in lost {
             self.lose(place);
         }
     }
 
-    pub(crate) fn place(&self, segment: u32, epoch: u64, row: &Row) -> Place {
-        Place::new(self.number, segment, epoch, row.offset())
+    pub(crate) fn place(&self, segment: u32, epoch: u64, row: &Row) -> RecordAddress {
+        RecordAddress::new(self.number, segment, epoch, row.offset())
     }
 
     /// Makes the bytes of all segments durable; a failure is final for those that it meets.
-    fn sync(&self, writer: &mut Writer) -> bool {
+    fn sync(&self, writer: &mut WriterNotes) -> bool {
         let mut all = true;
         let mut files: BTreeMap<u32, Vec<(u32, u64, u32)>> = BTreeMap::new();
         for (segment, (epoch, end)) in std::mem::take(&mut writer.dirty) {
@@ -256,7 +257,8 @@ impl Volume {
             if let Err(error) = synced {
                 all = false;
                 add(&self.tallies.errors_sync, 1);
-                let trouble = if is_full(&error) { Trouble::Full } else { Trouble::Error };
+                let trouble =
+                    if is_full(&error) { OperationFailure::Full } else { OperationFailure::Error };
                 self.trouble(trouble);
             }
         }
@@ -264,18 +266,18 @@ impl Volume {
     }
 
     /// Makes everything durable that is written: records first, then what the journal says of them.
-    fn commit(&self, writer: &mut Writer) {
+    fn commit(&self, writer: &mut WriterNotes) {
         let synced = self.sync(writer);
         let freed = if synced { std::mem::take(&mut writer.freeing) } else { Vec::new() };
         let moved = if synced { std::mem::take(&mut writer.moved) } else { Vec::new() };
         for place in moved {
-            self.journal.push(Item::Forget(place));
+            self.journal.push(JournalItem::Forget(place));
         }
         for (segment, epoch) in &freed {
-            self.journal.push(Item::Freed(*segment, *epoch));
+            self.journal.push(JournalItem::Freed(*segment, *epoch));
         }
         for number in self.take_needless(writer, &freed, synced) {
-            self.journal.push(Item::Needless(number));
+            self.journal.push(JournalItem::Needless(number));
         }
         if !self.flush_journal() {
             return;
@@ -291,7 +293,12 @@ impl Volume {
     }
 
     /// Numbers of invalidations that are needed no more. After a failure they are kept for longer.
-    fn take_needless(&self, writer: &mut Writer, freed: &[(u32, u64)], synced: bool) -> Vec<u64> {
+    fn take_needless(
+        &self,
+        writer: &mut WriterNotes,
+        freed: &[(u32, u64)],
+        synced: bool,
+    ) -> Vec<u64> {
         if writer.needless.is_none() {
             let numbers = std::mem::take(&mut *self.needless.lock());
             // They are looked at after the numbers are there: what was met is in one of them, or
@@ -328,14 +335,14 @@ impl Volume {
                 true
             }
             Err(_) => {
-                self.trouble(Trouble::Journal);
+                self.trouble(OperationFailure::Journal);
                 false
             }
         }
     }
 
     /// Writes the table of a full segment, once all that it tells of is durable.
-    fn seal(&self, writer: &mut Writer, segment: u32, epoch: u64) {
+    fn seal(&self, writer: &mut WriterNotes, segment: u32, epoch: u64) {
         let file = segment / self.superblock.segments_per_file;
         writer.dirty.entry(segment).or_insert((epoch, 0));
         self.sync(writer);
@@ -389,7 +396,7 @@ impl Volume {
         self.drain();
         self.checkpoint();
         if self.journal.close(self.shared.moment()).is_err() {
-            self.trouble(Trouble::Journal);
+            self.trouble(OperationFailure::Journal);
         }
     }
 }

@@ -4,7 +4,7 @@ use message::percent;
 
 /// The rules that an address is read by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Rules {
+pub(crate) enum AddressRules {
     /// Varnish's: what is neither `http://` nor a path is joined to the page's directory as it is.
     Varnish,
     /// RFC 3986 5.2.
@@ -16,7 +16,7 @@ pub(crate) enum Rules {
 
 /// A request for a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct FragmentTarget {
     /// The scheme, in lower case, if the address has one.
     pub scheme: Option<Vec<u8>>,
     /// The host, with its port, if the address names one: the page's own otherwise.
@@ -26,17 +26,17 @@ pub struct Target {
     pub url: Vec<u8>,
 }
 
-pub(crate) fn target(src: &[u8], base: &[u8], rules: Rules) -> Target {
+pub(crate) fn target(src: &[u8], base: &[u8], rules: AddressRules) -> FragmentTarget {
     match rules {
-        Rules::Varnish => varnish(src, base),
-        Rules::Uri => uri(src, base),
-        Rules::Ssi => joined(src, base),
+        AddressRules::Varnish => varnish(src, base),
+        AddressRules::Uri => uri(src, base),
+        AddressRules::Ssi => joined(src, base),
     }
 }
 
 /// Varnish: a host counts only after `http://` in small letters, and nothing is normalised. For an
 /// address with `https://` (feature `esi_ignore_https`), the scheme says so.
-fn varnish(src: &[u8], base: &[u8]) -> Target {
+fn varnish(src: &[u8], base: &[u8]) -> FragmentTarget {
     for scheme in [&b"http"[..], b"https"] {
         if let Some(rest) = src.strip_prefix(scheme)
             && let Some(rest) = rest.strip_prefix(b"://")
@@ -44,15 +44,15 @@ fn varnish(src: &[u8], base: &[u8]) -> Target {
         {
             let (host, url) = rest.split_at(slash);
             let (scheme, host) = (Some(scheme.to_vec()), Some(host.to_vec()));
-            return Target { scheme, host, url: url.to_vec() };
+            return FragmentTarget { scheme, host, url: url.to_vec() };
         }
     }
     joined(src, base)
 }
 
-fn joined(src: &[u8], base: &[u8]) -> Target {
+fn joined(src: &[u8], base: &[u8]) -> FragmentTarget {
     let directory = if src.starts_with(b"/") { &b""[..] } else { directory(base) };
-    Target { scheme: None, host: None, url: [directory, src].concat() }
+    FragmentTarget { scheme: None, host: None, url: [directory, src].concat() }
 }
 
 /// An address without what ends a line, or parts words of a request: such bytes are
@@ -88,7 +88,7 @@ fn path(url: &[u8]) -> &[u8] {
     &url[..memchr::memchr2(b'?', b'#', url).unwrap_or(url.len())]
 }
 
-fn uri(src: &[u8], base: &[u8]) -> Target {
+fn uri(src: &[u8], base: &[u8]) -> FragmentTarget {
     let src = &src[..memchr::memchr(b'#', src).unwrap_or(src.len())];
     let (scheme, rest) = match scheme(src) {
         Some(length) => (Some(src[..length].to_ascii_lowercase()), &src[length + 1..]),
@@ -102,7 +102,7 @@ fn uri(src: &[u8], base: &[u8]) -> Target {
         None => (None, rest),
     };
     if scheme.is_some() && host.is_none() {
-        return Target { scheme, host, url: rest.to_vec() };
+        return FragmentTarget { scheme, host, url: rest.to_vec() };
     }
     let length = path(rest).len();
     let (own, query) = rest.split_at(length);
@@ -116,7 +116,7 @@ fn uri(src: &[u8], base: &[u8]) -> Target {
             [&without_dots(&joined)[..], query].concat()
         }
     };
-    Target { scheme, host, url }
+    FragmentTarget { scheme, host, url }
 }
 
 /// The length of a scheme before its `:`.
@@ -157,7 +157,7 @@ fn without_dots(path: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn shown(src: &str, rules: Rules) -> String {
+    fn shown(src: &str, rules: AddressRules) -> String {
         let target = target(src.as_bytes(), b"/b/c/d;p?q", rules);
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         let scheme = target.scheme.map_or(String::new(), |s| text(s) + ":");
@@ -200,7 +200,7 @@ mod tests {
             ("https://other/x/../y", "https://other/y"),
             ("mailto:x", "mailto:x"),
         ] {
-            assert_eq!(shown(src, Rules::Uri), url, "{src}");
+            assert_eq!(shown(src, AddressRules::Uri), url, "{src}");
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
             ("http://g:81/h?i", "http://g:81/h?i"),
             ("https://g/h", "https://g/h"),
         ] {
-            assert_eq!(shown(src, Rules::Varnish), url, "{src}");
+            assert_eq!(shown(src, AddressRules::Varnish), url, "{src}");
         }
     }
 }

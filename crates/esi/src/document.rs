@@ -2,11 +2,11 @@
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::fragment::Op;
+use crate::fragment::ResolvedNode;
 use crate::limits::Limits;
 use crate::node::{Node, join};
 use crate::remark::Remarks;
-use crate::run::Run;
+use crate::run::PageResolver;
 
 /// A page, parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,8 +55,8 @@ impl Document {
     ///
     /// # Errors
     /// It comes to more than the limits allow.
-    pub fn resolve(&self, env: &dyn Environment) -> Result<Vec<Op>, Error> {
-        let mut run = Run::new(self.limits);
+    pub fn resolve(&self, env: &dyn Environment) -> Result<Vec<ResolvedNode>, Error> {
+        let mut run = PageResolver::new(self.limits);
         let mut ops = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             run.resolve(node, env, &mut ops)?;

@@ -3,20 +3,20 @@
 //! Instructions are found anywhere in the page, which need not be XML. A tag ends at its `>`
 //! outside of quotes. What is at fault is left out and remarked; the text around it stays.
 
-mod build;
+mod builder;
 mod tag;
 #[cfg(test)]
 mod tests;
 
 use crate::limits::Limits;
-use crate::lines::Lines;
 use crate::machine::Machine;
 use crate::node::Node;
-use crate::remark::{Remarks, What};
-use crate::seek;
-use crate::variable::{Ending, Progress, Variable};
+use crate::remark::{RemarkKind, Remarks};
+use crate::remark_collector::RemarkCollector;
+use crate::search;
+use crate::variable::{ScanProgress, Variable, VariableEndScan};
 
-use build::Builder;
+use builder::Builder;
 use tag::Tag;
 
 /// Beginnings of instructions.
@@ -33,7 +33,7 @@ enum EsiState {
     /// In a tag; its bytes are in `held`.
     Tag { quote: Option<u8>, is_after_equals: bool },
     /// In a variable; its bytes are in `held`.
-    Variable(Ending),
+    Variable(VariableEndScan),
     /// In what is left of a tag that is too long.
     Lost,
     /// Beyond a limit: all is text.
@@ -45,7 +45,7 @@ enum EsiState {
 pub(crate) struct EsiMachine {
     limits: Limits,
     state: EsiState,
-    lines: Lines,
+    lines: RemarkCollector,
     builder: Builder,
     held: Vec<u8>,
     /// Where the bytes in `held` begin.
@@ -61,7 +61,7 @@ impl EsiMachine {
         Self {
             limits,
             state: EsiState::Text(0),
-            lines: Lines::new(limits.remarks),
+            lines: RemarkCollector::new(limits.remarks),
             builder: Builder::new(limits),
             held: Vec::new(),
             held_at: 0,
@@ -100,12 +100,12 @@ impl Machine for EsiMachine {
             self.release();
         }
         if let EsiState::Tag { .. } | EsiState::Lost = self.state {
-            self.lines.remark(What::EndsInTag, self.held_at, end);
+            self.lines.remark(RemarkKind::EndsInTag, self.held_at, end);
             self.taken = end;
         }
         self.take(end);
         if self.is_in_comment {
-            self.lines.remark(What::NotClosed, end, end);
+            self.lines.remark(RemarkKind::NotClosed, end, end);
         }
         self.builder.finish(|what| self.lines.remark(what, end, end), out);
         self.lines.finish()
@@ -116,7 +116,7 @@ impl EsiMachine {
     /// The number of bytes that change nothing.
     fn skippable(&self, bytes: &[u8]) -> usize {
         let found = match (self.state, self.is_in_comment, self.builder.has_variables()) {
-            (EsiState::Text(0), false, false) => Some(seek::esi(bytes)),
+            (EsiState::Text(0), false, false) => Some(search::esi(bytes)),
             (EsiState::Text(0), true, false) => memchr::memchr2(b'<', b'-', bytes),
             (EsiState::Text(0), false, true) => memchr::memchr2(b'<', b'$', bytes),
             (EsiState::Text(0), true, true) => memchr::memchr3(b'<', b'-', b'$', bytes),
@@ -143,7 +143,7 @@ impl EsiMachine {
         match byte {
             b'<' => self.hold(EsiState::Mark, byte, at),
             b'$' if self.builder.has_variables() => {
-                self.hold(EsiState::Variable(Ending::default()), byte, at);
+                self.hold(EsiState::Variable(VariableEndScan::default()), byte, at);
             }
             b'-' if self.is_in_comment => self.state = EsiState::Text((dashes + 1).min(2)),
             b'>' if dashes == 2 => {
@@ -203,7 +203,7 @@ impl EsiMachine {
         self.taken = at;
         let is_full = self.builder.is_full();
         if is_full {
-            self.lines.remark(What::TooMany, self.held_at, at);
+            self.lines.remark(RemarkKind::TooMany, self.held_at, at);
         }
         self.state = if is_full { EsiState::Rest } else { EsiState::Text(0) };
     }
@@ -219,7 +219,7 @@ impl EsiMachine {
             return self.ends(at + 1);
         }
         if self.held.len() > self.limits.attribute_bytes {
-            self.lines.remark(What::TooLong, self.held_at, at);
+            self.lines.remark(RemarkKind::TooLong, self.held_at, at);
             self.state = EsiState::Lost;
             return;
         }
@@ -238,19 +238,19 @@ impl EsiMachine {
         };
     }
 
-    fn variable(&mut self, mut ending: Ending, byte: u8, at: u64) {
+    fn variable(&mut self, mut ending: VariableEndScan, byte: u8, at: u64) {
         self.held.push(byte);
         let length = self.held.len();
         let progress = match length {
-            2 if byte == b'(' => Progress::More,
-            2 => Progress::Never,
-            _ if length > VARIABLE_BYTES => Progress::Never,
+            2 if byte == b'(' => ScanProgress::More,
+            2 => ScanProgress::Never,
+            _ if length > VARIABLE_BYTES => ScanProgress::Never,
             _ => ending.step(byte),
         };
         match progress {
-            Progress::More => self.state = EsiState::Variable(ending),
-            Progress::Never => self.release(),
-            Progress::End => match Variable::read(&self.held[2..length - 1]) {
+            ScanProgress::More => self.state = EsiState::Variable(ending),
+            ScanProgress::Never => self.release(),
+            ScanProgress::End => match Variable::read(&self.held[2..length - 1]) {
                 None => self.release(),
                 Some(variable) => {
                     self.take(self.held_at);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::address::{self, Rules, Target, target};
+use crate::address::{self, AddressRules, FragmentTarget, target};
 use crate::variable::Template;
 
 /// A page's wish for the case that a fragment fails.
@@ -29,17 +29,17 @@ pub struct Fragment {
     /// `maxwait`: the time in milliseconds that the page waits for it.
     pub maxwait_ms: Option<u64>,
     /// SSI's `stub`: what takes its place if it is empty or fails.
-    pub stub: Option<Vec<Op>>,
+    pub stub: Option<Vec<ResolvedNode>>,
     /// SSI's `wait`: what follows is only evaluated, and fetched, when it has come.
     pub wait: bool,
     /// SSI's `set`: it is not sent, but becomes the value of this variable.
     pub set: Option<Vec<u8>>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: AddressRules,
 }
 
 impl Fragment {
     /// The request for it, from a page whose request was for `base` (a path, with its query).
-    pub fn target(&self, base: &[u8]) -> Target {
+    pub fn target(&self, base: &[u8]) -> FragmentTarget {
         target(&self.src, base, self.rules)
     }
 
@@ -52,7 +52,7 @@ impl Fragment {
 
 /// One piece of what a page comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum ResolvedNode {
     /// Bytes of the page, by their offsets.
     Text(Range<u64>),
     /// Other bytes.
@@ -73,12 +73,12 @@ pub enum Op {
 pub struct Include {
     pub(crate) fragment: Box<Fragment>,
     /// Addresses with variables in them.
-    pub(crate) open: Option<Box<Open>>,
+    pub(crate) open: Option<Box<AddressTemplates>>,
 }
 
 /// Addresses that are not the same for every request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Open {
+pub(crate) struct AddressTemplates {
     pub(crate) src: Template,
     pub(crate) alt: Option<Template>,
 }
@@ -99,7 +99,7 @@ impl Include {
                 fragment.alt = Some(address::safe(other));
             }
             _ => {
-                let open = Some(Box::new(Open { src, alt }));
+                let open = Some(Box::new(AddressTemplates { src, alt }));
                 return Self { fragment: Box::new(fragment), open };
             }
         }
@@ -109,7 +109,9 @@ impl Include {
     /// Bytes on the heap.
     pub(crate) fn memory(&self) -> usize {
         let open = self.open.as_ref().map_or(0, |open| {
-            size_of::<Open>() + open.src.memory() + open.alt.as_ref().map_or(0, Template::memory)
+            size_of::<AddressTemplates>()
+                + open.src.memory()
+                + open.alt.as_ref().map_or(0, Template::memory)
         });
         size_of::<Fragment>() + self.fragment.memory() + open
     }

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use crate::node::join;
 use crate::{
-    Dialect, Document, Environment, Fragment, Limits, Node, Op, PageText, Parser, Run, VarnishRules,
+    Dialect, Document, Environment, Fragment, Limits, Node, PageResolver, PageText, Parser,
+    ResolvedNode, VarnishRules,
 };
 
 const LIMITS: Limits = Limits {
@@ -20,19 +21,19 @@ const LIMITS: Limits = Limits {
 };
 
 /// The request is part of what is hostile: each of its fields is the same bytes.
-struct Hostile<'h> {
+struct HostileRequest<'h> {
     request: &'h [u8],
     /// The page, where its text does not stay.
     page: Option<&'h [u8]>,
 }
 
-impl PageText for Hostile<'_> {
+impl PageText for HostileRequest<'_> {
     fn take(&self, range: &Range<u64>) -> Vec<u8> {
         self.page.unwrap_or_default()[range.start as usize..range.end as usize].to_vec()
     }
 }
 
-impl Environment for Hostile<'_> {
+impl Environment for HostileRequest<'_> {
     fn host(&self) -> &[u8] {
         self.request
     }
@@ -113,9 +114,9 @@ pub fn executor(data: &[u8]) {
     let (request, page) = rest.split_at(usize::from(*split).min(rest.len()));
     let dialect = dialect(*first);
     let document = Document::parse(page, dialect, LIMITS);
-    let env = Hostile { request, page: None };
+    let env = HostileRequest { request, page: None };
     let resolved = document.resolve(&env);
-    let mut run = Run::new(LIMITS);
+    let mut run = PageResolver::new(LIMITS);
     let mut ops = Vec::new();
     let done = document.nodes().iter().try_for_each(|node| run.resolve(node, &env, &mut ops));
     assert_eq!(resolved.as_ref().err(), done.as_ref().err());
@@ -123,37 +124,41 @@ pub fn executor(data: &[u8]) {
     assert_eq!(resolved, ops);
     check(&ops, page.len() as u64, dialect);
     // Where ranges are not enough, bytes take their place.
-    let held = document.resolve(&Hostile { page: Some(page), ..env }).expect("as many");
+    let held = document.resolve(&HostileRequest { page: Some(page), ..env }).expect("as many");
     assert_eq!(held, ops.into_iter().map(|op| in_bytes(op, page)).collect::<Vec<_>>());
 }
 
-fn in_bytes(op: Op, page: &[u8]) -> Op {
-    let all = |ops: Vec<Op>| ops.into_iter().map(|op| in_bytes(op, page)).collect();
+fn in_bytes(op: ResolvedNode, page: &[u8]) -> ResolvedNode {
+    let all = |ops: Vec<ResolvedNode>| ops.into_iter().map(|op| in_bytes(op, page)).collect();
     match op {
-        Op::Text(Range { start, end }) => Op::Bytes(page[start as usize..end as usize].to_vec()),
-        Op::Try { attempt, except } => Op::Try { attempt: all(attempt), except: all(except) },
-        Op::Include(mut fragment) => {
-            fragment.stub = fragment.stub.take().map(all);
-            Op::Include(fragment)
+        ResolvedNode::Text(Range { start, end }) => {
+            ResolvedNode::Bytes(page[start as usize..end as usize].to_vec())
         }
-        op @ Op::Bytes(_) => op,
+        ResolvedNode::Try { attempt, except } => {
+            ResolvedNode::Try { attempt: all(attempt), except: all(except) }
+        }
+        ResolvedNode::Include(mut fragment) => {
+            fragment.stub = fragment.stub.take().map(all);
+            ResolvedNode::Include(fragment)
+        }
+        op @ ResolvedNode::Bytes(_) => op,
     }
 }
 
-fn check(ops: &[Op], length: u64, dialect: Dialect) {
+fn check(ops: &[ResolvedNode], length: u64, dialect: Dialect) {
     for op in ops {
         match op {
-            Op::Text(Range { start, end }) => assert!(start < end && *end <= length),
-            Op::Bytes(bytes) => {
+            ResolvedNode::Text(Range { start, end }) => assert!(start < end && *end <= length),
+            ResolvedNode::Bytes(bytes) => {
                 assert!(!bytes.is_empty() && bytes.len() <= 6 * (LIMITS.value_bytes + 1));
             }
-            Op::Include(fragment) => {
+            ResolvedNode::Include(fragment) => {
                 address(fragment, dialect);
                 if let Some(stub) = &fragment.stub {
                     check(stub, length, dialect);
                 }
             }
-            Op::Try { attempt, except } => {
+            ResolvedNode::Try { attempt, except } => {
                 check(attempt, length, dialect);
                 check(except, length, dialect);
             }

@@ -22,13 +22,13 @@ mod fragment;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 mod limits;
-mod lines;
 mod machine;
 mod node;
 mod parser;
 mod remark;
+mod remark_collector;
 mod run;
-mod seek;
+mod search;
 mod ssi;
 #[cfg(test)]
 mod testing;
@@ -37,16 +37,16 @@ mod tests;
 mod variable;
 mod varnish;
 
-pub use address::Target;
+pub use address::FragmentTarget;
 pub use document::Document;
 pub use environment::{Environment, PageText};
 pub use error::Error;
-pub use fragment::{Fragment, Include, OnError, Op};
+pub use fragment::{Fragment, Include, OnError, ResolvedNode};
 pub use limits::Limits;
 pub use node::{Branch, Node};
 pub use parser::{Dialect, Parser};
-pub use remark::{Remark, Remarks, What};
-pub use run::Run;
+pub use remark::{Remark, RemarkKind, Remarks};
+pub use run::PageResolver;
 pub use ssi::Command;
 pub use variable::{Template, Variable};
 pub use varnish::VarnishRules;

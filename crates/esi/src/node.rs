@@ -53,8 +53,10 @@ pub enum Node {
 impl Node {
     /// The same with bytes in the place of all ranges: what a fragment within the page is needed
     /// for may follow it.
-    pub(crate) fn held(&self, text: &dyn PageText) -> Self {
-        let all = |nodes: &[Self]| nodes.iter().map(|node| node.held(text)).collect::<Vec<_>>();
+    pub(crate) fn with_owned_text(&self, text: &dyn PageText) -> Self {
+        let all = |nodes: &[Self]| {
+            nodes.iter().map(|node| node.with_owned_text(text)).collect::<Vec<_>>()
+        };
         match self {
             Self::Text(range) => Self::Bytes(text.take(range).into()),
             Self::Choose(branches) => {

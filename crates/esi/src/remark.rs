@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A fault in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum What {
+pub enum RemarkKind {
     /// Varnish: the page does not begin like XML, so nothing was looked for.
     NotXml,
     /// Varnish: it begins with the mark of UTF-8, so nothing was looked for.
@@ -75,7 +75,7 @@ pub enum What {
     TooLong,
 }
 
-impl What {
+impl RemarkKind {
     /// The text of it. Those that Varnish knows have Varnish's words.
     pub const fn text(self) -> &'static str {
         match self {
@@ -121,17 +121,17 @@ impl What {
     }
 
     /// Its weight: those that Varnish warns of, and those that it does not count.
-    const fn weight(self) -> Weight {
+    const fn weight(self) -> RemarkSeverity {
         match self {
-            Self::NotXml | Self::ByteOrderMark => Weight::Said,
-            Self::IncludeOpen | Self::HttpsIgnored | Self::HttpsAsHttp => Weight::Warning,
-            _ => Weight::Error,
+            Self::NotXml | Self::ByteOrderMark => RemarkSeverity::Said,
+            Self::IncludeOpen | Self::HttpsIgnored | Self::HttpsAsHttp => RemarkSeverity::Warning,
+            _ => RemarkSeverity::Error,
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Weight {
+enum RemarkSeverity {
     Said,
     Warning,
     Error,
@@ -146,7 +146,7 @@ pub struct Remark {
     /// The line, from 1, at which it was noticed.
     pub line: u64,
     /// The fault.
-    pub what: What,
+    pub what: RemarkKind,
 }
 
 impl fmt::Display for Remark {
@@ -154,9 +154,9 @@ impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, what, .. } = self;
         match what.weight() {
-            Weight::Said => f.write_str(what.text()),
-            Weight::Warning => write!(f, "WARN after {offset} {}", what.text()),
-            Weight::Error => write!(f, "ERR after {offset} {}", what.text()),
+            RemarkSeverity::Said => f.write_str(what.text()),
+            RemarkSeverity::Warning => write!(f, "WARN after {offset} {}", what.text()),
+            RemarkSeverity::Error => write!(f, "ERR after {offset} {}", what.text()),
         }
     }
 }
@@ -191,9 +191,9 @@ impl Remarks {
 
     pub(crate) fn add(&mut self, remark: Remark, most: usize) {
         match remark.what.weight() {
-            Weight::Said => {}
-            Weight::Warning => self.warnings += 1,
-            Weight::Error => self.errors += 1,
+            RemarkSeverity::Said => {}
+            RemarkSeverity::Warning => self.warnings += 1,
+            RemarkSeverity::Error => self.errors += 1,
         }
         if self.list.len() < most {
             self.list.push(remark);

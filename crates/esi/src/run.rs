@@ -2,28 +2,28 @@
 
 mod esi;
 mod ssi;
+mod value_piece;
 mod values;
-mod word;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::fragment::{Fragment, Include, Op};
+use crate::fragment::{Fragment, Include, ResolvedNode};
 use crate::limits::Limits;
 use crate::node::{Node, Test};
 use crate::ssi::Kind;
-use crate::variable::{Part, Template};
+use crate::variable::{Template, TemplatePart};
 
-use self::ssi::{Conditional, Outcome};
+use self::ssi::{CommandContext, Outcome};
+use self::value_piece::{Author, Purpose, ValuePiece, write_value};
 use self::values::Values;
-use self::word::{Author, Purpose, Word, put};
 
 /// The state of one request's way through a page: what the page has set so far. Nodes are resolved
 /// in the order of the page.
 #[derive(Debug)]
-pub struct Run {
+pub struct PageResolver {
     limits: Limits,
     /// Nodes that were resolved, other than text of the page itself.
     count: usize,
@@ -31,10 +31,10 @@ pub struct Run {
     depth: usize,
     values: Values,
     inlines: BTreeMap<Box<[u8]>, Arc<[Node]>>,
-    ssi: Conditional,
+    ssi: CommandContext,
 }
 
-impl Run {
+impl PageResolver {
     /// A run at the beginning of a page.
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Run {
             depth: 0,
             values: Values::new(limits),
             inlines: BTreeMap::new(),
-            ssi: Conditional::default(),
+            ssi: CommandContext::default(),
         }
     }
 
@@ -61,7 +61,7 @@ impl Run {
         &mut self,
         node: &Node,
         env: &dyn Environment,
-        ops: &mut Vec<Op>,
+        ops: &mut Vec<ResolvedNode>,
     ) -> Result<(), Error> {
         self.counted(node)?;
         if !self.ssi.is_on() && !matches!(node, Node::Command(_)) {
@@ -69,17 +69,17 @@ impl Run {
         }
         match node {
             Node::Text(range) => ops.push(match env.text() {
-                Some(text) => Op::Bytes(text.take(range)),
-                None => Op::Text(range.clone()),
+                Some(text) => ResolvedNode::Bytes(text.take(range)),
+                None => ResolvedNode::Text(range.clone()),
             }),
-            Node::Bytes(bytes) => ops.push(Op::Bytes(bytes.to_vec())),
+            Node::Bytes(bytes) => ops.push(ResolvedNode::Bytes(bytes.to_vec())),
             Node::Include(include) => self.include(include, env, ops)?,
             Node::Choose(branches) => {
                 let taken = branches.iter().find(|branch| match &branch.test {
                     None | Some(Test::Never) => false,
                     Some(Test::Esi(test)) => {
                         let words = |variable| esi::words(variable, &self.values, env);
-                        test.holds(&|variable| Some(put(words(variable)?, Purpose::Test)))
+                        test.holds(&|variable| Some(write_value(words(variable)?, Purpose::Test)))
                     }
                 });
                 let taken = taken.or_else(|| branches.iter().find(|branch| branch.test.is_none()));
@@ -91,14 +91,14 @@ impl Run {
                 let (mut first, mut second) = (Vec::new(), Vec::new());
                 self.all(attempt, env, &mut first)?;
                 self.all(except, env, &mut second)?;
-                ops.push(Op::Try { attempt: first, except: second });
+                ops.push(ResolvedNode::Try { attempt: first, except: second });
             }
             Node::Variable(variable) => {
                 let words = esi::words(variable, &self.values, env).unwrap_or_default();
-                bytes(put(words, Purpose::Page), ops);
+                bytes(write_value(words, Purpose::Page), ops);
             }
             Node::Template(template) => {
-                bytes(put(self.expanded(template, env), Purpose::Page), ops);
+                bytes(write_value(self.expanded(template, env), Purpose::Page), ops);
             }
             Node::Assign { name, value } => {
                 let words = self.expanded(value, env);
@@ -107,7 +107,7 @@ impl Run {
             Node::Inline { name, nodes } => {
                 if self.inlines.len() < self.limits.names && !self.inlines.contains_key(name) {
                     let nodes = match env.text() {
-                        Some(text) => nodes.iter().map(|node| node.held(text)).collect(),
+                        Some(text) => nodes.iter().map(|node| node.with_owned_text(text)).collect(),
                         None => Arc::clone(nodes),
                     };
                     self.inlines.insert(name.clone(), nodes);
@@ -123,7 +123,7 @@ impl Run {
         &mut self,
         command: &Kind,
         env: &dyn Environment,
-        ops: &mut Vec<Op>,
+        ops: &mut Vec<ResolvedNode>,
     ) -> Result<(), Error> {
         match self.ssi.command(command, &mut self.values, env) {
             Outcome::Bytes(value) => bytes(value, ops),
@@ -134,7 +134,7 @@ impl Run {
                     return Ok(());
                 }
                 let stub = self.stub(nodes.flatten(), env)?;
-                ops.push(Op::Include(Box::new(Fragment { stub, ..fragment })));
+                ops.push(ResolvedNode::Include(Box::new(Fragment { stub, ..fragment })));
             }
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Run {
         &mut self,
         block: Option<Arc<[Node]>>,
         env: &dyn Environment,
-    ) -> Result<Option<Vec<Op>>, Error> {
+    ) -> Result<Option<Vec<ResolvedNode>>, Error> {
         // A stub's own includes have none: so no stub is within itself.
         let Some(nodes) = block.filter(|_| self.depth == 0) else { return Ok(None) };
         self.depth += 1;
@@ -159,7 +159,7 @@ impl Run {
         &mut self,
         nodes: &[Node],
         env: &dyn Environment,
-        ops: &mut Vec<Op>,
+        ops: &mut Vec<ResolvedNode>,
     ) -> Result<(), Error> {
         nodes.iter().try_for_each(|node| self.resolve(node, env, ops))
     }
@@ -177,14 +177,14 @@ impl Run {
         &mut self,
         include: &Include,
         env: &dyn Environment,
-        ops: &mut Vec<Op>,
+        ops: &mut Vec<ResolvedNode>,
     ) -> Result<(), Error> {
         let fragment = match &include.open {
             None => (*include.fragment).clone(),
             Some(open) => {
                 let address = |template| {
                     let words = self.expanded(template, env);
-                    crate::address::safe(&put(words, Purpose::Address))
+                    crate::address::safe(&write_value(words, Purpose::Address))
                 };
                 let (src, alt) = (address(&open.src), open.alt.as_ref().map(address));
                 Fragment { src, alt, ..(*include.fragment).clone() }
@@ -199,19 +199,21 @@ impl Run {
                 done
             }
             _ => {
-                ops.push(Op::Include(Box::new(fragment)));
+                ops.push(ResolvedNode::Include(Box::new(fragment)));
                 Ok(())
             }
         }
     }
 
     /// The pieces of a text with its variables' values, as many bytes as a value may have.
-    fn expanded(&self, template: &Template, env: &dyn Environment) -> Vec<Word> {
+    fn expanded(&self, template: &Template, env: &dyn Environment) -> Vec<ValuePiece> {
         let (mut out, mut left) = (Vec::new(), self.limits.value_bytes);
         for part in &template.0 {
             let words = match part {
-                Part::Literal(text) => vec![Word { author: Author::Page, text: text.to_vec() }],
-                Part::Variable(variable) => {
+                TemplatePart::Literal(text) => {
+                    vec![ValuePiece { author: Author::Page, text: text.to_vec() }]
+                }
+                TemplatePart::Variable(variable) => {
                     esi::words(variable, &self.values, env).unwrap_or_default()
                 }
             };
@@ -225,8 +227,8 @@ impl Run {
     }
 }
 
-fn bytes(value: Vec<u8>, ops: &mut Vec<Op>) {
+fn bytes(value: Vec<u8>, ops: &mut Vec<ResolvedNode>) {
     if !value.is_empty() {
-        ops.push(Op::Bytes(value));
+        ops.push(ResolvedNode::Bytes(value));
     }
 }

@@ -15,17 +15,17 @@ mod text;
 
 use crate::fragment::Include;
 use crate::limits::Limits;
-use crate::lines::Lines;
 use crate::machine::Machine;
 use crate::node::{Node, join_last};
-use crate::remark::{Remarks, What};
-use crate::seek;
+use crate::remark::{RemarkKind, Remarks};
+use crate::remark_collector::RemarkCollector;
+use crate::search;
 
 pub use command::Command;
-pub(crate) use command::{Kind, Switch};
-pub(crate) use condition::{Condition, Pattern};
+pub(crate) use command::{ConditionalPart, Kind};
+pub(crate) use condition::{Pattern, SsiCondition};
 pub(crate) use date::formatted;
-pub(crate) use text::{Encoding, Piece, Text, encoded};
+pub(crate) use text::{Encoding, SsiText, SsiTextPart, encoded};
 
 use parameters::Parameters;
 use state::{SsiState, bad};
@@ -35,7 +35,7 @@ const MARK: &[u8] = b"<!--#";
 
 /// A block that is open.
 #[derive(Debug)]
-struct Block {
+struct SsiBlock {
     name: Vec<u8>,
     nodes: Vec<Node>,
 }
@@ -45,13 +45,13 @@ struct Block {
 pub(crate) struct SsiMachine {
     limits: Limits,
     state: SsiState,
-    lines: Lines,
+    lines: RemarkCollector,
     parameters: Parameters,
     /// Where the command begins that is being read.
     held_at: u64,
     /// All before is among the nodes, if it stays.
     taken: u64,
-    block: Option<Block>,
+    block: Option<SsiBlock>,
     done: Vec<Node>,
     count: usize,
     /// Where the text ends that was added last, if nothing was after it.
@@ -65,7 +65,7 @@ impl SsiMachine {
         Self {
             limits,
             state: SsiState::Text,
-            lines: Lines::new(limits.remarks),
+            lines: RemarkCollector::new(limits.remarks),
             parameters: Parameters::default(),
             held_at: 0,
             taken: 0,
@@ -89,7 +89,7 @@ impl Machine for SsiMachine {
         let mut at = 0;
         while at < bytes.len() {
             at += match self.state {
-                SsiState::Text => seek::ssi(&bytes[at..]),
+                SsiState::Text => search::ssi(&bytes[at..]),
                 SsiState::Rest => bytes.len() - at,
                 _ => 0,
             };
@@ -108,12 +108,12 @@ impl Machine for SsiMachine {
     fn finish(mut self: Box<Self>, out: &mut Vec<Node>) -> Remarks {
         let end = self.lines.offset();
         if !matches!(self.state, SsiState::Text | SsiState::Mark(_) | SsiState::Rest) {
-            self.lines.remark(What::EndsInTag, self.held_at, end);
+            self.lines.remark(RemarkKind::EndsInTag, self.held_at, end);
             self.taken = end;
         }
         self.take(end);
         if self.block.take().is_some() {
-            self.lines.remark(What::NotClosed, end, end);
+            self.lines.remark(RemarkKind::NotClosed, end, end);
         }
         out.append(&mut self.done);
         self.lines.finish()
@@ -134,7 +134,7 @@ impl SsiMachine {
             SsiState::Bad(2) if byte == b'>' => return self.ends(at, true),
             state if at - self.held_at > self.limits.attribute_bytes as u64 => {
                 if !matches!(state, SsiState::Bad(_)) {
-                    self.lines.remark(What::TooLong, self.held_at, at);
+                    self.lines.remark(RemarkKind::TooLong, self.held_at, at);
                 }
                 bad(state, byte)
             }
@@ -164,7 +164,7 @@ impl SsiMachine {
         let command = if is_bad { self.parameters.fault() } else { self.parameters.command() };
         self.command(command, at);
         if self.count >= self.limits.nodes {
-            self.lines.remark(What::TooMany, self.held_at, at);
+            self.lines.remark(RemarkKind::TooMany, self.held_at, at);
             self.state = SsiState::Rest;
         }
     }
@@ -173,13 +173,13 @@ impl SsiMachine {
         self.text_end = None;
         match command {
             Kind::EndBlock => {
-                if let Some(Block { name, nodes }) = self.block.take() {
+                if let Some(SsiBlock { name, nodes }) = self.block.take() {
                     self.add(Node::Inline { name: name.into(), nodes: nodes.into() });
                 }
             }
             // Within a block, a block is nothing.
             Kind::Block(name) if self.block.is_none() => {
-                self.block = Some(Block { name, nodes: Vec::new() });
+                self.block = Some(SsiBlock { name, nodes: Vec::new() });
             }
             Kind::Block(_) => {}
             mut command => {
@@ -188,7 +188,7 @@ impl SsiMachine {
                     command = self.parameters.fault();
                 }
                 if command.is_fault() {
-                    self.lines.remark(What::BadCommand, self.held_at, at);
+                    self.lines.remark(RemarkKind::BadCommand, self.held_at, at);
                 }
                 self.add(match command.plain() {
                     Some(fragment) => Node::Include(Include::fixed(fragment)),

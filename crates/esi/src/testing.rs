@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::{Environment, Fragment, Op};
+use crate::{Environment, Fragment, ResolvedNode};
 
 /// The request of the tables' pages.
 #[derive(Debug)]
@@ -51,23 +51,23 @@ impl Environment for Request {
 
 /// Bytes that a client gets, if fragments come to what `fetch` makes of them; `None` if one fails.
 pub(crate) fn sent(
-    ops: &[Op],
+    ops: &[ResolvedNode],
     page: &[u8],
     fetch: &dyn Fn(&Fragment) -> Option<Vec<u8>>,
 ) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for op in ops {
         match op {
-            Op::Text(range) => out.extend_from_slice(&page[place(range)]),
-            Op::Bytes(bytes) => out.extend_from_slice(bytes),
-            Op::Include(fragment) => {
+            ResolvedNode::Text(range) => out.extend_from_slice(&page[place(range)]),
+            ResolvedNode::Bytes(bytes) => out.extend_from_slice(bytes),
+            ResolvedNode::Include(fragment) => {
                 let body = fetch(fragment)?;
                 match &fragment.stub {
                     Some(stub) if body.is_empty() => out.extend(sent(stub, page, fetch)?),
                     _ => out.extend(body),
                 }
             }
-            Op::Try { attempt, except } => match sent(attempt, page, fetch) {
+            ResolvedNode::Try { attempt, except } => match sent(attempt, page, fetch) {
                 Some(bytes) => out.extend(bytes),
                 None => out.extend(sent(except, page, fetch)?),
             },

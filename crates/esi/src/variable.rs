@@ -50,12 +50,12 @@ fn unquoted(text: &[u8]) -> &[u8] {
 /// Where the variable at the beginning of `text` ends: after its `)`. A quoted default may hold
 /// one.
 pub(crate) fn end(text: &[u8]) -> Option<usize> {
-    let mut ending = Ending::default();
+    let mut ending = VariableEndScan::default();
     for (byte, at) in text.strip_prefix(b"$(")?.iter().zip(3..) {
         match ending.step(*byte) {
-            Progress::More => {}
-            Progress::End => return Some(at),
-            Progress::Never => return None,
+            ScanProgress::More => {}
+            ScanProgress::End => return Some(at),
+            ScanProgress::Never => return None,
         }
     }
     None
@@ -64,39 +64,39 @@ pub(crate) fn end(text: &[u8]) -> Option<usize> {
 /// The search for the `)` that ends a variable. It gives up at the next `$` or `<`, so that
 /// however many variables never end, nothing is searched many times.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct VariableEndScan {
     is_quoted: bool,
     is_after_bar: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum ScanProgress {
     More,
     End,
     Never,
 }
 
-impl Ending {
-    pub(crate) const fn step(&mut self, byte: u8) -> Progress {
+impl VariableEndScan {
+    pub(crate) const fn step(&mut self, byte: u8) -> ScanProgress {
         match byte {
             b'\'' if self.is_quoted => self.is_quoted = false,
             b'\'' if self.is_after_bar => self.is_quoted = true,
-            b')' if !self.is_quoted => return Progress::End,
-            b'$' | b'<' if !self.is_quoted => return Progress::Never,
+            b')' if !self.is_quoted => return ScanProgress::End,
+            b'$' | b'<' if !self.is_quoted => return ScanProgress::Never,
             _ => {}
         }
         self.is_after_bar = byte == b'|';
-        Progress::More
+        ScanProgress::More
     }
 }
 
 /// Text with variables in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Template(pub(crate) Vec<Part>);
+pub struct Template(pub(crate) Vec<TemplatePart>);
 
 /// One piece of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum TemplatePart {
     Literal(Box<[u8]>),
     Variable(Variable),
 }
@@ -115,9 +115,9 @@ impl Template {
             match found {
                 Some((variable, length)) => {
                     if !literal.is_empty() {
-                        parts.push(Part::Literal(std::mem::take(&mut literal).into()));
+                        parts.push(TemplatePart::Literal(std::mem::take(&mut literal).into()));
                     }
-                    parts.push(Part::Variable(variable));
+                    parts.push(TemplatePart::Variable(variable));
                     rest = &rest[length..];
                 }
                 None => {
@@ -128,7 +128,7 @@ impl Template {
         }
         literal.extend_from_slice(rest);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal.into()));
+            parts.push(TemplatePart::Literal(literal.into()));
         }
         Self(parts)
     }
@@ -137,17 +137,17 @@ impl Template {
     pub(crate) fn literal(&self) -> Option<&[u8]> {
         match &self.0[..] {
             [] => Some(b""),
-            [Part::Literal(text)] => Some(text),
+            [TemplatePart::Literal(text)] => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn memory(&self) -> usize {
         let parts = self.0.iter().map(|part| match part {
-            Part::Literal(text) => text.len(),
-            Part::Variable(variable) => variable.memory(),
+            TemplatePart::Literal(text) => text.len(),
+            TemplatePart::Variable(variable) => variable.memory(),
         });
-        self.0.capacity() * size_of::<Part>() + parts.sum::<usize>()
+        self.0.capacity() * size_of::<TemplatePart>() + parts.sum::<usize>()
     }
 }
 
@@ -157,9 +157,9 @@ mod tests {
 
     fn shown(text: &str) -> String {
         let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let part = |part: &Part| match part {
-            Part::Literal(text) => format!("[{}]", text_of(text)),
-            Part::Variable(Variable { name, key, default }) => {
+        let part = |part: &TemplatePart| match part {
+            TemplatePart::Literal(text) => format!("[{}]", text_of(text)),
+            TemplatePart::Variable(Variable { name, key, default }) => {
                 let key = key.as_ref().map_or(String::new(), |key| format!(".{}", text_of(key)));
                 let default =
                     default.as_ref().map_or(String::new(), |d| format!("?{}", text_of(d)));

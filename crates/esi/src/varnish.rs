@@ -15,12 +15,12 @@ use crate::attribute::{begins_name, is_name, is_space};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::node::Node;
-use crate::remark::{Remarks, What};
-use crate::seek::{Seek, Standing};
+use crate::remark::{RemarkKind, Remarks};
+use crate::search::{InstructionSearch, MarkupContext};
 
 pub use rules::VarnishRules;
 
-use include::Src;
+use include::IncludeAttributes;
 use runs::Runs;
 
 /// Beginnings of what is no other tag, after `<`.
@@ -95,7 +95,7 @@ pub(crate) struct VarnishMachine {
     /// Name of the attribute that is being read, and its value, if they mean anything.
     attribute: TagWord,
     value: Vec<u8>,
-    src: Src,
+    src: IncludeAttributes,
     is_too_long: bool,
 }
 
@@ -137,7 +137,7 @@ impl VarnishMachine {
             esi_comment: None,
             attribute: TagWord::default(),
             value: Vec::new(),
-            src: Src::default(),
+            src: IncludeAttributes::default(),
             is_too_long: false,
         }
     }
@@ -151,7 +151,7 @@ impl Machine for VarnishMachine {
     fn push(&mut self, bytes: &[u8], out: &mut Vec<Node>) {
         let begin = self.runs.lines.offset();
         let mut at = 0;
-        let mut seek = Seek::default();
+        let mut seek = InstructionSearch::default();
         while at < bytes.len() {
             let is_plain = self.state == VarnishState::Text && self.esi_comment.is_none();
             if is_plain
@@ -159,8 +159,11 @@ impl Machine for VarnishMachine {
                 && let Some((next, place)) = seek.next(bytes, at)
             {
                 at = next;
-                self.state =
-                    if place == Standing::Text { VarnishState::Text } else { VarnishState::Other };
+                self.state = if place == MarkupContext::Text {
+                    VarnishState::Text
+                } else {
+                    VarnishState::Other
+                };
             }
             at += self.skippable(&bytes[at..]);
             if let Some(byte) = bytes.get(at) {
@@ -194,7 +197,7 @@ impl Machine for VarnishMachine {
         };
         self.at = end;
         if is_cut {
-            self.remark(What::EndsInTag);
+            self.remark(RemarkKind::EndsInTag);
         }
         if is_tag || self.in_remove {
             self.runs.drop(end);
@@ -206,7 +209,7 @@ impl Machine for VarnishMachine {
 }
 
 impl VarnishMachine {
-    fn remark(&mut self, what: What) {
+    fn remark(&mut self, what: RemarkKind) {
         self.runs.remark(what, self.at);
     }
 
@@ -245,7 +248,7 @@ impl VarnishMachine {
             VarnishState::Name => self.name(byte, at),
             VarnishState::Tag => self.tag(byte, at),
             VarnishState::Slash if byte == b'>' => self.done(at),
-            VarnishState::Slash => self.bad(What::Slash, byte, at),
+            VarnishState::Slash => self.bad(RemarkKind::Slash, byte, at),
             VarnishState::Attribute => self.attribute(byte, at),
             VarnishState::Delimiter => self.delimiter(byte, at),
             VarnishState::Value(delimiter) => self.value(delimiter, byte, at),
@@ -269,11 +272,11 @@ impl VarnishMachine {
         }
         let begins_mark = matched > 0 || BYTE_ORDER_MARKS.iter().any(|mark| mark[0] == byte);
         if begins_mark {
-            self.remark(What::ByteOrderMark);
+            self.remark(RemarkKind::ByteOrderMark);
         } else if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             return;
         } else {
-            self.remark(What::NotXml);
+            self.remark(RemarkKind::NotXml);
         }
         self.state = VarnishState::NotXml;
     }
@@ -326,7 +329,7 @@ impl VarnishMachine {
                 self.is_empty_tag = false;
                 self.word = TagWord::default();
                 self.value.clear();
-                self.src = Src::default();
+                self.src = IncludeAttributes::default();
                 self.is_too_long = false;
                 self.state = VarnishState::Name;
             }
@@ -355,7 +358,7 @@ impl VarnishMachine {
 
     fn esi(&mut self, end: u64) {
         if self.in_remove {
-            self.remark(What::EsiInRemove);
+            self.remark(RemarkKind::EsiInRemove);
         }
         self.keep(self.tag_at);
         self.drop(end);
@@ -369,7 +372,7 @@ impl VarnishMachine {
         let Some((name, element)) =
             NAMES.into_iter().find(|(name, _)| name.starts_with(word.get()))
         else {
-            return self.bad(What::Unknown, byte, at);
+            return self.bad(RemarkKind::Unknown, byte, at);
         };
         if name.len() > word.length {
             return;
@@ -378,17 +381,17 @@ impl VarnishMachine {
         self.state = VarnishState::Tag;
         self.word = TagWord::default();
         let fault = match (element, self.in_remove, self.is_end_tag) {
-            (VarnishElement::Include, true, _) => What::IncludeInRemove,
-            (VarnishElement::Comment, true, _) => What::CommentInRemove,
-            (VarnishElement::Include, false, true) => What::IncludeEnd,
-            (VarnishElement::Comment, false, true) => What::CommentEnd,
+            (VarnishElement::Include, true, _) => RemarkKind::IncludeInRemove,
+            (VarnishElement::Comment, true, _) => RemarkKind::CommentInRemove,
+            (VarnishElement::Include, false, true) => RemarkKind::IncludeEnd,
+            (VarnishElement::Comment, false, true) => RemarkKind::CommentEnd,
             _ => return,
         };
         self.bad(fault, byte, at);
     }
 
     /// Gives a tag up. The byte at which it is noticed may end it.
-    fn bad(&mut self, what: What, byte: u8, at: u64) {
+    fn bad(&mut self, what: RemarkKind, byte: u8, at: u64) {
         self.remark(what);
         self.state = VarnishState::Bad;
         if byte == b'>' {
@@ -406,7 +409,7 @@ impl VarnishMachine {
     fn go_on(&mut self) {
         self.state = VarnishState::Text;
         if self.runs.is_full() {
-            self.remark(What::TooMany);
+            self.remark(RemarkKind::TooMany);
             self.state = VarnishState::NotXml;
         }
     }
@@ -420,7 +423,7 @@ impl VarnishMachine {
             }
             // It stands directly after the element's name, of which it is no part.
             _ if self.word.length == 0 && !is_space(byte) => {
-                self.bad(What::AttributeStart, byte, at);
+                self.bad(RemarkKind::AttributeStart, byte, at);
             }
             _ if is_space(byte) => self.word.length = 1,
             _ if begins_name(byte) => {
@@ -428,7 +431,7 @@ impl VarnishMachine {
                 self.attribute.push(byte);
                 self.state = VarnishState::Attribute;
             }
-            _ => self.bad(What::AttributeStart, byte, at),
+            _ => self.bad(RemarkKind::AttributeStart, byte, at),
         }
     }
 
@@ -441,7 +444,7 @@ impl VarnishMachine {
             }
             _ if is_space(byte) => self.state = VarnishState::Tag,
             _ if is_name(byte) => self.attribute.push(byte),
-            _ => self.bad(What::AttributeName, byte, at),
+            _ => self.bad(RemarkKind::AttributeName, byte, at),
         }
     }
 
@@ -449,7 +452,7 @@ impl VarnishMachine {
         self.value.clear();
         match byte {
             b'"' | b'\'' => self.state = VarnishState::Value(byte),
-            b' ' | b'\t' => self.bad(What::AttributeDelimiter, byte, at),
+            b' ' | b'\t' => self.bad(RemarkKind::AttributeDelimiter, byte, at),
             _ => {
                 self.state = VarnishState::Value(b' ');
                 self.step(byte, at);
@@ -466,7 +469,7 @@ impl VarnishMachine {
             return;
         }
         if byte == b'>' {
-            return self.bad(What::AttributeEnd, byte, at);
+            return self.bad(RemarkKind::AttributeEnd, byte, at);
         }
         let is_wanted = self.element == VarnishElement::Include;
         if is_wanted && self.value.len() < self.limits.attribute_bytes {
@@ -476,12 +479,12 @@ impl VarnishMachine {
         }
     }
 
-    fn take_value(&mut self) -> Result<(), What> {
+    fn take_value(&mut self) -> Result<(), RemarkKind> {
         if self.element != VarnishElement::Include {
             return Ok(());
         }
         if std::mem::take(&mut self.is_too_long) {
-            return Err(What::TooLong);
+            return Err(RemarkKind::TooLong);
         }
         self.src.take(self.attribute.get(), &self.value, self.rules)
     }
@@ -489,12 +492,12 @@ impl VarnishMachine {
     /// A tag of ours has ended at `at`.
     fn done(&mut self, at: u64) {
         match self.element {
-            VarnishElement::Comment if !self.is_empty_tag => self.remark(What::CommentOpen),
+            VarnishElement::Comment if !self.is_empty_tag => self.remark(RemarkKind::CommentOpen),
             VarnishElement::Comment => {}
             VarnishElement::Remove => return self.remove(at),
             VarnishElement::Include => {
                 if !self.is_empty_tag {
-                    self.remark(What::IncludeOpen);
+                    self.remark(RemarkKind::IncludeOpen);
                 }
                 let (runs, at) = (&mut self.runs, self.at);
                 let found = self.src.include(self.rules, |what| runs.remark(what, at));
@@ -508,9 +511,9 @@ impl VarnishMachine {
 
     fn remove(&mut self, at: u64) {
         let fault = match (self.is_empty_tag, self.is_end_tag, self.in_remove) {
-            (true, ..) => Some(What::EmptyRemove),
-            (false, true, false) => Some(What::RemoveNotOpen),
-            (false, false, true) => Some(What::RemoveTwice),
+            (true, ..) => Some(RemarkKind::EmptyRemove),
+            (false, true, false) => Some(RemarkKind::RemoveNotOpen),
+            (false, false, true) => Some(RemarkKind::RemoveTwice),
             _ => None,
         };
         match fault {

@@ -10,7 +10,7 @@ const MANAGEMENT_RECORDS: u8 = 8;
 
 /// The result of one [`RecordReader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RecordStep {
     /// Bytes read; the caller goes on behind them.
     pub consumed: usize,
     /// The meaning of those bytes.
@@ -27,22 +27,22 @@ pub enum Event {
     /// These bytes of the buffer, one at least, are for the log.
     Stderr(Range<usize>),
     /// The request is over. The connection carries nothing more until the next one.
-    End(End),
+    End(RequestEnd),
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct RequestEnd {
     /// The application's exit status. What it means is the application's business; nginx, like
     /// this crate's user, looks past it.
     pub app_status: u32,
     /// The outcome of the request.
-    pub protocol: Protocol,
+    pub protocol: ProtocolStatus,
 }
 
 /// The outcome of a request as the application server reports it (FastCGI 1.0, 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ProtocolStatus {
     /// It was answered.
     Complete,
     /// The connection has a request already, and takes no second.
@@ -55,7 +55,7 @@ pub enum Protocol {
     Other(u8),
 }
 
-impl Protocol {
+impl ProtocolStatus {
     const fn of(byte: u8) -> Self {
         match byte {
             0 => Self::Complete,
@@ -77,7 +77,7 @@ pub struct RecordReader {
     have: usize,
     padding: u8,
     stdout_closed: bool,
-    end: Option<End>,
+    end: Option<RequestEnd>,
     management: u8,
 }
 
@@ -91,7 +91,7 @@ enum State {
     Skip(u16),
     EndRequest,
     Padding(u8),
-    Done(End),
+    Done(RequestEnd),
     Failed(RecordError),
 }
 
@@ -112,11 +112,11 @@ impl RecordReader {
     ///
     /// # Errors
     /// When the records are not those of an answer to one request. Every later call says the same.
-    pub fn read(&mut self, buf: &[u8]) -> Result<Step, RecordError> {
+    pub fn read(&mut self, buf: &[u8]) -> Result<RecordStep, RecordError> {
         let mut at = 0;
         loop {
             match self.state {
-                State::Done(end) => return Ok(Step { consumed: at, event: Event::End(end) }),
+                State::Done(end) => return Ok(RecordStep { consumed: at, event: Event::End(end) }),
                 State::Failed(error) => return Err(error),
                 State::Padding(0) => {
                     self.have = 0;
@@ -127,7 +127,7 @@ impl RecordReader {
                     self.state = State::Padding(self.padding);
                     continue;
                 }
-                _ if at == buf.len() => return Ok(Step { consumed: at, event: Event::More }),
+                _ if at == buf.len() => return Ok(RecordStep { consumed: at, event: Event::More }),
                 _ => {}
             }
             let left = buf.len() - at;
@@ -207,16 +207,16 @@ impl RecordReader {
 
     fn end_request(&mut self) -> State {
         let [a, b, c, d, protocol, ..] = self.held;
-        self.end = Some(End {
+        self.end = Some(RequestEnd {
             app_status: u32::from_be_bytes([a, b, c, d]),
-            protocol: Protocol::of(protocol),
+            protocol: ProtocolStatus::of(protocol),
         });
         State::Padding(self.padding)
     }
 }
 
-fn data(at: usize, taken: usize, event: fn(Range<usize>) -> Event) -> Step {
-    Step { consumed: at + taken, event: event(at..at + taken) }
+fn data(at: usize, taken: usize, event: fn(Range<usize>) -> Event) -> RecordStep {
+    RecordStep { consumed: at + taken, event: event(at..at + taken) }
 }
 
 #[cfg(test)]
@@ -246,7 +246,7 @@ mod tests {
     struct Heard {
         stdout: Vec<u8>,
         stderr: Vec<u8>,
-        end: Option<End>,
+        end: Option<RequestEnd>,
         left: usize,
         error: Option<RecordError>,
     }
@@ -285,7 +285,7 @@ mod tests {
             }
         }
         // The end may need no further byte.
-        if let Ok(Step { event: Event::End(end), .. }) = reader.read(b"") {
+        if let Ok(RecordStep { event: Event::End(end), .. }) = reader.read(b"") {
             heard.end = Some(end);
         }
         heard.left = bytes.len() - used;
@@ -306,7 +306,10 @@ mod tests {
             let heard = hear(&bytes, size);
             assert_eq!(heard.stdout, b"Status: 200\r\n\r\nbody", "{size}");
             assert_eq!(heard.stderr, b"warning");
-            assert_eq!(heard.end, Some(End { app_status: 7, protocol: Protocol::Complete }));
+            assert_eq!(
+                heard.end,
+                Some(RequestEnd { app_status: 7, protocol: ProtocolStatus::Complete })
+            );
             assert_eq!((heard.left, heard.error), (4, None), "{size}");
         }
     }
@@ -331,7 +334,7 @@ mod tests {
         assert_eq!(heard.end, None);
         bytes.extend([0, 0]);
         let heard = hear(&bytes, 64);
-        assert_eq!(heard.end.map(|end| end.protocol), Some(Protocol::Overloaded));
+        assert_eq!(heard.end.map(|end| end.protocol), Some(ProtocolStatus::Overloaded));
         assert_eq!(heard.left, 0);
     }
 

@@ -5,7 +5,7 @@
 //! them; Content-Length is handed out, for the caller to hold against the stream.
 
 use base::Limit;
-use message::header::{Span, is_token, is_value};
+use message::header::{FieldSpan, is_token, is_value};
 use message::{HeaderId, Response, Status, Version, tags};
 
 use crate::error::HeadError;
@@ -46,7 +46,7 @@ pub struct HeadReader {
     lines: usize,
     /// Bytes of whole lines that carry surrogate keys, without their ends.
     tagged: usize,
-    spans: Vec<Span>,
+    spans: Vec<FieldSpan>,
     status: Option<(Status, u32, u32)>,
     length: Option<u64>,
     has_location: bool,
@@ -149,7 +149,7 @@ impl HeadReader {
             return Ok(());
         }
         self.has_location |= id == HeaderId::Location;
-        self.spans.push(Span {
+        self.spans.push(FieldSpan {
             id,
             name_at: self.line_at as u32,
             name_len,

@@ -19,6 +19,6 @@ pub mod params;
 pub mod script;
 mod wire;
 
-pub use decode::{End, Event, Protocol, RecordReader, Step};
+pub use decode::{Event, ProtocolStatus, RecordReader, RecordStep, RequestEnd};
 pub use error::{HeadError, RecordError};
 pub use head::{Head, HeadLimits, HeadReader};

@@ -9,9 +9,9 @@ use message::Status;
 
 /// Rules by which paths become scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct ScriptRules {
     /// Attempts in this order; 404 if all of them fail.
-    pub tries: Vec<Try>,
+    pub tries: Vec<TryFilesEntry>,
     /// Names of a directory's own file, the most wanted first.
     pub index: Vec<String>,
     /// Ends of the names of scripts, such as `.php`.
@@ -20,12 +20,16 @@ pub struct Rules {
     pub barred: Vec<String>,
 }
 
-impl Default for Rules {
+impl Default for ScriptRules {
     /// As WordPress, Drupal and Laravel want it: the path itself, its directory's index, the front
     /// controller.
     fn default() -> Self {
         Self {
-            tries: vec![Try::Path, Try::Directory, Try::Front("/index.php".to_owned())],
+            tries: vec![
+                TryFilesEntry::Path,
+                TryFilesEntry::Directory,
+                TryFilesEntry::Front("/index.php".to_owned()),
+            ],
             index: vec!["index.php".to_owned(), "index.html".to_owned()],
             suffixes: vec![".php".to_owned()],
             barred: Vec::new(),
@@ -35,7 +39,7 @@ impl Default for Rules {
 
 /// One thing to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Try {
+pub enum TryFilesEntry {
     /// The path itself, as a script or another file (`$uri`).
     Path,
     /// The index of the directory that the path names (`$uri/`).
@@ -78,7 +82,7 @@ pub trait Tree {
 
 /// The meaning of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ScriptTarget {
     /// This script.
     Script {
         /// Its path below the root.
@@ -95,7 +99,7 @@ pub enum Target {
     Status(Status),
 }
 
-impl Rules {
+impl ScriptRules {
     /// Adds directories below which no script runs.
     pub fn bar(&mut self, directories: &[String]) {
         let new = directories.iter().filter(|directory| !self.barred.contains(directory));
@@ -105,22 +109,25 @@ impl Rules {
 
     /// Returns true if a script runs because it is there, and not only because the rules name it.
     pub fn runs_what_is_there(&self) -> bool {
-        self.tries.iter().any(|attempt| matches!(attempt, Try::Path | Try::Directory))
+        self.tries
+            .iter()
+            .any(|attempt| matches!(attempt, TryFilesEntry::Path | TryFilesEntry::Directory))
     }
 
     /// The meaning of `path`, the normal form of a request's path, without query.
-    pub fn resolve(&self, path: &[u8], tree: &dyn Tree) -> Target {
+    pub fn resolve(&self, path: &[u8], tree: &dyn Tree) -> ScriptTarget {
         if is_hidden(path) {
             return status(403);
         }
         for attempt in &self.tries {
             let found = match attempt {
-                Try::Path => self.path(path, tree),
-                Try::Directory => self.directory(path, tree),
-                Try::Front(name) => {
-                    Some(Target::Script { name: name.clone().into_bytes(), path_info: Vec::new() })
-                }
-                Try::Status(status) => Some(Target::Status(*status)),
+                TryFilesEntry::Path => self.path(path, tree),
+                TryFilesEntry::Directory => self.directory(path, tree),
+                TryFilesEntry::Front(name) => Some(ScriptTarget::Script {
+                    name: name.clone().into_bytes(),
+                    path_info: Vec::new(),
+                }),
+                TryFilesEntry::Status(status) => Some(ScriptTarget::Status(*status)),
             };
             if let Some(found) = found {
                 return found;
@@ -129,7 +136,7 @@ impl Rules {
         status(404)
     }
 
-    fn path(&self, path: &[u8], tree: &dyn Tree) -> Option<Target> {
+    fn path(&self, path: &[u8], tree: &dyn Tree) -> Option<ScriptTarget> {
         for end in segment_ends(path).filter(|end| self.is_script(&path[..*end])) {
             let (name, path_info) = path.split_at(end);
             match tree.kind(name) {
@@ -138,7 +145,7 @@ impl Rules {
                 }
                 Kind::File | Kind::Hidden => {
                     let (name, path_info) = (name.to_vec(), path_info.to_vec());
-                    return Some(Target::Script { name, path_info });
+                    return Some(ScriptTarget::Script { name, path_info });
                 }
                 // `/app.php/` may be a directory's name.
                 Kind::Directory => {}
@@ -147,21 +154,21 @@ impl Rules {
                 // The application sees it. It must not take a file on the way for the script.
                 Kind::Unseen if !has_dotted_folder(name) => {
                     let (name, path_info) = (name.to_vec(), path_info.to_vec());
-                    return Some(Target::Script { name, path_info });
+                    return Some(ScriptTarget::Script { name, path_info });
                 }
                 Kind::Nothing | Kind::Unseen => return Some(status(404)),
             }
         }
         match tree.kind(path) {
             _ if path.ends_with(b"/") => None,
-            Kind::File => Some(Target::File(path.to_vec())),
+            Kind::File => Some(ScriptTarget::File(path.to_vec())),
             Kind::Outside => Some(status(403)),
             // What is hidden is not there: who is asked next says the same of any other name.
             Kind::Directory | Kind::Hidden | Kind::Nothing | Kind::Unseen => None,
         }
     }
 
-    fn directory(&self, path: &[u8], tree: &dyn Tree) -> Option<Target> {
+    fn directory(&self, path: &[u8], tree: &dyn Tree) -> Option<ScriptTarget> {
         let bare = path.strip_suffix(b"/").unwrap_or(path);
         match tree.kind(if bare.is_empty() { b"/" } else { bare }) {
             Kind::Directory => {}
@@ -173,14 +180,14 @@ impl Rules {
             match tree.kind(&name) {
                 Kind::Hidden if !self.is_script(&name) => {}
                 Kind::File | Kind::Hidden if !path.ends_with(b"/") => {
-                    return Some(Target::AddSlash);
+                    return Some(ScriptTarget::AddSlash);
                 }
-                Kind::File if !self.is_script(&name) => return Some(Target::File(name)),
+                Kind::File if !self.is_script(&name) => return Some(ScriptTarget::File(name)),
                 Kind::File | Kind::Hidden if self.is_barred(&name, tree) => {
                     return Some(status(403));
                 }
                 Kind::File | Kind::Hidden => {
-                    return Some(Target::Script { name, path_info: Vec::new() });
+                    return Some(ScriptTarget::Script { name, path_info: Vec::new() });
                 }
                 Kind::Outside => return Some(status(403)),
                 Kind::Directory | Kind::Nothing | Kind::Unseen => {}
@@ -222,8 +229,8 @@ fn has_dotted_folder(name: &[u8]) -> bool {
     folders.contains(&b'.')
 }
 
-fn status(code: u16) -> Target {
-    Target::Status(Status::new(code).expect("a status of three digits"))
+fn status(code: u16) -> ScriptTarget {
+    ScriptTarget::Status(Status::new(code).expect("a status of three digits"))
 }
 
 /// Returns true if a segment begins with a dot, `/.well-known/` apart (RFC 8615): `/.git`, `/.env`.

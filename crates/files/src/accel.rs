@@ -29,16 +29,16 @@ pub struct Accel {
 
 /// The orders in an origin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct AccelDirectives {
     /// A lifetime in seconds; 0 from whatever origin, another only where settings let it count.
     pub lifetime_s: Option<u64>,
     /// The file to answer with.
-    pub file: Option<Named>,
+    pub file: Option<AccelFile>,
 }
 
 /// A file that an origin named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum AccelFile {
     /// A path; a root of [`Accel::redirects`] takes its prefix off.
     Redirect(Vec<u8>),
     /// A path on this machine.
@@ -48,10 +48,10 @@ pub enum Named {
 impl Accel {
     /// The root that serves what was named, and the path to look for there; `None` where no setting
     /// allows it.
-    pub fn place<'n>(&self, named: &'n Named) -> Option<(&Arc<Root>, &'n [u8])> {
+    pub fn place<'n>(&self, named: &'n AccelFile) -> Option<(&Arc<Root>, &'n [u8])> {
         let (roots, path) = match named {
-            Named::Redirect(path) => (&self.redirects, path),
-            Named::Sendfile(path) => (&self.sendfile, path),
+            AccelFile::Redirect(path) => (&self.redirects, path),
+            AccelFile::Sendfile(path) => (&self.sendfile, path),
         };
         let is_for = |root: &&Arc<Root>| {
             let prefix = root.config().strip.as_bytes();
@@ -64,8 +64,8 @@ impl Accel {
 }
 
 /// Takes out of an origin's head what is for us, and does what needs only the head.
-pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Said {
-    let mut said = Said::default();
+pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> AccelDirectives {
+    let mut said = AccelDirectives::default();
     if !headers.iter().any(|field| is_ours(field.name)) {
         return said;
     }
@@ -82,7 +82,7 @@ pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Sai
         }
         if !accel.sendfile.is_empty() && said.file.is_none() {
             let value = headers.value_named(SENDFILE);
-            said.file = value.map(|value| Named::Sendfile(value.to_vec()));
+            said.file = value.map(|value| AccelFile::Sendfile(value.to_vec()));
         }
     }
     headers.retain(|field| !is_ours(field.name));
@@ -116,10 +116,10 @@ fn lifetime(value: &[u8], now_s: u64) -> Option<u64> {
 
 /// The path of a redirect in its normal form; its query says nothing to files. One that has no
 /// normal form leads nowhere.
-fn redirect(value: &[u8]) -> Named {
+fn redirect(value: &[u8]) -> AccelFile {
     let path = value.split(|b| *b == b'?').next().unwrap_or_default();
     let mut normal = Vec::new();
-    Named::Redirect(match path::normal_form(path, &mut normal) {
+    AccelFile::Redirect(match path::normal_form(path, &mut normal) {
         Ok(true) => normal,
         Ok(false) => path.to_vec(),
         Err(_) => Vec::new(),
@@ -177,13 +177,13 @@ mod tests {
             ("X-Other", "stays"),
         ];
         let mut headers = head(&fields);
-        assert_eq!(take(&mut headers, None, 0), Said::default());
+        assert_eq!(take(&mut headers, None, 0), AccelDirectives::default());
         assert_eq!(headers.len(), 2);
         assert_eq!(headers.value(HeaderId::ContentType), Some(&b"text/html"[..]));
         let mut headers = head(&fields);
         let said = take(&mut headers, Some(&accel()), 0);
         assert_eq!(said.lifetime_s, Some(60));
-        assert_eq!(said.file, Some(Named::Redirect(b"/protected/a".to_vec())));
+        assert_eq!(said.file, Some(AccelFile::Redirect(b"/protected/a".to_vec())));
         assert_eq!(headers.len(), 2);
         let kind = headers.value(HeaderId::ContentType);
         assert_eq!(kind, Some(&b"text/html; charset=utf-8"[..]));
@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn files_are_below_what_settings_name() {
         let accel = accel();
-        let place = |named: Named| accel.place(&named).map(|(root, _)| root.config().strip.clone());
+        let place =
+            |named: AccelFile| accel.place(&named).map(|(root, _)| root.config().strip.clone());
         for (value, expected) in [
             ("/protected/a", Some("/protected")),
             ("/protected/deep/a?b", Some("/protected/deep")),
@@ -242,7 +243,7 @@ mod tests {
         ] {
             assert_eq!(place(redirect(value.as_bytes())).as_deref(), expected, "{value}");
         }
-        let sendfile = |path: &str| place(Named::Sendfile(path.as_bytes().to_vec()));
+        let sendfile = |path: &str| place(AccelFile::Sendfile(path.as_bytes().to_vec()));
         assert_eq!(sendfile("/srv/private/a").as_deref(), Some("/srv/private"));
         assert_eq!(sendfile("/srv/private-not/a"), None);
         assert_eq!(sendfile("/etc/passwd"), None);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::hidden::{self, Hidden, SOURCES};
+use crate::hidden_names::{self, HiddenNames, SOURCES};
 use crate::types::Types;
 
 /// A root of files.
@@ -23,11 +23,11 @@ pub struct Config {
     /// Directories outside the root that links in it may lead into.
     pub linked: Vec<PathBuf>,
     /// Names that are never shown.
-    pub hide: Hidden,
+    pub hide: HiddenNames,
     /// Content types.
     pub types: Types,
     /// Neighbours of a file that may stand for it, the most wanted first.
-    pub precompressed: Vec<Neighbour>,
+    pub precompressed: Vec<PrecompressedFile>,
     /// Names of request fields that the files depend on, besides what `precompressed` does.
     pub vary: Vec<String>,
     /// Cache-Control by type or name; the first that fits counts.
@@ -43,7 +43,7 @@ impl Config {
             directories: true,
             index: vec!["index.html".to_owned()],
             linked: Vec::new(),
-            hide: Hidden::of(&[SOURCES]),
+            hide: HiddenNames::of(&[SOURCES]),
             types: Types::default(),
             precompressed: Vec::new(),
             vary: Vec::new(),
@@ -104,21 +104,21 @@ impl Selector {
                 Some(start) => kind.starts_with(start),
                 None => kind == wanted,
             },
-            Self::Name(pattern) => hidden::matches(pattern, name),
+            Self::Name(pattern) => hidden_names::matches(pattern, name),
         }
     }
 }
 
 /// A file that holds the same as the one beside it, in a coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct PrecompressedFile {
     /// The coding.
     pub coding: Coding,
     /// The end of its name, after the name of the other file.
     pub suffix: String,
 }
 
-impl From<Coding> for Neighbour {
+impl From<Coding> for PrecompressedFile {
     /// Under the usual name.
     fn from(coding: Coding) -> Self {
         Self { coding, suffix: coding.suffix().to_owned() }

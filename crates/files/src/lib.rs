@@ -11,24 +11,24 @@
 
 pub mod accel;
 mod config;
-mod hidden;
-mod look;
-mod open;
-mod opened;
+mod hidden_names;
+mod open_file;
+mod open_file_cache;
 mod page_cache;
+mod path_lookup;
+mod path_open;
 mod root;
-mod table;
 mod types;
 
 #[cfg(test)]
 mod folder;
 
-pub use config::{CacheRule, Coding, Config, Neighbour, Selector, SelectorError};
-pub use hidden::{APPLICATION, Hidden, HiddenError, SOURCES, is_dotted};
-pub use look::{Look, Page};
-pub use open::{Depth, WouldBlock};
-pub use opened::Opened;
+pub use config::{CacheRule, Coding, Config, PrecompressedFile, Selector, SelectorError};
+pub use hidden_names::{APPLICATION, HiddenError, HiddenNames, SOURCES, is_dotted};
+pub use open_file::OpenFile;
+pub use open_file_cache::OpenFileCache;
 pub use page_cache::page_cache;
+pub use path_lookup::{FileVariants, PathLookup};
+pub use path_open::{Depth, WouldBlock};
 pub use root::Root;
-pub use table::Table;
 pub use types::{OCTETS, Types, TypesError};

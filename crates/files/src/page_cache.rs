@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::config::{CacheRule, Coding, Config, Neighbour, Selector};
-use crate::hidden::Hidden;
+use crate::config::{CacheRule, Coding, Config, PrecompressedFile, Selector};
+use crate::hidden_names::HiddenNames;
 use crate::root::Root;
 
 /// The time for which browsers take such a page for good, as in WP Super Cache's own rules.
@@ -15,9 +15,9 @@ pub fn page_cache(scripts: &Path) -> Arc<Root> {
     let mut config = Config::new(scripts.to_path_buf());
     config.directories = false;
     // Plugins name them, and nothing else can be asked for here.
-    config.hide = Hidden::default();
+    config.hide = HiddenNames::default();
     config.precompressed = [".gz", "_gzip"]
-        .map(|suffix| Neighbour { coding: Coding::Gzip, suffix: suffix.to_owned() })
+        .map(|suffix| PrecompressedFile { coding: Coding::Gzip, suffix: suffix.to_owned() })
         .into();
     let all = Selector::parse("*").expect("a star is a pattern of names");
     config.cache_control = vec![CacheRule { files: all, value: LIFETIME.to_owned() }];

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use rustix::fs::Stat;
 
-use crate::config::{Config, Neighbour};
-use crate::hidden::is_dotted;
-use crate::look::{Look, Page};
-use crate::open::{self, Depth, Failure, WouldBlock};
-use crate::opened::{HeadParts, Kind, Opened, kind};
+use crate::config::{Config, PrecompressedFile};
+use crate::hidden_names::is_dotted;
+use crate::open_file::{HeadParts, Kind, OpenFile, kind};
+use crate::path_lookup::{FileVariants, PathLookup};
+use crate::path_open::{self, Depth, OpenFailure, WouldBlock};
 use crate::types::is_compressible;
 
 /// A directory whose files are served.
@@ -37,17 +37,17 @@ impl Root {
     ///
     /// # Errors
     /// Only at [`Depth::Cached`], when the disk would have to be asked.
-    pub fn look(&self, path: &[u8], depth: Depth) -> Result<Look, WouldBlock> {
-        let Some(path) = self.below_root(path) else { return Ok(Look::Missing) };
+    pub fn look(&self, path: &[u8], depth: Depth) -> Result<PathLookup, WouldBlock> {
+        let Some(path) = self.below_root(path) else { return Ok(PathLookup::Missing) };
         if self.config.hide.hides(path) {
-            return Ok(Look::Missing);
+            return Ok(PathLookup::Missing);
         }
         match self.find(path, depth) {
             Ok(look) => Ok(look),
-            Err(Failure::WouldBlock) if depth == Depth::Cached => Err(WouldBlock),
-            Err(Failure::Forbidden | Failure::Link) => Ok(Look::Forbidden),
-            Err(Failure::Exhausted) => Ok(Look::Exhausted),
-            Err(Failure::Missing | Failure::WouldBlock) => Ok(Look::Missing),
+            Err(OpenFailure::WouldBlock) if depth == Depth::Cached => Err(WouldBlock),
+            Err(OpenFailure::Forbidden | OpenFailure::Link) => Ok(PathLookup::Forbidden),
+            Err(OpenFailure::Exhausted) => Ok(PathLookup::Exhausted),
+            Err(OpenFailure::Missing | OpenFailure::WouldBlock) => Ok(PathLookup::Missing),
         }
     }
 
@@ -62,28 +62,33 @@ impl Root {
         (inner.is_empty() || inner.split(|b| *b == b'/').all(sound)).then_some(rest)
     }
 
-    fn find(&self, path: &[u8], depth: Depth) -> Result<Look, Failure> {
+    fn find(&self, path: &[u8], depth: Depth) -> Result<PathLookup, OpenFailure> {
         let relative = path.strip_prefix(b"/").unwrap_or(path);
         let bare = relative.strip_suffix(b"/").unwrap_or(relative);
         let wants_directory = relative.is_empty() || bare.len() < relative.len();
         if wants_directory && !self.config.directories {
-            return Ok(Look::Missing);
+            return Ok(PathLookup::Missing);
         }
-        let root = open::directory(&self.config.root, depth)?;
+        let root = path_open::directory(&self.config.root, depth)?;
         let fd = self.open(&root, bare, depth)?;
         match kind(&fd) {
             Kind::File(stat) if !wants_directory => {
-                self.page(&root, bare, fd, &stat, depth).map(Look::Page)
+                self.page(&root, bare, fd, &stat, depth).map(PathLookup::Page)
             }
-            Kind::Directory if !self.config.directories => Ok(Look::Missing),
-            Kind::Directory if !wants_directory => Ok(Look::Slash),
+            Kind::Directory if !self.config.directories => Ok(PathLookup::Missing),
+            Kind::Directory if !wants_directory => Ok(PathLookup::Slash),
             Kind::Directory => self.index(&root, bare, depth),
-            Kind::File(_) | Kind::Other => Ok(Look::Missing),
+            Kind::File(_) | Kind::Other => Ok(PathLookup::Missing),
         }
     }
 
     /// The directory's own file. There is no listing (nginx without `autoindex`: 403).
-    fn index(&self, root: &OwnedFd, directory: &[u8], depth: Depth) -> Result<Look, Failure> {
+    fn index(
+        &self,
+        root: &OwnedFd,
+        directory: &[u8],
+        depth: Depth,
+    ) -> Result<PathLookup, OpenFailure> {
         for name in &self.config.index {
             let path = match directory {
                 b"" => name.clone().into_bytes(),
@@ -94,14 +99,14 @@ impl Root {
             }
             let fd = match self.open(root, &path, depth) {
                 Ok(fd) => fd,
-                Err(Failure::Missing) => continue,
+                Err(OpenFailure::Missing) => continue,
                 Err(other) => return Err(other),
             };
             if let Kind::File(stat) = kind(&fd) {
-                return self.page(root, &path, fd, &stat, depth).map(Look::Page);
+                return self.page(root, &path, fd, &stat, depth).map(PathLookup::Page);
             }
         }
-        Ok(Look::Forbidden)
+        Ok(PathLookup::Forbidden)
     }
 
     fn is_hidden(&self, relative: &[u8]) -> bool {
@@ -110,18 +115,18 @@ impl Root {
 
     /// Opens what is at `relative`, through links that stay within the root and the directories
     /// that settings add to it.
-    fn open(&self, root: &OwnedFd, relative: &[u8], depth: Depth) -> Result<OwnedFd, Failure> {
-        match open::below(root, relative, depth) {
-            Err(Failure::Link) if depth == Depth::Cached => Err(Failure::WouldBlock),
-            Err(Failure::Link) => self.open_linked(relative),
+    fn open(&self, root: &OwnedFd, relative: &[u8], depth: Depth) -> Result<OwnedFd, OpenFailure> {
+        match path_open::below(root, relative, depth) {
+            Err(OpenFailure::Link) if depth == Depth::Cached => Err(OpenFailure::WouldBlock),
+            Err(OpenFailure::Link) => self.open_linked(relative),
             opened => opened,
         }
     }
 
     /// Resolves the links first, judges where they lead, and opens that without following any: who
     /// puts a link there meanwhile gains nothing. What is hidden is so under every name.
-    fn open_linked(&self, relative: &[u8]) -> Result<OwnedFd, Failure> {
-        let real = |path: PathBuf| fs::canonicalize(path).map_err(|_| Failure::Missing);
+    fn open_linked(&self, relative: &[u8]) -> Result<OwnedFd, OpenFailure> {
+        let real = |path: PathBuf| fs::canonicalize(path).map_err(|_| OpenFailure::Missing);
         let root = real(self.config.root.clone())?;
         let found = real(root.join(OsStr::from_bytes(relative)))?;
         let linked = self.config.linked.iter().filter_map(|dir| fs::canonicalize(dir).ok());
@@ -129,12 +134,12 @@ impl Root {
             let Ok(rest) = found.strip_prefix(&place) else { continue };
             let rest = rest.as_os_str().as_bytes();
             if self.is_hidden(rest) {
-                return Err(Failure::Missing);
+                return Err(OpenFailure::Missing);
             }
-            let place = open::directory(&place, Depth::Full)?;
-            return open::below(&place, rest, Depth::Full);
+            let place = path_open::directory(&place, Depth::Full)?;
+            return path_open::below(&place, rest, Depth::Full);
         }
-        Err(Failure::Forbidden)
+        Err(OpenFailure::Forbidden)
     }
 
     fn page(
@@ -144,7 +149,7 @@ impl Root {
         fd: OwnedFd,
         stat: &Stat,
         depth: Depth,
-    ) -> Result<Arc<Page>, Failure> {
+    ) -> Result<Arc<FileVariants>, OpenFailure> {
         let name = relative.rsplit(|b| *b == b'/').next().unwrap_or(relative);
         let essence = self.config.types.essence(name);
         let content_type = self.config.types.of(name);
@@ -169,14 +174,14 @@ impl Root {
             coding: None,
             vary: &vary,
         };
-        let plain = Opened::new(fd, stat, said);
+        let plain = OpenFile::new(fd, stat, said);
         let coded = neighbours.into_iter().map(|(coding, fd, stat)| {
             let said = HeadParts { coding: Some(coding.token()), ..said };
-            (coding, Arc::new(Opened::new(fd, &stat, said)))
+            (coding, Arc::new(OpenFile::new(fd, &stat, said)))
         });
         // What was compressed before the last change is of no use any more.
         let coded = coded.filter(|(_, opened)| !opened.is_older_than(&plain)).collect();
-        Ok(Arc::new(Page { plain: Arc::new(plain), coded }))
+        Ok(Arc::new(FileVariants { plain: Arc::new(plain), coded }))
     }
 
     /// The file beside `relative` that holds the same, as `wanted` names it.
@@ -184,16 +189,16 @@ impl Root {
         &self,
         root: &OwnedFd,
         relative: &[u8],
-        wanted: &Neighbour,
+        wanted: &PrecompressedFile,
         depth: Depth,
-    ) -> Result<Option<(OwnedFd, Stat)>, Failure> {
+    ) -> Result<Option<(OwnedFd, Stat)>, OpenFailure> {
         let name = [relative, wanted.suffix.as_bytes()].concat();
         match self.open(root, &name, depth) {
             Ok(fd) => match kind(&fd) {
                 Kind::File(stat) => Ok(Some((fd, *stat))),
                 Kind::Directory | Kind::Other => Ok(None),
             },
-            Err(Failure::WouldBlock) => Err(Failure::WouldBlock),
+            Err(OpenFailure::WouldBlock) => Err(OpenFailure::WouldBlock),
             // Without it there is still the file itself.
             Err(_) => Ok(None),
         }

@@ -9,15 +9,15 @@
 //! task. Otherwise all fragments begin at once, as many as may be under way together, and a task
 //! hands on what comes, in the page's order.
 
-mod ahead;
-mod begin;
 mod document;
 mod environment;
 mod feed;
-mod foreseen;
+mod forwarder;
 mod fragment;
-mod hand_on;
+mod fragment_forecast;
 mod operations;
+mod pieces;
+mod readahead;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,15 +26,15 @@ use base::Counter;
 use codec::Coding;
 use message::HeaderId;
 
-use crate::state::ask::Front;
-use crate::state::assemble::{Clip, Composed, Draft, PAGE_BYTES, ReadPage, Stitch, places};
-use crate::state::body::{Part, Parts, ReplyBody};
-use crate::state::core::Core;
-use crate::state::reply::{Head, Reply};
-use begin::{Beginning, Slot, Slots, Text};
-use feed::Pieces;
-use hand_on::{PageCoder, PageWriter};
+use crate::state::assemble::{Clip, ComposedPage, Draft, PAGE_BYTES, ReadPage, Stitch, places};
+use crate::state::body::{BodyPart, BodyParts, ReplyBody};
+use crate::state::core::CoreState;
+use crate::state::reply::{HeadSource, Reply};
+use crate::state::request_context::Front;
+use feed::UnfinishedPage;
+use forwarder::{PageCoder, PageWriter};
 use operations::Operations;
+use pieces::{Beginning, PageSlot, PageTextSource, Slots};
 
 pub(crate) use document::plain;
 
@@ -50,19 +50,19 @@ const WAITS_BYTES: u64 = 6_000;
 /// A page, and what has begun of it.
 struct Assembly {
     reply: Reply,
-    page: Rc<Composed>,
+    page: Rc<ComposedPage>,
     /// `None`: nothing has begun.
-    pieces: Option<Pieces>,
+    pieces: Option<UnfinishedPage>,
 }
 
 /// The page that `reply` is to become, which has the page's own text for its body.
-pub(crate) fn draft(reply: Reply, page: Composed) -> Box<dyn Draft> {
+pub(crate) fn draft(reply: Reply, page: ComposedPage) -> Box<dyn Draft> {
     Box::new(Assembly { reply, page: Rc::new(page), pieces: None })
 }
 
 impl Assembly {
     /// The pieces that must be waited for, begun; `None` if there are none: the reply is whole.
-    fn pieces(&mut self, core: &Rc<Core>) -> Option<Pieces> {
+    fn pieces(&mut self, core: &Rc<CoreState>) -> Option<UnfinishedPage> {
         if self.pieces.is_some() {
             return self.pieces.take();
         }
@@ -75,26 +75,26 @@ impl Assembly {
             reader.hold_for(&page.within.top.account);
         }
         match std::mem::replace(&mut reply.body, ReplyBody::None) {
-            body @ (ReplyBody::Parts(Parts::One(_)) | ReplyBody::Stream { .. })
+            body @ (ReplyBody::Parts(BodyParts::One(_)) | ReplyBody::Stream { .. })
                 if page.verbatim =>
             {
-                let (slots, text) = (begin::verbatim(body), Text::None);
-                Some(Pieces { slots, text, ops: Operations::none(page) })
+                let (slots, text) = (pieces::verbatim(body), PageTextSource::None);
+                Some(UnfinishedPage { slots, text, ops: Operations::none(page) })
             }
-            ReplyBody::Parts(Parts::One(part)) if !part.is_file() => {
-                let (read, text) = begin::read(core, page, part);
+            ReplyBody::Parts(BodyParts::One(part)) if !part.is_file() => {
+                let (read, text) = pieces::read(core, page, part);
                 let mut ops = Operations::of_read(page, &read);
                 let known = ops.known(core).unwrap_or_default();
                 let slots = Beginning::new(core, page).of_known(known);
                 match at_hand(slots, page, &read, &text) {
                     Ok(parts) => self.put_together(parts),
-                    Err(slots) => return Some(Pieces { slots, text, ops }),
+                    Err(slots) => return Some(UnfinishedPage { slots, text, ops }),
                 }
                 None
             }
             ReplyBody::Stream { reader, .. } => {
                 let ops = Operations::of_arriving(page, reader);
-                Some(Pieces { slots: Slots::new(), text: Text::None, ops })
+                Some(UnfinishedPage { slots: Slots::new(), text: PageTextSource::None, ops })
             }
             body => {
                 if page.gzip && matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
@@ -111,12 +111,12 @@ impl Assembly {
     }
 
     /// Makes `parts` the reply's body.
-    fn put_together(&mut self, parts: VecDeque<Part>) {
+    fn put_together(&mut self, parts: VecDeque<BodyPart>) {
         let Self { reply, page, .. } = self;
         if page.gzip {
             say_gzip(reply);
         }
-        reply.body = ReplyBody::Parts(Parts::Many(parts));
+        reply.body = ReplyBody::Parts(BodyParts::Many(parts));
         if let Some(trouble) = page.trace.trouble.borrow_mut().take() {
             reply.about.trouble = Some(Box::new(trouble));
         }
@@ -129,22 +129,22 @@ impl Assembly {
 /// The parts of a page if all of them are there.
 fn at_hand(
     slots: Slots,
-    page: &Composed,
+    page: &ComposedPage,
     read: &ReadPage,
-    text: &Text,
-) -> Result<VecDeque<Part>, Slots> {
+    text: &PageTextSource,
+) -> Result<VecDeque<BodyPart>, Slots> {
     let mut summed = 0;
-    let is_there = |slot: &Slot| match slot {
-        Slot::Text(_) | Slot::Gzip(..) => true,
-        Slot::Part(part) if page.gzip => {
+    let is_there = |slot: &PageSlot| match slot {
+        PageSlot::Text(_) | PageSlot::Gzip(..) => true,
+        PageSlot::Part(part) if page.gzip => {
             summed += part.len();
             !part.is_file() && summed <= SUMMED_BYTES
         }
-        Slot::Own(bytes) => {
+        PageSlot::Own(bytes) => {
             summed += bytes.len() as u64;
             !page.gzip || summed <= SUMMED_BYTES
         }
-        Slot::Part(_) => true,
+        PageSlot::Part(_) => true,
         _ => false,
     };
     let is_long = page.gzip && text.length() > PAGE_BYTES;
@@ -153,9 +153,9 @@ fn at_hand(
     }
     if !page.gzip {
         let part = |slot| match slot {
-            Slot::Part(part) => Some(part),
-            Slot::Own(bytes) => Some(Part::Bytes(bytes)),
-            Slot::Text(range) => text.part(range),
+            PageSlot::Part(part) => Some(part),
+            PageSlot::Own(bytes) => Some(BodyPart::Bytes(bytes)),
+            PageSlot::Text(range) => text.part(range),
             _ => None,
         };
         return Ok(slots.into_iter().filter_map(part).collect());
@@ -163,13 +163,13 @@ fn at_hand(
     let mut stitch = Stitch::begin(slots.len());
     for slot in slots {
         match slot {
-            Slot::Text(range) => match Clip::find(&read.cuts, &range) {
+            PageSlot::Text(range) => match Clip::find(&read.cuts, &range) {
                 Some(cut) => stitch.add_cut(cut),
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
-            Slot::Part(part) => stitch.add_plain(part),
-            Slot::Own(bytes) => stitch.add_plain(Part::Bytes(bytes)),
-            Slot::Gzip(cut) => stitch.add_coded(&cut),
+            PageSlot::Part(part) => stitch.add_plain(part),
+            PageSlot::Own(bytes) => stitch.add_plain(BodyPart::Bytes(bytes)),
+            PageSlot::Gzip(cut) => stitch.add_coded(&cut),
             _ => {}
         }
     }
@@ -178,7 +178,7 @@ fn at_hand(
 
 /// Says in the head of a page that it is in gzip.
 fn say_gzip(reply: &mut Reply) {
-    if let Head::Owned(response) = &mut reply.head {
+    if let HeadSource::Owned(response) = &mut reply.head {
         response.headers.set(HeaderId::ContentEncoding, Coding::Gzip.token().as_bytes());
     }
 }
@@ -188,27 +188,27 @@ impl Draft for Assembly {
         &mut self.reply
     }
 
-    fn begin(mut self: Box<Self>, core: &Rc<Core>) -> Result<Reply, Box<dyn Draft>> {
+    fn begin(mut self: Box<Self>, core: &Rc<CoreState>) -> Result<Reply, Box<dyn Draft>> {
         self.pieces = self.pieces(core);
         if self.pieces.is_some() { Err(self) } else { Ok(self.reply) }
     }
 
     fn memory(&self) -> u64 {
-        let bytes = |slot: &Slot| match slot {
-            Slot::Body(..) | Slot::Gzip(..) => BODY_BYTES,
-            Slot::Waits(_) => WAITS_BYTES,
-            _ => size_of::<Slot>() as u64,
+        let bytes = |slot: &PageSlot| match slot {
+            PageSlot::Body(..) | PageSlot::Gzip(..) => BODY_BYTES,
+            PageSlot::Waits(_) => WAITS_BYTES,
+            _ => size_of::<PageSlot>() as u64,
         };
         self.pieces.iter().flat_map(|pieces| &pieces.slots).map(bytes).sum()
     }
 
-    fn run(mut self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply {
+    fn run(mut self: Box<Self>, core: &Rc<CoreState>, front: Front<'_>) -> Reply {
         let Some(pieces) = self.pieces(core) else { return self.reply };
         let Self { mut reply, page, .. } = *self;
         let mut passage = front.passage(&page.live.limits);
         passage.bytes = passage.bytes.min(places::part_of(&passage.account));
         reply.about.trace = Some(Rc::clone(&page.trace));
-        let (writer, reader) = cache::Body::window(passage.clone());
+        let (writer, reader) = cache::BodyWindow::window(passage.clone());
         let coder = if page.gzip { PageCoder::begin(&passage) } else { None };
         if coder.is_some() {
             say_gzip(&mut reply);

@@ -7,14 +7,14 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 
 use base::{HashSeed, KeyBuf};
-use cache::{Found, Object};
+use cache::{CacheLookup, Object};
 use message::freshness::Freshness;
 use policy::{ReceiveVerdict, Synthetic};
 
-use crate::decide::{self, Course, Next};
+use crate::decisions::{self, Course, LookupDecision};
 use crate::key::make_key;
-use crate::state::ask::Ask;
-use crate::state::reply::{Forward, Served};
+use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::request_context::RequestContext;
 
 /// The deeds on the course of a request, or the words about them.
 pub(crate) trait Mode {
@@ -28,64 +28,82 @@ pub(crate) trait Mode {
     fn key(&self) -> Self::Key;
 
     /// The file of the request's path below a root of its site.
-    fn file(&mut self, ask: &Ask<'_>, root: u32) -> Self::End;
+    fn file(&mut self, ask: &RequestContext<'_>, root: u32) -> Self::End;
 
     /// The file beside the scripts, where the request's path is likely to be one's; it comes before
     /// what policy said.
-    fn file_beside(&mut self, ask: &Ask<'_>, verdict: &ReceiveVerdict) -> Option<Self::End>;
+    fn file_beside(
+        &mut self,
+        ask: &RequestContext<'_>,
+        verdict: &ReceiveVerdict,
+    ) -> Option<Self::End>;
 
     /// The file beside the scripts, where only now it shows that the path is one's.
-    fn other_file_beside(&mut self, ask: &Ask<'_>) -> Option<Self::End>;
+    fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Self::End>;
 
     /// Looks up what is stored.
-    fn find(&mut self, ask: &Ask<'_>, key: &KeyBuf) -> Found;
+    fn find(&mut self, ask: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup;
 
     /// Takes note that no file answers.
-    fn note_found(&mut self, _: &Ask<'_>) {}
+    fn note_found(&mut self, _: &RequestContext<'_>) {}
 
     /// The times of what was found.
-    fn times(&self, ask: &Ask<'_>, object: &Object) -> Freshness;
+    fn times(&self, ask: &RequestContext<'_>, object: &Object) -> Freshness;
 
     /// The answer from a stored response; or what a [`miss`] leads to, if its body cannot be had
     /// any more.
     fn deliver(
         &mut self,
-        ask: &Ask<'_>,
+        ask: &RequestContext<'_>,
         key: &KeyBuf,
         object: Arc<Object>,
-        served: Served,
+        served: CacheOutcome,
     ) -> Self::End;
 
     /// The answer from a stale response whose origin has just failed.
-    fn stand_in(&mut self, ask: &Ask<'_>, key: &KeyBuf, object: &Arc<Object>) -> Option<Self::End>;
+    fn stand_in(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Self::End>;
 
     /// The page that a plugin of the application has written for the request; without it `next`
     /// would follow.
-    fn page(&mut self, ask: &Ask<'_>, key: &KeyBuf, next: &Next) -> Option<Self::End>;
+    fn page(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        next: &LookupDecision,
+    ) -> Option<Self::End>;
 
     /// A fetch that the lookup leads to.
-    fn fetch(&mut self, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> Self::End;
+    fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
 
     /// A fetch past the store.
-    fn pass(&mut self, ask: &Ask<'_>, reason: Forward) -> Self::End;
+    fn pass(&mut self, ask: &RequestContext<'_>, reason: Forward) -> Self::End;
 
     /// A fetch past the store, after which the connection may be a tunnel.
-    fn upgrade(&mut self, ask: &Ask<'_>) -> Self::End;
+    fn upgrade(&mut self, ask: &RequestContext<'_>) -> Self::End;
 
     /// Policy's own answer.
-    fn answer(&mut self, ask: &Ask<'_>, synthetic: &Synthetic) -> Self::End;
+    fn answer(&mut self, ask: &RequestContext<'_>, synthetic: &Synthetic) -> Self::End;
 
     /// The answer to a request that may go no further (RFC 9110 7.6.2).
-    fn last_hop(&mut self, ask: &Ask<'_>) -> Self::End;
+    fn last_hop(&mut self, ask: &RequestContext<'_>) -> Self::End;
 
     /// The end of what is stored for the request.
-    fn purge(&mut self, ask: &Ask<'_>) -> Self::End;
+    fn purge(&mut self, ask: &RequestContext<'_>) -> Self::End;
 }
 
 /// Follows policy's verdict; files that lie beside the scripts come before the store and the
 /// origin, as nginx's `try_files` comes before its cache.
 #[inline(always)]
-pub(crate) fn follow<M: Mode>(mode: &mut M, ask: &Ask<'_>, verdict: ReceiveVerdict) -> M::End {
+pub(crate) fn follow<M: Mode>(
+    mode: &mut M,
+    ask: &RequestContext<'_>,
+    verdict: ReceiveVerdict,
+) -> M::End {
     if let ReceiveVerdict::Lookup | ReceiveVerdict::Pass = verdict
         && let Some(end) = mode.file_beside(ask, &verdict)
     {
@@ -96,8 +114,12 @@ pub(crate) fn follow<M: Mode>(mode: &mut M, ask: &Ask<'_>, verdict: ReceiveVerdi
 
 /// Follows it once no file beside the scripts answers.
 #[inline(always)]
-pub(crate) fn go_on<M: Mode>(mode: &mut M, ask: &Ask<'_>, verdict: ReceiveVerdict) -> M::End {
-    match decide::course(ask, verdict) {
+pub(crate) fn go_on<M: Mode>(
+    mode: &mut M,
+    ask: &RequestContext<'_>,
+    verdict: ReceiveVerdict,
+) -> M::End {
+    match decisions::course(ask, verdict) {
         Course::Files(root) => mode.file(ask, root),
         Course::Lookup => lookup(mode, ask),
         Course::LastHop => mode.last_hop(ask),
@@ -110,27 +132,32 @@ pub(crate) fn go_on<M: Mode>(mode: &mut M, ask: &Ask<'_>, verdict: ReceiveVerdic
 
 /// Asks the store.
 #[inline(always)]
-fn lookup<M: Mode>(mode: &mut M, ask: &Ask<'_>) -> M::End {
+fn lookup<M: Mode>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
     make_key(mode.seed(), &*ask.site.policy, ask.request, &ask.notes, &mut room);
     let key = &*room;
     let found = mode.find(ask, key);
-    if !matches!(found, Found::Object(_))
+    if !matches!(found, CacheLookup::Object(_))
         && let Some(end) = mode.other_file_beside(ask)
     {
         return end;
     }
     mode.note_found(ask);
-    match decide::next(ask, found, |object| mode.times(ask, object)) {
-        Next::Deliver(object, served) => mode.deliver(ask, key, object, served),
+    match decisions::next(ask, found, |object| mode.times(ask, object)) {
+        LookupDecision::Deliver(object, served) => mode.deliver(ask, key, object, served),
         next => missed(mode, ask, key, next),
     }
 }
 
 /// Goes on where nothing that is stored answers.
 #[inline(never)]
-fn missed<M: Mode>(mode: &mut M, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> M::End {
-    if let Next::Fetch(Some(object)) = &next
+fn missed<M: Mode>(
+    mode: &mut M,
+    ask: &RequestContext<'_>,
+    key: &KeyBuf,
+    next: LookupDecision,
+) -> M::End {
+    if let LookupDecision::Fetch(Some(object)) = &next
         && let Some(end) = mode.stand_in(ask, key, object)
     {
         return end;
@@ -139,8 +166,13 @@ fn missed<M: Mode>(mode: &mut M, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> M::
 }
 
 /// Asks for a plugin's page, and then an origin.
-pub(crate) fn miss<M: Mode>(mode: &mut M, ask: &Ask<'_>, key: &KeyBuf, next: Next) -> M::End {
-    if !matches!(next, Next::Pass)
+pub(crate) fn miss<M: Mode>(
+    mode: &mut M,
+    ask: &RequestContext<'_>,
+    key: &KeyBuf,
+    next: LookupDecision,
+) -> M::End {
+    if !matches!(next, LookupDecision::Pass)
         && let Some(end) = mode.page(ask, key, &next)
     {
         return end;

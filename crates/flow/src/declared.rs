@@ -1,14 +1,14 @@
 //! The declared policy's side of a fetch.
 
-mod confirm;
-mod deliver;
+mod delivery;
 mod fetch;
 mod includes;
-mod instead;
 mod notes;
 mod object;
+mod revalidation;
+mod substitute;
 
-pub(crate) use deliver::{fetched, is_negotiated, occasion, passing, stored, switched};
+pub(crate) use delivery::{fetched, is_negotiated, occasion, passing, stored, switched};
 pub(crate) use fetch::{ByPolicy, refresh};
 pub(crate) use includes::of_stored as dialect_of;
-pub(crate) use instead::Instead;
+pub(crate) use substitute::SubstituteAnswer;

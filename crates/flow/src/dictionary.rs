@@ -9,7 +9,7 @@
 //! Who names a hash learns whether something with that hash is stored. So a dictionary is only for
 //! requests that would have been given it, had they asked for it: see [`Occasion::audience`].
 
-mod make;
+mod delta_coding;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use bytes::Bytes;
 use cache::{Object, Record};
 use message::{HeaderId, Request, Scheme, Status};
 use observe::DictionaryUse;
-use policy::{Notes, Peer, ReceiveCtx, ReceiveVerdict};
+use policy::{ConnectionPeer, Notes, ReceiveCtx, ReceiveVerdict};
 
-use crate::sent::SentForm;
-use crate::state::ask::Ask;
-use crate::state::core::Core;
+use crate::sent_form::SentForm;
+use crate::state::core::CoreState;
 use crate::state::dictionary::{
     Birth, Dictionaries, Dictionary, form_with, is_readable, named, origin,
 };
-use crate::state::live::Live;
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::request_context::RequestContext;
 
 /// A request for a stored response, as far as dictionaries go by it.
 #[derive(Clone, Copy)]
 pub(crate) struct Occasion<'a> {
-    pub(crate) live: &'a Live,
+    pub(crate) live: &'a LiveConfiguration,
     /// As the client sent it.
     pub(crate) request: &'a Request,
     /// The target that is a part of the key, as a program has left it.
     pub(crate) target: &'a [u8],
     /// The whole of it under the declared policy, whose rules say who may ask; `None` under VCL.
-    pub(crate) ask: Option<&'a Ask<'a>>,
+    pub(crate) ask: Option<&'a RequestContext<'a>>,
     pub(crate) now: Now,
 }
 
@@ -50,7 +50,7 @@ impl Occasion<'_> {
         let Some(ask) = self.ask else { return true };
         let (mut notes, mut request) = (Notes::default(), ask.request.clone());
         request.target = target.to_vec();
-        let client = ask.notes.client.unwrap_or(Peer::Unnamed(None));
+        let client = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
         let mut ctx = ReceiveCtx { request: &mut request, client, now: ask.now, notes: &mut notes };
         let is_looked_up = matches!(ask.site.policy.receive(&mut ctx), ReceiveVerdict::Lookup);
         is_looked_up && notes.route == ask.notes.route
@@ -102,14 +102,14 @@ impl Dictionary {
 
 /// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
 #[inline]
-pub(crate) fn note(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
+pub(crate) fn note(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>) {
     if occasion.request.scheme == Scheme::Https && object.flags().dictionary {
         note_dictionary(core, occasion, object);
     }
 }
 
 #[inline(never)]
-fn note_dictionary(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
+fn note_dictionary(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>) {
     let attached = object.attached::<Dictionary>();
     if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
         note_first(core, occasion, object);
@@ -117,12 +117,12 @@ fn note_dictionary(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>
 }
 
 /// Returns true if settings and limits let stored responses be dictionaries.
-fn is_on(live: &Live) -> bool {
+fn is_on(live: &LiveConfiguration) -> bool {
     live.compression.dictionaries && live.limits.dictionaries > 0
 }
 
 #[cold]
-fn note_first(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
+fn note_first(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>) {
     if !is_on(occasion.live) || object.status() != Status::OK {
         return;
     }
@@ -134,7 +134,7 @@ fn note_first(core: &Rc<Core>, occasion: Occasion<'_>, object: &Arc<Object>) {
         return;
     }
     if let Some(dictionary) = attach(object, || Birth::of(occasion, object)) {
-        make::settle(core, occasion.live, dictionary);
+        delta_coding::settle(core, occasion.live, dictionary);
     }
 }
 
@@ -148,14 +148,14 @@ fn attach(object: &Arc<Object>, birth: impl FnOnce() -> Birth) -> Option<Arc<Dic
 
 /// The answer to a client that has named a dictionary, or none.
 #[derive(Debug, Default)]
-pub(crate) struct Sought {
+pub(crate) struct DictionaryAnswer {
     pub(crate) used: DictionaryUse,
     /// The body that is sent, and its form, if it is used. Boxed, so that who names none moves
     /// nothing about.
     pub(crate) form: Option<Box<(Bytes, SentForm)>>,
 }
 
-impl From<DictionaryUse> for Sought {
+impl From<DictionaryUse> for DictionaryAnswer {
     fn from(used: DictionaryUse) -> Self {
         Self { used, form: None }
     }
@@ -165,13 +165,13 @@ impl From<DictionaryUse> for Sought {
 #[derive(Clone, Copy)]
 pub(crate) enum Seeker<'a> {
     /// A request, which may have the form made.
-    Request(&'a Rc<Core>),
+    Request(&'a Rc<CoreState>),
     /// A forecast, which changes nothing.
     Forecast(&'a Dictionaries),
 }
 
 impl<'a> Seeker<'a> {
-    fn core(self) -> Option<&'a Rc<Core>> {
+    fn core(self) -> Option<&'a Rc<CoreState>> {
         match self {
             Self::Request(core) => Some(core),
             Self::Forecast(_) => None,
@@ -189,10 +189,14 @@ impl<'a> Seeker<'a> {
 /// Looks for the form of `object` with the dictionary that a client names. A request has the form
 /// made if there is such a dictionary and nobody has begun.
 #[inline]
-pub(crate) fn seek(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) -> Sought {
+pub(crate) fn seek(
+    seeker: Seeker<'_>,
+    occasion: Occasion<'_>,
+    object: &Arc<Object>,
+) -> DictionaryAnswer {
     match occasion.request.headers.contains(HeaderId::AvailableDictionary) {
         true => seek_named(seeker, occasion, object),
-        false => Sought::default(),
+        false => DictionaryAnswer::default(),
     }
 }
 
@@ -207,12 +211,16 @@ pub(crate) fn of_one_form(request: &Request) -> DictionaryUse {
 
 /// Returns true if a form of `object` that goes by a dictionary may be sent in answer to `request`.
 #[inline]
-pub(crate) fn goes_by(request: &Request, object: &Object) -> bool {
+pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
     request.scheme == Scheme::Https && object.has_keyed_forms()
 }
 
 #[cold]
-fn seek_named(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) -> Sought {
+fn seek_named(
+    seeker: Seeker<'_>,
+    occasion: Occasion<'_>,
+    object: &Arc<Object>,
+) -> DictionaryAnswer {
     let Occasion { live, request, .. } = occasion;
     let named = match named(request) {
         Ok(named) => named,
@@ -230,7 +238,7 @@ fn seek_named(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) 
     }
     let form = form_with(object, &named);
     if form.is_some() {
-        return Sought { used: DictionaryUse::Used, form: form.map(Box::new) };
+        return DictionaryAnswer { used: DictionaryUse::Used, form: form.map(Box::new) };
     }
     if object.length().is_some_and(|length| length > live.limits.form_bytes) {
         return DictionaryUse::TooLong.into();
@@ -241,7 +249,7 @@ fn seek_named(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) 
                 && let Some((object, birth)) = core.shared.dictionaries.expected()
             {
                 let dictionary = attach(&object, || birth);
-                dictionary.into_iter().for_each(|one| make::settle(core, live, one));
+                dictionary.into_iter().for_each(|one| delta_coding::settle(core, live, one));
             }
             DictionaryUse::Unknown
         }
@@ -249,7 +257,7 @@ fn seek_named(seeker: Seeker<'_>, occasion: Occasion<'_>, object: &Arc<Object>) 
         Some(_) if !object.wants_keyed_form(named.key()) => DictionaryUse::Tried,
         Some(dictionary) => {
             if let Some(core) = seeker.core() {
-                make::form(core, live, object, dictionary, named);
+                delta_coding::form(core, live, object, dictionary, named);
             }
             DictionaryUse::Making
         }

@@ -6,12 +6,12 @@
 //! the store's queues, nothing is fetched or waited for.
 
 mod advice;
-mod failing;
+mod dry_run;
 mod fetch;
 mod form;
-mod looking;
+mod lookup;
 mod pieces;
-mod stored;
+mod stale_if_error;
 mod teller;
 
 use std::rc::Rc;
@@ -20,44 +20,44 @@ use std::sync::Arc;
 use base::{Account, Now};
 use files::Root;
 use message::{Request, Scheme};
-use policy::told::shown;
-use policy::{Notes, Peer, Policy, ReceiveCtx, Step};
+use policy::decision_steps::shown;
+use policy::{ConnectionPeer, DecisionStep, Notes, Policy, ReceiveCtx};
 
 use crate::course;
-use crate::decide::{self, Entry};
-use crate::enter::received;
+use crate::decisions::{self, RequestDestination};
+use crate::fast_path::received;
 use crate::problem::Problem;
-use crate::purge::{Asked, Refusal};
+use crate::purge::{PurgeRequest, Refusal};
 use crate::stage::{Clearance, Entrant};
-use crate::state::ask::Ask;
 use crate::state::assemble::Dialect;
 use crate::state::client::Client;
 use crate::state::downstream::Downstream;
-use crate::state::live::{Live, LiveRef};
-use crate::state::place::Place;
+use crate::state::live_configuration::{LiveConfiguration, LiveRef};
 use crate::state::reply::Reply;
-use crate::state::shared::Shared;
+use crate::state::request_context::RequestContext;
+use crate::state::shared::SharedState;
 use crate::state::site::Site;
+use crate::state::site_context::SiteContext;
 use crate::vcl::foretell::foretell;
-use crate::{files as from_files, pages, row};
+use crate::{files as from_files, pages, stage_row};
 
-pub use crate::forecast::foreseen::Foreseen;
+pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
-use teller::{Teller, Whole, error_of, look};
+use teller::{ComposablePage, Teller, error_of, look};
 
-use crate::forecast::foreseen::Ending;
-use crate::forecast::telling::{Telling, answered};
+use crate::forecast::outcome::Ending;
+use crate::forecast::steps::{Telling, answered};
 pub use crate::forecast::words::not_stored;
 
 /// The forecast of a request.
 #[derive(Clone)]
 pub struct Explanation {
     /// The outcome.
-    pub foreseen: Foreseen,
+    pub foreseen: ForecastOutcome,
     /// The same in one sentence, without a full stop.
     pub summary: String,
     /// The steps that lead to the outcome, in the order in which they are decided.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DecisionStep>,
     /// The request as it is after policy has brought it into canonical form.
     pub request: Request,
     /// Hash of its cache key; 0 when none was made.
@@ -70,7 +70,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// Where a rule or a setting that counts for the request is written.
-    pub fn place(&self, rule: &str) -> Option<&policy::Place> {
+    pub fn place(&self, rule: &str) -> Option<&policy::SettingLocation> {
         let (site, notes) = self.decided.as_ref()?;
         site.policy.place(notes, rule)
     }
@@ -81,10 +81,10 @@ impl Explanation {
 ///
 /// It may look for files, so it must not run where others wait for it.
 pub fn explain(
-    shared: &Arc<Shared>,
-    live: &Arc<Live>,
+    shared: &Arc<SharedState>,
+    live: &Arc<LiveConfiguration>,
     request: Request,
-    peer: Peer,
+    peer: ConnectionPeer,
     now: Now,
 ) -> Explanation {
     let live: LiveRef = Rc::new(Arc::clone(live));
@@ -98,12 +98,12 @@ pub fn explain(
 
 /// The same without the pieces of a page; the page that would be put together, if it is one.
 fn forecast(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     live: &LiveRef,
     mut request: Request,
-    peer: Peer,
+    peer: ConnectionPeer,
     now: Now,
-) -> (Explanation, Option<Whole>) {
+) -> (Explanation, Option<ComposablePage>) {
     // Nothing is held for a forecast.
     let account = &Account::open(shared.cache.memory(), 0);
     let client = Client { peer, near: false, secured: None, line: None, account };
@@ -123,24 +123,24 @@ impl Teller<'_> {
         client: &Client<'_>,
         now: Now,
     ) -> Ending {
-        let site = match decide::enter(&self.telling.shared.challenges, live, request, client) {
-            Entry::Site(site) => Arc::clone(site),
-            Entry::Challenge(_) => {
+        let site = match decisions::enter(&self.telling.shared.challenges, live, request, client) {
+            RequestDestination::Site(site) => Arc::clone(site),
+            RequestDestination::Challenge(_) => {
                 let why = "a certificate authority's question, which is answered here";
-                self.telling.steps.push(Step::new("ACME", why).decisive());
+                self.telling.steps.push(DecisionStep::new("ACME", why).decisive());
                 return answered(&pages::challenge(request, bytes::Bytes::new()), "by ACME");
             }
-            Entry::Health => {
+            RequestDestination::Health => {
                 self.telling
                     .steps
-                    .push(Step::new("health_check", "no site's, but this path").decisive());
+                    .push(DecisionStep::new("health_check", "no site's, but this path").decisive());
                 return answered(
                     &pages::health(request, live.trust.readiness(now.mono_ms)),
                     "by health_check",
                 );
             }
-            Entry::Refused(problem) => return self.turned_away(request, problem),
-            Entry::Purge(site, read) => {
+            RequestDestination::Refused(problem) => return self.turned_away(request, problem),
+            RequestDestination::Purge(site, read) => {
                 let site = Arc::clone(site);
                 self.telling.steps.push(about_site(live, &site, request));
                 return self.purge_request(&site, read);
@@ -148,16 +148,17 @@ impl Teller<'_> {
         };
         self.site = Some(site.name.to_string());
         self.telling.steps.push(about_site(live, &site, request));
-        let (place, mut clearance) = (Place { live, site: &site }, Clearance::default());
+        let (place, mut clearance) = (SiteContext { live, site: &site }, Clearance::default());
         let entrant = Entrant { place, client, now, downstream: &Downstream::Client };
-        if let Some(ending) = row::look(&mut self.telling, &entrant, request, &mut clearance) {
+        if let Some(ending) = stage_row::look(&mut self.telling, &entrant, request, &mut clearance)
+        {
             return ending;
         }
         if let Some(instance) = &site.vcl {
             let told = foretell(self.telling.shared, instance, &entrant, request);
             self.telling.steps.extend(told.steps);
             self.key = told.key;
-            self.page = told.page.map(|object| Whole {
+            self.page = told.page.map(|object| ComposablePage {
                 object,
                 site: Arc::clone(&site),
                 dialect: Dialect::Varnish,
@@ -171,7 +172,7 @@ impl Teller<'_> {
         let (verdict, told) = received(&entrant, request, entering, &mut notes, receive);
         self.telling.steps.extend(told);
         self.decided = Some((Arc::clone(&site), notes));
-        let ask = Ask::new(place, request, notes, now, client.account);
+        let ask = RequestContext::new(place, request, notes, now, client.account);
         course::follow(self, &ask, verdict)
     }
 
@@ -179,7 +180,7 @@ impl Teller<'_> {
     fn turned_away(&mut self, request: &Request, problem: Problem) -> Ending {
         let is_unknown = matches!(problem, Problem::NoSite);
         let reply = pages::problem(request, problem);
-        let mut step = Step::new("site", error_of(&reply)).decisive();
+        let mut step = DecisionStep::new("site", error_of(&reply)).decisive();
         if is_unknown {
             let host = shown(&request.host);
             step = step.advise(format!("Name the host in a site: `host = [\"{host}\"]`."));
@@ -189,22 +190,22 @@ impl Teller<'_> {
     }
 
     /// The reply from the file below `root` that the request's path means, if there is one.
-    fn found(&mut self, ask: &Ask<'_>, root: &Arc<Root>) -> Option<Reply> {
+    fn found(&mut self, ask: &RequestContext<'_>, root: &Arc<Root>) -> Option<Reply> {
         let reply = from_files::found(None, ask, &look(ask, root))?;
         let why = "a file of this path lies beside the scripts, and answers before they do";
         let advice = "Nothing: files need no cache in front of them.";
-        self.telling.steps.push(Step::new("file", why).decisive().advise(advice));
+        self.telling.steps.push(DecisionStep::new("file", why).decisive().advise(advice));
         Some(reply)
     }
 
-    fn purge_request(&mut self, site: &Site, read: Result<Asked, Refusal>) -> Ending {
+    fn purge_request(&mut self, site: &Site, read: Result<PurgeRequest, Refusal>) -> Ending {
         let place = site.policy.place(&Notes::default(), "purge").cloned();
         let (why, summary) = match read {
-            Ok(Asked::Refresh) => (
+            Ok(PurgeRequest::Refresh) => (
                 "a purge request of a client that may: its URL is fetched anew",
                 "would have its URL fetched anew",
             ),
-            Ok(Asked::Store(..)) => (
+            Ok(PurgeRequest::Store(..)) => (
                 "a purge request of a client that may, in a dialect of this site",
                 "would purge what it names",
             ),
@@ -224,20 +225,20 @@ impl Teller<'_> {
         let advice = "`[site.purge]` says who may purge, and in which dialects.";
         self.telling
             .steps
-            .push(Step::new("purge", why).at(place.as_ref()).decisive().advise(advice));
-        (Foreseen::Purge, summary.to_owned())
+            .push(DecisionStep::new("purge", why).at(place.as_ref()).decisive().advise(advice));
+        (ForecastOutcome::Purge, summary.to_owned())
     }
 
     /// Foretells the refusal of a request that must wait, if it is refused.
-    fn refused(&mut self, ask: &Ask<'_>) -> Option<Ending> {
-        let problem = decide::refusal(ask.request, ask.live)?;
+    fn refused(&mut self, ask: &RequestContext<'_>) -> Option<Ending> {
+        let problem = decisions::refusal(ask.request, ask.live)?;
         let reply = pages::problem(ask.request, problem);
-        self.telling.steps.push(Step::new("refused", error_of(&reply)).decisive());
+        self.telling.steps.push(DecisionStep::new("refused", error_of(&reply)).decisive());
         Some(answered(&reply, "with an error page"))
     }
 }
 
-fn asked(request: &Request) -> Step {
+fn asked(request: &Request) -> DecisionStep {
     let why = format!("{} {}", request.method, url_of(request));
     let fields: Vec<String> = request
         .headers
@@ -245,7 +246,7 @@ fn asked(request: &Request) -> Step {
         .filter(|field| !field.name.eq_ignore_ascii_case(b"host"))
         .map(|field| shown(field.name))
         .collect();
-    Step::new("request", why).fact("with fields", fields.join(", "))
+    DecisionStep::new("request", why).fact("with fields", fields.join(", "))
 }
 
 /// The URL of a request in canonical form.
@@ -255,7 +256,7 @@ fn url_of(request: &Request) -> String {
     format!("{}://{host}{port}{target}", request.scheme.as_str())
 }
 
-fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
+fn about_site(live: &LiveConfiguration, site: &Site, request: &Request) -> DecisionStep {
     let pattern = live.sites.by_host.pattern(&request.host).unwrap_or_default();
     let (host, name) = (shown(&request.host), &site.name);
     let why = match pattern.as_str() {
@@ -264,7 +265,7 @@ fn about_site(live: &Live, site: &Site, request: &Request) -> Step {
         below => format!("`{name}`: its host `{below}` is for `{host}`"),
     };
     let place = site.policy.place(&Notes::default(), "host");
-    let mut step = Step::new("site", why).at(place);
+    let mut step = DecisionStep::new("site", why).at(place);
     if site.client_check.is_some() && request.scheme == Scheme::Https {
         let note = "as from a client without a certificate: the site checks its clients'";
         step = step.fact("assumed", note);

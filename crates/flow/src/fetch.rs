@@ -4,9 +4,9 @@
 //! A [`Judge`] decides; everything that sends, waits, moves bytes or changes the store is here,
 //! once for both policies.
 
-pub(crate) mod collect;
+pub(crate) mod collected_body;
 mod object;
-pub(crate) mod send;
+pub(crate) mod origin_request;
 mod upload;
 
 use std::rc::Rc;
@@ -14,37 +14,37 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{Attached, Flags, NewObject, Object, Passage, Reader, Record, Sinks};
+use cache::{DemotionPolicy, DerivedData, Flags, NewObject, Object, Passage, Reader, Record};
 use codec::Coding;
 use message::store::{NotStored, Permit};
 use message::{Request, Response};
-use origin::{Caller, Exchange, Origin, Timeouts};
+use origin::{Exchange, Origin, OriginRequestContext, Timeouts};
 use tokio::sync::oneshot;
 
-pub(crate) use self::object::{Times, new_object};
-pub(crate) use self::send::send;
+pub(crate) use self::object::{ObjectTimes, new_object};
+pub(crate) use self::origin_request::send;
 pub(crate) use self::upload::Upload;
-use crate::carry::{Carried, Selected};
-use crate::finish::{Background, BackgroundCause};
+use crate::body_transfer::{TransferOutcome, VariantSelector};
+use crate::finish::{BackgroundCause, BackgroundFetch};
 use crate::interims::Interims;
-use crate::recode::Recode;
-use crate::state::ask::Front;
+use crate::recode::BodyRecoding;
 use crate::state::body::ReplyBody;
-use crate::state::core::Core;
-use crate::state::live::LiveRef;
+use crate::state::core::CoreState;
+use crate::state::live_configuration::LiveRef;
 use crate::state::miss::Miss;
-use crate::state::peers::Asking;
-use crate::state::siblings::asking::AskingSiblings;
+use crate::state::peers::OwnerRequest;
+use crate::state::request_context::Front;
+use crate::state::siblings::sibling_miss::AskingSiblings;
 use crate::state::site::Site;
 use crate::state::slices::{Edition, Extent};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
 use crate::trailers::Gate;
-use vcl::told;
+use vcl::trace;
 
 /// One fetch and all it needs, independent of the client's connection.
 pub(crate) struct Fetch {
-    pub(crate) core: Rc<Core>,
+    pub(crate) core: Rc<CoreState>,
     pub(crate) live: LiveRef,
     /// The request that the origin gets (`bereq`).
     pub(crate) request: Request,
@@ -64,22 +64,27 @@ pub(crate) struct Fetch {
     /// The part of it that its body is, where a part was asked for in place of the whole.
     pub(crate) part: Option<Extent>,
     /// The client that the origin is asked for.
-    pub(crate) caller: Caller,
+    pub(crate) caller: OriginRequestContext,
     /// Bytes of a passing body that may be ahead of its client.
     pub(crate) passage: Passage,
     /// Notes for the record of the request that caused the fetch.
     pub(crate) trace: Option<Rc<Trace>>,
     /// The question to the node that owns its key; absent where no other node may have it.
-    pub(crate) asking: Option<Box<Asking>>,
+    pub(crate) asking: Option<Box<OwnerRequest>>,
     /// The question to siblings; absent where none may have it.
     pub(crate) siblings: Option<Box<AskingSiblings>>,
     /// The record of the fetch itself, if no client waits for it.
-    pub(crate) background: Option<Box<Background>>,
+    pub(crate) background: Option<Box<BackgroundFetch>>,
 }
 
 impl Fetch {
     /// A fetch past the store of what hashes to `key_hash`, for the client behind `front`.
-    pub(crate) fn new(core: &Rc<Core>, live: &LiveRef, front: &Front<'_>, key_hash: u64) -> Self {
+    pub(crate) fn new(
+        core: &Rc<CoreState>,
+        live: &LiveRef,
+        front: &Front<'_>,
+        key_hash: u64,
+    ) -> Self {
         let account = Some(Arc::clone(front.account));
         let (ends, read_at_most) = (front.ends, front.window);
         Self {
@@ -94,7 +99,12 @@ impl Fetch {
             asked: None,
             edition: None,
             part: None,
-            caller: Caller { ends, read_at_most, account, ..Caller::default() },
+            caller: OriginRequestContext {
+                ends,
+                read_at_most,
+                account,
+                ..OriginRequestContext::default()
+            },
             passage: front.passage(&live.limits),
             trace: None,
             asking: None,
@@ -105,7 +115,7 @@ impl Fetch {
 
     /// Has others asked before the origin that may have what is missed.
     pub(crate) fn ask_others(&mut self, miss: Miss<'_>) {
-        self.asking = Asking::of(&self.core.shared.peers, miss);
+        self.asking = OwnerRequest::of(&self.core.shared.peers, miss);
         self.siblings = AskingSiblings::of(&self.core.shared.siblings, miss);
     }
 
@@ -138,24 +148,24 @@ pub(crate) trait Judge: Sized + 'static {
     fn ends_with_client(&self, fetch: &Fetch) -> bool;
 
     /// Where a response is kept that another node has told of.
-    fn sinks(&self) -> Sinks;
+    fn sinks(&self) -> DemotionPolicy;
 
     /// Prepares one try: `fetch.request` becomes the request to send.
     fn ask(&mut self, fetch: &mut Fetch) -> Attempt<Self>;
 
     /// Judges the head of a response.
-    fn answered(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self>;
+    fn answered(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> ResponseFate<Self>;
 
     /// Judges a try without a response.
-    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> Fate<Self>;
+    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> ResponseFate<Self>;
 
     /// Judges a response whose body was collected, or could not be, for a reason in words.
     fn collected(
         &mut self,
         fetch: &mut Fetch,
         pending: Self::Pending,
-        body: Result<Collected, String>,
-    ) -> Fate<Self>;
+        body: Result<CollectedBody, String>,
+    ) -> ResponseFate<Self>;
 
     /// Judges a response that another node has stored: its rules may be others.
     ///
@@ -165,28 +175,28 @@ pub(crate) trait Judge: Sized + 'static {
 
     /// Takes note of a file that answers in place of a script: `name` is its path below the root
     /// beside the scripts.
-    fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> Fate<Self>;
+    fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> ResponseFate<Self>;
 
     /// Takes note of the end of a body.
-    fn carried(&mut self, carried: &Carried);
+    fn carried(&mut self, carried: &TransferOutcome);
 
     /// Makes the report. Called once, when the fate is known.
     fn report(&mut self) -> Self::Report;
 
     /// Makes the part of a background fetch's record that only a program has.
-    fn told(&mut self, report: Self::Report) -> Option<Box<told::Told>>;
+    fn told(&mut self, report: Self::Report) -> Option<Box<trace::ProgramTrace>>;
 }
 
 /// The next step of a fetch before anything is sent.
 pub(crate) enum Attempt<J: Judge> {
     /// Send `fetch.request` there.
-    Send(Target),
+    Send(FetchTarget),
     /// Send nothing.
-    Fate(Fate<J>),
+    Fate(ResponseFate<J>),
 }
 
 /// The destination of a request.
-pub(crate) struct Target {
+pub(crate) struct FetchTarget {
     pub(crate) origin: Arc<Origin>,
     /// Timeouts that replace the origin's own.
     pub(crate) timeouts: Option<Timeouts>,
@@ -199,33 +209,33 @@ pub(crate) struct Target {
 }
 
 /// The fate of a response.
-pub(crate) enum Fate<J: Judge> {
+pub(crate) enum ResponseFate<J: Judge> {
     /// Ask the origin, or ask it once more.
     Try,
     /// Collect the whole body first, changed so.
-    Collect { exchange: Box<Exchange>, recode: Recode, pending: Box<J::Pending> },
+    Collect { exchange: Box<Exchange>, recode: BodyRecoding, pending: Box<J::Pending> },
     /// Change a body that was collected once more.
-    Recode { whole: Box<Collected>, recode: Recode, pending: Box<J::Pending> },
+    Recode { whole: Box<CollectedBody>, recode: BodyRecoding, pending: Box<J::Pending> },
     /// Store it; it is delivered while it arrives.
-    Store(Body, Box<Plan>),
+    Store(ResponseBodySource, Box<InsertionPlan>),
     /// The stored object is confirmed by a 304.
     Confirm(Option<Box<Exchange>>, Box<Confirmation>),
     /// Deliver it to this request alone.
-    Pass(Body, Left, Box<Unstored<J::Facts>>),
+    Pass(ResponseBodySource, UnstoredEffects, Box<UnstoredResponse<J::Facts>>),
     /// Give this answer in its place. The body of the response is read off and dropped.
     Instead(J::Instead, Option<Box<Exchange>>),
 }
 
 /// The source of a response's body.
-pub(crate) enum Body {
+pub(crate) enum ResponseBodySource {
     Exchange(Box<Exchange>),
     /// All of it.
-    Whole(Box<Collected>),
+    Whole(Box<CollectedBody>),
     /// The body of the stored object that a 304 has confirmed.
     Stored(Reader),
 }
 
-impl Body {
+impl ResponseBodySource {
     /// Its length, if that is known before its end.
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
@@ -237,14 +247,14 @@ impl Body {
 }
 
 /// A body that is there before it is delivered.
-pub(crate) struct Collected {
+pub(crate) struct CollectedBody {
     pub(crate) bytes: Bytes,
     /// The length that it has without its coding, if that was counted.
     pub(crate) plain: Option<u64>,
 }
 
 /// The plan for a response that is stored.
-pub(crate) struct Plan {
+pub(crate) struct InsertionPlan {
     /// The rules' permission to store it.
     pub(crate) permit: Permit,
     /// The stored object that it renews, whatever that varies by.
@@ -252,28 +262,28 @@ pub(crate) struct Plan {
     /// The object; its length comes from the body.
     pub(crate) new: NewObject,
     /// The variant that it is, if the response varies.
-    pub(crate) selected: Option<Selected>,
+    pub(crate) selected: Option<VariantSelector>,
     /// The change that the body undergoes on its way.
-    pub(crate) recode: Recode,
+    pub(crate) recode: BodyRecoding,
     /// The gate that trailers pass on their way into the store; without one they are dropped.
     pub(crate) gate: Option<Gate>,
     /// Something to be kept beside a body that is there.
-    pub(crate) attached: Option<Arc<dyn Attached>>,
+    pub(crate) attached: Option<Arc<dyn DerivedData>>,
     /// Its fate when it leaves memory.
-    pub(crate) sinks: Sinks,
+    pub(crate) sinks: DemotionPolicy,
 }
 
 /// A stored object that a 304 has confirmed.
 pub(crate) struct Confirmation {
     /// Its new head and times.
     pub(crate) new: NewObject,
-    pub(crate) verdict: Confirmed,
+    pub(crate) verdict: RevalidationVerdict,
 }
 
 /// The verdict on storing what a 304 makes of a stored object.
-pub(crate) enum Confirmed {
+pub(crate) enum RevalidationVerdict {
     /// It takes the object's place, as the variant that it is.
-    Stored { permit: Permit, selected: Option<Selected>, sinks: Sinks },
+    Stored { permit: Permit, selected: Option<VariantSelector>, sinks: DemotionPolicy },
     /// It is for this request alone: the rules forbid that others get what the 304 has brought.
     Once {
         /// The end of the time in which requests do not wait for each other, in monotonic
@@ -285,7 +295,7 @@ pub(crate) enum Confirmed {
 }
 
 /// All that an unstored response leaves behind.
-pub(crate) struct Left {
+pub(crate) struct UnstoredEffects {
     pub(crate) mark: Mark,
     /// The stored object in whose place it came, where that ends.
     pub(crate) over: Option<Arc<Object>>,
@@ -300,16 +310,16 @@ pub(crate) enum Mark {
     /// The mark that there is ends: the next response may be stored.
     Ends,
     /// This object without a body.
-    Object(Box<NewObject>, Option<Selected>),
+    Object(Box<NewObject>, Option<VariantSelector>),
 }
 
 /// A response that passes through, before its body has a window.
-pub(crate) struct Unstored<F> {
+pub(crate) struct UnstoredResponse<F> {
     pub(crate) response: Response,
     /// The Content-Length of the response to HEAD.
     pub(crate) head_length: Option<u64>,
     /// The change that the body undergoes on its way.
-    pub(crate) recode: Recode,
+    pub(crate) recode: BodyRecoding,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
     /// The gate that trailers pass; without one they are dropped.
@@ -318,7 +328,7 @@ pub(crate) struct Unstored<F> {
 }
 
 /// A response on its way through, not stored.
-pub(crate) struct Passing<F> {
+pub(crate) struct PassingResponse<F> {
     pub(crate) response: Response,
     pub(crate) body: ReplyBody,
     /// The Content-Length of the response to HEAD.
@@ -331,7 +341,7 @@ pub(crate) struct Passing<F> {
 }
 
 /// The result of a fetch, known as soon as the head is.
-pub(crate) enum Fetched<J: Judge> {
+pub(crate) enum FetchResult<J: Judge> {
     /// An object, complete or filling.
     Object {
         object: Arc<Object>,
@@ -344,20 +354,20 @@ pub(crate) enum Fetched<J: Judge> {
     /// request only.
     Confirmed { object: Arc<Object>, stored: bool },
     /// A response for this request only.
-    Passing(Box<Passing<J::Facts>>),
+    Passing(Box<PassingResponse<J::Facts>>),
     /// An answer in place of a response.
     Instead(J::Instead),
 }
 
 /// The news that the causing request waits for.
-pub(crate) type News<J> = (Fetched<J>, <J as Judge>::Report);
+pub(crate) type News<J> = (FetchResult<J>, <J as Judge>::Report);
 
 /// A fetch with its judge.
 pub(crate) struct Job<J: Judge> {
     pub(crate) fetch: Fetch,
     pub(crate) judge: J,
     /// The destination of the try under way, once policy has named it.
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<FetchTarget>,
     pub(crate) tell: Option<oneshot::Sender<News<J>>>,
 }
 
@@ -390,12 +400,12 @@ pub(crate) fn start_behind<J: Judge>(
 ) {
     let Fetch { core, trace, background, .. } = &mut job.fetch;
     let trace = trace.get_or_insert_default();
-    *background = Some(Box::new(Background::begin(core, site, request, cause, trace)));
+    *background = Some(Box::new(BackgroundFetch::begin(core, site, request, cause, trace)));
     drop(start(job));
 }
 
 /// Counts the panic that ends a fetch, and only the fetch, whoever waits for it.
-struct CountPanic(Rc<Core>);
+struct CountPanic(Rc<CoreState>);
 
 impl Drop for CountPanic {
     fn drop(&mut self) {

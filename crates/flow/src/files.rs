@@ -5,25 +5,25 @@
 //! holds them open. Their coded forms are ([`coded`]). What is not known yet is looked for on the
 //! core as long as no disk need be asked, and on a thread of its own otherwise.
 
-mod coded;
+mod codings;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
 use codec::Accept;
-use files::{Coding, Depth, Look, Opened, Page, Root, Table, WouldBlock};
+use files::{Coding, Depth, FileVariants, OpenFile, OpenFileCache, PathLookup, Root, WouldBlock};
 use message::conditional;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status, path};
 
 use crate::problem::Problem;
-use crate::select::{Selection, Validators};
-use crate::sent::SentCoding;
+use crate::selection::{Selection, Validators};
+use crate::sent_form::SentCoding;
 use crate::shape;
-use crate::state::ask::Ask;
-use crate::state::body::{Part, ReplyBody};
-use crate::state::core::Core;
-use crate::state::reply::{Head, Reply, Served};
+use crate::state::body::{BodyPart, ReplyBody};
+use crate::state::core::CoreState;
+use crate::state::reply::{CacheOutcome, HeadSource, Reply};
+use crate::state::request_context::RequestContext;
 use crate::{form, pages};
 
 const CONDITIONS: [HeaderId; 5] = [
@@ -49,15 +49,24 @@ pub(crate) fn normal<'p>(request: &'p Request, room: &'p mut Vec<u8>) -> Option<
 }
 
 /// Looks up the request's path below `root`.
-pub(crate) fn look(core: &Core, ask: &Ask<'_>, root: &Arc<Root>) -> Result<Look, WouldBlock> {
+pub(crate) fn look(
+    core: &CoreState,
+    ask: &RequestContext<'_>,
+    root: &Arc<Root>,
+) -> Result<PathLookup, WouldBlock> {
     let mut room = Vec::new();
     match normal(ask.request, &mut room) {
         Some(path) => look_at(core, ask, root, path),
-        None => Ok(Look::Missing),
+        None => Ok(PathLookup::Missing),
     }
 }
 
-fn look_at(core: &Core, ask: &Ask<'_>, root: &Arc<Root>, path: &[u8]) -> Result<Look, WouldBlock> {
+fn look_at(
+    core: &CoreState,
+    ask: &RequestContext<'_>,
+    root: &Arc<Root>,
+    path: &[u8],
+) -> Result<PathLookup, WouldBlock> {
     let (limits, now_ms) = (&ask.live.limits, ask.now.mono_ms);
     let mut table = core.files.borrow_mut();
     if let Some(look) = table.find(root, path, now_ms, limits.files_recheck) {
@@ -69,14 +78,14 @@ fn look_at(core: &Core, ask: &Ask<'_>, root: &Arc<Root>, path: &[u8]) -> Result<
 
 /// Keeps what was found out of a path.
 fn put(
-    core: &Core,
-    table: &mut Table,
+    core: &CoreState,
+    table: &mut OpenFileCache,
     root: &Arc<Root>,
     path: &[u8],
-    look: Look,
+    look: PathLookup,
     now_ms: u64,
     most: u64,
-) -> Look {
+) -> PathLookup {
     let before = table.evicted();
     let look = table.put(root, path, look, now_ms, most as usize);
     if table.evicted() > before {
@@ -86,34 +95,38 @@ fn put(
 }
 
 /// As [`look`], waiting for the disk if need be.
-pub(crate) async fn look_on(core: &Rc<Core>, ask: &Ask<'_>, root: &Arc<Root>) -> Look {
+pub(crate) async fn look_up_with_disk(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    root: &Arc<Root>,
+) -> PathLookup {
     let mut room = Vec::new();
     match normal(ask.request, &mut room) {
-        Some(path) => look_on_at(core, ask, root, path).await,
-        None => Look::Missing,
+        Some(path) => look_up_path_with_disk(core, ask, root, path).await,
+        None => PathLookup::Missing,
     }
 }
 
 /// Looks up `path`, which is in its normal form, and waits for the disk if need be.
-pub(crate) async fn look_on_at(
-    core: &Rc<Core>,
-    ask: &Ask<'_>,
+pub(crate) async fn look_up_path_with_disk(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
     root: &Arc<Root>,
     path: &[u8],
-) -> Look {
+) -> PathLookup {
     if let Ok(look) = look_at(core, ask, root, path) {
         return look;
     }
     let (place, wanted) = (Arc::clone(root), path.to_vec());
     // At full depth it does not say that it would have to wait.
-    let wait = move || place.look(&wanted, Depth::Full).unwrap_or(Look::Missing);
-    let look = rt::beside(wait).await;
+    let wait = move || place.look(&wanted, Depth::Full).unwrap_or(PathLookup::Missing);
+    let look = rt::run_blocking(wait).await;
     let (now_ms, most) = (core.now().mono_ms, ask.live.limits.open_files);
     put(core, &mut core.files.borrow_mut(), root, path, look, now_ms, most)
 }
 
 /// The root beside the scripts of the origin that the request would go to.
-pub(crate) fn beside_scripts<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
+pub(crate) fn beside_scripts<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
     ask.site.origin(&ask.notes)?.beside_scripts.as_ref()
 }
 
@@ -121,7 +134,10 @@ pub(crate) fn beside_scripts<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
 ///
 /// # Errors
 /// When the disk must be asked.
-pub(crate) fn likely(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
+pub(crate) fn likely(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+) -> Result<Option<Reply>, WouldBlock> {
     match likely_root(ask) {
         Some(root) => look(core, ask, root).map(|look| found(Some(core), ask, &look)),
         None => Ok(None),
@@ -130,7 +146,7 @@ pub(crate) fn likely(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, Wo
 
 /// The root beside the scripts, where the request's path is likely to be one of its files.
 #[inline]
-pub(crate) fn likely_root<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
+pub(crate) fn likely_root<'s>(ask: &RequestContext<'s>) -> Option<&'s Arc<Root>> {
     let own = ask.site.origin(&ask.notes)?;
     let root = own.beside_scripts.as_ref()?;
     let scripts = &own.origin.config().scripts;
@@ -140,7 +156,7 @@ pub(crate) fn likely_root<'s>(ask: &Ask<'s>) -> Option<&'s Arc<Root>> {
 }
 
 /// The reply from a file beside the scripts, if it is open already.
-pub(crate) fn known(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
+pub(crate) fn known(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Option<Reply> {
     let root = beside_scripts(ask)?;
     let mut room = Vec::new();
     let path = normal(ask.request, &mut room)?;
@@ -150,7 +166,7 @@ pub(crate) fn known(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
 }
 
 /// The page on the disk that a plugin of the application may have written for this request.
-pub(crate) fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
+pub(crate) fn page_of<'s>(ask: &RequestContext<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
     let plugin = ask.notes.pages.filter(|_| !ask.notes.personal)?;
     let root = ask.site.origin(&ask.notes)?.pages.as_ref()?;
     Some((root, policy::page_cache::place(plugin, ask.request)?))
@@ -160,7 +176,10 @@ pub(crate) fn page_of<'s>(ask: &Ask<'s>) -> Option<(&'s Arc<Root>, Vec<u8>)> {
 ///
 /// # Errors
 /// When the disk must be asked.
-pub(crate) fn page(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, WouldBlock> {
+pub(crate) fn page(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+) -> Result<Option<Reply>, WouldBlock> {
     match page_of(ask) {
         Some((root, path)) => {
             look_at(core, ask, root, &path).map(|look| found(Some(core), ask, &look))
@@ -170,36 +189,47 @@ pub(crate) fn page(core: &Rc<Core>, ask: &Ask<'_>) -> Result<Option<Reply>, Woul
 }
 
 /// As [`page`], waiting for the disk if need be.
-pub(crate) async fn page_on(core: &Rc<Core>, ask: &Ask<'_>) -> Option<Reply> {
+pub(crate) async fn page_with_disk(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+) -> Option<Reply> {
     let (root, path) = page_of(ask)?;
-    let look = look_on_at(core, ask, root, &path).await;
+    let look = look_up_path_with_disk(core, ask, root, &path).await;
     found(Some(core), ask, &look)
 }
 
 /// The reply when there is a file; `None` if it is for others to answer. Without a core, as for a
 /// forecast, the file itself is sent, and no form of it is made.
-pub(crate) fn found(core: Option<&Rc<Core>>, ask: &Ask<'_>, look: &Look) -> Option<Reply> {
+pub(crate) fn found(
+    core: Option<&Rc<CoreState>>,
+    ask: &RequestContext<'_>,
+    look: &PathLookup,
+) -> Option<Reply> {
     match look {
-        Look::Page(_) => Some(answer(core, ask, look)),
+        PathLookup::Page(_) => Some(answer(core, ask, look)),
         _ => None,
     }
 }
 
 /// The answer to a request that only files can answer; the core is as for [`found`].
-pub(crate) fn answer(core: Option<&Rc<Core>>, ask: &Ask<'_>, look: &Look) -> Reply {
+pub(crate) fn answer(
+    core: Option<&Rc<CoreState>>,
+    ask: &RequestContext<'_>,
+    look: &PathLookup,
+) -> Reply {
     let request = ask.request;
     if !matches!(request.method, Method::Get | Method::Head) {
         return match look {
-            Look::Missing => pages::problem(request, Problem::NoFile),
+            PathLookup::Missing => pages::problem(request, Problem::NoFile),
             _ => pages::problem(request, Problem::OnlyReadable),
         };
     }
     match look {
-        Look::Page(page) => whole(core, ask, page, None),
-        Look::Slash => pages::with_slash(request),
-        Look::Forbidden => pages::problem(request, Problem::FileRefused),
-        Look::Missing => pages::problem(request, Problem::NoFile),
-        Look::Exhausted => pages::problem(request, Problem::TooManyFiles),
+        PathLookup::Page(page) => whole(core, ask, page, None),
+        PathLookup::Slash => pages::with_slash(request),
+        PathLookup::Forbidden => pages::problem(request, Problem::FileRefused),
+        PathLookup::Missing => pages::problem(request, Problem::NoFile),
+        PathLookup::Exhausted => pages::problem(request, Problem::TooManyFiles),
     }
 }
 
@@ -214,33 +244,37 @@ const KEPT: [HeaderId; 5] = [
 
 /// The answer with a file that the origin named, whatever the request's method: the origin has
 /// carried it out.
-pub(crate) async fn named(core: &Rc<Core>, ask: &Ask<'_>, named: &NamedFile) -> Reply {
+pub(crate) async fn named(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    named: &NamedFile,
+) -> Reply {
     let Some((root, path)) = &named.place else {
         return pages::problem(ask.request, Problem::FileNotAllowed);
     };
-    match look_on_at(core, ask, root, path).await {
-        Look::Page(page) => whole(None, ask, &page, Some(&named.headers)),
-        Look::Exhausted => pages::problem(ask.request, Problem::TooManyFiles),
+    match look_up_path_with_disk(core, ask, root, path).await {
+        PathLookup::Page(page) => whole(None, ask, &page, Some(&named.headers)),
+        PathLookup::Exhausted => pages::problem(ask.request, Problem::TooManyFiles),
         _ => pages::problem(ask.request, Problem::NoFile),
     }
 }
 
 fn whole(
-    core: Option<&Rc<Core>>,
-    ask: &Ask<'_>,
-    page: &Arc<Page>,
+    core: Option<&Rc<CoreState>>,
+    ask: &RequestContext<'_>,
+    page: &Arc<FileVariants>,
     origin: Option<&HeaderBlock>,
 ) -> Reply {
     let request = ask.request;
     let file = page.form(coding(&request.headers, page));
     let date_s = ask.now.unix_secs();
     // What an origin has named is sent as it is: another may name the same with another head.
-    let varies = origin.is_none() && coded::may_be(ask, file);
-    let head = Head::File { file: Arc::clone(file), date_s, varies };
-    let form = core.filter(|_| varies).and_then(|core| coded::form(core, ask, file));
+    let varies = origin.is_none() && codings::may_be(ask, file);
+    let head = HeadSource::File { file: Arc::clone(file), date_s, varies };
+    let form = core.filter(|_| varies).and_then(|core| codings::form(core, ask, file));
     let body = match form {
         Some(_) => ReplyBody::None,
-        None => Part::File(Arc::clone(file), 0..file.length()).into(),
+        None => BodyPart::File(Arc::clone(file), 0..file.length()).into(),
     };
     let mut reply = Reply::file(head, body);
     if let Some((coding, body)) = form {
@@ -258,7 +292,7 @@ fn whole(
 }
 
 /// The coding of a neighbour that the client takes, and likes no less than the plain file.
-fn coding(headers: &HeaderBlock, page: &Page) -> Option<Coding> {
+fn coding(headers: &HeaderBlock, page: &FileVariants) -> Option<Coding> {
     let offered = || page.codings().map(|own| (own, content_coding(own)));
     offered().next()?;
     let accept = Accept::of(headers.values(HeaderId::AcceptEncoding));
@@ -286,12 +320,12 @@ const JUDGED: [HeaderId; 5] = [
 
 /// Applies conditions and ranges (RFC 9110 13.2.2 and 14.2); false when a condition for the request
 /// to be carried out at all does not hold.
-fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> bool {
+fn judge(ask: &RequestContext<'_>, file: &Arc<OpenFile>, date_s: u64, reply: &mut Reply) -> bool {
     if !ask.request.headers.contains_any(&JUDGED) {
         return true;
     }
     let modified = file.last_modified();
-    let sent = reply.form.map(|coding| coded::tag(file, coding));
+    let sent = reply.form.map(|coding| codings::tag(file, coding));
     let etag = Some(sent.as_deref().unwrap_or_else(|| file.etag()));
     let headers = &ask.request.headers;
     // A client that has one form of the file knows this state of it.
@@ -303,10 +337,10 @@ fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> b
     // Without a date of its own a file is not compared by the date of its response.
     let date = modified.map(|_| date_s);
     let validators = Validators { etag, modified, shown: modified, date };
-    let varies = matches!(reply.head, Head::File { varies: true, .. });
+    let varies = matches!(reply.head, HeadSource::File { varies: true, .. });
     let mut had = None;
     let is_had = || {
-        had = if varies { coded::had(ask, file) } else { None };
+        had = if varies { codings::form_of_client(ask, file) } else { None };
         had.is_some()
     };
     let kind = || file.head().value(HeaderId::ContentType).map(<[u8]>::to_vec);
@@ -318,17 +352,22 @@ fn judge(ask: &Ask<'_>, file: &Arc<Opened>, date_s: u64, reply: &mut Reply) -> b
 }
 
 /// Takes over what the origin says of the file, and lets policy change the head for this client.
-fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut Reply) {
+fn shape(
+    ask: &RequestContext<'_>,
+    file: &OpenFile,
+    origin: Option<&HeaderBlock>,
+    reply: &mut Reply,
+) {
     let mut response = Response::new(reply.status);
     file.head_for(reply.status == Status::NOT_MODIFIED, &mut response.headers);
     if let Some(origin) = origin {
         take_over(origin, reply.status, &mut response.headers);
     }
     if let Some(coding) = reply.form.take() {
-        let tag = coded::tag(file, coding);
+        let tag = codings::tag(file, coding);
         form::give(&mut response.headers, SentCoding::Plain(coding), Some(&tag));
     }
-    if matches!(reply.head, Head::File { varies: true, .. }) {
+    if matches!(reply.head, HeadSource::File { varies: true, .. }) {
         form::vary_by_coding(&mut response.headers);
     }
     if let Some(kind) = reply.changed.as_mut().and_then(|changed| changed.content_type.take()) {
@@ -338,7 +377,7 @@ fn shape(ask: &Ask<'_>, file: &Opened, origin: Option<&HeaderBlock>, reply: &mut
     response.headers.push(HeaderId::Date, date.as_bytes());
     shape::shape(ask, &mut response, false);
     reply.status = response.status;
-    reply.head = Head::Owned(Box::new(response));
+    reply.head = HeadSource::Owned(Box::new(response));
 }
 
 fn take_over(origin: &HeaderBlock, status: Status, headers: &mut HeaderBlock) {
@@ -355,8 +394,8 @@ fn take_over(origin: &HeaderBlock, status: Status, headers: &mut HeaderBlock) {
 
 impl Reply {
     /// A reply from a file.
-    fn file(head: Head, body: ReplyBody) -> Self {
-        Self::new(Status::OK, head, body, Served::File)
+    fn file(head: HeadSource, body: ReplyBody) -> Self {
+        Self::new(Status::OK, head, body, CacheOutcome::File)
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod background;
 
-pub use crate::state::finish::{CoreLog, Records, Started, Taker, Told, Unread};
+pub use crate::state::finish::{
+    CoreLog, Records, RequestStart, Taker, TransactionFacts, UnreadableRequest,
+};
 
-pub(crate) use self::background::{Background, BackgroundCause};
+pub(crate) use self::background::{BackgroundCause, BackgroundFetch};

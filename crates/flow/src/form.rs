@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use base::Memory;
+use base::MemoryBudget;
 use bytes::Bytes;
 use cache::{NewObject, Object, Record};
 use codec::etag::{FormTags, form_of, write_form};
@@ -13,18 +13,18 @@ use codec::{Accept, Coding, EncodeSettings};
 use message::digest::digest_of;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, conditional};
 
-use crate::recode::Recode;
-use crate::sent::{SentCoding, SentForm};
+use crate::recode::BodyRecoding;
+use crate::sent_form::{SentCoding, SentForm};
 use crate::state::body::ReplyBody;
 use crate::state::dictionary;
-use crate::stored::{form_tags, head_to_store, stored_head};
-use codec::{Compress, Compression};
+use crate::stored_heads::{form_tags, head_to_store, stored_head};
+use codec::{Compression, CompressionScope};
 
 /// The form that a client gets, and the one that it would rather have.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) coding: Coding,
-    pub(crate) from: Given,
+    pub(crate) from: FormSource,
     /// A further form that would be sent if there were one.
     pub(crate) wanted: Option<Coding>,
     /// No form is there that the client likes as much as one in gzip, which can soon be there.
@@ -33,7 +33,7 @@ pub(crate) struct Choice {
 
 /// Where the form comes from.
 #[derive(Debug, Default)]
-pub(crate) enum Given {
+pub(crate) enum FormSource {
     /// The body is sent as it is stored.
     #[default]
     Stored,
@@ -66,7 +66,7 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     let is_one = !flags.negotiated && !flags.gzip_page;
     // Those who say nothing get what came as it is.
     if is_one || is_plain && !request.headers.contains(HeaderId::AcceptEncoding) {
-        let (coding, from) = (flags.coding, Given::Stored);
+        let (coding, from) = (flags.coding, FormSource::Stored);
         return Choice { coding, from, wanted: None, lacks_gzip: false };
     }
     let accept = accept(request);
@@ -89,11 +89,11 @@ pub(crate) fn choose(object: &Object, request: &Request, settings: &Compression)
     let lacks_gzip = is_plain && accept.weight(Coding::Gzip) > most_there;
     let beside = (there != flags.coding).then(|| object.form(number(there)));
     let (coding, from) = match beside {
-        None => (there, Given::Stored),
-        Some(Some(bytes)) => (there, Given::Beside(bytes)),
+        None => (there, FormSource::Stored),
+        Some(Some(bytes)) => (there, FormSource::Beside(bytes)),
         // None was there, or it has left between two looks.
-        Some(None) if is_plain => (Coding::Identity, Given::Stored),
-        Some(None) => (Coding::Identity, Given::Decoded),
+        Some(None) if is_plain => (Coding::Identity, FormSource::Stored),
+        Some(None) => (Coding::Identity, FormSource::Decoded),
     };
     Choice { coding, from, wanted, lacks_gzip }
 }
@@ -154,11 +154,11 @@ pub(crate) fn sent(object: &Record, coding: Coding) -> SentForm {
 
 /// A form that the client of `request` has, as its If-None-Match says, and takes. Where it has
 /// several, the first.
-pub(crate) fn had(object: &Record, request: &Request) -> Option<SentForm> {
+pub(crate) fn form_of_client(object: &Record, request: &Request) -> Option<SentForm> {
     if !request.headers.contains(HeaderId::IfNoneMatch) {
         return None;
     }
-    let delta = dictionary::had(object, request);
+    let delta = dictionary::form_of_client(object, request);
     if delta.is_some() {
         return delta;
     }
@@ -180,8 +180,8 @@ pub(crate) fn put_beside(bytes: Bytes, body: &mut ReplyBody) {
 }
 
 /// The change that a response undergoes that is to be stored, and its form after that.
-pub(crate) struct Kept {
-    pub(crate) recode: Recode,
+pub(crate) struct StoredForm {
+    pub(crate) recode: BodyRecoding,
     pub(crate) coding: Coding,
     pub(crate) negotiated: bool,
     /// Its coding is known here: it is one variant, whatever clients' Accept-Encoding is.
@@ -195,15 +195,17 @@ pub(crate) fn keep(
     response: &mut Response,
     length: Option<u64>,
     has_body: bool,
-    compress: Compress,
+    compress: CompressionScope,
     settings: &Compression,
-) -> Kept {
-    let (recode, coding) = (Recode::None, Coding::Identity);
-    let mut kept = Kept { recode, coding, negotiated: false, is_one: false };
+) -> StoredForm {
+    let (recode, coding) = (BodyRecoding::None, Coding::Identity);
+    let mut kept = StoredForm { recode, coding, negotiated: false, is_one: false };
     let headers = &response.headers;
     let is_part = headers.contains(HeaderId::ContentRange);
     let given = Coding::of_content(headers.values(HeaderId::ContentEncoding));
-    let Some(given) = given.filter(|_| compress != Compress::Off && !is_part) else { return kept };
+    let Some(given) = given.filter(|_| compress != CompressionScope::Off && !is_part) else {
+        return kept;
+    };
     kept.is_one = true;
     if !has_body {
         return kept;
@@ -211,7 +213,7 @@ pub(crate) fn keep(
     if given == Coding::Identity {
         kept.negotiated = settings.worth.judge(response.status, headers, length).is_ok();
     } else {
-        (kept.coding, kept.negotiated, kept.recode) = (given, true, Recode::Test(given));
+        (kept.coding, kept.negotiated, kept.recode) = (given, true, BodyRecoding::Test(given));
     }
     if kept.negotiated {
         vary_by_coding(&mut response.headers);
@@ -226,24 +228,26 @@ pub(crate) fn keep_page(
     response: &mut Response,
     length: Option<u64>,
     has_body: bool,
-    compress: Compress,
+    compress: CompressionScope,
     settings: &Compression,
-) -> Kept {
+) -> StoredForm {
     let headers = &mut response.headers;
     let given = Coding::of_content(headers.values(HeaderId::ContentEncoding)).unwrap_or_default();
-    let mut recode = Recode::None;
+    let mut recode = BodyRecoding::None;
     let length = length.filter(|_| given == Coding::Identity);
     if has_body && given != Coding::Identity {
-        recode = Recode::Decode(given);
+        recode = BodyRecoding::Decode(given);
         headers.remove(HeaderId::ContentEncoding);
         headers.remove(HeaderId::ContentLength);
     }
     let headers = &response.headers;
-    if compress != Compress::Off && settings.worth.judge(response.status, headers, length).is_ok() {
+    if compress != CompressionScope::Off
+        && settings.worth.judge(response.status, headers, length).is_ok()
+    {
         vary_by_coding(&mut response.headers);
     }
     let coding = Coding::Identity;
-    Kept { recode, coding, negotiated: false, is_one: true }
+    StoredForm { recode, coding, negotiated: false, is_one: true }
 }
 
 /// `settings` for a body of `length` bytes, if that is known.
@@ -321,25 +325,29 @@ pub(crate) enum Chooser {
 pub(crate) struct PassingForm<'a> {
     pub(crate) request: &'a Request,
     pub(crate) asked: Chooser,
-    pub(crate) compress: Compress,
+    pub(crate) compress: CompressionScope,
     pub(crate) settings: &'a Compression,
-    pub(crate) memory: &'a Arc<Memory>,
+    pub(crate) memory: &'a Arc<MemoryBudget>,
 }
 
 impl PassingForm<'_> {
     /// Decides what is done to the body, of this length if that is known, and brings the head into
     /// line with that. Returns the coding in which it is sent, too.
-    pub(crate) fn recode(&self, response: &mut Response, length: Option<u64>) -> (Recode, Coding) {
+    pub(crate) fn recode(
+        &self,
+        response: &mut Response,
+        length: Option<u64>,
+    ) -> (BodyRecoding, Coding) {
         let headers = &mut response.headers;
         let given = Coding::of_content(headers.values(HeaderId::ContentEncoding));
-        let Some(given) = given.filter(|_| self.compress != Compress::Off) else {
-            return (Recode::None, Coding::Identity);
+        let Some(given) = given.filter(|_| self.compress != CompressionScope::Off) else {
+            return (BodyRecoding::None, Coding::Identity);
         };
         let accept = accept(self.request);
         if given != Coding::Identity {
             let is_part = headers.contains(HeaderId::ContentRange);
             if self.asked == Chooser::Client || accept.takes(given) || is_part {
-                return (Recode::None, given);
+                return (BodyRecoding::None, given);
             }
             // The client cannot read what it has not asked for.
             let mut tag = Vec::new();
@@ -349,23 +357,26 @@ impl PassingForm<'_> {
             give(headers, plain, (!tag.is_empty()).then_some(&tag));
             headers.remove(HeaderId::ContentLength);
             vary_by_coding(headers);
-            return (Recode::Decode(given), Coding::Identity);
+            return (BodyRecoding::Decode(given), Coding::Identity);
         }
         let coding = self.settings.gzip.coding();
         let is_worth = || self.settings.worth.judge(response.status, headers, length).is_ok();
-        if self.compress != Compress::All || self.request.method == Method::Head || !is_worth() {
-            return (Recode::None, Coding::Identity);
+        if self.compress != CompressionScope::All
+            || self.request.method == Method::Head
+            || !is_worth()
+        {
+            return (BodyRecoding::None, Coding::Identity);
         }
         vary_by_coding(&mut response.headers);
         if accept.best([coding, Coding::Identity]) != Some(coding) {
-            return (Recode::None, Coding::Identity);
+            return (BodyRecoding::None, Coding::Identity);
         }
-        match Recode::encode(sized(self.settings.gzip, length), self.memory) {
+        match BodyRecoding::encode(sized(self.settings.gzip, length), self.memory) {
             Some(recode) => {
                 code_head(&mut response.headers, coding);
                 (recode, coding)
             }
-            None => (Recode::None, Coding::Identity),
+            None => (BodyRecoding::None, Coding::Identity),
         }
     }
 }

@@ -7,12 +7,12 @@
 //! has passed the same gates. What a gate tells the origin of a client takes the place of what the
 //! client says itself.
 
-mod admit;
+mod admission;
+mod admitted_requests;
 mod check;
-mod look;
-mod passed;
+mod gate_verdict;
 mod stages;
 
-pub(crate) use self::admit::admit;
-pub(crate) use self::passed::{Doorstep, inherit, leave_behind, may_include};
+pub(crate) use self::admission::admit;
+pub(crate) use self::admitted_requests::{Doorstep, inherit, may_include, remove_page_user_fields};
 pub(crate) use self::stages::{Access, Redirect};

@@ -8,20 +8,21 @@
 //!
 //! Nothing else calls the cache's invalidating functions.
 
-mod passing;
+mod commit;
 mod plan;
-mod stored;
+mod stored_response;
 mod sweep;
 
 pub use purge::{
-    Cause, Everyone, Heard, Id, Invalidation, Journal, Level, NewTimes, NotDone, Others, Prepared,
-    Recording, Sites, Target, Telling, Told, Unreadable, Url, What, htcp, neighbour,
+    AllPeerCaches, Cause, Id, Invalidation, InvalidationDecodeError, InvalidationSource,
+    InvalidationTarget, Journal, Level, NewTimes, NotDone, PeerCaches, PreparedPropagation,
+    Propagation, PropagationBatch, Recording, ResponseSelector, Sites, Url, htcp, neighbour,
 };
 
-pub use crate::state::invalidate::{Door, Outcome, Patience};
-pub(crate) use plan::sought;
-pub use stored::Scope;
-pub(crate) use stored::{Meant, Under};
+pub use crate::state::invalidate::{Invalidator, Outcome, Patience};
+pub(crate) use plan::selection_tests;
+pub use stored_response::PurgeableSites;
+pub(crate) use stored_response::{BanCriteria, StoredUrl};
 
 #[cfg(test)]
 #[path = "invalidate/tests.rs"]

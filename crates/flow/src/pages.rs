@@ -5,23 +5,23 @@ use message::{Framing, HeaderId, Method, Request, Response, Status};
 use policy::{Notes, Synthetic};
 
 use crate::problem::Problem;
-use crate::state::ask::{complete, sign};
 use crate::state::body::ReplyBody;
 use crate::state::invalidate::Outcome;
-use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::reply::{CacheOutcome, HeadSource, Reply, ReplyOrigin};
+use crate::state::request_context::{complete, sign};
 use crate::state::site::Site;
-use crate::state::trace::{About, Trouble};
+use crate::state::trace::{FailureNote, ReplyNotes};
 use crate::trust::Readiness;
 
 impl Problem {
     /// Notes the problem for the log.
-    pub(crate) fn note(&self, about: &mut About) {
+    pub(crate) fn note(&self, about: &mut ReplyNotes) {
         about.trouble = Some(Box::new(self.trouble()));
     }
 
     /// It, as the log tells of it.
-    pub(crate) fn trouble(&self) -> Trouble {
-        Trouble { error: self.reason().into(), limit: self.limit() }
+    pub(crate) fn trouble(&self) -> FailureNote {
+        FailureNote { error: self.reason().into(), limit: self.limit() }
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn with_slash(request: &Request) -> Reply {
     let mut response = Response::new(Status::MOVED_PERMANENTLY);
     response.headers.push(HeaderId::Location, &location);
     let mut reply = error_page(request, response, "Here is a directory.");
-    if let Head::Owned(head) = &mut reply.head {
+    if let HeadSource::Owned(head) = &mut reply.head {
         // Directories come and go.
         head.headers.set(HeaderId::CacheControl, b"no-store");
     }
@@ -77,7 +77,7 @@ pub(crate) fn with_slash(request: &Request) -> Reply {
 pub fn refused(status: Status, reason: &str) -> Reply {
     let mut reply = error_page(&Request::new(), Response::new(status), reason);
     reply.close = true;
-    reply.about.trouble = Some(Box::new(Trouble { error: reason.into(), limit: None }));
+    reply.about.trouble = Some(Box::new(FailureNote { error: reason.into(), limit: None }));
     reply
 }
 
@@ -107,7 +107,7 @@ fn page(request: &Request, mut response: Response, reason: &str, below: Option<&
         response.headers.push(HeaderId::CacheControl, b"no-store");
     }
     let mut reply = own(request, response, Bytes::from(body));
-    reply.made = Made::Plain;
+    reply.made = ReplyOrigin::Plain;
     reply
 }
 
@@ -149,7 +149,7 @@ fn json(request: &Request, mut response: Response, body: String) -> Reply {
     }
     response.headers.push(HeaderId::CacheControl, b"no-store");
     let mut reply = own(request, response, Bytes::from(body));
-    (reply.served, reply.made) = (Served::Purge, Made::No);
+    (reply.served, reply.made) = (CacheOutcome::Purge, ReplyOrigin::No);
     reply
 }
 
@@ -172,8 +172,8 @@ pub(crate) fn purge_refused(request: &Request, status: Status, reason: &str) -> 
         response.headers.push(HeaderId::Allow, policy::ALLOW);
     }
     let mut reply = error_page(request, response, reason);
-    (reply.served, reply.made) = (Served::Purge, Made::No);
-    reply.about.trouble = Some(Box::new(Trouble { error: reason.into(), limit: None }));
+    (reply.served, reply.made) = (CacheOutcome::Purge, ReplyOrigin::No);
+    reply.about.trouble = Some(Box::new(FailureNote { error: reason.into(), limit: None }));
     reply
 }
 
@@ -205,8 +205,8 @@ pub(crate) fn options(request: &Request) -> Reply {
 
 fn own(request: &Request, response: Response, body: Bytes) -> Reply {
     let body = ReplyBody::from(body).answering(&request.method, response.status);
-    let mut reply = Reply::owned(response, body, Served::Synthetic);
-    reply.made = Made::Here;
+    let mut reply = Reply::owned(response, body, CacheOutcome::Synthetic);
+    reply.made = ReplyOrigin::Here;
     reply
 }
 
@@ -222,14 +222,16 @@ pub(crate) fn refusal(site: &Site, request: &Request, problem: Problem, rule: u3
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::body::Part;
+    use crate::state::body::BodyPart;
 
     #[test]
     fn reasons_are_escaped_and_errors_never_stored_by_others() {
         let reply = refused(Status::new(400).expect("a status"), "<script>");
-        let Some(Part::Bytes(body)) = reply.body.part() else { panic!("a body") };
+        let Some(BodyPart::Bytes(body)) = reply.body.part() else { panic!("a body") };
         assert!(!body.windows(8).any(|w| w == b"<script>"));
-        let crate::state::reply::Head::Owned(head) = &reply.head else { panic!("an own head") };
+        let crate::state::reply::HeadSource::Owned(head) = &reply.head else {
+            panic!("an own head")
+        };
         assert_eq!(head.headers.value(HeaderId::CacheControl), Some(&b"no-store"[..]));
         assert!(reply.close);
     }

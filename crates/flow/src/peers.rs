@@ -14,11 +14,11 @@
 //! an origin's.
 
 mod answer;
-mod ask;
 mod field;
+mod owner_query;
 
 pub use self::field::{PeerQuestion, read_question};
-pub use crate::state::peers::{Applied, PeerNode, Peers, Standing};
+pub use crate::state::peers::{ClusterStanding, InvalidationPosition, PeerNode, Peers};
 
 pub(crate) use self::answer::{Silence, begin, may_have, silent, stored, told_only};
-pub(crate) use self::ask::PeerRecord;
+pub(crate) use self::owner_query::PeerRecord;

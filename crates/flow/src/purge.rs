@@ -3,18 +3,18 @@
 //!
 //! What is refused reaches neither the store nor an origin.
 
-mod carry_out;
+mod execution;
 mod listing;
-mod reach;
+mod purge_sites;
 
 use base::{Counter, Counters};
 use message::{Request, Status};
-pub(crate) use purge::{Answers, Asked, Order, Refusal, Share};
+pub(crate) use purge::{Answers, PurgeOrder, PurgeRequest, Refusal, Share};
 
-pub use carry_out::Page;
-pub(crate) use carry_out::purge_shares;
-pub use listing::{Listed, Listing};
-pub(crate) use reach::find;
+pub use execution::PurgeContext;
+pub(crate) use execution::purge_shares;
+pub use listing::{ListedResponse, Listing};
+pub(crate) use purge_sites::find;
 
 use crate::invalidate::NotDone;
 use crate::pages;

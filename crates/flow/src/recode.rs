@@ -1,17 +1,17 @@
 //! Bodies on their way: tested, coded, or decoded. Each does so step by step, so that the other
 //! connections of a core get their turns, and what a few bytes decode to is never held in memory.
 
-mod unfold;
+mod decoding;
 
 use std::sync::Arc;
 
-use base::{Account, Held, Limit, Limits, Memory};
+use base::{Account, HeldBytes, Limit, Limits, MemoryBudget};
 use codec::{
-    Coding, DecodeLimit, DecodeLimits, Decoder, EncodeSettings, Encoder, Error, Goal, STEP_BYTES,
-    Step,
+    Coding, CodingProgress, DecodeLimit, DecodeLimits, Decoder, EncodeSettings, Encoder, Error,
+    FlushMode, STEP_BYTES,
 };
 
-pub(crate) use unfold::Unfolding;
+pub(crate) use decoding::BodyDecoding;
 
 /// Bytes that steps may take and make until others get their turn: a third of a millisecond when
 /// gzip codes at its default level.
@@ -19,21 +19,21 @@ const TURN_BYTES: usize = 16 << 10;
 
 /// The change that a body undergoes between the exchange and where it goes.
 #[derive(Debug, Default)]
-pub(crate) enum Recode {
+pub(crate) enum BodyRecoding {
     /// None.
     #[default]
     None,
     /// It is tested whether it is in this coding.
     Test(Coding),
     /// It is coded, with this memory.
-    Encode(Box<(EncodeSettings, Held)>),
+    Encode(Box<(EncodeSettings, HeldBytes)>),
     /// It is decoded from this coding.
     Decode(Coding),
 }
 
-impl Recode {
+impl BodyRecoding {
     /// Coding with `settings`. `None` if there is no memory for that.
-    pub(crate) fn encode(settings: EncodeSettings, memory: &Arc<Memory>) -> Option<Self> {
+    pub(crate) fn encode(settings: EncodeSettings, memory: &Arc<MemoryBudget>) -> Option<Self> {
         let held = Account::open_large(memory).hold(settings.most_memory() as u64).ok()?;
         Some(Self::Encode(Box::new((settings, held))))
     }
@@ -49,7 +49,7 @@ impl Recode {
 pub(crate) struct HeldDecoder {
     decoder: Decoder,
     account: Arc<Account>,
-    held: Held,
+    held: HeldBytes,
 }
 
 impl HeldDecoder {
@@ -72,7 +72,11 @@ impl HeldDecoder {
     ///
     /// # Errors
     /// As that, and if there is no memory for it.
-    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Error> {
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<CodingProgress, Error> {
         self.hold(self.decoder.wanted_memory(input))?;
         let step = self.decoder.step(input, output)?;
         self.hold(self.decoder.memory())?;
@@ -116,14 +120,14 @@ pub(crate) struct Coder {
     /// Bytes of the body without its coding.
     plain: u64,
     /// The memory of what came and what comes out.
-    buffers: Held,
+    buffers: HeldBytes,
 }
 
 enum Work {
     Test(HeldDecoder),
     /// It would be tested if there were memory for that.
     Untested,
-    Encode(Encoder, #[expect(dead_code, reason = "it gives back when dropped")] Held),
+    Encode(Encoder, #[expect(dead_code, reason = "it gives back when dropped")] HeldBytes),
     Decode(HeldDecoder),
 }
 
@@ -134,16 +138,16 @@ impl Coder {
     /// # Errors
     /// If there is no memory for it.
     pub(crate) fn new(
-        recode: Recode,
+        recode: BodyRecoding,
         length: Option<u64>,
         limits: DecodeLimits,
         account: &Arc<Account>,
     ) -> Result<Option<Self>, Error> {
         let buffers = account.hold(STEP_BYTES as u64);
         let (work, buffers) = match recode {
-            Recode::None => return Ok(None),
+            BodyRecoding::None => return Ok(None),
             // However much it decodes to, nothing of that is kept.
-            Recode::Test(coding) => {
+            BodyRecoding::Test(coding) => {
                 let limits = DecodeLimits { size_bytes: u64::MAX, ratio: u64::MAX, ..limits };
                 match (HeldDecoder::new(coding, limits, account), buffers) {
                     (Ok(decoder), Ok(buffers)) => (Work::Test(decoder), buffers),
@@ -153,13 +157,13 @@ impl Coder {
                     (Err(error), _) => return Err(error),
                 }
             }
-            Recode::Encode(with) => {
+            BodyRecoding::Encode(with) => {
                 let (settings, held) = *with;
                 // Far less than the encoder's, for which there was room.
                 let buffers = buffers.unwrap_or_else(|_| account.hold_anyway(STEP_BYTES as u64));
                 (Work::Encode(Encoder::new(&settings)?, held), buffers)
             }
-            Recode::Decode(coding) => {
+            BodyRecoding::Decode(coding) => {
                 let buffers = buffers.map_err(|_| Error::Memory)?;
                 (Work::Decode(HeldDecoder::new(coding, limits, account)?), buffers)
             }
@@ -249,7 +253,7 @@ impl Coder {
                 Ok(Some(&self.output[..step.made]))
             }
             Work::Encode(encoder, _) => {
-                let goal = if last { Goal::Finish } else { Goal::Gather };
+                let goal = if last { FlushMode::Finish } else { FlushMode::Gather };
                 let input = if self.is_idle { &[][..] } else { input };
                 let step = encoder.step(input, &mut self.output, goal)?;
                 self.at += step.taken;
@@ -282,7 +286,7 @@ impl Coder {
         if self.is_flushed || self.is_ended {
             return Ok(None);
         }
-        let step = encoder.step(&[], &mut self.output, Goal::Flush)?;
+        let step = encoder.step(&[], &mut self.output, FlushMode::Flush)?;
         self.is_flushed = step.done;
         Ok(Some(&self.output[..step.made]))
     }

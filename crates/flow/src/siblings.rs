@@ -8,7 +8,7 @@
 //! one. Behind an invalidation that it was not told of, its age shows that a response is younger,
 //! or it is not used.
 
-mod usable;
+mod usable_answers;
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,17 +17,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use base::{Counter, Limit};
-use message::cache_control::{CacheControl, Scope};
+use message::cache_control::{CacheControl, DirectiveScope};
 use message::{HeaderId, Method, Request, Scheme};
-use origin::{Caller, Exchange, Origin, RequestBody};
-use policy::Step;
+use origin::{Exchange, Origin, OriginRequestContext, RequestBody};
+use policy::DecisionStep;
 use tokio::sync::oneshot;
 
-pub(crate) use crate::state::siblings::asking::AskingSiblings;
+pub(crate) use crate::state::siblings::sibling_miss::AskingSiblings;
 pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings};
 
-use self::usable::is_usable;
-use crate::carry::leave;
+use self::usable_answers::is_usable;
+use crate::body_transfer::discard_response;
 use crate::fetch::Fetch;
 use crate::state::miss::Miss;
 
@@ -57,7 +57,7 @@ const UNSELECTING: [HeaderId; 21] = [
 ];
 
 /// The siblings that would be asked for what `miss` wants, in words, if there are any.
-pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<Step> {
+pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<DecisionStep> {
     if !miss.may_be_with_siblings() || !is_for_all(miss.changed.unwrap_or(miss.asked)) {
         return None;
     }
@@ -71,7 +71,7 @@ pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<Step> {
         (true, false) => "no sibling would be asked now whether it has it",
         (false, _) => "siblings would be asked before the origin whether they have it",
     };
-    let step = Step::new("siblings", why).fact("asked", open.join(", "));
+    let step = DecisionStep::new("siblings", why).fact("asked", open.join(", "));
     Some(step.fact("left alone", left.join(", ")))
 }
 
@@ -102,7 +102,7 @@ impl AskingSiblings {
             Some(exchange) if is_usable(&exchange.response, asked_ms, since_ms) => exchange,
             answered => {
                 counters.inc(Counter::SiblingsFalse);
-                answered.into_iter().for_each(leave);
+                answered.into_iter().for_each(discard_response);
                 return None;
             }
         };
@@ -119,7 +119,7 @@ fn is_for_all(request: &Request) -> bool {
     let wishes = CacheControl::parse(headers.values(HeaderId::CacheControl));
     request.method == Method::Get
         && !headers.contains_any(&[HeaderId::Authorization, HeaderId::Cookie, HeaderId::Pragma])
-        && wishes.no_cache == Scope::Absent
+        && wishes.no_cache == DirectiveScope::Absent
         && !wishes.no_store
         && wishes.max_age != Some(0)
 }
@@ -201,7 +201,7 @@ async fn first<'a>(fetch: &Fetch, mut waiting: Vec<SiblingWait<'a>>) -> Option<(
 /// time.
 async fn send(fetch: &Fetch, way: &Arc<Origin>, request: &Request) -> Option<Box<Exchange>> {
     let core = &fetch.core;
-    let caller = Caller { timeouts: None, owner: None, ..fetch.caller.clone() };
+    let caller = OriginRequestContext { timeouts: None, owner: None, ..fetch.caller.clone() };
     let (pool, mut nobody) = (core.pool(), ());
     let nothing = RequestBody::None;
     let sent = pool.send(way, request, nothing, fetch.key_hash, &caller, &mut nobody);

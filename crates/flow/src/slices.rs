@@ -6,7 +6,7 @@
 //! by itself. One validator binds them: what comes under another one ends the set, and no byte of
 //! it is ever sent.
 
-mod cut;
-mod fetching;
+mod slice_fetch;
+mod slicing;
 
-pub(crate) use self::cut::{Cut, cut, may_slice, shape_of};
+pub(crate) use self::slicing::{Cut, cut, may_slice, shape_of};

@@ -3,11 +3,11 @@
 //! The order stands here once. A fetch goes along it, and so does the fetch of a slice; forecasts
 //! tell of those that would be asked.
 
-use policy::Step;
+use policy::DecisionStep;
 
 use crate::siblings;
 use crate::state::miss::Miss;
-use crate::state::shared::Shared;
+use crate::state::shared::SharedState;
 
 /// Declares the sources in the order in which they are asked, what each is, and the answers that it
 /// may give.
@@ -82,7 +82,7 @@ pub(crate) async fn find<S: Search>(search: &mut S, first: Source) -> Option<S::
 
 /// Tells of the sources that would be asked for `miss` before its origin. The disk is told of by
 /// the verdict on a lookup, the policy and its origin by themselves.
-pub(crate) fn foretell(shared: &Shared, miss: Miss<'_>) -> Vec<Step> {
+pub(crate) fn foretell(shared: &SharedState, miss: Miss<'_>) -> Vec<DecisionStep> {
     let step = |source: &Source| match source {
         Source::Owner => shared.peers.load().as_ref()?.foretell(miss.key),
         Source::Siblings => siblings::foretell(&*shared.siblings.load_full()?, miss),

@@ -5,22 +5,22 @@ use std::rc::Rc;
 
 use base::Now;
 use message::Request;
-use policy::Peer;
+use policy::ConnectionPeer;
 
-use crate::forecast::foreseen::Ending;
-use crate::forecast::telling::Telling;
+use crate::disposition::{Marks, RequestDisposition, Start, WaitingRequest};
+use crate::forecast::outcome::Ending;
+use crate::forecast::steps::Telling;
 use crate::state::client::Client;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::gate::Entering;
-use crate::state::gate::parked::{Parked, Wait};
-use crate::state::place::Place;
-use crate::way::{Marks, Slow, Start, Way};
+use crate::state::gate::SiteAdmission;
+use crate::state::gate::parked_request::{ParkedRequest, Wait};
+use crate::state::site_context::SiteContext;
 
 /// A request that has come to its site, without the [`Request`] itself, which stages change.
 #[derive(Clone, Copy)]
 pub(crate) struct Entrant<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: SiteContext<'a>,
     pub(crate) client: &'a Client<'a>,
     pub(crate) now: Now,
     pub(crate) downstream: &'a Downstream,
@@ -33,7 +33,7 @@ pub(crate) trait RowStage {
 
     /// Has the request pass the stage, end there, or wait.
     fn act(
-        core: &Rc<Core>,
+        core: &Rc<CoreState>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,
@@ -55,7 +55,7 @@ pub(crate) enum StageResult {
     /// The request goes on to the next stage.
     On,
     /// It ends here, or waits; and on whose behalf it is made.
-    End(Start, Peer),
+    End(Start, ConnectionPeer),
 }
 
 /// The kind of an outcome.
@@ -81,12 +81,12 @@ impl StageResult {
 pub(crate) struct Clearance {
     pub(crate) marks: Marks,
     /// The way in which it has entered by the gates; `None` where none has a say.
-    pub(crate) entering: Option<Entering>,
+    pub(crate) entering: Option<SiteAdmission>,
 }
 
 impl Clearance {
     /// Has the gates let `request` in.
-    pub(crate) fn let_in(&mut self, mut entering: Option<Entering>, request: &mut Request) {
+    pub(crate) fn let_in(&mut self, mut entering: Option<SiteAdmission>, request: &mut Request) {
         if let Some(entering) = &mut entering {
             entering.take_off(request);
             self.marks.user = entering.user.take();
@@ -99,7 +99,10 @@ impl Entrant<'_> {
     /// The request waits at a stage, and goes on along the row from there.
     pub(crate) fn wait(&self, request: &Request, wait: Wait, clearance: &mut Clearance) -> Start {
         let marks = std::mem::take(&mut clearance.marks);
-        let parked = Parked::new(wait, request, self.client);
-        Start::Slow(Box::new(Slow { marks, ..Slow::on(self.place, Way::Row(parked)) }))
+        let parked = ParkedRequest::new(wait, request, self.client);
+        Start::Slow(Box::new(WaitingRequest {
+            marks,
+            ..WaitingRequest::on(self.place, RequestDisposition::Row(parked))
+        }))
     }
 }

@@ -3,32 +3,32 @@
 //!
 //! Nothing here knows the steps of a request, which stand above it.
 
-pub(crate) mod announce;
-pub(crate) mod ask;
 pub(crate) mod assemble;
 pub(crate) mod body;
 pub(crate) mod client;
+pub(crate) mod configuration_holder;
 pub(crate) mod connections;
 pub(crate) mod core;
 pub(crate) mod dictionary;
 pub(crate) mod downstream;
 pub(crate) mod duty;
+pub(crate) mod early_removal;
 pub(crate) mod error_pages;
 pub(crate) mod finish;
 pub(crate) mod gate;
-pub(crate) mod in_force;
 pub(crate) mod invalidate;
-pub mod live;
+pub mod live_configuration;
 pub(crate) mod miss;
 pub(crate) mod origin;
-pub(crate) mod over;
 pub(crate) mod peers;
-pub(crate) mod place;
+pub(crate) mod proxy_fields;
 pub(crate) mod purges;
 pub mod reply;
+pub(crate) mod request_context;
 pub(crate) mod shared;
 pub(crate) mod siblings;
 pub(crate) mod site;
+pub(crate) mod site_context;
 pub(crate) mod slices;
 pub(crate) mod term;
 pub(crate) mod tier;

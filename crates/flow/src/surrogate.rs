@@ -5,7 +5,7 @@ use cache::Record;
 use message::{HeaderBlock, HeaderId, Response};
 
 use crate::state::site::Site;
-use crate::stored::stored_head;
+use crate::stored_heads::stored_head;
 
 /// The first byte of such a note; that of [`vcl::note`](crate::state::vcl::note) is another.
 const MARK: u8 = b's';

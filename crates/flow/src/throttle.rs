@@ -6,12 +6,17 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use base::rate::{Admission, Crowd, Left, Rate, RateTable, Stay};
-use base::{Account, Counter, Counters, HashSeed, Held, Limit, Limits, Memory};
+use base::rate::{
+    Admission, ConcurrencyLimiter, ConcurrencyPermit, Rate, RateTable, RemainingQuota,
+};
+use base::{Account, Counter, Counters, HashSeed, HeldBytes, Limit, Limits, MemoryBudget};
 use message::{Request, Status};
 use policy::acl::CidrSet;
 use policy::rules::Settings;
-use policy::{CrowdRule, Peer, Per, Policy, RateRule, Routes, SiteRules, Step, Terms};
+use policy::{
+    ConcurrencyRule, ConnectionPeer, DecisionStep, LimitKey, Policy, RateRule, Routes, SiteRules,
+    Terms,
+};
 
 use crate::problem::Problem;
 
@@ -26,57 +31,57 @@ pub struct Throttles {
 #[derive(Clone, Debug)]
 struct Throttle {
     rates: Arc<[RateLimit]>,
-    crowds: Arc<[CrowdLimit]>,
+    crowds: Arc<[ConcurrencyLimit]>,
 }
 
 /// A limit of either kind.
 #[derive(Debug)]
-struct Limited<R, T> {
+struct ClientLimit<R, T> {
     rule: R,
     /// The name of the route that it is written in, or `site`.
     of: Box<str>,
     exempt: CidrSet,
     /// The clients that it counts apart.
     clients: usize,
-    table: OnceLock<Arc<Table<T>>>,
+    table: OnceLock<Arc<LimitTable<T>>>,
 }
 
-type RateLimit = Limited<(RateRule, Rate), RateTable>;
-type CrowdLimit = Limited<CrowdRule, Arc<Crowd>>;
+type RateLimit = ClientLimit<(RateRule, Rate), RateTable>;
+type ConcurrencyLimit = ClientLimit<ConcurrencyRule, Arc<ConcurrencyLimiter>>;
 
 /// A table, and the memory that it takes.
 #[derive(Debug)]
-struct Table<T> {
+struct LimitTable<T> {
     of: T,
-    _held: Option<Held>,
+    _held: Option<HeldBytes>,
 }
 
 /// A request that limits are asked about.
 #[derive(Clone, Copy)]
-pub(crate) struct Visit<'a> {
+pub(crate) struct LimitedRequest<'a> {
     pub(crate) seed: &'a HashSeed,
     pub(crate) request: &'a Request,
-    pub(crate) visitor: Visitor,
+    pub(crate) visitor: LimitedClient,
     pub(crate) now_ms: u64,
 }
 
 /// A client as limits count it, and its routes.
 #[derive(Clone, Copy)]
-pub(crate) struct Visitor {
+pub(crate) struct LimitedClient {
     /// On whose behalf the request is made.
-    pub(crate) client: Peer,
+    pub(crate) client: ConnectionPeer,
     routes: Routes,
 }
 
-impl Visitor {
+impl LimitedClient {
     /// The client that `peer` makes a request for, by its site's policy.
-    pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: Peer) -> Self {
+    pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
         Self { client: policy.client(request, peer), routes: policy.routes(request) }
     }
 }
 
 /// The word of limits on rates, or on what is under way.
-pub(crate) enum Word<T> {
+pub(crate) enum LimitDecision<T> {
     /// Go on.
     On(T),
     /// Go on, although this would be refused if it were no dry run.
@@ -104,7 +109,7 @@ impl Throttles {
     pub(crate) fn take_over<'s>(
         &self,
         before: impl Iterator<Item = &'s Self> + Clone,
-        memory: &Arc<Memory>,
+        memory: &Arc<MemoryBudget>,
     ) {
         for route in &self.routes {
             let earlier = || before.clone().flat_map(|site| &site.routes);
@@ -112,14 +117,20 @@ impl Throttles {
                 let same = earlier().filter_map(|route| route.rates.get(nth));
                 limit.take_over(same, || {
                     let bytes = RateTable::bytes(limit.clients);
-                    Table { of: RateTable::new(limit.clients), _held: Some(held(memory, bytes)) }
+                    LimitTable {
+                        of: RateTable::new(limit.clients),
+                        _held: Some(held(memory, bytes)),
+                    }
                 });
             }
             for (nth, limit) in route.crowds.iter().enumerate() {
                 let same = earlier().filter_map(|route| route.crowds.get(nth));
                 limit.take_over(same, || {
-                    let bytes = Crowd::bytes(limit.clients);
-                    Table { of: Crowd::new(limit.clients), _held: Some(held(memory, bytes)) }
+                    let bytes = ConcurrencyLimiter::bytes(limit.clients);
+                    LimitTable {
+                        of: ConcurrencyLimiter::new(limit.clients),
+                        _held: Some(held(memory, bytes)),
+                    }
                 });
             }
         }
@@ -132,7 +143,7 @@ impl Throttles {
         own.rates.iter().chain(also.into_iter().flat_map(|also| also.rates.iter()))
     }
 
-    fn crowds(&self, routes: Routes) -> impl Iterator<Item = &CrowdLimit> + Clone {
+    fn crowds(&self, routes: Routes) -> impl Iterator<Item = &ConcurrencyLimit> + Clone {
         let own = self.of(routes.own);
         let also = routes.also.map(|also| self.of(also));
         let also = also.filter(|also| !Arc::ptr_eq(&also.crowds, &own.crowds));
@@ -146,14 +157,18 @@ impl Throttles {
 
     /// Counts a visit by all rates that are for it, or by none of them if one refuses it; the wait
     /// until its turn.
-    pub(crate) fn come(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Duration>> {
+    pub(crate) fn admit_by_rate(
+        &self,
+        visit: &LimitedRequest<'_>,
+        counters: &Counters,
+    ) -> LimitDecision<Option<Duration>> {
         let rates = || self.rates(visit.visitor.routes).filter(|limit| limit.is_for(visit));
         // Of several one may refuse what others would have counted.
         if rates().nth(1).is_some() {
             let real = rates().filter(|limit| !limit.rule.0.terms.dry_run);
             for limit in real {
                 if let (Admission::Refused(after), _) = limit.foresee(visit) {
-                    return Word::Refused(limit.refuse(counters, after));
+                    return LimitDecision::Refused(limit.refuse(counters, after));
                 }
             }
         }
@@ -168,29 +183,35 @@ impl Throttles {
                     counters.inc(Counter::LimitsDryRun);
                     spared = Some(limit.problem(after));
                 }
-                Admission::Refused(after) => return Word::Refused(limit.refuse(counters, after)),
+                Admission::Refused(after) => {
+                    return LimitDecision::Refused(limit.refuse(counters, after));
+                }
             }
         }
         if wait.is_some() {
             counters.inc(Counter::RateQueued);
         }
         match spared {
-            Some(problem) => Word::Spared(wait, problem),
-            None => Word::On(wait),
+            Some(problem) => LimitDecision::Spared(wait, problem),
+            None => LimitDecision::On(wait),
         }
     }
 
     /// Lets a visit be under way, as long as it keeps what it is given.
-    pub(crate) fn enter(&self, visit: &Visit<'_>, counters: &Counters) -> Word<Option<Stay>> {
+    pub(crate) fn admit_by_concurrency(
+        &self,
+        visit: &LimitedRequest<'_>,
+        counters: &Counters,
+    ) -> LimitDecision<Option<ConcurrencyPermit>> {
         let (mut stay, mut spared) = (None, None);
         for limit in self.crowds(visit.visitor.routes).filter(|limit| limit.is_for(visit)) {
-            match limit.table().enter(limit.mark(visit), limit.rule.requests) {
+            match limit.table().acquire(limit.mark(visit), limit.rule.requests) {
                 Some(own) => stay = Some(own.with(stay)),
                 None => {
                     let problem = limit.problem();
                     if !limit.rule.terms.dry_run {
                         counters.inc(Counter::ConcurrencyRefused);
-                        return Word::Refused(problem);
+                        return LimitDecision::Refused(problem);
                     }
                     counters.inc(Counter::LimitsDryRun);
                     spared = Some(problem);
@@ -198,14 +219,17 @@ impl Throttles {
             }
         }
         match spared {
-            Some(problem) => Word::Spared(stay, problem),
-            None => Word::On(stay),
+            Some(problem) => LimitDecision::Spared(stay, problem),
+            None => LimitDecision::On(stay),
         }
     }
 
     /// Tells what each limit would say to a visit, without counting it; and the refusal that it
     /// would meet.
-    pub(crate) fn foretell(&self, visit: &Visit<'_>) -> (Vec<Step>, Option<Problem>) {
+    pub(crate) fn foretell(
+        &self,
+        visit: &LimitedRequest<'_>,
+    ) -> (Vec<DecisionStep>, Option<Problem>) {
         let rates = self.rates(visit.visitor.routes).map(|limit| limit.foretell(visit));
         let crowds = self.crowds(visit.visitor.routes).map(|limit| limit.foretell(visit));
         let (steps, refusals): (Vec<_>, Vec<_>) = rates.chain(crowds).unzip();
@@ -214,7 +238,7 @@ impl Throttles {
 }
 
 /// Reserves memory for tables of clients.
-fn held(memory: &Arc<Memory>, bytes: u64) -> Held {
+fn held(memory: &Arc<MemoryBudget>, bytes: u64) -> HeldBytes {
     Account::open(memory, u64::MAX).hold_anyway(bytes)
 }
 
@@ -222,7 +246,7 @@ impl Throttle {
     /// The limits of what is called `name`; those that it has inherited are among `made`.
     fn new(name: &str, settings: &Settings, made: &[(&Settings, Self)], limits: &Limits) -> Self {
         let clients = |terms: &Terms| match terms.per {
-            Per::Site => 1,
+            LimitKey::Site => 1,
             _ => usize::try_from(limits.limited_clients).unwrap_or(usize::MAX).clamp(1, 1 << 24),
         };
         let rates = settings.rate.as_ref().map(|rules| {
@@ -235,7 +259,12 @@ impl Throttle {
                     .iter()
                     .map(|rule| {
                         let rate = rule.rate().with_wait_ms(limits.rate_wait);
-                        Limited::new((rule.clone(), rate), name, &rule.terms, clients(&rule.terms))
+                        ClientLimit::new(
+                            (rule.clone(), rate),
+                            name,
+                            &rule.terms,
+                            clients(&rule.terms),
+                        )
                     })
                     .collect(),
             }
@@ -248,7 +277,9 @@ impl Throttle {
                 Some((_, throttle)) => Arc::clone(&throttle.crowds),
                 None => rules
                     .iter()
-                    .map(|rule| Limited::new(rule.clone(), name, &rule.terms, clients(&rule.terms)))
+                    .map(|rule| {
+                        ClientLimit::new(rule.clone(), name, &rule.terms, clients(&rule.terms))
+                    })
                     .collect(),
             }
         });
@@ -267,31 +298,31 @@ impl Ruled for (RateRule, Rate) {
     }
 }
 
-impl Ruled for CrowdRule {
+impl Ruled for ConcurrencyRule {
     fn terms(&self) -> &Terms {
         &self.terms
     }
 }
 
-impl<R: Ruled + PartialEq, T> Limited<R, T> {
+impl<R: Ruled + PartialEq, T> ClientLimit<R, T> {
     fn new(rule: R, of: &str, terms: &Terms, clients: usize) -> Self {
         let exempt = terms.exempted();
         Self { rule, of: of.into(), exempt, clients, table: OnceLock::new() }
     }
 
-    fn is_for(&self, visit: &Visit<'_>) -> bool {
+    fn is_for(&self, visit: &LimitedRequest<'_>) -> bool {
         self.exception(visit).is_none()
     }
 
     /// Why the limit is not for a visit.
-    fn exception(&self, visit: &Visit<'_>) -> Option<&'static str> {
+    fn exception(&self, visit: &LimitedRequest<'_>) -> Option<&'static str> {
         if !self.rule.terms().are_for(visit.request.path()) {
             return Some("not for this path");
         }
         self.exempt.has(visit.visitor.client).then_some("this client is exempt")
     }
 
-    fn mark(&self, visit: &Visit<'_>) -> u64 {
+    fn mark(&self, visit: &LimitedRequest<'_>) -> u64 {
         self.rule.terms().per.mark(visit.seed, visit.request, visit.visitor.client)
     }
 
@@ -299,7 +330,7 @@ impl<R: Ruled + PartialEq, T> Limited<R, T> {
     fn take_over<'s>(
         &'s self,
         mut same: impl Iterator<Item = &'s Self>,
-        new: impl FnOnce() -> Table<T>,
+        new: impl FnOnce() -> LimitTable<T>,
     ) {
         self.table.get_or_init(|| {
             let is_same = |other: &&Self| {
@@ -313,11 +344,11 @@ impl<R: Ruled + PartialEq, T> Limited<R, T> {
 
 impl RateLimit {
     fn table(&self) -> &RateTable {
-        let new = || Arc::new(Table { of: RateTable::new(self.clients), _held: None });
+        let new = || Arc::new(LimitTable { of: RateTable::new(self.clients), _held: None });
         &self.table.get_or_init(new).of
     }
 
-    fn admit(&self, visit: &Visit<'_>, counters: &Counters) -> Admission {
+    fn admit(&self, visit: &LimitedRequest<'_>, counters: &Counters) -> Admission {
         let admitted = self.table().admit(&self.rule.1, self.mark(visit), visit.now_ms);
         if admitted.displaced {
             counters.limit(Limit::LimitedClients);
@@ -325,18 +356,18 @@ impl RateLimit {
         admitted.admission
     }
 
-    fn foresee(&self, visit: &Visit<'_>) -> (Admission, Left) {
+    fn foresee(&self, visit: &LimitedRequest<'_>) -> (Admission, RemainingQuota) {
         self.table().foresee(&self.rule.1, self.mark(visit), visit.now_ms)
     }
 
-    fn foretell(&self, visit: &Visit<'_>) -> (Step, Option<Problem>) {
+    fn foretell(&self, visit: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
         let (rule, _) = &self.rule;
         let why = format!("{} per {}", rule.told(), rule.terms.per.told());
-        let step = Step::new("rate", why).fact("of", self.of.to_string());
+        let step = DecisionStep::new("rate", why).fact("of", self.of.to_string());
         if let Some(why) = self.exception(visit) {
             return (step.fact("does not count", why), None);
         }
-        let (said, Left { at_once, waiting }) = self.foresee(visit);
+        let (said, RemainingQuota { at_once, waiting }) = self.foresee(visit);
         let step = step.fact(
             "left",
             match waiting {
@@ -377,16 +408,17 @@ impl RateLimit {
     }
 }
 
-impl CrowdLimit {
-    fn table(&self) -> &Arc<Crowd> {
-        let new = || Arc::new(Table { of: Crowd::new(self.clients), _held: None });
+impl ConcurrencyLimit {
+    fn table(&self) -> &Arc<ConcurrencyLimiter> {
+        let new =
+            || Arc::new(LimitTable { of: ConcurrencyLimiter::new(self.clients), _held: None });
         &self.table.get_or_init(new).of
     }
 
-    fn foretell(&self, visit: &Visit<'_>) -> (Step, Option<Problem>) {
-        let CrowdRule { requests, terms } = &self.rule;
+    fn foretell(&self, visit: &LimitedRequest<'_>) -> (DecisionStep, Option<Problem>) {
+        let ConcurrencyRule { requests, terms } = &self.rule;
         let why = format!("{requests} at once per {}", terms.per.told());
-        let step = Step::new("concurrent", why).fact("of", self.of.to_string());
+        let step = DecisionStep::new("concurrent", why).fact("of", self.of.to_string());
         if let Some(why) = self.exception(visit) {
             return (step.fact("does not count", why), None);
         }

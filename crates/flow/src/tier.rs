@@ -2,16 +2,16 @@
 //! before an origin is. The disk in use is [`Tier`]'s.
 
 mod journal;
-mod raise;
-mod shown;
+mod promotion;
+mod record_view;
 mod spool;
 mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use self::shown::Shown;
+pub use self::record_view::RecordView;
 pub use self::start::{OpenedDisk, TakenUp, open};
 pub use crate::state::tier::{Cache, DiskRules, Lead, Resting, Tier, memory_only};
 
-pub(crate) use self::raise::raise;
+pub(crate) use self::promotion::raise;
 pub(crate) use self::spool::Spool;

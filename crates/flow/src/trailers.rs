@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use base::Account;
 use bytes::Bytes;
-use cache::{Aborted, Elsewhere, Object, Reader, Reading};
+use cache::{ExternalBody, ExternalBodyReader, IncompleteBody, Object, Reader};
 use message::digest::digest_of;
 use message::header::Field;
 use message::list::members;
@@ -17,7 +17,7 @@ use message::trailers::{announced, are_taken};
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Trailers, Version};
 use policy::{Notes, TrailerCtx};
 
-use crate::state::body::{Part, Parts, ReplyBody};
+use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::reply::Reply;
 use crate::state::site::Site;
 
@@ -127,8 +127,8 @@ fn follow_some(request: &Request, kept: &Trailers, reply: &mut Reply) {
     let Some(follows) = follows else { return };
     let names = follows.names();
     let reader = match std::mem::replace(&mut reply.body, ReplyBody::None) {
-        ReplyBody::Parts(Parts::One(Part::Stored(object, _))) => object.reader(),
-        ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) => {
+        ReplyBody::Parts(BodyParts::One(BodyPart::Stored(object, _))) => object.reader(),
+        ReplyBody::Parts(BodyParts::One(BodyPart::Bytes(bytes))) => {
             Reader::of_elsewhere(&(Arc::new(Followed { bytes, trailers: follows }) as _))
         }
         ReplyBody::Stream { reader, .. } => reader,
@@ -145,12 +145,12 @@ struct Followed {
     trailers: Trailers,
 }
 
-impl Elsewhere for Followed {
+impl ExternalBody for Followed {
     fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+    fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
         Box::new(Following { bytes: self.bytes.clone(), at: 0 })
     }
 
@@ -166,7 +166,7 @@ struct Following {
     at: usize,
 }
 
-impl Reading for Following {
+impl ExternalBodyReader for Following {
     fn seek(&mut self, offset: u64) {
         self.at = usize::try_from(offset).unwrap_or(usize::MAX);
     }
@@ -175,7 +175,7 @@ impl Reading for Following {
         &mut self,
         _: Option<&Arc<Account>>,
         _: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+    ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         let rest = self.bytes.slice(self.at.min(self.bytes.len())..);
         self.at = self.bytes.len();
         Poll::Ready(Ok(Some(rest).filter(|rest| !rest.is_empty())))

@@ -4,28 +4,28 @@
 
 use base::Now;
 use cache::Record;
-use files::accel::Said;
+use files::accel::AccelDirectives;
 use message::store::{self, NotStored, Permit, Ruling, StorePlan};
 use message::{HeaderId, Request, Response};
 use policy::{Notes, ResponseCtx};
 
 use crate::key::is_internal;
-use crate::state::ask::Ask;
+use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::surrogate;
 
 /// The side that judges what was stored before.
 #[derive(Clone, Copy)]
-pub(crate) enum Again<'a> {
+pub(crate) enum RevalidationJudge<'a> {
     /// A site's settings, for this request.
     Declared(&'a Site, &'a Request, &'a Notes),
     /// A program. It has judged when the response came, and is not run for what is stored.
     Program,
 }
 
-impl<'a> Again<'a> {
+impl<'a> RevalidationJudge<'a> {
     /// The side that judges for `ask`.
-    pub(crate) fn of(ask: &'a Ask<'_>) -> Self {
+    pub(crate) fn of(ask: &'a RequestContext<'_>) -> Self {
         Self::Declared(ask.site, ask.request, &ask.notes)
     }
 
@@ -57,17 +57,17 @@ fn judge_by(
     now: Now,
 ) -> Result<Permit, NotStored> {
     let rules = site.policy.store_rules(notes);
-    let times = store::Exchange { request_ms: now.unix_ms, response_ms: now.unix_ms };
+    let times = store::ExchangeTimes { request_ms: now.unix_ms, response_ms: now.unix_ms };
     // X-Accel-Expires is not kept. Where it counts, it may have spoken against Cache-Control.
     let mut accels = site.origins.iter().filter_map(|own| own.accel.as_ref());
     let expires = accels.any(|accel| accel.expires);
-    let said = Said { lifetime_s: expires.then_some(1), file: None };
+    let said = AccelDirectives { lifetime_s: expires.then_some(1), file: None };
     let neutral = Request::new();
     let mut plan =
         plan_by(&said, &mut head, |head| store::plan(&neutral, false, head, times, rules));
     let mut ctx = ResponseCtx { request, response: &mut head, plan: &mut plan, notes };
     _ = site.policy.response(&mut ctx);
-    plan.permit_again()
+    plan.renewed_permit()
 }
 
 /// The permission to store what nothing forbids to be stored.
@@ -80,7 +80,7 @@ pub(crate) fn permit() -> Permit {
 /// Makes a plan, in which X-Accel-Expires counts before every other field, as nginx has it: as
 /// CDN-Cache-Control does (RFC 9213). It is neither stored nor sent on.
 pub(crate) fn plan_by(
-    said: &Said,
+    said: &AccelDirectives,
     response: &mut Response,
     plan: impl FnOnce(&Response) -> StorePlan,
 ) -> StorePlan {

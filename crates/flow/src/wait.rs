@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::{BeginOptions, Object, Ticket, Waited};
+use cache::{BeginOptions, Object, Ticket, WaiterOutcome};
 use message::Request;
 
 use crate::key::select_by;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::duty::{Duty, FetchPause};
 use crate::state::tier::{Begin, Lead};
 use crate::state::trace::Trace;
 use crate::tier::raise;
-use crate::verdict::Again;
+use crate::verdict::RevalidationJudge;
 
 /// The store's answer to who fetches a key.
-pub(crate) enum Began<L = Lead, T = Ticket> {
+pub(crate) enum FetchAssignment<L = Lead, T = Ticket> {
     /// This request does.
     Fetch(Duty<L>),
     /// The same, and the disk is to be read first.
@@ -34,7 +34,7 @@ pub(crate) enum Began<L = Lead, T = Ticket> {
     Full,
 }
 
-impl From<Begin> for Began {
+impl From<Begin> for FetchAssignment {
     fn from(begin: Begin) -> Self {
         let is_alone = matches!(begin, Begin::Alone(_));
         match begin {
@@ -114,27 +114,29 @@ impl FetchPart {
     /// object, knowing from the flag whether the request still waits for others.
     pub(crate) fn take<E, L, T>(
         &mut self,
-        begin: impl Fn(BeginOptions<'_>) -> Began<L, T>,
+        begin: impl Fn(BeginOptions<'_>) -> FetchAssignment<L, T>,
         mut judge: impl FnMut(&Arc<Object>, bool) -> Verdict<E>,
     ) -> Role<E, L, T> {
         loop {
             let (coalesce, rejected) = (self.coalesces, self.rejected.as_ref());
             let began = match self.lent.take() {
-                Some(lent) => Began::Object(lent),
+                Some(lent) => FetchAssignment::Object(lent),
                 None => begin(BeginOptions { coalesce, rejected }),
             };
             match began {
-                Began::Below(duty) if !self.has_read => {
+                FetchAssignment::Below(duty) if !self.has_read => {
                     self.has_read = true;
                     return Role::Pause(FetchPause::Disk(duty));
                 }
-                Began::Fetch(duty) | Began::Below(duty) => return Role::Fetch(duty),
-                Began::Full => return Role::Full,
-                Began::Wait(ticket) => {
+                FetchAssignment::Fetch(duty) | FetchAssignment::Below(duty) => {
+                    return Role::Fetch(duty);
+                }
+                FetchAssignment::Full => return Role::Full,
+                FetchAssignment::Wait(ticket) => {
                     self.end_round();
                     return Role::Pause(FetchPause::Fetch(ticket));
                 }
-                Began::Object(object) => match judge(&object, coalesce) {
+                FetchAssignment::Object(object) => match judge(&object, coalesce) {
                     Verdict::End(end) => return Role::End(end),
                     Verdict::Alone => self.go_alone(),
                     Verdict::Replace => {
@@ -161,15 +163,15 @@ pub(crate) enum PauseEnd {
     /// The disk has nothing for the request, which fetches.
     Fetch(Duty),
     /// The other request's fetch has ended so; `None` if it has not ended in time.
-    Waited(Option<Waited>),
+    Waited(Option<WaiterOutcome>),
 }
 
 /// The surroundings of a pause.
 pub(crate) struct Pausing<'a> {
-    pub(crate) core: &'a Rc<Core>,
+    pub(crate) core: &'a Rc<CoreState>,
     pub(crate) request: &'a Request,
     /// The side that judges what the disk has.
-    pub(crate) again: Again<'a>,
+    pub(crate) again: RevalidationJudge<'a>,
     pub(crate) trace: Option<&'a Trace>,
     /// The longest wait for another request's fetch, where there is one.
     pub(crate) patience: Option<Duration>,
@@ -211,7 +213,10 @@ mod tests {
     use super::*;
 
     /// The role of a request, in words, where the store says this.
-    fn role(part: &mut FetchPart, began: fn(coalesces: bool) -> Began<(), ()>) -> &'static str {
+    fn role(
+        part: &mut FetchPart,
+        began: fn(coalesces: bool) -> FetchAssignment<(), ()>,
+    ) -> &'static str {
         let begin = |options: BeginOptions<'_>| began(options.coalesce);
         match part.take(begin, |_, _| Verdict::<()>::Replace) {
             Role::Fetch(Duty { is_alone: true, .. }) => "alone",
@@ -224,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_disk_is_read_once() {
-        let below = |_| Began::Below(Duty { lead: (), is_alone: false });
+        let below = |_| FetchAssignment::Below(Duty { lead: (), is_alone: false });
         let mut part = FetchPart::new(true, None, 3);
         assert_eq!([role(&mut part, below), role(&mut part, below)], ["disk", "fetch"]);
         let mut part = FetchPart::new(true, None, 3).having_read(true);
@@ -234,8 +239,8 @@ mod tests {
     #[test]
     fn who_has_waited_often_enough_fetches_alone() {
         let began = |coalesces| match coalesces {
-            true => Began::Wait(()),
-            false => Began::Fetch(Duty { lead: (), is_alone: true }),
+            true => FetchAssignment::Wait(()),
+            false => FetchAssignment::Fetch(Duty { lead: (), is_alone: true }),
         };
         let mut part = FetchPart::new(true, None, 2);
         assert_eq!([(); 3].map(|()| role(&mut part, began)), ["wait", "wait", "alone"]);

@@ -4,7 +4,7 @@
 //! input was split.
 
 use base::Limit;
-use message::header::Span;
+use message::header::FieldSpan;
 use message::{HeaderId, tags};
 
 use crate::class;
@@ -68,7 +68,7 @@ pub(crate) enum Event {
     /// All bytes were read and the section has not ended.
     Partial,
     /// One more field; also kept in [`FieldLines::spans`].
-    Field(Span),
+    Field(FieldSpan),
     /// The blank line; the section ends at [`FieldLines::position`].
     End,
 }
@@ -85,7 +85,7 @@ pub(crate) struct FieldLines {
     name_end: usize,
     value_at: usize,
     value_len: usize,
-    spans: Vec<Span>,
+    spans: Vec<FieldSpan>,
     line_feeds: LineFeeds,
 }
 
@@ -119,7 +119,7 @@ impl FieldLines {
     }
 
     /// The fields found, as offsets from [`FieldLines::base`].
-    pub(crate) fn spans(&self) -> &[Span] {
+    pub(crate) fn spans(&self) -> &[FieldSpan] {
         &self.spans
     }
 
@@ -130,7 +130,7 @@ impl FieldLines {
         if tagged { self.pos - self.line_at } else { 0 }
     }
 
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Span) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&FieldSpan) -> bool) {
         self.spans.retain(keep);
     }
 
@@ -200,7 +200,7 @@ impl FieldLines {
     /// the judgement to the states below, which begin it anew: the only bytes that are looked at
     /// twice.
     #[inline]
-    fn whole_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Option<Span> {
+    fn whole_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Option<FieldSpan> {
         let line_at = self.pos;
         let name_end = class::skip_to_colon(buf, line_at);
         let name = &buf[line_at..name_end];
@@ -222,7 +222,7 @@ impl FieldLines {
         if buf.get(line_end..line_end + 2) != Some(b"\r\n") || line_bytes > limits.field_bytes {
             return None;
         }
-        let span = Span {
+        let span = FieldSpan {
             id,
             name_at: (line_at - self.base) as u32,
             name_len: name.len() as u16,
@@ -339,7 +339,7 @@ impl FieldLines {
     fn field(&mut self, buf: &[u8]) -> Event {
         self.pos += 1;
         self.state = LineState::LineStart;
-        let span = Span {
+        let span = FieldSpan {
             id: HeaderId::of(&buf[self.line_at..self.name_end]),
             name_at: (self.line_at - self.base) as u32,
             name_len: (self.name_end - self.line_at) as u16,
@@ -357,13 +357,13 @@ fn trimmed(value: &[u8]) -> usize {
 }
 
 /// The name of `span` in a section's bytes.
-pub(crate) fn name<'a>(section: &'a [u8], span: &Span) -> &'a [u8] {
+pub(crate) fn name<'a>(section: &'a [u8], span: &FieldSpan) -> &'a [u8] {
     let at = span.name_at as usize;
     &section[at..at + usize::from(span.name_len)]
 }
 
 /// The value of `span` in a section's bytes.
-pub(crate) fn value<'a>(section: &'a [u8], span: &Span) -> &'a [u8] {
+pub(crate) fn value<'a>(section: &'a [u8], span: &FieldSpan) -> &'a [u8] {
     let at = span.value_at as usize;
     &section[at..at + span.value_len as usize]
 }

@@ -1,7 +1,7 @@
 //! Facts that a head's fields state about its body and its connection, noted field by field.
 
 use message::framing::{content_length, is_lookalike};
-use message::header::Span;
+use message::header::FieldSpan;
 use message::{HeaderId, Version, list};
 
 use crate::error::FramingError;
@@ -13,7 +13,7 @@ const NOMINATIONS: usize = 32;
 
 /// The framing and connection fields of one head.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct FramingFacts {
     pub(crate) length: Option<u64>,
     pub(crate) chunked: bool,
     /// `Connection: close`
@@ -25,7 +25,7 @@ pub(crate) struct Facts {
     nominations: usize,
 }
 
-impl Facts {
+impl FramingFacts {
     /// Notes a response's Content-Length, and says how many bytes of its value are to be kept: none
     /// of it when there was one before. The same length said again, on a line of its own or in a
     /// list, is one length (RFC 9110 8.6).
@@ -49,7 +49,7 @@ impl Facts {
     /// Notes one field.
     pub(crate) fn note(
         &mut self,
-        span: &Span,
+        span: &FieldSpan,
         section: &[u8],
         version: Version,
     ) -> Result<(), FramingError> {
@@ -130,7 +130,7 @@ impl Facts {
         if self.nominations == 0 {
             return;
         }
-        let connection: Vec<Span> =
+        let connection: Vec<FieldSpan> =
             lines.spans().iter().filter(|s| s.id == HeaderId::Connection).copied().collect();
         lines.retain(|span| {
             let name = fields::name(section, span);

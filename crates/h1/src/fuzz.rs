@@ -4,7 +4,7 @@
 use base::Limits;
 use message::{Framing, HeaderId, Method, Request, Upgrade};
 
-use crate::{HeadLimits, Progress, RequestReader, encode};
+use crate::{HeadLimits, ReadProgress, RequestReader, encode};
 
 /// The fields that an origin gets, framing apart.
 fn end_to_end(request: &Request) -> Vec<(&[u8], &[u8])> {
@@ -28,7 +28,7 @@ pub fn forward(received: &Request) {
     };
     let mut again = Request::new();
     let read = RequestReader::new().read(&sent, &limits, received.scheme, &mut again);
-    assert_eq!(read, Ok(Progress::Complete(sent.len())), "{}", sent.escape_ascii());
+    assert_eq!(read, Ok(ReadProgress::Complete(sent.len())), "{}", sent.escape_ascii());
     assert_eq!(again.method, received.method);
     assert_eq!(again.target, received.target);
     assert_eq!((&again.host, again.port), (&received.host, received.port));

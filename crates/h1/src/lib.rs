@@ -25,12 +25,12 @@ mod limits;
 mod progress;
 mod request;
 mod response;
-mod stored;
+mod stored_head;
 
 pub use body::{BodyReader, BodyStep};
 pub use error::{BodyError, FieldError, FramingError, RequestError, ResponseError};
 pub use limits::HeadLimits;
-pub use progress::Progress;
+pub use progress::ReadProgress;
 pub use request::RequestReader;
 pub use response::{ResponseHead, ResponseReader};
-pub use stored::parse_stored_head;
+pub use stored_head::parse_stored_head;

@@ -2,7 +2,7 @@
 
 /// The progress of a reader: it needs more bytes, or is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress<T> {
+pub enum ReadProgress<T> {
     /// Everything so far is well-formed; call again when there are more bytes.
     Partial,
     /// Done.

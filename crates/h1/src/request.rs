@@ -2,15 +2,15 @@
 
 use base::Limit;
 use message::authority::{parse_authority, write_authority};
-use message::header::Span;
+use message::header::FieldSpan;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version, target};
 
 use crate::class;
 use crate::error::{FieldError, RequestError};
 use crate::fields::{self, Event, FieldLines};
-use crate::framing::Facts;
+use crate::framing::FramingFacts;
 use crate::limits::HeadLimits;
-use crate::progress::Progress;
+use crate::progress::ReadProgress;
 
 /// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has
 /// 17).
@@ -47,7 +47,7 @@ pub struct RequestReader {
     /// True if the target has bytes beyond ASCII.
     target_is_raw: bool,
     lines: FieldLines,
-    facts: Facts,
+    facts: FramingFacts,
     absolute: bool,
     host_seen: bool,
     upgrade_seen: bool,
@@ -77,7 +77,7 @@ impl RequestReader {
         self.part_at = 0;
         self.target_end = 0;
         self.target_is_raw = false;
-        self.facts = Facts::default();
+        self.facts = FramingFacts::default();
         self.absolute = false;
         self.host_seen = false;
         self.upgrade_seen = false;
@@ -107,7 +107,7 @@ impl RequestReader {
         limits: &HeadLimits,
         scheme: Scheme,
         request: &mut Request,
-    ) -> Result<Progress<usize>, RequestError> {
+    ) -> Result<ReadProgress<usize>, RequestError> {
         // Spans are 32 bits wide.
         let most = limits.head_bytes.min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
@@ -122,16 +122,16 @@ impl RequestReader {
                 Event::Field(span) => {
                     self.field(&window[self.lines.base()..], &span, scheme, request)?;
                 }
-                Event::End => return self.finish(window, request).map(Progress::Complete),
+                Event::End => return self.finish(window, request).map(ReadProgress::Complete),
             }
         }
     }
 
-    fn partial(&self, window: &[u8], most: usize) -> Result<Progress<usize>, RequestError> {
+    fn partial(&self, window: &[u8], most: usize) -> Result<ReadProgress<usize>, RequestError> {
         if window.len() >= most {
             return Err(Limit::HeaderBytes.into());
         }
-        Ok(Progress::Partial)
+        Ok(ReadProgress::Partial)
     }
 
     /// Reads the request line on; whether it is complete.
@@ -282,7 +282,7 @@ impl RequestReader {
     fn field(
         &mut self,
         section: &[u8],
-        span: &Span,
+        span: &FieldSpan,
         scheme: Scheme,
         request: &mut Request,
     ) -> Result<(), RequestError> {

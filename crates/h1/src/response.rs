@@ -1,15 +1,15 @@
 //! Response heads from origins.
 
 use base::Limit;
-use message::header::Span;
+use message::header::FieldSpan;
 use message::{Framing, HeaderId, Method, Response, Status, Version, list, tags};
 
 use crate::class;
 use crate::error::{FieldError, FramingError, ResponseError};
 use crate::fields::{self, Event, FieldLines, LineFeeds};
-use crate::framing::Facts;
+use crate::framing::FramingFacts;
 use crate::limits::HeadLimits;
-use crate::progress::Progress;
+use crate::progress::ReadProgress;
 
 /// `HTTP/1.1 200`
 const STATUS_BYTES: usize = 12;
@@ -50,7 +50,7 @@ pub struct ResponseReader {
     pos: usize,
     line: StatusLine,
     lines: FieldLines,
-    facts: Facts,
+    facts: FramingFacts,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +84,7 @@ impl ResponseReader {
         self.stage = ResponseStage::Status;
         self.pos = 0;
         self.line = StatusLine::default();
-        self.facts = Facts::default();
+        self.facts = FramingFacts::default();
         self.lines.start(0);
     }
 
@@ -102,7 +102,7 @@ impl ResponseReader {
         limits: &HeadLimits,
         request_method: &Method,
         response: &mut Response,
-    ) -> Result<Progress<ResponseHead>, ResponseError> {
+    ) -> Result<ReadProgress<ResponseHead>, ResponseError> {
         // Spans are 32 bits wide.
         let most = limits.head_bytes.saturating_add(limits.tag_bytes).min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
@@ -113,18 +113,18 @@ impl ResponseReader {
             return Err(Limit::HeaderBytes.into());
         }
         if complete {
-            return self.finish(window, request_method, response).map(Progress::Complete);
+            return self.finish(window, request_method, response).map(ReadProgress::Complete);
         }
         if window.len() >= most {
             return Err(Limit::HeaderBytes.into());
         }
-        Ok(Progress::Partial)
+        Ok(ReadProgress::Partial)
     }
 
     /// Bytes of the lines read so far that carry surrogate keys, the one being read included.
     fn tag_bytes(&self, buf: &[u8]) -> usize {
         let section = &buf[self.lines.base()..];
-        let is_tags = |span: &&Span| tags::is_tag_field(fields::name(section, span));
+        let is_tags = |span: &&FieldSpan| tags::is_tag_field(fields::name(section, span));
         let spans = self.lines.spans().iter().filter(is_tags);
         // At least `name:value` and the line's end, with its CR if it has one.
         let whole = spans.map(|span| usize::from(span.name_len) + span.value_len as usize + 3);

@@ -2,10 +2,10 @@
 
 use message::Trailers;
 
-use crate::connection::{Connection, Event, FIRST_WINDOW, Incoming, StreamAt};
-use crate::error::{Code, Fatal};
+use crate::connection::{Connection, Event, FIRST_WINDOW, PartialDataFrame, StreamHandle};
+use crate::error::{Code, ConnectionError};
 use crate::frame::{self, FrameHead, flag, kind};
-use crate::streams::Was;
+use crate::streams::StreamEnding;
 
 impl Connection {
     /// Begins a DATA frame.
@@ -14,40 +14,53 @@ impl Connection {
         head: FrameHead,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<(), Fatal> {
+    ) -> Result<(), ConnectionError> {
         let (id, ends, left) = (head.stream, head.has(flag::END_STREAM), head.length);
         let window = left as i64;
         if id == 0 || id > self.last {
-            return Err(Fatal::protocol("DATA on a stream that has not begun"));
+            return Err(ConnectionError::protocol("DATA on a stream that has not begun"));
         }
         if head.has(flag::PADDED) && left == 0 {
-            return Err(Fatal::new(Code::FrameSize, "padding without its length"));
+            return Err(ConnectionError::new(Code::FrameSize, "padding without its length"));
         }
         if left == 0 && !ends {
             self.control.spend(now_ms, "too many empty DATA frames")?;
         }
         self.receive_window -= window;
         if self.receive_window < 0 {
-            return Err(Fatal::new(Code::FlowControl, "more than the connection's window"));
+            return Err(ConnectionError::new(
+                Code::FlowControl,
+                "more than the connection's window",
+            ));
         }
         let place = self.streams.find(id);
         match place {
             Some(place) => {
                 let stream = self.streams.get_mut(place);
                 if !stream.receives {
-                    return Err(Fatal::new(Code::StreamClosed, "DATA after the stream's end"));
+                    return Err(ConnectionError::new(
+                        Code::StreamClosed,
+                        "DATA after the stream's end",
+                    ));
                 }
                 stream.receive_window -= window;
                 if stream.receive_window < 0 {
-                    return Err(Fatal::new(Code::FlowControl, "more than the stream's window"));
+                    return Err(ConnectionError::new(
+                        Code::FlowControl,
+                        "more than the stream's window",
+                    ));
                 }
             }
             // It may have been sent before the client knew.
-            None if self.streams.was(id) == Some(Was::Reset) => self.used_in_all(left, out),
-            None => return Err(Fatal::new(Code::StreamClosed, "DATA on a closed stream")),
+            None if self.streams.ending_of(id) == Some(StreamEnding::Reset) => {
+                self.used_in_all(left, out)
+            }
+            None => {
+                return Err(ConnectionError::new(Code::StreamClosed, "DATA on a closed stream"));
+            }
         }
         let padding = if head.has(flag::PADDED) { None } else { Some(0) };
-        self.incoming = Some(Incoming { id, place, left, padding, ends });
+        self.incoming = Some(PartialDataFrame { id, place, left, padding, ends });
         Ok(())
     }
 
@@ -57,7 +70,7 @@ impl Connection {
         input: &mut &'a [u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let Some(mut frame) = self.incoming else { return Ok(None) };
         let padding = match frame.padding {
             Some(padding) => padding,
@@ -67,7 +80,7 @@ impl Connection {
                 let padding = usize::from(*length);
                 frame.left -= 1;
                 if padding > frame.left {
-                    return Err(Fatal::protocol("more padding than frame"));
+                    return Err(ConnectionError::protocol("more padding than frame"));
                 }
                 if padding == frame.left && !frame.ends {
                     self.control.spend(now_ms, "too many DATA frames of padding alone")?;
@@ -85,11 +98,11 @@ impl Connection {
         frame.padding = Some(padding - skipped);
         self.incoming = (frame.left > 0 || !bytes.is_empty()).then_some(frame);
         if let (Some(place), false) = (frame.place, bytes.is_empty()) {
-            return self.body_bytes(StreamAt { place, id: frame.id }, bytes, out, now_ms);
+            return self.body_bytes(StreamHandle { place, id: frame.id }, bytes, out, now_ms);
         }
         match frame.place {
             Some(place) if frame.left == 0 && frame.ends => {
-                self.body_ends(StreamAt { place, id: frame.id }, None, out, now_ms)
+                self.body_ends(StreamHandle { place, id: frame.id }, None, out, now_ms)
             }
             _ => Ok(None),
         }
@@ -98,11 +111,11 @@ impl Connection {
     /// Part of a body has come.
     fn body_bytes<'a>(
         &mut self,
-        at: StreamAt,
+        at: StreamHandle,
         bytes: &'a [u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let stream = self.streams.get_mut(at.place);
         if stream.over.is_some() {
             self.used_in_all(bytes.len(), out);
@@ -125,18 +138,18 @@ impl Connection {
     /// The client has said that a request's body is whole.
     pub(crate) fn body_ends<'a>(
         &mut self,
-        at: StreamAt,
+        at: StreamHandle,
         trailers: Option<Trailers>,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let stream = self.streams.get_mut(at.place);
         if stream.due.is_some_and(|due| due > 0) {
             return self.wrong_length(at, out, now_ms).map(Some);
         }
         stream.receives = false;
         if stream.over.is_some() {
-            self.forget(at, Was::Ended);
+            self.forget(at, StreamEnding::Ended);
             return Ok(None);
         }
         Ok(stream.takes.then_some(Event::End { stream: at, trailers }))
@@ -145,10 +158,10 @@ impl Connection {
     /// A body of another length than its request says: a stream error (RFC 9113 8.1.1).
     fn wrong_length<'a>(
         &mut self,
-        stream: StreamAt,
+        stream: StreamHandle,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Event<'a>, Fatal> {
+    ) -> Result<Event<'a>, ConnectionError> {
         self.resets.spend(now_ms, "too many streams reset")?;
         self.reset(stream, Code::Protocol, out);
         Ok(Event::Reset { stream, by_client: false })
@@ -156,7 +169,7 @@ impl Connection {
 
     /// Says that `bytes` of what came as [`Event::Data`] are used up, so that the client may send
     /// as many more. Those of a stream that is gone were given back with it.
-    pub fn used(&mut self, at: StreamAt, bytes: usize, out: &mut Vec<u8>) {
+    pub fn used(&mut self, at: StreamHandle, bytes: usize, out: &mut Vec<u8>) {
         if let Some(stream) = self.streams.of_mut(at) {
             stream.held -= bytes as u32;
             self.used_at(Some(at.place), bytes, out);
@@ -174,7 +187,7 @@ impl Connection {
     }
 
     /// Says that no more of a request's body is wanted; what still comes is dropped.
-    pub fn refuse_body(&mut self, at: StreamAt, out: &mut Vec<u8>) {
+    pub fn refuse_body(&mut self, at: StreamHandle, out: &mut Vec<u8>) {
         if let Some(stream) = self.streams.of_mut(at) {
             stream.takes = false;
             let held = stream.held;

@@ -2,7 +2,7 @@
 
 use base::Limit;
 
-use crate::error::Fatal;
+use crate::error::ConnectionError;
 
 /// Over how long a budget is spent.
 const PERIOD_MS: u64 = 10_000;
@@ -25,12 +25,20 @@ impl Budget {
     ///
     /// # Errors
     /// If nothing is left; the connection ends then.
-    pub(crate) fn spend(&mut self, now_ms: u64, reason: &'static str) -> Result<(), Fatal> {
+    pub(crate) fn spend(
+        &mut self,
+        now_ms: u64,
+        reason: &'static str,
+    ) -> Result<(), ConnectionError> {
         if now_ms.saturating_sub(self.since_ms) >= PERIOD_MS {
             (self.since_ms, self.spent) = (now_ms, 0);
         }
         self.spent += 1;
-        if self.spent > self.most { Err(Fatal::limit(self.limit, reason)) } else { Ok(()) }
+        if self.spent > self.most {
+            Err(ConnectionError::limit(self.limit, reason))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -43,7 +51,7 @@ mod tests {
         let mut budget = Budget::new(Limit::H2Resets, 2, 1_000);
         assert_eq!(budget.spend(1_000, "x"), Ok(()));
         assert_eq!(budget.spend(10_999, "x"), Ok(()));
-        assert_eq!(budget.spend(10_999, "x"), Err(Fatal::limit(Limit::H2Resets, "x")));
+        assert_eq!(budget.spend(10_999, "x"), Err(ConnectionError::limit(Limit::H2Resets, "x")));
         assert_eq!(budget.spend(11_000, "x"), Ok(()));
     }
 }

@@ -11,7 +11,7 @@ use message::{Request, Scheme, Trailers};
 use crate::budget::Budget;
 use crate::decode::Decoder;
 use crate::encode::Encoder;
-use crate::error::{Code, Fatal};
+use crate::error::{Code, ConnectionError};
 use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, PREFACE, flag, kind, setting};
 use crate::queue::Queues;
 use crate::request::{Collector, ListLimits, RequestError};
@@ -72,28 +72,28 @@ pub enum Event<'a> {
     /// It asks for something: the request is the one handed in.
     Request {
         /// Where it is answered.
-        stream: StreamAt,
+        stream: StreamHandle,
         /// Nothing more of it comes.
         ends: bool,
     },
     /// It asks for something that gets a refusal, or is not even that.
     Refused {
         /// The stream to answer on; `None` if it is reset already.
-        stream: Option<StreamAt>,
+        stream: Option<StreamHandle>,
         /// The reason for the refusal.
         error: RequestError,
     },
     /// Part of a request's body. To be given back with [`Connection::used`].
     Data {
         /// The stream of the request.
-        stream: StreamAt,
+        stream: StreamHandle,
         /// The bytes.
         bytes: &'a [u8],
     },
     /// A request's body is whole.
     End {
         /// The stream of the request.
-        stream: StreamAt,
+        stream: StreamHandle,
         /// Its trailer fields that may pass, if there are any.
         trailers: Option<Trailers>,
     },
@@ -101,7 +101,7 @@ pub enum Event<'a> {
     /// stream's soon.
     Reset {
         /// The stream.
-        stream: StreamAt,
+        stream: StreamHandle,
         /// True if the client wanted the reset; otherwise it sent something that no request may
         /// hold.
         by_client: bool,
@@ -111,7 +111,7 @@ pub enum Event<'a> {
 /// A stream's number and its place among those that are open: small, and its own as long as the
 /// stream lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct StreamAt {
+pub struct StreamHandle {
     /// The place.
     pub place: usize,
     /// The number.
@@ -120,7 +120,7 @@ pub struct StreamAt {
 
 /// A DATA frame that has not come to its end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct PartialDataFrame {
     pub(crate) id: u32,
     /// Where its stream is; `None` if nobody wants it.
     pub(crate) place: Option<usize>,
@@ -133,7 +133,7 @@ pub(crate) struct Incoming {
 
 /// A field block that has not come to its end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Open {
+pub(crate) struct PartialFieldBlock {
     pub(crate) id: u32,
     pub(crate) ends: bool,
     pub(crate) continuations: u64,
@@ -141,7 +141,7 @@ pub(crate) struct Open {
 
 /// The stage that a client's bytes have reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ReceiveStage {
     /// So many bytes of the preface have come.
     Preface(usize),
     /// The first frame must be SETTINGS.
@@ -165,11 +165,11 @@ pub(crate) enum Farewell {
 pub struct Connection {
     pub(crate) settings: Settings,
     pub(crate) scheme: Scheme,
-    stage: Stage,
+    stage: ReceiveStage,
     /// A frame that is not whole.
     held: Vec<u8>,
-    pub(crate) incoming: Option<Incoming>,
-    pub(crate) open: Option<Open>,
+    pub(crate) incoming: Option<PartialDataFrame>,
+    pub(crate) open: Option<PartialFieldBlock>,
     pub(crate) block: Vec<u8>,
     pub(crate) decoder: Decoder,
     pub(crate) collector: Collector,
@@ -217,7 +217,7 @@ impl Connection {
         let connection = Self {
             settings,
             scheme,
-            stage: Stage::Preface(0),
+            stage: ReceiveStage::Preface(0),
             held: Vec::new(),
             incoming: None,
             open: None,
@@ -262,7 +262,7 @@ impl Connection {
 
     /// Returns true if the client has shown that it speaks HTTP/2, and has sent its settings.
     pub fn is_greeted(&self) -> bool {
-        self.stage == Stage::Frames
+        self.stage == ReceiveStage::Frames
     }
 
     /// Returns true if no stream is under way and no frame has begun.
@@ -294,7 +294,7 @@ impl Connection {
         request: &mut Request,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         loop {
             if let Some(event) = self.incoming(input, out, now_ms)? {
                 return Ok(Some(event));
@@ -305,7 +305,7 @@ impl Connection {
                 None if input.is_empty() => return Ok(None),
                 None => {}
             }
-            if let Stage::Preface(_) = self.stage {
+            if let ReceiveStage::Preface(_) = self.stage {
                 self.preface(input)?;
                 continue;
             }
@@ -315,17 +315,17 @@ impl Connection {
         }
     }
 
-    fn preface(&mut self, input: &mut &[u8]) -> Result<(), Fatal> {
-        let Stage::Preface(seen) = self.stage else { return Ok(()) };
+    fn preface(&mut self, input: &mut &[u8]) -> Result<(), ConnectionError> {
+        let ReceiveStage::Preface(seen) = self.stage else { return Ok(()) };
         let due = &PREFACE[seen..];
         let come = due.len().min(input.len());
         if due[..come] != input[..come] {
-            return Err(Fatal::protocol("not the preface of HTTP/2"));
+            return Err(ConnectionError::protocol("not the preface of HTTP/2"));
         }
         *input = &input[come..];
         self.stage = match seen + come {
-            all if all == PREFACE.len() => Stage::Settings,
-            part => Stage::Preface(part),
+            all if all == PREFACE.len() => ReceiveStage::Settings,
+            part => ReceiveStage::Preface(part),
         };
         Ok(())
     }
@@ -337,7 +337,7 @@ impl Connection {
         request: &mut Request,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         if self.held.is_empty()
             && let Some(bytes) = input.first_chunk()
         {
@@ -395,24 +395,24 @@ impl Connection {
     }
 
     /// Checks a frame by its head alone.
-    fn check(&mut self, head: FrameHead) -> Result<(), Fatal> {
+    fn check(&mut self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.length > PAYLOAD_BYTES {
-            return Err(Fatal::new(Code::FrameSize, "a frame larger than was allowed"));
+            return Err(ConnectionError::new(Code::FrameSize, "a frame larger than was allowed"));
         }
         match self.open {
             Some(open) if head.kind != kind::CONTINUATION || head.stream != open.id => {
-                return Err(Fatal::protocol("another frame within a field block"));
+                return Err(ConnectionError::protocol("another frame within a field block"));
             }
             None if head.kind == kind::CONTINUATION => {
-                return Err(Fatal::protocol("CONTINUATION without a field block"));
+                return Err(ConnectionError::protocol("CONTINUATION without a field block"));
             }
             _ => {}
         }
-        if self.stage == Stage::Settings {
+        if self.stage == ReceiveStage::Settings {
             if head.kind != kind::SETTINGS || head.has(flag::ACK) {
-                return Err(Fatal::protocol("the first frame is not SETTINGS"));
+                return Err(ConnectionError::protocol("the first frame is not SETTINGS"));
             }
-            self.stage = Stage::Frames;
+            self.stage = ReceiveStage::Frames;
         }
         Ok(())
     }
@@ -424,7 +424,7 @@ impl Connection {
         request: &mut Request,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         match head.kind {
             kind::HEADERS => return self.headers(head, payload, request, out, now_ms),
             kind::CONTINUATION => return self.continuation(head, payload, request, out, now_ms),
@@ -435,7 +435,9 @@ impl Connection {
             kind::GOAWAY => self.goaway(head, payload)?,
             kind::PRIORITY => self.priority(head, payload, now_ms)?,
             kind::PRIORITY_UPDATE => self.priority_update(head, payload, now_ms)?,
-            kind::PUSH_PROMISE => return Err(Fatal::protocol("PUSH_PROMISE from a client")),
+            kind::PUSH_PROMISE => {
+                return Err(ConnectionError::protocol("PUSH_PROMISE from a client"));
+            }
             _ => self.control.spend(now_ms, "too many frames of unknown types")?,
         }
         Ok(None)

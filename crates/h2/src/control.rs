@@ -1,12 +1,12 @@
 //! Frames that carry no message: settings, windows, resets, priorities (RFC 9113 6.3 to 6.9,
 //! RFC 9218 7).
 
-use crate::connection::{Connection, Event, Farewell, StreamAt};
-use crate::error::{Code, Fatal};
+use crate::connection::{Connection, Event, Farewell, StreamHandle};
+use crate::error::{Code, ConnectionError};
 use crate::frame::{self, FrameHead, PAYLOAD_BYTES, flag, kind, setting};
 use crate::heads::depends_on_itself;
 use crate::priority::priority;
-use crate::streams::{Priority, WINDOW_MAX, Was};
+use crate::streams::{Priority, StreamEnding, WINDOW_MAX};
 
 /// Priorities kept of streams that have not begun.
 const EARLY: usize = 16;
@@ -15,7 +15,8 @@ const SMALL_UPDATE: u32 = 1024;
 /// Largest payload a client can allow (RFC 9113 6.5.2).
 const PAYLOAD_MAX: u32 = (1 << 24) - 1;
 
-const LENGTH: Fatal = Fatal::new(Code::FrameSize, "a frame of a length that its type has not");
+const LENGTH: ConnectionError =
+    ConnectionError::new(Code::FrameSize, "a frame of a length that its type has not");
 
 impl Connection {
     /// The payload of the PING behind the first GOAWAY.
@@ -27,7 +28,7 @@ impl Connection {
         payload: &[u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<(), Fatal> {
+    ) -> Result<(), ConnectionError> {
         self.of_connection(head)?;
         self.control.spend(now_ms, "too many SETTINGS frames")?;
         if head.has(flag::ACK) {
@@ -45,7 +46,7 @@ impl Connection {
                 name => self.setting(name, value)?,
             }
             if window > WINDOW_MAX {
-                return Err(Fatal::new(Code::FlowControl, "a window too large"));
+                return Err(ConnectionError::new(Code::FlowControl, "a window too large"));
             }
         }
         // All streams once, however often a frame says it.
@@ -59,15 +60,15 @@ impl Connection {
         Ok(())
     }
 
-    fn setting(&mut self, name: u16, value: u32) -> Result<(), Fatal> {
+    fn setting(&mut self, name: u16, value: u32) -> Result<(), ConnectionError> {
         match name {
             setting::HEADER_TABLE_SIZE => self.encoder.allow(value),
             setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
-                return Err(Fatal::protocol("a setting that is neither 0 nor 1"));
+                return Err(ConnectionError::protocol("a setting that is neither 0 nor 1"));
             }
             // What a client would bear beyond the least helps nobody.
             setting::MAX_FRAME_SIZE if !(PAYLOAD_BYTES as u32..=PAYLOAD_MAX).contains(&value) => {
-                return Err(Fatal::protocol("a frame size out of bounds"));
+                return Err(ConnectionError::protocol("a frame size out of bounds"));
             }
             _ => {}
         }
@@ -75,13 +76,13 @@ impl Connection {
     }
 
     /// Changes the windows of all streams (RFC 9113 6.9.2).
-    fn set_first_window(&mut self, window: i64) -> Result<(), Fatal> {
+    fn set_first_window(&mut self, window: i64) -> Result<(), ConnectionError> {
         let change = window - std::mem::replace(&mut self.first_send_window, window);
         if change == 0 {
             return Ok(());
         }
         if !self.streams.shift_windows(change) {
-            return Err(Fatal::new(Code::FlowControl, "a window too large"));
+            return Err(ConnectionError::new(Code::FlowControl, "a window too large"));
         }
         self.requeue_all();
         Ok(())
@@ -93,7 +94,7 @@ impl Connection {
         payload: &[u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<(), Fatal> {
+    ) -> Result<(), ConnectionError> {
         self.of_connection(head)?;
         if payload.len() != 8 {
             return Err(LENGTH);
@@ -110,7 +111,11 @@ impl Connection {
         Ok(())
     }
 
-    pub(crate) fn goaway(&mut self, head: FrameHead, payload: &[u8]) -> Result<(), Fatal> {
+    pub(crate) fn goaway(
+        &mut self,
+        head: FrameHead,
+        payload: &[u8],
+    ) -> Result<(), ConnectionError> {
         self.of_connection(head)?;
         if payload.len() < 8 {
             return Err(LENGTH);
@@ -124,7 +129,7 @@ impl Connection {
         head: FrameHead,
         payload: &[u8],
         now_ms: u64,
-    ) -> Result<(), Fatal> {
+    ) -> Result<(), ConnectionError> {
         self.of_stream(head)?;
         let (parent, [_]) = payload.split_first_chunk().ok_or(LENGTH)? else {
             return Err(LENGTH);
@@ -138,13 +143,15 @@ impl Connection {
         head: FrameHead,
         payload: &[u8],
         now_ms: u64,
-    ) -> Result<(), Fatal> {
+    ) -> Result<(), ConnectionError> {
         self.of_connection(head)?;
         self.control.spend(now_ms, "too many PRIORITY_UPDATE frames")?;
         let (id, value) = payload.split_first_chunk().ok_or(LENGTH)?;
         let id = u32::from_be_bytes(*id) & 0x7fff_ffff;
         if id.is_multiple_of(2) {
-            return Err(Fatal::protocol("PRIORITY_UPDATE of a stream that is not a client's"));
+            return Err(ConnectionError::protocol(
+                "PRIORITY_UPDATE of a stream that is not a client's",
+            ));
         }
         let said = priority(value);
         if let Some(place) = self.streams.find(id) {
@@ -161,7 +168,7 @@ impl Connection {
 
     /// Takes the priority that the client gave a stream before the stream began. It takes
     /// precedence over the priority in the stream's own head.
-    pub(crate) fn said_early(&mut self, id: u32) -> Option<Priority> {
+    pub(crate) fn take_early_priority(&mut self, id: u32) -> Option<Priority> {
         if self.early.is_empty() {
             return None;
         }
@@ -176,10 +183,10 @@ impl Connection {
         payload: &[u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let more = u32::from_be_bytes(payload.try_into().map_err(|_| LENGTH)?) & 0x7fff_ffff;
         if more == 0 {
-            return Err(Fatal::protocol("a window opened by nothing"));
+            return Err(ConnectionError::protocol("a window opened by nothing"));
         }
         if more < SMALL_UPDATE {
             self.control.spend(now_ms, "too many small WINDOW_UPDATE frames")?;
@@ -187,7 +194,7 @@ impl Connection {
         if head.stream == 0 {
             self.send_window += i64::from(more);
             return match self.send_window > WINDOW_MAX {
-                true => Err(Fatal::new(Code::FlowControl, "a window too large")),
+                true => Err(ConnectionError::new(Code::FlowControl, "a window too large")),
                 false => Ok(None),
             };
         }
@@ -198,7 +205,7 @@ impl Connection {
         stream.send_window += i64::from(more);
         if stream.send_window > WINDOW_MAX {
             self.resets.spend(now_ms, "too many streams reset")?;
-            let stream = StreamAt { place, id: head.stream };
+            let stream = StreamHandle { place, id: head.stream };
             self.reset(stream, Code::FlowControl, out);
             return Ok(Some(Event::Reset { stream, by_client: false }));
         }
@@ -212,7 +219,7 @@ impl Connection {
         payload: &[u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         self.of_stream(head)?;
         self.has_begun(head)?;
         if payload.len() != 4 {
@@ -220,29 +227,29 @@ impl Connection {
         }
         self.resets.spend(now_ms, "too many streams reset")?;
         let Some(place) = self.streams.find(head.stream) else { return Ok(None) };
-        let stream = StreamAt { place, id: head.stream };
-        self.forget(stream, Was::Ended);
+        let stream = StreamHandle { place, id: head.stream };
+        self.forget(stream, StreamEnding::Ended);
         self.give_back(out);
         Ok(Some(Event::Reset { stream, by_client: true }))
     }
 
-    fn of_connection(&self, head: FrameHead) -> Result<(), Fatal> {
+    fn of_connection(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.stream != 0 {
-            return Err(Fatal::protocol("a stream's number where there is none"));
+            return Err(ConnectionError::protocol("a stream's number where there is none"));
         }
         Ok(())
     }
 
-    fn of_stream(&self, head: FrameHead) -> Result<(), Fatal> {
+    fn of_stream(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.stream == 0 {
-            return Err(Fatal::protocol("no stream's number where there must be one"));
+            return Err(ConnectionError::protocol("no stream's number where there must be one"));
         }
         Ok(())
     }
 
-    fn has_begun(&self, head: FrameHead) -> Result<(), Fatal> {
+    fn has_begun(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.stream > self.last || head.stream.is_multiple_of(2) {
-            return Err(Fatal::protocol("a frame on a stream that has not begun"));
+            return Err(ConnectionError::protocol("a frame on a stream that has not begun"));
         }
         Ok(())
     }

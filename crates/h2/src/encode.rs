@@ -149,14 +149,14 @@ fn hash(seed: &HashSeed, text: &mut Vec<u8>, value: &[u8]) -> u64 {
 
 /// The fields of an answer, coded for every connection at once.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
+pub struct EncodedFields {
     bytes: Box<[u8]>,
-    fields: Box<[Coded]>,
+    fields: Box<[EncodedField]>,
 }
 
 /// One field of a block.
 #[derive(Clone, Copy, Debug)]
-struct Coded {
+struct EncodedField {
     /// Where its literal ends; it begins where the one before it ends.
     end: u32,
     /// Bytes that the field counts for in a table; 0 if the field is not for one.
@@ -164,7 +164,7 @@ struct Coded {
     hash: u64,
 }
 
-impl Block {
+impl EncodedFields {
     /// Codes `fields`; pseudo-fields are not among them. `seed` is that of every [`Encoder`] the
     /// block goes to.
     pub fn new<'a>(
@@ -192,7 +192,7 @@ fn code(
     value: &[u8],
     text: &mut Vec<u8>,
     out: &mut Vec<u8>,
-) -> Coded {
+) -> EncodedField {
     text.clear();
     text.extend(name.iter().map(u8::to_ascii_lowercase));
     let form = form(id, name, value);
@@ -200,7 +200,7 @@ fn code(
     if let Some((index, true)) = found {
         // What the static table has whole needs no place in the other.
         integer(index, 7, 0x80, out);
-        return Coded { end: out.len() as u32, size: 0, hash: 0 };
+        return EncodedField { end: out.len() as u32, size: 0, hash: 0 };
     }
     literal(form, found.map(|(index, _)| index), text, value, out);
     let (mut size, mut found_by) = (0, 0);
@@ -208,7 +208,7 @@ fn code(
         size = entry_size(name, value);
         found_by = hash(seed, text, value);
     }
-    Coded { end: out.len() as u32, size, hash: found_by }
+    EncodedField { end: out.len() as u32, size, hash: found_by }
 }
 
 /// Bytes that a field counts for in a table (RFC 7541 4.1); none is larger than [`LARGEST`].
@@ -298,7 +298,7 @@ impl Encoder {
     }
 
     /// Appends all of a prepared block.
-    pub fn block(&mut self, block: &Block, out: &mut Vec<u8>) {
+    pub fn block(&mut self, block: &EncodedFields, out: &mut Vec<u8>) {
         let mut start = 0;
         for field in &block.fields {
             let end = field.end as usize;
@@ -327,7 +327,7 @@ impl Encoder {
         literal(form, name_at, &self.text[..name.len()], value, out);
     }
 
-    fn put(&mut self, field: &Coded, literal: &[u8], out: &mut Vec<u8>) {
+    fn put(&mut self, field: &EncodedField, literal: &[u8], out: &mut Vec<u8>) {
         if field.size == 0 {
             out.extend_from_slice(literal);
             return;
@@ -408,7 +408,7 @@ mod tests {
             pair("Date", "Mon, 21 Oct 2013 20:13:21 GMT"),
             pair("Accept-Encoding", "gzip, deflate"),
         ];
-        let block = Block::new(&seed, fields(&page));
+        let block = EncodedFields::new(&seed, fields(&page));
         let (mut encoder, mut decoder) = (Encoder::new(seed), Decoder::new(4096));
         let mut sizes = Vec::new();
         for _ in 0..3 {
@@ -485,7 +485,7 @@ mod tests {
                 let mut out = Vec::new();
                 encoder.begin(status, &mut out);
                 if prepared {
-                    encoder.block(&Block::new(&seed, fields(&pairs)), &mut out);
+                    encoder.block(&EncodedFields::new(&seed, fields(&pairs)), &mut out);
                 } else {
                     for (id, name, value) in fields(&pairs) {
                         encoder.field(id, name, value, &mut out);

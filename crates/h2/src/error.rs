@@ -34,7 +34,7 @@ pub enum Code {
 
 /// Why a connection must end; the code goes into its last GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fatal {
+pub struct ConnectionError {
     /// The code that the client is told.
     pub code: Code,
     /// The limit that was reached, if it was one.
@@ -43,7 +43,7 @@ pub struct Fatal {
     pub reason: &'static str,
 }
 
-impl Fatal {
+impl ConnectionError {
     pub(crate) const fn new(code: Code, reason: &'static str) -> Self {
         Self { code, limit: None, reason }
     }
@@ -57,7 +57,7 @@ impl Fatal {
     }
 }
 
-impl From<HpackError> for Fatal {
+impl From<HpackError> for ConnectionError {
     fn from(error: HpackError) -> Self {
         match error {
             HpackError::Enough => Self::limit(Limit::HeaderBytes, "a field list far too large"),
@@ -66,10 +66,10 @@ impl From<HpackError> for Fatal {
     }
 }
 
-impl fmt::Display for Fatal {
+impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.reason)
     }
 }
 
-impl std::error::Error for Fatal {}
+impl std::error::Error for ConnectionError {}

@@ -4,7 +4,7 @@
 use base::{HashSeed, Limits};
 use message::{HeaderId, Request, Scheme, class, header, target};
 
-use crate::connection::{Connection, Event, Settings, StreamAt};
+use crate::connection::{Connection, Event, Settings, StreamHandle};
 use crate::decode::Decoder;
 use crate::encode::Encoder;
 use crate::error::Code;
@@ -81,8 +81,8 @@ pub fn connection(data: &[u8]) {
     let (settings, seed) = (Settings::from(&limits), HashSeed::from_u64(1));
     let mut engine = Connection::new(settings, Scheme::Https, seed, 0, &mut out);
     let mut request = Request::new();
-    let mut open: Vec<StreamAt> = Vec::new();
-    let mut said = Said::default();
+    let mut open: Vec<StreamHandle> = Vec::new();
+    let mut said = ServerOutput::default();
     let mut sent = Connection::PREFACE.to_vec();
     frame::write(&mut sent, kind::SETTINGS, 0, 0, &[]);
     let mut rest = data;
@@ -108,7 +108,7 @@ pub fn connection(data: &[u8]) {
     }
 }
 
-fn note(event: &Event<'_>, open: &mut Vec<StreamAt>) {
+fn note(event: &Event<'_>, open: &mut Vec<StreamHandle>) {
     match event {
         Event::Request { stream, .. } | Event::Refused { stream: Some(stream), .. } => {
             open.push(*stream);
@@ -123,7 +123,7 @@ fn step_of<'a>(
     step: u8,
     data: &'a [u8],
     engine: &mut Connection,
-    open: &mut Vec<StreamAt>,
+    open: &mut Vec<StreamHandle>,
     sent: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> &'a [u8] {
@@ -152,7 +152,7 @@ fn step_of<'a>(
             engine.reset(at, Code::Cancel, out);
         }
         (6, Some(at)) => engine.refuse_body(at, out),
-        (7, _) if *a == 0 => _ = engine.tire(u64::from(*b) * 100, 5_000, out),
+        (7, _) if *a == 0 => _ = engine.nudge_ends(u64::from(*b) * 100, 5_000, out),
         (7, _) => _ = engine.announce_end(out),
         _ => {}
     }
@@ -168,11 +168,11 @@ fn step_of<'a>(
 
 /// The server's output so far: it must make sense to a client.
 #[derive(Default)]
-struct Said {
+struct ServerOutput {
     ended: Vec<u32>,
 }
 
-impl Said {
+impl ServerOutput {
     fn take(&mut self, out: &mut Vec<u8>) {
         let mut rest = &out[..];
         while let Some(head) = rest.first_chunk() {

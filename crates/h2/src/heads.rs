@@ -3,12 +3,12 @@
 use base::Limit;
 use message::{Framing, HeaderId, Request};
 
-use crate::connection::{BLOCK_KEPT, Connection, Event, Farewell, Open, StreamAt};
-use crate::error::{Code, Fatal};
+use crate::connection::{BLOCK_KEPT, Connection, Event, Farewell, PartialFieldBlock, StreamHandle};
+use crate::error::{Code, ConnectionError};
 use crate::frame::{FrameHead, flag};
 use crate::priority::priority;
 use crate::request::RequestError;
-use crate::streams::{Priority, Stream, Was};
+use crate::streams::{Priority, Stream, StreamEnding};
 use crate::table::OVERHEAD;
 
 /// A list so many times larger than it may be is not even read to its end.
@@ -22,17 +22,17 @@ impl Connection {
         request: &mut Request,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let id = head.stream;
         if id.is_multiple_of(2) {
-            return Err(Fatal::protocol("HEADERS on a stream that is not a client's"));
+            return Err(ConnectionError::protocol("HEADERS on a stream that is not a client's"));
         }
         let fragment = unwrap(head, payload)?;
         let ends = head.has(flag::END_STREAM);
         if id <= self.last {
             self.may_have_trailers(id)?;
         }
-        let open = Open { id, ends, continuations: 0 };
+        let open = PartialFieldBlock { id, ends, continuations: 0 };
         if head.has(flag::END_HEADERS) {
             return self.block_is_whole(open, fragment, request, out, now_ms);
         }
@@ -43,18 +43,18 @@ impl Connection {
 
     /// Checks that a second block on a stream can be its trailers. A stream that this end has reset
     /// may still get blocks that were sent before the client knew.
-    fn may_have_trailers(&self, id: u32) -> Result<(), Fatal> {
+    fn may_have_trailers(&self, id: u32) -> Result<(), ConnectionError> {
         let Some(place) = self.streams.find(id) else {
-            return match self.streams.was(id) {
-                Some(Was::Reset) => Ok(()),
-                Some(Was::Ended) => {
-                    Err(Fatal::new(Code::StreamClosed, "HEADERS on a closed stream"))
+            return match self.streams.ending_of(id) {
+                Some(StreamEnding::Reset) => Ok(()),
+                Some(StreamEnding::Ended) => {
+                    Err(ConnectionError::new(Code::StreamClosed, "HEADERS on a closed stream"))
                 }
-                None => Err(Fatal::protocol("a stream lower than those before it")),
+                None => Err(ConnectionError::protocol("a stream lower than those before it")),
             };
         };
         if !self.streams.get(place).receives {
-            return Err(Fatal::new(Code::StreamClosed, "HEADERS after the stream's end"));
+            return Err(ConnectionError::new(Code::StreamClosed, "HEADERS after the stream's end"));
         }
         Ok(())
     }
@@ -66,11 +66,14 @@ impl Connection {
         request: &mut Request,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let Some(mut open) = self.open.take() else { return Ok(None) };
         open.continuations += 1;
         if open.continuations > self.settings.continuations {
-            return Err(Fatal::limit(Limit::H2Continuations, "too many CONTINUATION frames"));
+            return Err(ConnectionError::limit(
+                Limit::H2Continuations,
+                "too many CONTINUATION frames",
+            ));
         }
         self.block.extend_from_slice(payload);
         if !head.has(flag::END_HEADERS) {
@@ -89,26 +92,26 @@ impl Connection {
     /// A block is whole.
     fn block_is_whole<'a>(
         &mut self,
-        open: Open,
+        open: PartialFieldBlock,
         block: &[u8],
         request: &mut Request,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         if open.id <= self.last {
             return self.read_trailers(open, block, out, now_ms);
         }
         self.last = open.id;
         let said = self.read_request(block, request)?;
-        let said = self.said_early(open.id).or(said).unwrap_or(Priority::UNSAID);
+        let said = self.take_early_priority(open.id).or(said).unwrap_or(Priority::UNSAID);
         if self.farewell == Farewell::Said {
             // It was told that this one would not be looked at.
-            self.streams.remember(open.id, Was::Reset);
+            self.streams.remember(open.id, StreamEnding::Reset);
             return Ok(None);
         }
         if self.streams.len() >= self.settings.streams as usize {
             self.resets.spend(now_ms, "too many streams refused")?;
-            self.streams.remember(open.id, Was::Reset);
+            self.streams.remember(open.id, StreamEnding::Reset);
             Self::say_reset(open.id, Code::RefusedStream, out);
             let error = RequestError::Limit(Limit::H2Streams);
             return Ok(Some(Event::Refused { stream: None, error }));
@@ -118,7 +121,7 @@ impl Connection {
             && error.status().is_none()
         {
             self.resets.spend(now_ms, "too many malformed requests")?;
-            self.streams.remember(open.id, Was::Reset);
+            self.streams.remember(open.id, StreamEnding::Reset);
             Self::say_reset(open.id, Code::Protocol, out);
             return Ok(Some(Event::Refused { stream: None, error }));
         }
@@ -131,11 +134,11 @@ impl Connection {
 
     fn begin(
         &mut self,
-        open: Open,
+        open: PartialFieldBlock,
         request: &Request,
         priority: Priority,
         takes: bool,
-    ) -> StreamAt {
+    ) -> StreamHandle {
         let due = match request.framing {
             Framing::Length(length) if takes && !open.ends => Some(length),
             _ => None,
@@ -157,7 +160,7 @@ impl Connection {
             over: None,
             priority,
         });
-        StreamAt { place, id: open.id }
+        StreamHandle { place, id: open.id }
     }
 
     /// Decodes a request's block; the result is what it says of its priority.
@@ -165,7 +168,7 @@ impl Connection {
         &mut self,
         block: &[u8],
         request: &mut Request,
-    ) -> Result<Option<Priority>, Fatal> {
+    ) -> Result<Option<Priority>, ConnectionError> {
         let Self { settings, decoder, collector, scheme, .. } = self;
         let limits = settings.list;
         let (mut said, mut size) = (None, 0);
@@ -184,11 +187,11 @@ impl Connection {
     /// Reads trailers, and keeps those that may pass.
     fn read_trailers<'a>(
         &mut self,
-        open: Open,
+        open: PartialFieldBlock,
         block: &[u8],
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Option<Event<'a>>, Fatal> {
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
         let Self { settings, decoder, collector, .. } = self;
         let limits = settings.list;
         let mut size = 0;
@@ -199,7 +202,7 @@ impl Connection {
             size <= FAR_TOO_LARGE * limits.list_bytes
         })?;
         let Some(place) = self.streams.find(open.id) else { return Ok(None) };
-        let at = StreamAt { place, id: open.id };
+        let at = StreamHandle { place, id: open.id };
         match self.collector.finish_trailer() {
             // A second head (RFC 9113 8.1).
             Ok(_) if !open.ends => self.bad_trailers(at, Code::Protocol, out, now_ms).map(Some),
@@ -216,11 +219,11 @@ impl Connection {
 
     fn bad_trailers<'a>(
         &mut self,
-        stream: StreamAt,
+        stream: StreamHandle,
         code: Code,
         out: &mut Vec<u8>,
         now_ms: u64,
-    ) -> Result<Event<'a>, Fatal> {
+    ) -> Result<Event<'a>, ConnectionError> {
         self.resets.spend(now_ms, "too many malformed trailers")?;
         self.reset(stream, code, out);
         Ok(Event::Reset { stream, by_client: false })
@@ -228,8 +231,9 @@ impl Connection {
 }
 
 /// The fragment in a HEADERS frame, without what RFC 7540 put before it and without padding.
-fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fatal> {
-    const SHORT: Fatal = Fatal::new(Code::FrameSize, "HEADERS shorter than its flags say");
+fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {
+    const SHORT: ConnectionError =
+        ConnectionError::new(Code::FrameSize, "HEADERS shorter than its flags say");
     let (mut fragment, mut padding) = (payload, 0);
     if head.has(flag::PADDED) {
         let (length, rest) = fragment.split_first().ok_or(SHORT)?;
@@ -241,14 +245,14 @@ fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], Fatal> {
         fragment = rest.get(1..).ok_or(SHORT)?;
     }
     let end = fragment.len().checked_sub(padding);
-    let end = end.ok_or(Fatal::protocol("more padding than frame"))?;
+    let end = end.ok_or(ConnectionError::protocol("more padding than frame"))?;
     Ok(&fragment[..end])
 }
 
 /// The one thing that is still looked at in the priorities of RFC 7540 (5.3.1).
-pub(crate) fn depends_on_itself(stream: u32, parent: &[u8; 4]) -> Result<(), Fatal> {
+pub(crate) fn depends_on_itself(stream: u32, parent: &[u8; 4]) -> Result<(), ConnectionError> {
     if u32::from_be_bytes(*parent) & 0x7fff_ffff == stream {
-        return Err(Fatal::protocol("a stream that depends on itself"));
+        return Err(ConnectionError::protocol("a stream that depends on itself"));
     }
     Ok(())
 }

@@ -19,15 +19,15 @@ mod huffman;
 mod priority;
 mod queue;
 mod request;
-mod sending;
+mod responses;
 mod streams;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Connection, Event, Settings, StreamAt};
+pub use connection::{Connection, Event, Settings, StreamHandle};
 pub use decode::{Decoder, HpackError};
-pub use encode::{Block, Encoder};
-pub use error::{Code, Fatal};
+pub use encode::{EncodedFields, Encoder};
+pub use error::{Code, ConnectionError};
 pub use request::{Malformed, RequestError};
-pub use sending::Grant;
+pub use responses::Grant;

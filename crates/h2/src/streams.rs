@@ -1,6 +1,6 @@
 //! The streams of a connection that are under way, and what is remembered of those before.
 
-use crate::connection::StreamAt;
+use crate::connection::StreamHandle;
 
 /// Most that one window may hold (RFC 9113 6.9.1).
 pub(crate) const WINDOW_MAX: i64 = 0x7fff_ffff;
@@ -50,13 +50,13 @@ pub(crate) struct Stream {
     /// It stands in one of the queues of those that have something to send.
     pub(crate) queued: bool,
     /// Its response is whole, and the client has not ended its request.
-    pub(crate) over: Option<Over>,
+    pub(crate) over: Option<EarlyResponse>,
     pub(crate) priority: Priority,
 }
 
 /// A response that left before its request was whole, on its way to the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Over {
+pub(crate) struct EarlyResponse {
     /// When it was first looked at.
     pub(crate) seen_ms: Option<u64>,
 }
@@ -70,7 +70,7 @@ impl Stream {
 
 /// The way in which a stream that is over came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Was {
+pub(crate) enum StreamEnding {
     /// Both sides have ended it, or the client has reset it.
     Ended,
     /// This end has reset it: the client may not have known when it sent more.
@@ -91,7 +91,7 @@ pub(crate) struct Streams {
     free: Vec<u16>,
     open: usize,
     /// The last that are over, in a ring.
-    over: Vec<(u32, Was)>,
+    over: Vec<(u32, StreamEnding)>,
     oldest: usize,
 }
 
@@ -131,13 +131,13 @@ impl Streams {
     }
 
     /// A stream, if it is still there to be answered; its place may be gone, too.
-    pub(crate) fn of(&self, at: StreamAt) -> Option<&Stream> {
+    pub(crate) fn of(&self, at: StreamHandle) -> Option<&Stream> {
         let stream = self.streams.get(at.place);
         stream.filter(|stream| stream.id == at.id && stream.over.is_none())
     }
 
     /// The same, to be changed.
-    pub(crate) fn of_mut(&mut self, at: StreamAt) -> Option<&mut Stream> {
+    pub(crate) fn of_mut(&mut self, at: StreamHandle) -> Option<&mut Stream> {
         let stream = self.streams.get_mut(at.place);
         stream.filter(|stream| stream.id == at.id && stream.over.is_none())
     }
@@ -165,7 +165,7 @@ impl Streams {
     }
 
     /// Ends the stream at `at`, and remembers how.
-    pub(crate) fn close(&mut self, at: usize, was: Was) {
+    pub(crate) fn close(&mut self, at: usize, was: StreamEnding) {
         let id = std::mem::take(&mut self.ids[at]);
         self.streams[at].id = 0;
         // There are never more places than the setting of streams, which 16 bits hold.
@@ -175,7 +175,7 @@ impl Streams {
     }
 
     /// Notes a stream that is over; it may never have had a place.
-    pub(crate) fn remember(&mut self, id: u32, was: Was) {
+    pub(crate) fn remember(&mut self, id: u32, was: StreamEnding) {
         if self.over.len() < REMEMBERED {
             self.over.push((id, was));
         } else {
@@ -185,7 +185,7 @@ impl Streams {
     }
 
     /// The way in which a stream came to its end, if it is remembered.
-    pub(crate) fn was(&self, id: u32) -> Option<Was> {
+    pub(crate) fn ending_of(&self, id: u32) -> Option<StreamEnding> {
         self.over.iter().find(|(own, _)| *own == id).map(|(_, was)| *was)
     }
 

@@ -90,14 +90,14 @@ impl Entry<'_> {
 
 /// Where an entry lies in the dynamic table's bytes: the name, and right behind it the value.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntryPosition {
     at: u32,
     name_len: u32,
     value_len: u32,
     id: HeaderId,
 }
 
-impl Place {
+impl EntryPosition {
     fn len(self) -> usize {
         (self.name_len + self.value_len) as usize
     }
@@ -108,7 +108,7 @@ impl Place {
 pub(crate) struct DynamicTable {
     /// Entries, the oldest first, one behind the other; before them what was evicted.
     bytes: Vec<u8>,
-    places: VecDeque<Place>,
+    places: VecDeque<EntryPosition>,
     size: usize,
     max: usize,
 }
@@ -147,7 +147,7 @@ impl DynamicTable {
             return;
         }
         self.compact(entry.name.len() + entry.value.len());
-        self.places.push_back(Place {
+        self.places.push_back(EntryPosition {
             at: self.bytes.len() as u32,
             name_len: entry.name.len() as u32,
             value_len: entry.value.len() as u32,

@@ -6,8 +6,8 @@ use base::{HashSeed, Limit, Limits};
 use message::{HeaderId, Request, Scheme, Trailers};
 use proptest::prelude::*;
 
-use crate::connection::{Connection, Event, Settings, StreamAt};
-use crate::error::{Code, Fatal};
+use crate::connection::{Connection, Event, Settings, StreamHandle};
+use crate::error::{Code, ConnectionError};
 use crate::frame::{self, FrameHead, HEAD_BYTES, flag, kind, setting};
 use crate::{Decoder, RequestError};
 
@@ -50,7 +50,7 @@ impl Server {
         server
     }
 
-    fn read(&mut self, mut bytes: &[u8]) -> Result<Vec<Seen>, Fatal> {
+    fn read(&mut self, mut bytes: &[u8]) -> Result<Vec<Seen>, ConnectionError> {
         let mut seen = Vec::new();
         while let Some(event) =
             self.engine.next(&mut bytes, &mut self.request, &mut self.out, self.now_ms)?
@@ -73,8 +73,8 @@ impl Server {
         Ok(seen)
     }
 
-    fn at(&self, id: u32) -> StreamAt {
-        StreamAt { place: self.engine.streams.find(id).expect("an open stream"), id }
+    fn at(&self, id: u32) -> StreamHandle {
+        StreamHandle { place: self.engine.streams.find(id).expect("an open stream"), id }
     }
 
     /// Answers with a head, and offers so many bytes.
@@ -428,7 +428,7 @@ fn a_client_that_ends_its_request_behind_the_answer_is_not_asked_to_stop() {
 fn a_client_that_does_not_say_that_it_has_read_an_answer_is_asked_to_stop_after_a_time() {
     let (mut server, _) = answered_early();
     let mut tire = |now_ms| {
-        let tired = server.engine.tire(now_ms, 5_000, &mut server.out);
+        let tired = server.engine.nudge_ends(now_ms, 5_000, &mut server.out);
         (tired, server.kinds())
     };
     assert_eq!((tire(1_000), tire(5_999)), ((0, vec![]), (0, vec![])));

@@ -19,12 +19,12 @@ use base::{Counter, Limits};
 use clap::Args;
 use config::{CliOptions, Config};
 use daemon::{
-    Daemon, KeeperArgs, RunAs, Settings, Sharing, Sockets, Source, helper_runtime, listeners,
-    usual_folder,
+    ConfigSource, Daemon, DaemonOptions, KeeperArgs, RunAs, Sharing, Sockets, helper_runtime,
+    listeners, usual_folder,
 };
-use flow::Shared;
+use flow::SharedState;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
-use h1::{HeadLimits, Progress, RequestReader};
+use h1::{HeadLimits, ReadProgress, RequestReader};
 use message::{HeaderBlock, HeaderId, Request, Scheme, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -83,18 +83,25 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     };
     let left = Leftovers::new()?;
     let socket = left.folder.join("admin.sock");
-    let (settings, admin_socket) = (Settings::Flags(options), socket.clone());
+    let (settings, admin_socket) = (ConfigSource::Flags(options), socket.clone());
     let log_ring = Some(left.ring.clone());
     let (user, sharing) = (RunAs::Same, Sharing::Refused);
-    let source =
-        Source { settings, admin_socket, log_ring, user, keeper: None, pid_file: None, sharing };
+    let source = DaemonOptions {
+        settings,
+        admin_socket,
+        log_ring,
+        user,
+        keeper: None,
+        pid_file: None,
+        sharing,
+    };
     let mut config = source.config()?;
     demo_settings(&mut config);
     let tokens = left.folder.join("tokens");
     console_settings(&mut config, &tokens);
     let listen = listeners(&config, &Sockets::default())?;
     let (daemon, server) = runtime.block_on(Daemon::start(source, &config, listen))?;
-    let net::At::Address(address) = server.addresses()[0].at else {
+    let net::ListenAddress::Address(address) = server.addresses()[0].at else {
         return Err("larder: the demo listens on an address with a port".to_owned());
     };
     println!("larder demo");
@@ -259,7 +266,7 @@ fn few() -> clap::builder::RangedI64ValueParser<u16> {
 /// is written anew.
 fn show(
     runtime: &tokio::runtime::Runtime,
-    shared: &Shared,
+    shared: &SharedState,
     pages: &AtomicU64,
     seconds: Option<u64>,
     visitors: &Visitors,
@@ -334,16 +341,16 @@ async fn answer_all(
     let mut input = Vec::new();
     loop {
         match reader.read(&input, &limits, Scheme::Http, &mut request) {
-            Ok(Progress::Complete(used)) => {
+            Ok(ReadProgress::Complete(used)) => {
                 pages.fetch_add(1, Ordering::Relaxed);
-                let page = Page::of(&request);
+                let page = DemoPage::of(&request);
                 tokio::time::sleep(page.work).await;
                 stream.write_all(&page.encode()).await?;
                 input.drain(..used);
                 reader.reset();
                 request.clear();
             }
-            Ok(Progress::Partial) => {
+            Ok(ReadProgress::Partial) => {
                 if stream.read_buf(&mut input).await? == 0 {
                     return Ok(());
                 }
@@ -354,7 +361,7 @@ async fn answer_all(
 }
 
 /// A page of the demo's site.
-struct Page {
+struct DemoPage {
     bytes: usize,
     work: Duration,
     cache_control: Option<&'static str>,
@@ -362,7 +369,7 @@ struct Page {
     session: bool,
 }
 
-impl Page {
+impl DemoPage {
     fn of(request: &Request) -> Self {
         let path = String::from_utf8_lossy(request.path());
         if path == "/cart" {

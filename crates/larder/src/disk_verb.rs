@@ -4,8 +4,8 @@
 //! A directory that is no volume is left exactly as it is.
 
 mod export;
-mod look;
-mod told;
+mod inspection;
+mod volume_report;
 
 use std::path::PathBuf;
 
@@ -14,16 +14,16 @@ use clap::{Args, Subcommand};
 use disk::tools;
 use serde_json::{Value, json};
 
-use look::{Look, is_sound, open};
+use inspection::{VolumeInspection, is_sound, open};
 
 /// Actions on volumes.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum DiskVerb {
     /// Read every block of every record, and name what is damaged; then the exit status is 1.
     /// Nothing is changed: what is damaged is never served, and its room is used again in time.
-    Check(Reported),
+    Check(VolumeReportArgs),
     /// Tell what is on each volume: records, bytes, segments, age, and if a daemon has it.
-    Stat(Reported),
+    Stat(VolumeReportArgs),
     /// Remove all that is on the volumes, also those of another format, and let those be used again
     /// that were taken out. The next start makes them anew.
     Empty {
@@ -45,7 +45,7 @@ pub(crate) enum DiskVerb {
 
 /// Volumes, and the way to tell of them.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Reported {
+pub(crate) struct VolumeReportArgs {
     #[command(flatten)]
     volumes: Volumes,
     /// As one JSON object whose names stay the same from version to version.
@@ -91,8 +91,8 @@ impl Volumes {
 /// A message for standard error.
 pub(crate) fn run(verb: &DiskVerb) -> Result<(), String> {
     match verb {
-        DiskVerb::Check(Reported { volumes, json }) => check(&volumes.paths()?, *json),
-        DiskVerb::Stat(Reported { volumes, json }) => stat(volumes, *json),
+        DiskVerb::Check(VolumeReportArgs { volumes, json }) => check(&volumes.paths()?, *json),
+        DiskVerb::Stat(VolumeReportArgs { volumes, json }) => stat(volumes, *json),
         DiskVerb::Empty { volumes, yes } => empty(&volumes.paths()?, *yes),
         DiskVerb::Export { volumes, to } => export::run(&volumes.paths()?, to),
     }
@@ -103,20 +103,20 @@ fn stat(volumes: &Volumes, as_json: bool) -> Result<(), String> {
     let now_ms = System.now().unix_ms;
     let (mut values, mut failed) = (Vec::new(), false);
     for path in &paths {
-        let look = Look::at(path, tools::stat);
-        failed |= matches!(look, Look::Failed(_));
+        let look = VolumeInspection::at(path, tools::stat);
+        failed |= matches!(look, VolumeInspection::Failed(_));
         match (&look, as_json) {
-            (_, true) => values.push(told::volume(path, &look, |summary, value| {
-                told::put_summary(summary, value);
+            (_, true) => values.push(volume_report::volume(path, &look, |summary, value| {
+                volume_report::put_summary(summary, value);
             })),
-            (Look::Free(summary), _) => {
-                base::show!("{}", told::summary(summary, now_ms, index_most));
+            (VolumeInspection::Free(summary), _) => {
+                base::show!("{}", volume_report::summary(summary, now_ms, index_most));
             }
-            (Look::InUse, _) => base::show!(
+            (VolumeInspection::InUse, _) => base::show!(
                 "{}: in use by a daemon, whose figures `larder stat` shows",
                 path.display()
             ),
-            (Look::Failed(why), _) => base::say!("{why}"),
+            (VolumeInspection::Failed(why), _) => base::say!("{why}"),
         }
     }
     finish(as_json, values, failed, "not every volume could be looked at")
@@ -125,15 +125,17 @@ fn stat(volumes: &Volumes, as_json: bool) -> Result<(), String> {
 fn check(paths: &[PathBuf], as_json: bool) -> Result<(), String> {
     let (mut values, mut failed) = (Vec::new(), false);
     for path in paths {
-        let look = Look::at(path, tools::check);
-        failed |= !matches!(&look, Look::Free(checked) if is_sound(checked));
+        let look = VolumeInspection::at(path, tools::check);
+        failed |= !matches!(&look, VolumeInspection::Free(checked) if is_sound(checked));
         match (&look, as_json) {
-            (_, true) => values.push(told::volume(path, &look, told::put_check)),
-            (Look::Free(checked), _) => base::show!("{}", told::check(checked)),
-            (Look::InUse, _) => {
+            (_, true) => values.push(volume_report::volume(path, &look, volume_report::put_check)),
+            (VolumeInspection::Free(checked), _) => {
+                base::show!("{}", volume_report::check(checked))
+            }
+            (VolumeInspection::InUse, _) => {
                 base::say!("larder: {}: a daemon has it: stop that first", path.display());
             }
-            (Look::Failed(why), _) => base::say!("{why}"),
+            (VolumeInspection::Failed(why), _) => base::say!("{why}"),
         }
     }
     finish(as_json, values, failed, "not every volume is sound")

@@ -33,11 +33,11 @@ const STOP: &str = "larder: a daemon is stopped by `systemctl stop larder`, one 
 #[command(name = "larder", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    verb: LarderVerb,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum LarderVerb {
     /// Run the daemon, in the foreground.
     #[command(aliases = ["run", "start"])]
     Serve(Box<serve_verb::ServeArgs>),
@@ -113,36 +113,36 @@ struct KeeperArgs {
 }
 
 fn main() -> ExitCode {
-    if tools::describes(&Cli::command(), settings) {
+    if tools::print_description(&Cli::command(), settings) {
         return ExitCode::SUCCESS;
     }
     let result = match Cli::parse().verb {
-        Verb::Serve(args) => serve_verb::serve(*args),
-        Verb::Demo(args) => demo::run(&args),
-        Verb::Check { config, show } => check::check(&config, show),
-        Verb::Preset(verb) => preset::run(&verb),
-        Verb::Reload(args) => tools::reload(&args.admin_socket),
-        Verb::Dashboard(args) => tools::dashboard(&args),
-        Verb::Explain(args) => tools::explain(&args),
-        Verb::Purge(args) => tools::purge(&args),
-        Verb::Cluster(verb) => tools::cluster(&verb, gather),
-        Verb::CheckAudit { file } => check::check_audit(&file),
-        Verb::Log(args) => tools::log(&args),
-        Verb::Top(args) => args.run(TOP, &["top"]),
-        Verb::Hist(args) => args.run(TOP, &["hist"]),
-        Verb::Stat(args) => stat(&args),
-        Verb::Status(args) => tools::status(&args),
-        Verb::Completions(args) => args.run(TOP, &["completions"]),
-        Verb::Manual(args) => args.run(TOP, &["manual"]),
-        Verb::Stop => Err(STOP.to_owned()),
-        Verb::Version => {
+        LarderVerb::Serve(args) => serve_verb::serve(*args),
+        LarderVerb::Demo(args) => demo::run(&args),
+        LarderVerb::Check { config, show } => check::check(&config, show),
+        LarderVerb::Preset(verb) => preset::run(&verb),
+        LarderVerb::Reload(args) => tools::reload(&args.admin_socket),
+        LarderVerb::Dashboard(args) => tools::dashboard(&args),
+        LarderVerb::Explain(args) => tools::explain(&args),
+        LarderVerb::Purge(args) => tools::purge(&args),
+        LarderVerb::Cluster(verb) => tools::cluster(&verb, gather),
+        LarderVerb::CheckAudit { file } => check::check_audit(&file),
+        LarderVerb::Log(args) => tools::log(&args),
+        LarderVerb::Top(args) => args.run(TOP, &["top"]),
+        LarderVerb::Hist(args) => args.run(TOP, &["hist"]),
+        LarderVerb::Stat(args) => stat(&args),
+        LarderVerb::Status(args) => tools::status(&args),
+        LarderVerb::Completions(args) => args.run(TOP, &["completions"]),
+        LarderVerb::Manual(args) => args.run(TOP, &["manual"]),
+        LarderVerb::Stop => Err(STOP.to_owned()),
+        LarderVerb::Version => {
             base::show!("larder {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        Verb::Logstat(args) => tools::logstat(&args),
-        Verb::Bench(args) => args.run(BENCH, &[]),
-        Verb::Disk(verb) => disk_verb::run(&verb),
-        Verb::Keeper(KeeperArgs { config, file, clear }) => {
+        LarderVerb::Logstat(args) => tools::logstat(&args),
+        LarderVerb::Bench(args) => args.run(BENCH, &[]),
+        LarderVerb::Disk(verb) => disk_verb::run(&verb),
+        LarderVerb::Keeper(KeeperArgs { config, file, clear }) => {
             daemon::keep(&daemon::KeeperArgs::new(config, file, clear))
         }
     };
@@ -159,13 +159,13 @@ fn main() -> ExitCode {
 fn stat(args: &tools::StatArgs) -> Result<(), String> {
     if args.moves() {
         // It returns only where there is none.
-        _ = tools::become_part(TOP, std::env::args_os().skip(1));
+        _ = tools::exec_program(TOP, std::env::args_os().skip(1));
     }
     tools::stat(args)
 }
 
 /// The tables of larder.toml, for its page.
-fn settings() -> tools::Settings {
+fn settings() -> tools::SettingsReference {
     let key = |key: config::Key| tools::Key {
         name: key.name.to_owned(),
         takes: key.takes.to_owned(),
@@ -178,7 +178,7 @@ fn settings() -> tools::Settings {
         keys: (section.keys)().into_iter().map(key).collect(),
     });
     let introduction = config::REFERENCE_INTRODUCTION.to_owned();
-    tools::Settings { introduction, sections: sections.collect() }
+    tools::SettingsReference { introduction, sections: sections.collect() }
 }
 
 /// Reads a configuration that nodes are to share, as it is rolled out.

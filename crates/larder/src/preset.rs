@@ -5,7 +5,7 @@ mod install;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use config::preset::{PRESETS, Preset, find, meant};
+use config::preset::{PRESETS, Preset, find, likely_preset};
 
 /// Actions on presets.
 #[derive(Clone, Debug, Subcommand)]
@@ -56,7 +56,7 @@ pub(crate) fn run(verb: &PresetVerb) -> Result<(), String> {
 
 fn named(name: &str) -> Result<&'static Preset, String> {
     find(name).ok_or_else(|| {
-        let meant = meant(name).map(|close| format!("did you mean `{close}`? "));
+        let meant = likely_preset(name).map(|close| format!("did you mean `{close}`? "));
         let meant = meant.unwrap_or_default();
         format!("no preset is called `{name}`: {meant}`larder preset list` names them")
     })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use config::CliOptions;
-use daemon::{Program, RunAs, Settings, Sharing, Source};
+use daemon::{ConfigSource, DaemonOptions, ProgramFlag, RunAs, Sharing};
 use tools::{AdminArgs, default_socket};
 use vcl::params::Params;
 use vcl::params::TABLE;
@@ -150,15 +150,15 @@ fn document(what: &str) -> Result<(), String> {
 }
 
 /// `-C`: compiles what the flags name, and says so.
-fn check_all(source: &Source) -> Result<(), String> {
-    let Settings::Varnishd(flags) = &source.settings else {
+fn check_all(source: &DaemonOptions) -> Result<(), String> {
+    let ConfigSource::Varnishd(flags) = &source.settings else {
         return Err("larder: -C goes with -f or -b".to_owned());
     };
     let storages: Vec<_> = flags.storages.iter().map(|own| own.name.as_str()).collect();
     for (_, program) in &flags.programs {
         let name = match program {
-            Program::File(file) => file,
-            Program::Text(_) => "-b",
+            ProgramFlag::File(file) => file,
+            ProgramFlag::Text(_) => "-b",
         };
         let (_, warnings) = daemon::compile(program.from(), &flags.params, &storages, &[])?;
         eprint!("{warnings}");
@@ -224,7 +224,7 @@ fn place_in(file: &Path, setting: &str) -> String {
 }
 
 /// Returns the source of the configuration that the arguments of `serve` name.
-fn source_of(args: ServeArgs) -> Result<Source, String> {
+fn source_of(args: ServeArgs) -> Result<DaemonOptions, String> {
     if let (Some(file), Some((flag, setting))) = (&args.config, beside_file(&args)) {
         return Err(format!(
             "larder: {flag} does not go with --config: the file decides, also at each reload\n  \
@@ -246,8 +246,8 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
         || args.profile.is_some();
     let sharing = if args.share_port { Sharing::Wanted } else { Sharing::Refused };
     let settings = match (args.config, args.origin) {
-        (Some(file), _) if !args.varnishd.is_given() => Settings::File(file),
-        (None, Some(origin)) if !args.varnishd.is_given() => Settings::Flags(CliOptions {
+        (Some(file), _) if !args.varnishd.is_given() => ConfigSource::File(file),
+        (None, Some(origin)) if !args.varnishd.is_given() => ConfigSource::Flags(CliOptions {
             origin,
             root: args.root,
             presets: args.preset,
@@ -271,14 +271,14 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
                 admin_socket = folder.join("admin.sock");
             }
             let flags = args.varnishd.read(&admin_socket)?;
-            Settings::Varnishd(Box::new(flags))
+            ConfigSource::Varnishd(Box::new(flags))
         }
         (None, None) if needs_origin => {
             return Err("larder: flags for a site need --origin URL; without them \
                         --config FILE says what to serve"
                 .to_owned());
         }
-        (None, None) => Settings::File(usual_config(Path::new(USUAL_CONFIG))?),
+        (None, None) => ConfigSource::File(usual_config(Path::new(USUAL_CONFIG))?),
         (Some(_), _) | (None, Some(_)) => {
             return Err("larder: varnishd's flags go neither with --config nor with --origin: \
                         larder.toml names VCL files with `vcl`"
@@ -286,7 +286,7 @@ fn source_of(args: ServeArgs) -> Result<Source, String> {
         }
     };
     let keeper = args.keeper;
-    Ok(Source { settings, admin_socket, log_ring, user, keeper, pid_file, sharing })
+    Ok(DaemonOptions { settings, admin_socket, log_ring, user, keeper, pid_file, sharing })
 }
 
 #[cfg(test)]
@@ -301,7 +301,7 @@ mod tests {
         args: ServeArgs,
     }
 
-    fn source(flags: &[&str]) -> Result<Source, String> {
+    fn source(flags: &[&str]) -> Result<DaemonOptions, String> {
         let words = ["serve"].iter().chain(flags);
         source_of(Line::try_parse_from(words).expect("known flags").args)
     }
@@ -337,7 +337,9 @@ mod tests {
         }
         match source(&["--user", "root"]) {
             Ok(source) => {
-                let Settings::File(file) = source.settings else { panic!("{:?}", source.settings) };
+                let ConfigSource::File(file) = source.settings else {
+                    panic!("{:?}", source.settings)
+                };
                 assert_eq!(file, Path::new(USUAL_CONFIG));
             }
             Err(said) => assert!(said.contains(&format!("there is no {USUAL_CONFIG}")), "{said}"),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use daemon::{Flags, Program, RunAs, Storage, own_secret};
+use daemon::{Flags, ProgramFlag, RunAs, Storage, own_secret};
 use vcl::params::Params;
 
 use crate::hitch;
@@ -212,12 +212,12 @@ impl VarnishdArgs {
         Ok(params)
     }
 
-    fn programs(&self) -> Result<Vec<(String, Program)>, String> {
+    fn programs(&self) -> Result<Vec<(String, ProgramFlag)>, String> {
         if let Some(backend) = &self.backend {
             if !self.vcl.is_empty() {
                 return Err("larder: only one of -b and -f can be given".to_owned());
             }
-            return Ok(vec![("boot".to_owned(), Program::Text(backend_vcl(backend)))]);
+            return Ok(vec![("boot".to_owned(), ProgramFlag::Text(backend_vcl(backend)))]);
         }
         let files: Vec<_> = self.vcl.iter().filter(|file| !file.is_empty()).collect();
         let last = files.len().saturating_sub(1);
@@ -225,7 +225,7 @@ impl VarnishdArgs {
             true => "boot".to_owned(),
             false => format!("boot{at}"),
         };
-        let named = |(at, file): (usize, &&String)| (name(at), Program::File((*file).clone()));
+        let named = |(at, file): (usize, &&String)| (name(at), ProgramFlag::File((*file).clone()));
         Ok(files.iter().enumerate().map(named).collect())
     }
 
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(config.listen[0].addresses.len(), 2);
         assert_eq!(config.memory.size, config::MemorySize::Bytes(256 << 20));
         assert!(config.varnish_cli.is_some_and(|cli| cli.secret != config::CliSecret::None));
-        assert!(matches!(&flags.programs[..], [(name, Program::File(file))]
+        assert!(matches!(&flags.programs[..], [(name, ProgramFlag::File(file))]
                 if name == "boot" && file == "/etc/varnish/default.vcl"));
         let storages: Vec<_> = flags.storages.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(storages, ["s0", "Transient"]);

@@ -9,7 +9,7 @@
 //! byte is a character. Comments `(?#...)` are taken as in PCRE, and so are atomic groups
 //! `(?>...)` with one way to match.
 
-mod plain;
+mod pcre_syntax;
 mod set;
 
 use std::cell::RefCell;
@@ -24,7 +24,7 @@ use thread_local::ThreadLocal;
 pub use regex_automata::Span;
 pub use regex_automata::util::captures::Captures;
 pub use regex_syntax::escape;
-pub use set::Set;
+pub use set::RegexSet;
 
 /// Most bytes of what a thread remembers of searches with a pattern: those of the `regex` crate.
 const CACHE_BYTES: usize = 2 << 20;
@@ -88,9 +88,9 @@ impl From<BuildError> for Error {
 
 /// A pattern. A copy of it searches with the same memory.
 #[derive(Clone)]
-pub struct Regex(Arc<Inner>);
+pub struct Regex(Arc<SharedRegex>);
 
-struct Inner {
+struct SharedRegex {
     pattern: Box<str>,
     engine: Engine,
     /// It has a place for every thread there may ever be.
@@ -112,9 +112,9 @@ impl Regex {
         let engine = Engine::builder()
             .configure(config(options))
             .syntax(syntax(options))
-            .build(&plain::plain(pattern))?;
+            .build(&pcre_syntax::plain(pattern))?;
         let caches = ThreadLocal::new();
-        Ok(Self(Arc::new(Inner { pattern: pattern.into(), engine, caches })))
+        Ok(Self(Arc::new(SharedRegex { pattern: pattern.into(), engine, caches })))
     }
 
     /// The pattern as written.
@@ -151,7 +151,7 @@ impl Regex {
     }
 
     fn with_cache<R>(&self, search: impl FnOnce(&Engine, &mut Cache) -> R) -> R {
-        let Inner { engine, caches, .. } = &*self.0;
+        let SharedRegex { engine, caches, .. } = &*self.0;
         let cache = caches.get_or(|| RefCell::new(engine.create_cache()));
         search(engine, &mut cache.borrow_mut())
     }

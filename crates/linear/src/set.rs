@@ -10,18 +10,18 @@ use thread_local::ThreadLocal;
 use crate::{Error, Options, config, syntax};
 
 /// Patterns, by number in their order.
-pub struct Set {
+pub struct RegexSet {
     engine: Engine,
     caches: ThreadLocal<RefCell<Cache>>,
 }
 
-impl fmt::Debug for Set {
+impl fmt::Debug for RegexSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Set").field("patterns", &self.len()).finish_non_exhaustive()
     }
 }
 
-impl Set {
+impl RegexSet {
     /// Compiles `patterns`.
     ///
     /// # Errors
@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn all_that_match_are_found_at_once() {
-        let set = Set::new(&["foo", "bar", "^b(a)z$", ""], Options::default()).expect("patterns");
+        let set =
+            RegexSet::new(&["foo", "bar", "^b(a)z$", ""], Options::default()).expect("patterns");
         assert_eq!(set.matches(b"xfoobar"), [0, 1, 3]);
         assert_eq!(set.matches(b"baz"), [2, 3]);
         assert_eq!(set.matches(b""), [3]);
@@ -69,8 +70,8 @@ mod tests {
     #[test]
     fn patterns_are_refused_together() {
         let options = Options { program_bytes: 1 << 12, ..Options::default() };
-        assert!(matches!(Set::new(&["a", "("], options), Err(Error::Syntax(_))));
-        assert!(matches!(Set::new(&["a", "b{900}"], options), Err(Error::TooLarge(_))));
-        assert!(Set::new(&[""; 0], options).is_ok_and(|set| set.is_empty()));
+        assert!(matches!(RegexSet::new(&["a", "("], options), Err(Error::Syntax(_))));
+        assert!(matches!(RegexSet::new(&["a", "b{900}"], options), Err(Error::TooLarge(_))));
+        assert!(RegexSet::new(&[""; 0], options).is_ok_and(|set| set.is_empty()));
     }
 }

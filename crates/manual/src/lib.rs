@@ -17,7 +17,7 @@ use std::path::Path;
 
 use clap::Command;
 pub use clap_complete::Shell;
-use tools::Program;
+use tools::ProgramDescription;
 
 pub use document::Document;
 use document::Edition;
@@ -35,7 +35,7 @@ const SHELLS: [(Shell, &str); 3] = [
 ///
 /// # Errors
 /// Those of a writer into memory, that is, none.
-pub fn documents(program: &Program, date: &str) -> io::Result<Vec<Document>> {
+pub fn documents(program: &ProgramDescription, date: &str) -> io::Result<Vec<Document>> {
     let command = program.verb.command();
     let version = command.get_version().unwrap_or_default();
     let source = format!("{} {version}", command.get_name());
@@ -63,7 +63,7 @@ pub fn completions(command: &Command, shell: Shell) -> Vec<u8> {
 ///
 /// # Errors
 /// The file system's.
-pub fn write(program: &Program, date: &str, folder: &Path) -> io::Result<()> {
+pub fn write(program: &ProgramDescription, date: &str, folder: &Path) -> io::Result<()> {
     for document in documents(program, date)? {
         let file = folder.join(&document.path);
         if let Some(above) = file.parent() {

@@ -1,12 +1,12 @@
 //! larder.toml(5): every table and key, as the reference page has them.
 
 use roff::{Inline, Roff, bold, italic, roman};
-use tools::{Section, Settings};
+use tools::{Section, SettingsReference};
 
 use crate::document::{BOOK, Edition};
 
 /// Makes the page.
-pub(crate) fn page(settings: &Settings, edition: Edition<'_>) -> String {
+pub(crate) fn page(settings: &SettingsReference, edition: Edition<'_>) -> String {
     let mut page = Roff::new();
     page.control("TH", ["larder.toml", "5", edition.date, edition.source, BOOK]);
     page.control("SH", ["NAME"]);

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use tools::{Key, Program, Section, Settings, Verb};
+use tools::{Key, ProgramDescription, Section, SettingsReference, VerbDescription};
 
 use super::{Document, documents};
 
@@ -21,7 +21,7 @@ fn sample() -> Command {
         .subcommand(Command::new("inner").hide(true))
 }
 
-fn program() -> Program {
+fn program() -> ProgramDescription {
     let key = |name: &str, default: &str| Key {
         name: name.to_owned(),
         takes: "a size".to_owned(),
@@ -33,8 +33,8 @@ fn program() -> Program {
         about: "The account of `size`.".to_owned(),
         keys: vec![key("size", "`auto`")],
     };
-    let settings = Settings { introduction: "Units.".to_owned(), sections: vec![section] };
-    Program { verb: Verb::of(&sample()), settings }
+    let settings = SettingsReference { introduction: "Units.".to_owned(), sections: vec![section] };
+    ProgramDescription { verb: VerbDescription::of(&sample()), settings }
 }
 
 fn page(all: &[Document], path: &str) -> String {

@@ -10,7 +10,7 @@ pub const MAX_DELTA_SECS: u32 = 1 << 31;
 
 /// The reach of `no-cache` or `private`. Ordered: a later one forbids more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum DirectiveScope {
     /// The directive is not there.
     #[default]
     Absent,
@@ -40,9 +40,9 @@ pub struct CacheControl {
     /// stale-if-error
     pub stale_if_error: Option<u32>,
     /// no-cache
-    pub no_cache: Scope,
+    pub no_cache: DirectiveScope,
     /// private
-    pub private: Scope,
+    pub private: DirectiveScope,
     /// no-store
     pub no_store: bool,
     /// public
@@ -76,7 +76,7 @@ impl CacheControl {
     /// 9111 4.2.4). s-maxage alone forbids that too (5.2.2.10): ask for it apart, as not everybody
     /// who writes it means that.
     pub fn forbids_stale(&self) -> bool {
-        self.must_revalidate || self.proxy_revalidate || self.no_cache == Scope::Whole
+        self.must_revalidate || self.proxy_revalidate || self.no_cache == DirectiveScope::Whole
     }
 
     /// Applies one directive; its name matches in any case.
@@ -168,10 +168,14 @@ pub fn delta_secs(text: &[u8]) -> Option<u32> {
 }
 
 /// A list of field names narrows the directive to them; anything else is read as the whole.
-fn scope(argument: Option<&[u8]>) -> Scope {
-    let Some(argument) = argument else { return Scope::Whole };
+fn scope(argument: Option<&[u8]>) -> DirectiveScope {
+    let Some(argument) = argument else { return DirectiveScope::Whole };
     let mut names = members([plain(argument)]).peekable();
-    if names.peek().is_some() && names.all(is_token) { Scope::Fields } else { Scope::Whole }
+    if names.peek().is_some() && names.all(is_token) {
+        DirectiveScope::Fields
+    } else {
+        DirectiveScope::Whole
+    }
 }
 
 #[cfg(test)]
@@ -223,13 +227,13 @@ mod tests {
 
     #[test]
     fn field_names_narrow_no_cache_and_private() {
-        assert_eq!(parse(&[r#"no-cache="a, b""#]).no_cache, Scope::Fields);
-        assert_eq!(parse(&["private=a"]).private, Scope::Fields);
+        assert_eq!(parse(&[r#"no-cache="a, b""#]).no_cache, DirectiveScope::Fields);
+        assert_eq!(parse(&["private=a"]).private, DirectiveScope::Fields);
         for text in ["no-cache", r#"no-cache="""#, r#"no-cache="a b""#, r#"no-cache="a, no-cache"#]
         {
-            assert_eq!(parse(&[text]).no_cache, Scope::Whole, "{text}");
+            assert_eq!(parse(&[text]).no_cache, DirectiveScope::Whole, "{text}");
         }
-        assert_eq!(parse(&[r#"no-cache="a", no-cache"#]).no_cache, Scope::Whole);
+        assert_eq!(parse(&[r#"no-cache="a", no-cache"#]).no_cache, DirectiveScope::Whole);
         let lines = [&br#"no-cache="a, b", max-age="c""#[..], b"private=d, no-cache"];
         let named: Vec<_> = named_fields(lines).collect();
         assert_eq!(named, [&b"a"[..], b"b", b"d"]);

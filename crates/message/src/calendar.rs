@@ -26,7 +26,7 @@ const MONTHS: [&str; 12] = [
 
 /// A moment's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct CalendarTime {
     /// Seconds since 1970.
     pub secs: i64,
     /// The year; 0 is the one before 1.
@@ -47,7 +47,7 @@ pub struct Moment {
     pub second: i64,
 }
 
-impl Moment {
+impl CalendarTime {
     /// The parts of a time in seconds since 1970.
     pub fn at(secs: i64) -> Self {
         let (today, rest) = (secs.div_euclid(DAY_SECS), secs.rem_euclid(DAY_SECS));
@@ -122,7 +122,7 @@ mod tests {
 
     /// The parts of these letters, with blanks between them.
     fn written(secs: i64, letters: &str) -> String {
-        let moment = Moment::at(secs);
+        let moment = CalendarTime::at(secs);
         let parts = letters.split(' ').map(|letter| letter.chars().filter_map(|c| moment.part(c)));
         parts.map(Iterator::collect::<String>).collect::<Vec<_>>().join(" ")
     }
@@ -142,7 +142,7 @@ mod tests {
         ] {
             assert_eq!(written(secs, letters), text, "{secs}");
         }
-        assert_eq!((Moment::at(0).part('Z'), Moment::at(0).part('q')), (None, None));
+        assert_eq!((CalendarTime::at(0).part('Z'), CalendarTime::at(0).part('q')), (None, None));
     }
 
     proptest! {
@@ -150,7 +150,7 @@ mod tests {
         fn parts_are_those_of_http_dates(secs in 0..253_402_300_800_i64) {
             let date = HttpDate::new(secs as u64);
             let date = String::from_utf8_lossy(date.as_bytes()).into_owned();
-            let moment = Moment::at(secs);
+            let moment = CalendarTime::at(secs);
             let part = |letter| moment.part(letter).expect("a part");
             let own = [part('a'), part('d'), part('b'), part('Y'), part('H'), part('M'), part('S')];
             let [weekday, day, month, year, hour, minute, second] = own;

@@ -1,16 +1,16 @@
 //! Cookies of a request (RFC 6265 4.2.1 and 5.4): reading them, telling tracking ones apart, and
 //! rewriting the field without some of them.
 
-pub mod known;
+pub mod known_cookies;
 
-pub use known::ReadBy;
+pub use known_cookies::CookieReader;
 
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::trim;
 
 /// One cookie of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair<'a> {
+pub struct CookiePair<'a> {
     /// Its name; empty for a value without a name.
     pub name: &'a [u8],
     /// Its value as sent, quotes included.
@@ -18,7 +18,9 @@ pub struct Pair<'a> {
 }
 
 /// The cookies in all lines of a Cookie field.
-pub fn pairs<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item = Pair<'a>> {
+pub fn pairs<'a>(
+    lines: impl IntoIterator<Item = &'a [u8]>,
+) -> impl Iterator<Item = CookiePair<'a>> {
     crumbs(lines).map(pair)
 }
 
@@ -27,10 +29,10 @@ fn crumbs<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item =
     lines.into_iter().flat_map(|l| l.split(|b| *b == b';')).map(trim).filter(|c| !c.is_empty())
 }
 
-fn pair(crumb: &[u8]) -> Pair<'_> {
+fn pair(crumb: &[u8]) -> CookiePair<'_> {
     match memchr::memchr(b'=', crumb) {
-        Some(at) => Pair { name: trim(&crumb[..at]), value: trim(&crumb[at + 1..]) },
-        None => Pair { name: b"", value: crumb },
+        Some(at) => CookiePair { name: trim(&crumb[..at]), value: trim(&crumb[at + 1..]) },
+        None => CookiePair { name: b"", value: crumb },
     }
 }
 
@@ -38,13 +40,13 @@ fn pair(crumb: &[u8]) -> Pair<'_> {
 /// analytics, advertising, chats, and banners that ask about all that: no server's answer depends
 /// on it.
 pub fn is_tracking(name: &[u8]) -> bool {
-    known::reader(name) == Some(ReadBy::Script)
+    known_cookies::reader(name) == Some(CookieReader::Script)
 }
 
 /// Returns true if a cookie of this name is one of a balancer, or of a guard against robots, on the
 /// way: no page depends on it, but a server that keeps sessions may be found by it.
 pub fn is_of_way(name: &[u8]) -> bool {
-    known::reader(name) == Some(ReadBy::Way)
+    known_cookies::reader(name) == Some(CookieReader::Way)
 }
 
 /// Appends to `out` a Cookie field without the cookies whose names `drop` chooses, and returns

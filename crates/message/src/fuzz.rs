@@ -9,16 +9,16 @@ use crate::list::members;
 use crate::range::{self, RangePlan};
 use crate::request::{Request, Upgrade};
 use crate::response::{Response, Status};
-use crate::store::{self, Exchange, StoreRules};
+use crate::store::{self, ExchangeTimes, StoreRules};
 use crate::trace_context::TraceContext;
 use crate::vary::{Vary, vary_signature};
-use crate::{cookie, forwarded, path, query, sf, targeted, upgrade};
+use crate::{cookie, forwarded, path, query, sf, targeted_control, upgrade};
 
 /// A fuzz target.
-pub type Target = fn(&[u8]);
+pub type FuzzTarget = fn(&[u8]);
 
 /// All of them, by name.
-pub const ALL: &[(&str, Target)] = &[
+pub const ALL: &[(&str, FuzzTarget)] = &[
     ("date", date),
     ("forwarded", forwarded_elements),
     ("list", list),
@@ -110,8 +110,8 @@ pub fn cache_control(data: &[u8]) {
         assert!(secs <= MAX_DELTA_SECS);
     }
     named_fields(lines(data)).for_each(drop);
-    targeted::surrogate_control(lines(data));
-    targeted::surrogate_content(lines(data), b"ESI/1.0");
+    targeted_control::surrogate_control(lines(data));
+    targeted_control::surrogate_content(lines(data), b"ESI/1.0");
 }
 
 /// A field that was checked once reads the same again.
@@ -125,7 +125,7 @@ pub fn structured_field(data: &[u8]) {
         }
     });
     assert!(result.is_err() || result == Ok(visited));
-    targeted::dictionary(lines(data));
+    targeted_control::dictionary(lines(data));
 }
 
 /// Lines of `name: value` for the response's head; a stored response is one of use.
@@ -133,7 +133,7 @@ pub fn store_plan(data: &[u8]) {
     let request = Request::new();
     let mut response = Response::new(Status::OK);
     response.headers = block(data);
-    let exchange = Exchange { request_ms: 1_800_000_000_000, response_ms: 1_800_000_000_100 };
+    let exchange = ExchangeTimes { request_ms: 1_800_000_000_000, response_ms: 1_800_000_000_100 };
     for rules in [StoreRules::rfc(), StoreRules::safe()] {
         let plan = store::plan(&request, false, &response, exchange, &rules);
         let revalidates = response.headers.contains(HeaderId::Etag)

@@ -263,7 +263,7 @@ impl HeaderId {
 
 /// Where one field lies in a block's bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Span {
+pub struct FieldSpan {
     /// Interned name.
     pub id: HeaderId,
     /// Offset of the name.
@@ -300,7 +300,7 @@ impl Field<'_> {
 #[derive(Debug, Default)]
 pub struct HeaderBlock {
     bytes: Vec<u8>,
-    spans: Vec<Span>,
+    spans: Vec<FieldSpan>,
     /// Bit `n`: a field whose id is number `n` is there.
     present: u128,
 }
@@ -324,7 +324,7 @@ const _: () = assert!((HeaderId::Other as u32) < u128::BITS);
 impl HeaderBlock {
     /// Bytes of memory that its fields take.
     pub fn memory(&self) -> usize {
-        self.bytes.len() + self.spans.len() * size_of::<Span>()
+        self.bytes.len() + self.spans.len() * size_of::<FieldSpan>()
     }
 
     /// Gives back memory that is not needed, where it is much.
@@ -350,7 +350,7 @@ impl HeaderBlock {
     }
 
     /// Records a field whose bytes a later [`HeaderBlock::adopt`] brings.
-    pub fn push_span(&mut self, span: Span) {
+    pub fn push_span(&mut self, span: FieldSpan) {
         self.present |= span.id.bit();
         self.spans.push(span);
     }
@@ -417,7 +417,7 @@ impl HeaderBlock {
         write(&mut self.bytes);
         let value_len = self.bytes.len().checked_sub(value_at).expect("only appended to");
         self.bytes.extend_from_slice(b"\r\n");
-        self.push_span(Span {
+        self.push_span(FieldSpan {
             id,
             name_at: name_at as u32,
             name_len: name.len() as u16,
@@ -618,11 +618,11 @@ impl HeaderBlock {
     }
 }
 
-fn value<'a>(bytes: &'a [u8], s: &Span) -> &'a [u8] {
+fn value<'a>(bytes: &'a [u8], s: &FieldSpan) -> &'a [u8] {
     &bytes[s.value_at as usize..(s.value_at + s.value_len) as usize]
 }
 
-fn field<'a>(bytes: &'a [u8], s: &Span) -> Field<'a> {
+fn field<'a>(bytes: &'a [u8], s: &FieldSpan) -> Field<'a> {
     let name_at = s.name_at as usize;
     Field {
         id: s.id,
@@ -632,7 +632,7 @@ fn field<'a>(bytes: &'a [u8], s: &Span) -> Field<'a> {
 }
 
 /// Where a field lies in `bytes` as a line with CRLF, if it does.
-fn line(bytes: &[u8], s: &Span) -> Option<Range<usize>> {
+fn line(bytes: &[u8], s: &FieldSpan) -> Option<Range<usize>> {
     let name_at = s.name_at as usize;
     let name_end = name_at + usize::from(s.name_len);
     let value_end = (s.value_at + s.value_len) as usize;
@@ -644,14 +644,14 @@ fn line(bytes: &[u8], s: &Span) -> Option<Range<usize>> {
 
 /// Returns true if a field is called `name`, whose id is `id`.
 #[inline]
-fn is_called(bytes: &[u8], span: &Span, id: HeaderId, name: &[u8]) -> bool {
+fn is_called(bytes: &[u8], span: &FieldSpan, id: HeaderId, name: &[u8]) -> bool {
     span.id == id
         && (id != HeaderId::Other
             || usize::from(span.name_len) == name.len() && field(bytes, span).is_called(name))
 }
 
 /// The first field called `name`, whose id is `id`.
-fn position(bytes: &[u8], spans: &[Span], id: HeaderId, name: &[u8]) -> Option<usize> {
+fn position(bytes: &[u8], spans: &[FieldSpan], id: HeaderId, name: &[u8]) -> Option<usize> {
     if id != HeaderId::Other {
         return spans.iter().position(|s| s.id == id);
     }

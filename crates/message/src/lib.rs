@@ -35,7 +35,7 @@ pub mod sf;
 pub mod store;
 pub mod tags;
 pub mod target;
-pub mod targeted;
+pub mod targeted_control;
 mod token;
 pub mod trace_context;
 pub mod trailers;

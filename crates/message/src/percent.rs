@@ -18,11 +18,11 @@ pub fn escape(byte: u8) -> [u8; 3] {
 
 /// `text` with its escapes decoded.
 pub fn decode(text: &[u8]) -> Vec<u8> {
-    decode_those(text, |_| true)
+    decode_selected(text, |_| true)
 }
 
 /// `text` with its escapes decoded, but only those whose byte `is_meant`.
-pub fn decode_those(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
+pub fn decode_selected(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {
@@ -71,7 +71,7 @@ mod tests {
         ] {
             assert_eq!(decode(text.as_bytes()), decoded.as_bytes(), "{text}");
         }
-        assert_eq!(decode_those(b"%41%42%2f", |byte| byte != b'B'), b"A%42/");
+        assert_eq!(decode_selected(b"%41%42%2f", |byte| byte != b'B'), b"A%42/");
         assert_eq!(encode(b"a b/\xff", |byte| byte <= b' ' || byte > b'~'), b"a%20b/%FF");
     }
 

@@ -10,17 +10,17 @@ mod rules;
 mod tests;
 
 pub use fields::{forbidden_field_names, strip_for_storage, strip_hop_by_hop, update_fields};
-pub use permit::{Against, PartPermits, Permit, Ruling};
+pub use permit::{PartPermits, Permit, Ruling, StorageObjections};
 pub use reason::{LifetimeSource, NotStored, evidence, lifetime_words};
 pub use rules::{StatusMatch, StoreRules};
 
-use crate::cache_control::{CacheControl, Scope, delta_secs};
+use crate::cache_control::{CacheControl, DirectiveScope, delta_secs};
 use crate::date::parse_http_date;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::{members, trim};
 use crate::request::{Method, Request};
 use crate::response::{Response, Status};
-use crate::targeted;
+use crate::targeted_control;
 use crate::vary;
 
 /// The default of the limit `hit_for_miss_ttl`, which is also Varnish's.
@@ -72,7 +72,7 @@ impl StorePlan {
     /// place it came. Failures leave that to be used stale (RFC 5861), and so does an answer that
     /// is no verdict on the resource but on one request: one that forbids storing, or a successful
     /// one to a visitor whose answers are not for others.
-    pub fn ends_older(&self, status: Status) -> bool {
+    pub fn supersedes_stored(&self, status: Status) -> bool {
         let failed = status.is_server_error() || status.code() == TOO_MANY_REQUESTS;
         let of_request = match self.store {
             Err(NotStored::Method | NotStored::NotFinal | NotStored::RequestNoStore) => true,
@@ -105,7 +105,7 @@ impl StorePlan {
 
 /// When an exchange with the origin happened, in unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ExchangeTimes {
     /// When the request was sent.
     pub request_ms: u64,
     /// When the response's head arrived.
@@ -117,10 +117,10 @@ pub fn plan(
     request: &Request,
     personal: bool,
     response: &Response,
-    exchange: Exchange,
+    exchange: ExchangeTimes,
     rules: &StoreRules,
 ) -> StorePlan {
-    let facts = Facts::gather(response, exchange, rules);
+    let facts = StorageFacts::gather(response, exchange, rules);
     let control = &facts.control;
     let may_be_stale = !facts.never_stale;
     let window = |directive: Option<u32>, default: u64| match directive {
@@ -142,14 +142,14 @@ pub fn plan(
         grace_ms: window(control.stale_while_revalidate, default_grace_ms),
         stale_if_error_ms: window(control.stale_if_error, rules.stale_if_error_ms),
         stale_if_unreachable_ms: window(control.stale_if_error, unreachable_ms),
-        must_validate: control.no_cache == Scope::Whole,
+        must_validate: control.no_cache == DirectiveScope::Whole,
         never_stale: facts.never_stale,
         hit_for_miss_ms: store.err().map_or(0, |why| hit_for_miss_ms(why, response.status)),
     }
 }
 
 /// The facts about storing that a response states, read once.
-struct Facts {
+struct StorageFacts {
     control: CacheControl,
     /// `control` comes from a targeted field.
     targeted: bool,
@@ -162,10 +162,10 @@ struct Facts {
     never_stale: bool,
 }
 
-impl Facts {
-    fn gather(response: &Response, exchange: Exchange, rules: &StoreRules) -> Self {
+impl StorageFacts {
+    fn gather(response: &Response, exchange: ExchangeTimes, rules: &StoreRules) -> Self {
         let headers = &response.headers;
-        let targeted = targeted::effective(headers, &rules.targets);
+        let targeted = targeted_control::effective(headers, &rules.targets);
         let control =
             targeted.unwrap_or_else(|| CacheControl::parse(headers.values(HeaderId::CacheControl)));
         let now_secs = exchange.response_ms / 1000;
@@ -247,7 +247,7 @@ impl Facts {
     }
 
     fn is_fresh(&self) -> bool {
-        self.lifetime_ms > self.age_ms && self.control.no_cache != Scope::Whole
+        self.lifetime_ms > self.age_ms && self.control.no_cache != DirectiveScope::Whole
     }
 
     /// The origin named a lifetime itself.
@@ -261,7 +261,7 @@ impl Facts {
         let open = control.public
             || control.s_maxage.is_some()
             || (self.targeted && control.max_age.is_some());
-        open && control.private != Scope::Whole
+        open && control.private != DirectiveScope::Whole
     }
 
     /// A directive lets it be used stale.
@@ -277,7 +277,7 @@ fn storable(
     request: &Request,
     personal: bool,
     response: &Response,
-    facts: &Facts,
+    facts: &StorageFacts,
     rules: &StoreRules,
 ) -> Result<(), NotStored> {
     let (control, status) = (&facts.control, response.status);
@@ -297,7 +297,7 @@ fn storable(
     if control.no_store && !control.must_understand {
         return Err(NotStored::NoStore);
     }
-    if control.private == Scope::Whole {
+    if control.private == DirectiveScope::Whole {
         return Err(NotStored::Private);
     }
     if rules.honour_request_no_store
@@ -326,10 +326,10 @@ fn storable(
 
 /// Checks that a stored copy could be used at all: it is fresh, can be confirmed, or may be served
 /// stale.
-fn useful(status: Status, facts: &Facts) -> Result<(), NotStored> {
+fn useful(status: Status, facts: &StorageFacts) -> Result<(), NotStored> {
     let named = facts.source != LifetimeSource::None
         || facts.control.public
-        || facts.control.no_cache == Scope::Whole;
+        || facts.control.no_cache == DirectiveScope::Whole;
     if !named && (is_error(status) || !is_heuristically_cacheable(status)) {
         return Err(NotStored::NoLifetime);
     }
@@ -338,7 +338,7 @@ fn useful(status: Status, facts: &Facts) -> Result<(), NotStored> {
     }
     Err(match named {
         false => NotStored::NoLifetime,
-        true if facts.lifetime_ms == 0 || facts.control.no_cache == Scope::Whole => {
+        true if facts.lifetime_ms == 0 || facts.control.no_cache == DirectiveScope::Whole => {
             NotStored::NoValidator
         }
         true if facts.aged_by_date => NotStored::OldDate,
@@ -366,7 +366,7 @@ fn setting(status: Status, rules: &StoreRules) -> Option<(u64, LifetimeSource)> 
 
 /// RFC 9111 4.2.3, and whether it is the Date that says so. A Date is only good to the second, so
 /// the apparent age is too.
-fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: Exchange) -> (u64, bool) {
+fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: ExchangeTimes) -> (u64, bool) {
     let apparent_ms = (exchange.response_ms / 1000).saturating_sub(date_secs).saturating_mul(1000);
     let delay_ms = exchange.response_ms.saturating_sub(exchange.request_ms);
     let corrected_ms = secs_ms(age_secs(headers)).saturating_add(delay_ms);

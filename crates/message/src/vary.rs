@@ -24,7 +24,7 @@ pub struct VaryNames(Box<[u8]>);
 
 impl VaryNames {
     /// The names that are one blob already.
-    pub fn again(blob: &[u8]) -> Self {
+    pub fn from_blob(blob: &[u8]) -> Self {
         Self(blob.into())
     }
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use base::memory::Full;
-use base::{Account, ClientId, Held, Limit, Limits};
+use base::memory::HoldError;
+use base::{Account, ClientId, HeldBytes, Limit, Limits};
 use cache::Passage;
-use flow::reply::Head;
-use flow::{Part, Peer, Reply, Slow, pages};
+use flow::reply::HeadSource;
+use flow::{BodyPart, ConnectionPeer, Reply, WaitingRequest, pages};
 use message::{Request, Status};
 
 use crate::core::{CoreCtx, READ_BYTES};
@@ -41,7 +41,7 @@ pub(crate) fn open(core: &CoreCtx) -> Arc<Account> {
 }
 
 /// Names the client that a connection's account holds bytes for from now on.
-fn serve(account: &Account, client: Peer) {
+fn serve(account: &Account, client: ConnectionPeer) {
     account.serve(client.address().map(ClientId::from).unwrap_or_default());
 }
 
@@ -56,10 +56,10 @@ pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account>
 /// Holds what a request takes that waits for its answer, and what has begun of that.
 pub(crate) fn hold_waiting(
     account: &Arc<Account>,
-    client: Peer,
+    client: ConnectionPeer,
     request: &Request,
-    slow: &Slow,
-) -> Result<Held, Full> {
+    slow: &WaitingRequest,
+) -> Result<HeldBytes, HoldError> {
     serve(account, client);
     let heads = HEADS * request.memory() as u64;
     account.hold_request(WAITING_BYTES + WINDOW_BYTES + heads + slow.memory())
@@ -68,24 +68,24 @@ pub(crate) fn hold_waiting(
 /// Holds what a request takes whose answer is there and must wait for its client.
 pub(crate) fn hold_answered(
     account: &Arc<Account>,
-    client: Peer,
+    client: ConnectionPeer,
     request: &Request,
-) -> Result<Held, Full> {
+) -> Result<HeldBytes, HoldError> {
     serve(account, client);
     account.hold_request(REPLY_BYTES + request.memory() as u64)
 }
 
 /// Gives back what a request waited with that has become a tunnel.
-pub(crate) fn keep_for_tunnel(held: &mut Held, request: &Request) {
+pub(crate) fn keep_for_tunnel(held: &mut HeldBytes, request: &Request) {
     held.shrink_to(TUNNEL_BYTES + request.memory() as u64);
 }
 
 /// Bytes that a connection keeps in buffers because one of its ends is slow. Up to the size of the
 /// smallest window, they are counted with what they belong to.
 #[derive(Debug, Default)]
-pub(crate) struct Buffered(Option<Held>);
+pub(crate) struct BufferCharge(Option<HeldBytes>);
 
-impl Buffered {
+impl BufferCharge {
     /// Holds `bytes` instead of what was held before; `account` is asked for where nothing was held
     /// yet.
     ///
@@ -95,7 +95,7 @@ impl Buffered {
         &mut self,
         bytes: u64,
         account: impl FnOnce() -> Arc<Account>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), HoldError> {
         match &mut self.0 {
             Some(held) if bytes > held.bytes() => held.grow(bytes - held.bytes())?,
             Some(held) => held.shrink_to(bytes),
@@ -111,7 +111,7 @@ impl Buffered {
     ///
     /// # Errors
     /// As [`Buffered::set`].
-    pub(crate) fn set_begun(&mut self, bytes: u64, core: &CoreCtx) -> Result<(), Full> {
+    pub(crate) fn set_begun(&mut self, bytes: u64, core: &CoreCtx) -> Result<(), HoldError> {
         match &mut self.0 {
             Some(held) if bytes <= held.bytes() => held.shrink_to(bytes),
             Some(held) if bytes <= SMALLEST_WINDOW => held.grow_anyway(bytes - held.bytes()),
@@ -122,7 +122,7 @@ impl Buffered {
             _ => {
                 let account = open(core);
                 if bytes > account.left() {
-                    return Err(Full::Share);
+                    return Err(HoldError::Share);
                 }
                 return self.set(bytes, || account);
             }
@@ -151,11 +151,11 @@ pub(crate) fn reads(account: &Account) -> usize {
 /// Bytes of a waiting reply that are not counted with its request.
 fn beside(reply: &Reply) -> u64 {
     let body = match reply.body.part() {
-        Some(Part::Bytes(bytes)) => bytes.len(),
+        Some(BodyPart::Bytes(bytes)) => bytes.len(),
         _ => 0,
     };
     let head = match &reply.head {
-        Head::Owned(response) => response.headers.memory(),
+        HeadSource::Owned(response) => response.headers.memory(),
         _ => 0,
     };
     ((head + body) as u64).saturating_sub(REPLY_BYTES)
@@ -163,7 +163,10 @@ fn beside(reply: &Reply) -> u64 {
 
 /// Holds what a reply of our own takes that has a stream to itself, so far as it is longer than
 /// most.
-pub(crate) fn hold_reply(account: &Arc<Account>, reply: &Reply) -> Result<Option<Held>, Full> {
+pub(crate) fn hold_reply(
+    account: &Arc<Account>,
+    reply: &Reply,
+) -> Result<Option<HeldBytes>, HoldError> {
     match beside(reply) {
         0..=SMALLEST_WINDOW => Ok(None),
         bytes => account.hold_request(bytes).map(Some),

@@ -5,27 +5,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Limit, Limits};
-use flow::finish::Started;
-use flow::{Client, LiveRef, Peer, Start};
+use flow::finish::RequestStart;
+use flow::{Client, ConnectionPeer, LiveRef, Start};
 use message::{Request, Scheme};
 use observe::CipherSuite;
-use tls::Secured;
+use tls::SessionTerms;
 
 use crate::core::CoreCtx;
-use crate::exchange::Moment;
+use crate::exchange::ExchangeTimestamp;
 use crate::guard::Guard;
-use crate::proxied::{Ends, Link, View};
+use crate::proxy_header::{ConnectionAccess, ConnectionEndpoints, ConnectionView};
 use crate::stream::Stream;
 
 /// A client, as its connection knows it.
 pub(crate) struct Caller {
     /// Results of the TLS handshake; `None` for a plain connection.
-    secured: Option<Rc<Secured>>,
-    pub(crate) ends: Ends,
+    secured: Option<Rc<SessionTerms>>,
+    pub(crate) ends: ConnectionEndpoints,
     pub(crate) guard: Rc<Guard>,
     /// The account of what its requests hold.
     pub(crate) account: Arc<Account>,
-    view: View,
+    view: ConnectionView,
     /// Requests that it has made.
     pub(crate) served: u64,
     opened_ms: u64,
@@ -34,13 +34,13 @@ pub(crate) struct Caller {
 impl Caller {
     /// One that connects at this moment.
     pub(crate) fn new(
-        secured: Option<Rc<Secured>>,
-        ends: Ends,
+        secured: Option<Rc<SessionTerms>>,
+        ends: ConnectionEndpoints,
         guard: Rc<Guard>,
         account: Arc<Account>,
         now_ms: u64,
     ) -> Self {
-        let view = View::default();
+        let view = ConnectionView::default();
         Self { secured, ends, guard, account, view, served: 0, opened_ms: now_ms }
     }
 
@@ -63,10 +63,10 @@ impl Caller {
     }
 
     /// A request that came as a whole at this moment, whose length is still to be said.
-    pub(crate) fn begun(&self, moment: Moment) -> Started {
-        let Moment { now: at, us } = moment;
+    pub(crate) fn begun(&self, moment: ExchangeTimestamp) -> RequestStart {
+        let ExchangeTimestamp { now: at, us } = moment;
         let suite = CipherSuite(self.secured.as_ref().map_or(0, |secured| secured.suite()));
-        Started { at, began_us: us, read_us: us, policy_us: us, head_bytes: 0, suite }
+        RequestStart { at, began_us: us, read_us: us, policy_us: us, head_bytes: 0, suite }
     }
 
     /// Has a request answered as far as that can be done at once.
@@ -77,12 +77,12 @@ impl Caller {
         live: &LiveRef,
         stream: &mut Stream,
         request: &mut Request,
-        started: &mut Started,
-    ) -> (Start, Peer) {
+        started: &mut RequestStart,
+    ) -> (Start, ConnectionPeer) {
         let now = started.at;
         let Self { secured, ends, guard, account, view, .. } = self;
         let secured = secured.as_ref();
-        let link = Link { ends, stream: &mut *stream, guard, secured };
+        let link = ConnectionAccess { ends, stream: &mut *stream, guard, secured };
         let line = view.line(core.flow.version(), live, link);
         let (peer, near) = (ends.peer, ends.is_near(stream));
         let asked =

@@ -1,22 +1,22 @@
 //! One core's side of the network: scratch memory, the sweep, and what connections need of the
 //! rest. Nothing here knows what works on it.
 
-mod calls;
+mod encoded_heads;
 mod handshakes;
-mod prepared;
+mod reclaim_requests;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub(crate) use calls::Calls;
-use flow::Core;
+pub(crate) use encoded_heads::{EncodedHeads, fields, lines_of};
+use flow::CoreState;
 pub(crate) use handshakes::Handshakes;
-pub(crate) use prepared::{Prepared, fields, lines_of};
+pub(crate) use reclaim_requests::ReclaimRequests;
 use tls::Session;
 
+use crate::connection_counts::ConnectionCounts;
 use crate::guard::Sweep;
-use crate::peers::Peers;
 use crate::scratch::{Scratch, Work};
 
 /// Bytes one read takes at most. More than a socket usually holds, so that a short read says
@@ -32,22 +32,22 @@ const COPIED_BYTES: usize = 64 * 1024;
 
 /// State that the connections of a core share.
 pub(crate) struct CoreCtx {
-    pub(crate) flow: Rc<Core>,
+    pub(crate) flow: Rc<CoreState>,
     pub(crate) scratch: RefCell<Scratch>,
     /// Bytes that a TLS stream has received and not opened yet; only ever borrowed within one read.
     pub(crate) sealed: RefCell<Box<[u8]>>,
     /// Pieces of files on their way through a copy; only ever borrowed within one write.
     pub(crate) copied: RefCell<Box<[u8]>>,
     /// Heads of stored responses, as HTTP/2 wants them.
-    pub(crate) prepared: RefCell<Prepared>,
+    pub(crate) prepared: RefCell<EncodedHeads>,
     /// A field's value; only ever borrowed while one head is written.
     pub(crate) value: RefCell<Vec<u8>>,
     pub(crate) sweep: Sweep,
     pub(crate) handshakes: Handshakes,
     /// Tunnels of all cores.
-    pub(crate) tunnels: Arc<Peers>,
+    pub(crate) tunnels: Arc<ConnectionCounts>,
     /// Calls for room of all cores.
-    pub(crate) calls: Arc<Calls>,
+    pub(crate) calls: Arc<ReclaimRequests>,
     /// Newcomers of this core that wait for room.
     pub(crate) waiting: Cell<u32>,
     pub(crate) draining: Cell<bool>,
@@ -59,11 +59,15 @@ impl CoreCtx {
         self.flow.counters.inc(base::Counter::Panics);
     }
 
-    pub(crate) fn new(flow: Rc<Core>, tunnels: Arc<Peers>, calls: Arc<Calls>) -> Rc<Self> {
+    pub(crate) fn new(
+        flow: Rc<CoreState>,
+        tunnels: Arc<ConnectionCounts>,
+        calls: Arc<ReclaimRequests>,
+    ) -> Rc<Self> {
         let scratch =
             Scratch { input: vec![0; READ_BYTES].into_boxed_slice(), work: Work::default() };
         Rc::new(Self {
-            prepared: RefCell::new(Prepared::new(flow.shared.seed)),
+            prepared: RefCell::new(EncodedHeads::new(flow.shared.seed)),
             value: RefCell::default(),
             flow,
             scratch: RefCell::new(scratch),

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-use flow::vcl::Measured;
+use flow::vcl::TcpInfo;
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
@@ -40,7 +40,7 @@ const QUEUED_AT: usize = 60;
 ///
 /// # Errors
 /// The system's; `Unsupported` for a socket that is no TCP, and where the answer cannot be read.
-pub(crate) fn measured(socket: &impl AsFd) -> io::Result<Measured> {
+pub(crate) fn measured(socket: &impl AsFd) -> io::Result<TcpInfo> {
     let answer = asked(socket, 1 << (INFO - 1))?;
     info(message(&answer)?.get(MESSAGE_BYTES..).unwrap_or_default())
         .and_then(numbers)
@@ -143,8 +143,8 @@ fn info(mut attributes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The numbers of a `tcp_info` (linux/tcp.h), by their places.
-fn numbers(info: &[u8]) -> Option<Measured> {
-    Some(Measured {
+fn numbers(info: &[u8]) -> Option<TcpInfo> {
+    Some(TcpInfo {
         snd_mss: u32_at(info, 16)?,
         rcv_mss: u32_at(info, 20)?,
         lost: u32_at(info, 32)?,

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use files::Opened;
+use files::OpenFile;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -40,7 +40,7 @@ pub(crate) trait Sink: AsyncWrite + Unpin {
 
 /// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrote {
+pub(crate) enum WriteProgress {
     /// So many bytes of those before the file, and so many of the file, were taken.
     Bytes(usize, usize),
     /// A piece of the file was read from the disk, and is to be sent before the rest. What was
@@ -51,7 +51,7 @@ pub(crate) enum Wrote {
 /// Part of a file, still to be sent.
 #[derive(Debug)]
 pub(crate) struct FileTail {
-    file: Arc<Opened>,
+    file: Arc<OpenFile>,
     range: Range<u64>,
     cold: Option<JoinHandle<io::Result<Vec<u8>>>>,
     /// The file system or the socket knows no sendfile.
@@ -59,7 +59,7 @@ pub(crate) struct FileTail {
 }
 
 impl FileTail {
-    pub(crate) fn new(file: Arc<Opened>, range: Range<u64>) -> Self {
+    pub(crate) fn new(file: Arc<OpenFile>, range: Range<u64>) -> Self {
         Self { file, range, cold: None, copies: false }
     }
 
@@ -86,20 +86,20 @@ impl FileTail {
         sent: usize,
         sink: &mut impl Sink,
         core: &CoreCtx,
-    ) -> Poll<io::Result<Wrote>> {
+    ) -> Poll<io::Result<WriteProgress>> {
         ready!(sink.poll_room(cx))?;
         let piece = self.range.start..self.range.end.min(self.range.start + PIECE_BYTES);
         if self.cold.is_some() || !is_at_hand(&self.file, &piece, core) {
             if self.cold.is_none() && before.len() - sent > HELD_BYTES {
                 // What was read from the disk leaves before more is.
                 let wrote = ready!(Pin::new(sink).poll_write(cx, &before[sent..]))?;
-                return Poll::Ready(Ok(Wrote::Bytes(wrote, 0)));
+                return Poll::Ready(Ok(WriteProgress::Bytes(wrote, 0)));
             }
             let read = ready!(self.poll_cold(cx, core))?;
             before.drain(..sent);
             before.extend_from_slice(&read);
             self.advance(read.len());
-            return Poll::Ready(Ok(Wrote::Read));
+            return Poll::Ready(Ok(WriteProgress::Read));
         }
         let before = &before[sent..];
         if let Some(tcp) = sink.socket().filter(|_| !self.copies) {
@@ -129,23 +129,23 @@ impl FileTail {
         cx: &mut Context<'_>,
         before: &[u8],
         tcp: &TcpStream,
-    ) -> Poll<io::Result<Wrote>> {
+    ) -> Poll<io::Result<WriteProgress>> {
         loop {
             ready!(tcp.poll_write_ready(cx))?;
             let step = tcp.try_io(Interest::WRITABLE, || {
                 if !before.is_empty() {
                     // The kernel waits for the file's first bytes: one segment less.
                     let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
-                    return Ok(Wrote::Bytes(send(tcp, before, flags)?, 0));
+                    return Ok(WriteProgress::Bytes(send(tcp, before, flags)?, 0));
                 }
                 let mut at = self.range.start;
                 let most = usize::try_from(self.left().min(PIECE_BYTES)).unwrap_or(usize::MAX);
                 match sendfile(tcp, self.file.fd(), Some(&mut at), most) {
                     Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-                    Ok(sent) => Ok(Wrote::Bytes(0, sent)),
+                    Ok(sent) => Ok(WriteProgress::Bytes(0, sent)),
                     Err(Errno::INVAL | Errno::NOSYS) => {
                         self.copies = true;
-                        Ok(Wrote::Bytes(0, 0))
+                        Ok(WriteProgress::Bytes(0, 0))
                     }
                     Err(errno) => Err(errno.into()),
                 }
@@ -164,7 +164,7 @@ impl FileTail {
         before: &[u8],
         sink: &mut impl Sink,
         core: &CoreCtx,
-    ) -> Poll<io::Result<Wrote>> {
+    ) -> Poll<io::Result<WriteProgress>> {
         let mut scratch = core.copied.borrow_mut();
         let room = scratch.len().saturating_sub(before.len()) as u64;
         let most = usize::try_from(self.left().min(room)).unwrap_or(0);
@@ -180,12 +180,12 @@ impl FileTail {
         let slices = [IoSlice::new(before), IoSlice::new(&scratch[..read])];
         let wrote = ready!(Pin::new(sink).poll_write_vectored(cx, &slices))?;
         let own = wrote.min(before.len());
-        Poll::Ready(Ok(Wrote::Bytes(own, wrote - own)))
+        Poll::Ready(Ok(WriteProgress::Bytes(own, wrote - own)))
     }
 }
 
 /// Returns true if `range` can be sent without waiting for a disk.
-fn is_at_hand(file: &Opened, range: &Range<u64>, core: &CoreCtx) -> bool {
+fn is_at_hand(file: &OpenFile, range: &Range<u64>, core: &CoreCtx) -> bool {
     let now_ms = core.flow.now().mono_ms;
     if file.is_warm(now_ms) {
         return true;
@@ -198,7 +198,7 @@ fn is_at_hand(file: &Opened, range: &Range<u64>, core: &CoreCtx) -> bool {
 }
 
 /// Reads what is in memory.
-fn read_at_hand(file: &Opened, at: u64, bytes: &mut [u8], core: &CoreCtx) -> io::Result<usize> {
+fn read_at_hand(file: &OpenFile, at: u64, bytes: &mut [u8], core: &CoreCtx) -> io::Result<usize> {
     let warm = file.is_warm(core.flow.now().mono_ms);
     file.read_now(at, bytes, warm)
 }
@@ -208,7 +208,7 @@ fn read_at_hand(file: &Opened, at: u64, bytes: &mut [u8], core: &CoreCtx) -> io:
 /// # Errors
 /// Those of the file system.
 pub(crate) async fn read(
-    file: &Arc<Opened>,
+    file: &Arc<OpenFile>,
     range: Range<u64>,
     core: &CoreCtx,
 ) -> io::Result<Vec<u8>> {
@@ -222,7 +222,7 @@ pub(crate) async fn read(
 
 /// Appends `range` of a file to `out`; false when it is not wholly at hand, and nothing was
 /// appended.
-pub(crate) fn append(file: &Opened, range: Range<u64>, out: &mut Vec<u8>, now_ms: u64) -> bool {
+pub(crate) fn append(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>, now_ms: u64) -> bool {
     let begin = out.len();
     let Ok(length) = usize::try_from(range.end - range.start) else { return false };
     out.resize(begin + length, 0);

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use base::{Counter, Limit, Limits};
-use flow::vcl::Times;
+use flow::vcl::ConnectionTimeouts;
 
 use crate::rate::{Bounds, Transfer};
 
@@ -26,7 +26,7 @@ const SETTLED_MS: u64 = 2_000;
 
 /// Connections that make room where they wait for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaving {
+pub(crate) enum EvictableConnections {
     /// Whoever does.
     Any,
     /// Those that have asked before, or have not for a while.
@@ -35,7 +35,7 @@ pub(crate) enum Leaving {
 
 /// The activity of a connection, as far as timeouts go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     /// Nothing has been received yet, of a request at least.
     New,
     /// TLS is being agreed on.
@@ -60,7 +60,7 @@ pub(crate) enum Phase {
 /// when a third of its buffer is free, and that may be megabytes: a client that takes them slowly
 /// takes something all the same.
 #[derive(Debug, Default)]
-struct Looks {
+struct SendQueueChecks {
     /// The connection's task is to look.
     wanted: Cell<bool>,
     last_ms: Cell<u64>,
@@ -91,12 +91,12 @@ fn counter_of(limit: Limit) -> Option<Counter> {
 /// One connection's place in the sweep.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    phase: Cell<Phase>,
+    phase: Cell<ConnectionPhase>,
     since_ms: Cell<u64>,
     receive: Transfer,
     send: Transfer,
     sent_in_all: Cell<u64>,
-    looks: Looks,
+    looks: SendQueueChecks,
     ticks: Cell<bool>,
     expired: Cell<Option<Limit>>,
     /// The counter for the connection's end.
@@ -104,19 +104,19 @@ pub(crate) struct Guard {
     /// When the sending of the response began that is being sent, or still comes.
     answer_ms: Cell<Option<u64>>,
     /// Times that programs have set; most connections have none.
-    own: OnceCell<Box<Cell<Times>>>,
+    own: OnceCell<Box<Cell<ConnectionTimeouts>>>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl Guard {
     pub(crate) fn new(now_ms: u64) -> Rc<Self> {
         Rc::new(Self {
-            phase: Cell::new(Phase::New),
+            phase: Cell::new(ConnectionPhase::New),
             since_ms: Cell::new(now_ms),
             receive: Transfer::default(),
             send: Transfer::default(),
             sent_in_all: Cell::new(0),
-            looks: Looks::default(),
+            looks: SendQueueChecks::default(),
             ticks: Cell::new(false),
             expired: Cell::new(None),
             ends_as: Cell::new(Counter::ClosedByClient),
@@ -127,16 +127,16 @@ impl Guard {
     }
 
     /// Enters `phase`, which has lasted since then.
-    pub(crate) fn enter_since(&self, phase: Phase, since_ms: u64) {
+    pub(crate) fn enter_since(&self, phase: ConnectionPhase, since_ms: u64) {
         self.phase.set(phase);
         self.since_ms.set(since_ms);
     }
 
     /// Enters `phase`; staying in one does not restart its time.
-    pub(crate) fn enter(&self, phase: Phase, now_ms: u64) {
-        if self.phase.replace(phase) != phase || phase == Phase::Idle {
+    pub(crate) fn enter(&self, phase: ConnectionPhase, now_ms: u64) {
+        if self.phase.replace(phase) != phase || phase == ConnectionPhase::Idle {
             self.since_ms.set(now_ms);
-            if phase == Phase::Linger {
+            if phase == ConnectionPhase::Linger {
                 self.receive.moved(0, now_ms);
             }
         }
@@ -185,12 +185,12 @@ impl Guard {
     }
 
     /// The timeouts that programs have set.
-    pub(crate) fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> ConnectionTimeouts {
         self.own.get().map(|own| own.get()).unwrap_or_default()
     }
 
     /// Sets them; they count from now on.
-    pub(crate) fn set_times(&self, times: Times) {
+    pub(crate) fn set_times(&self, times: ConnectionTimeouts) {
         self.own.get_or_init(Box::default).set(times);
     }
 
@@ -262,24 +262,28 @@ impl Guard {
         let head_ms = own.idle.map_or(limits.header_timeout, millis);
         let silent = || now_ms.saturating_sub(self.receive.moved_ms());
         let phase = match self.phase.get() {
-            Phase::New if draining && in_phase > limits.drain_wait => Some(Limit::DrainWait),
-            Phase::New if in_phase > idle_ms => Some(Limit::IdleTimeout),
-            Phase::Idle if draining || in_phase > idle_ms => Some(Limit::IdleTimeout),
-            Phase::Handshake if in_phase > limits.handshake_timeout => {
+            ConnectionPhase::New if draining && in_phase > limits.drain_wait => {
+                Some(Limit::DrainWait)
+            }
+            ConnectionPhase::New if in_phase > idle_ms => Some(Limit::IdleTimeout),
+            ConnectionPhase::Idle if draining || in_phase > idle_ms => Some(Limit::IdleTimeout),
+            ConnectionPhase::Handshake if in_phase > limits.handshake_timeout => {
                 Some(Limit::HandshakeTimeout)
             }
-            Phase::Head if in_phase > head_ms => Some(Limit::HeaderTimeout),
-            Phase::HalfClosed if in_phase > limits.half_close_timeout => {
+            ConnectionPhase::Head if in_phase > head_ms => Some(Limit::HeaderTimeout),
+            ConnectionPhase::HalfClosed if in_phase > limits.half_close_timeout => {
                 Some(Limit::HalfCloseTimeout)
             }
-            Phase::Tunnel if in_phase > limits.tunnel_idle_timeout => {
+            ConnectionPhase::Tunnel if in_phase > limits.tunnel_idle_timeout => {
                 Some(Limit::TunnelIdleTimeout)
             }
-            Phase::TunnelEnd if in_phase > limits.tunnel_end_timeout => {
+            ConnectionPhase::TunnelEnd if in_phase > limits.tunnel_end_timeout => {
                 Some(Limit::TunnelEndTimeout)
             }
-            Phase::Linger if in_phase > limits.linger_time => Some(Limit::LingerTime),
-            Phase::Linger if silent() > limits.linger_timeout => Some(Limit::LingerTimeout),
+            ConnectionPhase::Linger if in_phase > limits.linger_time => Some(Limit::LingerTime),
+            ConnectionPhase::Linger if silent() > limits.linger_timeout => {
+                Some(Limit::LingerTimeout)
+            }
             _ => None,
         };
         let receive = || self.receive.overdue(now_ms, Bounds::of_body(limits));
@@ -341,13 +345,13 @@ impl Guard {
     }
 
     /// Stays although it was asked to make room: a request has come.
-    pub(crate) fn stay(&self) {
+    pub(crate) fn cancel_eviction(&self) {
         self.expired.set(None);
         self.ends_as.set(Counter::ClosedByClient);
     }
 
     /// Forgets which limit ended the connection: what is left to be done has limits of its own.
-    pub(crate) fn pardon(&self) {
+    pub(crate) fn clear_expiry(&self) {
         self.expired.set(None);
     }
 
@@ -411,8 +415,13 @@ impl Sweep {
     /// Ends some of the connections that nothing is lost with, unless others that were ended before
     /// have not left yet: those first that are only read off, then those that have waited longest
     /// for a request. `noted` is called for each. False if all connections are busy.
-    pub(crate) fn end_idle(&self, now_ms: u64, who: Leaving, noted: impl Fn()) -> bool {
-        let busy_ms = &self.busy_ms[usize::from(who == Leaving::Any)];
+    pub(crate) fn end_idle(
+        &self,
+        now_ms: u64,
+        who: EvictableConnections,
+        noted: impl Fn(),
+    ) -> bool {
+        let busy_ms = &self.busy_ms[usize::from(who == EvictableConnections::Any)];
         if now_ms < busy_ms.get() {
             return false;
         }
@@ -423,10 +432,10 @@ impl Sweep {
             let Some(guard) = guard else { continue };
             leaving |= guard.expired.get() == Some(Limit::ConnectionMemory);
             let waits = match guard.phase.get() {
-                Phase::Linger => false,
-                Phase::Idle => true,
-                Phase::New if who == Leaving::Any => true,
-                Phase::New if guard.since_ms.get() + SETTLED_MS <= now_ms => true,
+                ConnectionPhase::Linger => false,
+                ConnectionPhase::Idle => true,
+                ConnectionPhase::New if who == EvictableConnections::Any => true,
+                ConnectionPhase::New if guard.since_ms.get() + SETTLED_MS <= now_ms => true,
                 _ => continue,
             };
             if guard.expired.get().is_none() {
@@ -452,7 +461,7 @@ impl Sweep {
     /// Ends every tunnel: the time to drain is over.
     pub(crate) fn end_tunnels(&self) {
         for guard in self.guards.borrow().iter().flatten() {
-            if matches!(guard.phase.get(), Phase::Tunnel | Phase::TunnelEnd) {
+            if matches!(guard.phase.get(), ConnectionPhase::Tunnel | ConnectionPhase::TunnelEnd) {
                 guard.expire(Limit::TunnelIdleTimeout);
             }
         }
@@ -485,8 +494,8 @@ mod tests {
         let guard = Guard::new(0);
         sweep.join(Rc::clone(&guard));
         assert_eq!(ends(&sweep, 30_000), []);
-        guard.enter(Phase::Head, 30_000);
-        guard.enter(Phase::Head, 39_000); // another byte does not buy time
+        guard.enter(ConnectionPhase::Head, 30_000);
+        guard.enter(ConnectionPhase::Head, 39_000); // another byte does not buy time
         assert_eq!(ends(&sweep, 40_000), []);
         assert_eq!(ends(&sweep, 40_001), [Limit::HeaderTimeout]);
         assert_eq!(ends(&sweep, 99_000), [], "once is enough");
@@ -498,7 +507,7 @@ mod tests {
         let (takes, stalls, unknown) = (Guard::new(0), Guard::new(0), Guard::new(0));
         for guard in [&takes, &stalls, &unknown] {
             sweep.join(Rc::clone(guard));
-            guard.enter(Phase::Busy, 0);
+            guard.enter(ConnectionPhase::Busy, 0);
             guard.answering(0);
             guard.sending(0);
             guard.sent(4 << 20, 0);
@@ -532,9 +541,9 @@ mod tests {
         let (waits, answered) = (Guard::new(0), Guard::new(0));
         for guard in [&waits, &answered] {
             sweep.join(Rc::clone(guard));
-            guard.enter(Phase::HalfClosed, 1_000);
+            guard.enter(ConnectionPhase::HalfClosed, 1_000);
         }
-        answered.enter(Phase::Busy, 2_000);
+        answered.enter(ConnectionPhase::Busy, 2_000);
         assert_eq!(ends(&sweep, 6_000), []);
         assert_eq!(ends(&sweep, 6_001), [Limit::HalfCloseTimeout]);
         assert!(answered.expired.get().is_none());
@@ -546,7 +555,7 @@ mod tests {
         let (new, idle) = (Guard::new(10_000), Guard::new(0));
         sweep.join(Rc::clone(&new));
         sweep.join(Rc::clone(&idle));
-        idle.enter(Phase::Idle, 10_000);
+        idle.enter(ConnectionPhase::Idle, 10_000);
         let ends = |now_ms| {
             let mut limits = Vec::new();
             sweep.run(now_ms, &Limits::default(), true, &mut |l| limits.push(l));
@@ -562,8 +571,8 @@ mod tests {
         let (stalled, slow) = (Guard::new(0), Guard::new(0));
         sweep.join(Rc::clone(&stalled));
         sweep.join(Rc::clone(&slow));
-        stalled.enter(Phase::Busy, 0);
-        slow.enter(Phase::Busy, 0);
+        stalled.enter(ConnectionPhase::Busy, 0);
+        slow.enter(ConnectionPhase::Busy, 0);
         stalled.sending(0);
         slow.receiving(0);
         for t in 1..=10 {
@@ -580,7 +589,7 @@ mod tests {
         let sweep = Sweep::default();
         let guard = Guard::new(0);
         sweep.join(Rc::clone(&guard));
-        guard.enter(Phase::Busy, 0);
+        guard.enter(ConnectionPhase::Busy, 0);
         guard.answering(0);
         guard.sent(1 << 30, 0);
         guard.send_done();
@@ -601,11 +610,11 @@ mod tests {
         let (silent, busy) = (Guard::new(0), Guard::new(0));
         sweep.join(Rc::clone(&silent));
         sweep.join(Rc::clone(&busy));
-        silent.enter(Phase::Linger, 10_000);
-        busy.enter(Phase::Linger, 10_000);
+        silent.enter(ConnectionPhase::Linger, 10_000);
+        busy.enter(ConnectionPhase::Linger, 10_000);
         for t in 10..=40 {
             busy.received(1, t * 1000);
-            busy.enter(Phase::Linger, t * 1000);
+            busy.enter(ConnectionPhase::Linger, t * 1000);
         }
         assert_eq!(ends(&sweep, 15_000), []);
         assert_eq!(ends(&sweep, 15_001), [Limit::LingerTimeout]);
@@ -619,12 +628,12 @@ mod tests {
         let (idle, half) = (Guard::new(0), Guard::new(0));
         for guard in [&idle, &half] {
             sweep.join(Rc::clone(guard));
-            guard.enter(Phase::Tunnel, 0);
+            guard.enter(ConnectionPhase::Tunnel, 0);
             guard.moved(1_000);
         }
-        half.enter(Phase::TunnelEnd, 2_000);
+        half.enter(ConnectionPhase::TunnelEnd, 2_000);
         half.moved(3_000);
-        half.enter(Phase::TunnelEnd, 4_000);
+        half.enter(ConnectionPhase::TunnelEnd, 4_000);
         assert_eq!(ends(&sweep, 33_000), []);
         assert_eq!(ends(&sweep, 33_001), [Limit::TunnelEndTimeout]);
         assert_eq!(ends(&sweep, 3_601_000), []);
@@ -634,7 +643,13 @@ mod tests {
     #[test]
     fn the_end_of_a_drain_ends_tunnels_and_nothing_else() {
         let sweep = Sweep::default();
-        let guards = [Phase::Busy, Phase::Tunnel, Phase::TunnelEnd, Phase::Linger].map(|phase| {
+        let guards = [
+            ConnectionPhase::Busy,
+            ConnectionPhase::Tunnel,
+            ConnectionPhase::TunnelEnd,
+            ConnectionPhase::Linger,
+        ]
+        .map(|phase| {
             let guard = Guard::new(0);
             sweep.join(Rc::clone(&guard));
             guard.enter(phase, 0);
@@ -651,13 +666,20 @@ mod tests {
         let all = 4 * ENDED_PART;
         let guards: Vec<_> = (0..all).map(|n| Guard::new(9_000 - n as u64)).collect();
         guards.iter().for_each(|guard| _ = sweep.join(Rc::clone(guard)));
-        guards[0].enter(Phase::Linger, 9_000);
-        let busy = [Phase::Busy, Phase::Head, Phase::Handshake, Phase::Tunnel, Phase::TunnelEnd];
+        guards[0].enter(ConnectionPhase::Linger, 9_000);
+        let busy = [
+            ConnectionPhase::Busy,
+            ConnectionPhase::Head,
+            ConnectionPhase::Handshake,
+            ConnectionPhase::Tunnel,
+            ConnectionPhase::TunnelEnd,
+        ];
         for (n, phase) in busy.into_iter().enumerate() {
             guards[all - 1 - n].enter_since(phase, 0);
         }
         let noted = Cell::new(0);
-        let end = || sweep.end_idle(9_000, Leaving::Any, || noted.set(noted.get() + 1));
+        let end =
+            || sweep.end_idle(9_000, EvictableConnections::Any, || noted.set(noted.get() + 1));
         assert!(end());
         let ended: Vec<_> = (0..all).filter(|n| guards[*n].expired.get().is_some()).collect();
         assert_eq!(ended, [0, all - 8, all - 7, all - 6]);
@@ -671,11 +693,11 @@ mod tests {
         let sweep = Sweep::default();
         let guard = Guard::new(0);
         sweep.join(Rc::clone(&guard));
-        guard.enter(Phase::Busy, 0);
-        assert!(!sweep.end_idle(1_000, Leaving::Any, || {}));
-        guard.enter(Phase::Idle, 1_000);
-        assert!(!sweep.end_idle(1_000 + BUSY_MS - 1, Leaving::Any, || {}));
-        assert!(sweep.end_idle(1_000 + BUSY_MS, Leaving::Any, || {}));
+        guard.enter(ConnectionPhase::Busy, 0);
+        assert!(!sweep.end_idle(1_000, EvictableConnections::Any, || {}));
+        guard.enter(ConnectionPhase::Idle, 1_000);
+        assert!(!sweep.end_idle(1_000 + BUSY_MS - 1, EvictableConnections::Any, || {}));
+        assert!(sweep.end_idle(1_000 + BUSY_MS, EvictableConnections::Any, || {}));
         assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
     }
 
@@ -685,17 +707,20 @@ mod tests {
         let guard = Guard::new(1_000);
         sweep.join(Rc::clone(&guard));
         let soon = 1_000 + SETTLED_MS - 1;
-        assert!(!sweep.end_idle(soon, Leaving::Settled, || {}));
+        assert!(!sweep.end_idle(soon, EvictableConnections::Settled, || {}));
         assert_eq!(guard.expired.get(), None);
-        assert!(sweep.end_idle(soon, Leaving::Any, || {}));
+        assert!(sweep.end_idle(soon, EvictableConnections::Any, || {}));
         assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
-        guard.stay();
+        guard.cancel_eviction();
         assert_eq!((guard.expired.get(), guard.end()), (None, Counter::ClosedByClient));
-        assert!(sweep.end_idle(soon + BUSY_MS, Leaving::Settled, || {}));
+        assert!(sweep.end_idle(soon + BUSY_MS, EvictableConnections::Settled, || {}));
         assert_eq!(guard.expired.get(), Some(Limit::ConnectionMemory));
-        guard.stay();
-        guard.enter(Phase::Idle, 9_000);
-        assert!(sweep.end_idle(9_000, Leaving::Settled, || {}), "one that has asked before");
+        guard.cancel_eviction();
+        guard.enter(ConnectionPhase::Idle, 9_000);
+        assert!(
+            sweep.end_idle(9_000, EvictableConnections::Settled, || {}),
+            "one that has asked before"
+        );
     }
 
     #[test]

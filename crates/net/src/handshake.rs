@@ -7,24 +7,24 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit};
-use flow::{Part, pages};
+use flow::{BodyPart, pages};
 use message::{Request, Status};
-use tls::{Handshake, HandshakeError, Secured, Server};
+use tls::{Handshake, HandshakeError, ServerContext, SessionTerms};
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::client_socket::ClientSocket;
 use crate::core::{CoreCtx, Handshakes};
-use crate::guard::{Guard, Phase};
+use crate::guard::{ConnectionPhase, Guard};
 use crate::head::append;
-use crate::stream::{Now, Socket, Stream};
-use crate::wire::Wire;
+use crate::stream::{ImmediateWriter, Socket, Stream};
 
 /// A handshake's place among those under way.
-struct Place<'a> {
+struct HandshakeSlot<'a> {
     core: &'a CoreCtx,
     number: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> HandshakeSlot<'a> {
     /// Takes a place. When there are too many, the oldest handshake gives way: of those that flood
     /// a server with halves it is one of theirs, since whoever means it is done in two round trips.
     fn take(core: &'a CoreCtx, guard: &Rc<Guard>, max: u64) -> Self {
@@ -42,27 +42,27 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for HandshakeSlot<'_> {
     fn drop(&mut self) {
         self.core.handshakes.under_way.borrow_mut().remove(&self.number);
     }
 }
 
 /// Shakes hands, `received` being what has come already; `None` when it came to nothing.
-pub(crate) async fn shake(
-    mut tcp: Wire,
+pub(crate) async fn perform_handshake(
+    mut tcp: ClientSocket,
     received: Vec<u8>,
     guard: &Rc<Guard>,
     core: &CoreCtx,
-    server: &Server,
-) -> Option<(Stream, Secured)> {
-    guard.enter(Phase::Handshake, core.flow.now().mono_ms);
+    server: &ServerContext,
+) -> Option<(Stream, SessionTerms)> {
+    guard.enter(ConnectionPhase::Handshake, core.flow.now().mono_ms);
     let max = core.flow.live().limits.handshakes.max(1);
-    let place = Place::take(core, guard, max);
+    let place = HandshakeSlot::take(core, guard, max);
     let mut handshake = Handshake::default();
     let shaken = match handshake.feed(&received, server) {
         Ok(()) => poll_fn(|cx| poll_shake(cx, &mut tcp, &mut handshake, guard, core, server)).await,
-        Err(error) => Err(Failure::Tls(error)),
+        Err(error) => Err(HandshakeFailure::Tls(error)),
     };
     drop(received);
     drop(place);
@@ -71,7 +71,7 @@ pub(crate) async fn shake(
         Ok(()) => {
             if handshake.end_challenge() {
                 counters.inc(Counter::AcmeChallenges);
-                _ = handshake.send(&mut Now(&tcp));
+                _ = handshake.send(&mut ImmediateWriter(&tcp));
                 return None;
             }
             let (session, secured) = handshake.finish()?;
@@ -87,17 +87,17 @@ pub(crate) async fn shake(
         Err(failure) => {
             counters.inc(Counter::TlsFailures);
             match failure {
-                Failure::Tls(HandshakeError::PlainHttp) => plain_http(&tcp, core),
+                HandshakeFailure::Tls(HandshakeError::PlainHttp) => plain_http(&tcp, core),
                 // The alert, as far as it goes out at once.
-                Failure::Tls(_) => _ = handshake.send(&mut Now(&tcp)),
-                Failure::Gone | Failure::Expired => {}
+                HandshakeFailure::Tls(_) => _ = handshake.send(&mut ImmediateWriter(&tcp)),
+                HandshakeFailure::Gone | HandshakeFailure::Expired => {}
             }
             None
         }
     }
 }
 
-enum Failure {
+enum HandshakeFailure {
     Tls(HandshakeError),
     /// The client has closed, or the socket broke.
     Gone,
@@ -107,21 +107,21 @@ enum Failure {
 
 fn poll_shake(
     cx: &mut Context<'_>,
-    tcp: &mut Wire,
+    tcp: &mut ClientSocket,
     handshake: &mut Handshake,
     guard: &Guard,
     core: &CoreCtx,
-    server: &Server,
-) -> Poll<Result<(), Failure>> {
+    server: &ServerContext,
+) -> Poll<Result<(), HandshakeFailure>> {
     if guard.poll_expired(cx).is_ready() {
-        return Poll::Ready(Err(Failure::Expired));
+        return Poll::Ready(Err(HandshakeFailure::Expired));
     }
     loop {
         while !handshake.is_sent() {
             match handshake.send(&mut Socket { tcp, cx }) {
                 Ok(sent) if sent > 0 => core.flow.counters.add(Counter::BytesOut, sent as u64),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                _ => return Poll::Ready(Err(Failure::Gone)),
+                _ => return Poll::Ready(Err(HandshakeFailure::Gone)),
             }
         }
         if handshake.is_done() {
@@ -131,17 +131,17 @@ fn poll_shake(
         let mut received = ReadBuf::new(&mut sealed);
         let read = ready!(Pin::new(&mut *tcp).poll_read(cx, &mut received));
         if read.is_err() || received.filled().is_empty() {
-            return Poll::Ready(Err(Failure::Gone));
+            return Poll::Ready(Err(HandshakeFailure::Gone));
         }
         core.flow.counters.add(Counter::BytesIn, received.filled().len() as u64);
         if let Err(error) = handshake.feed(received.filled(), server) {
-            return Poll::Ready(Err(Failure::Tls(error)));
+            return Poll::Ready(Err(HandshakeFailure::Tls(error)));
         }
     }
 }
 
 /// Tells a client that speaks plain HTTP to a TLS port so, as nginx does.
-fn plain_http(tcp: &Wire, core: &CoreCtx) {
+fn plain_http(tcp: &ClientSocket, core: &CoreCtx) {
     let reason = "The plain HTTP request was sent to an HTTPS port.";
     let Some(status) = Status::new(400) else { return };
     let reply = pages::refused(status, reason);
@@ -149,7 +149,7 @@ fn plain_http(tcp: &Wire, core: &CoreCtx) {
     core.flow.log.count_refusal(&reply);
     let mut out = Vec::new();
     append(&core.flow.live(), &Request::new(), &reply, false, &mut out);
-    if let Some(Part::Bytes(body)) = reply.body.part() {
+    if let Some(BodyPart::Bytes(body)) = reply.body.part() {
         out.extend_from_slice(body);
     }
     _ = tcp.try_write(&out);

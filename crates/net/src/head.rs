@@ -1,6 +1,6 @@
 //! The heads of replies, as HTTP/1.x has them.
 
-use flow::reply::Head;
+use flow::reply::HeadSource;
 use flow::{LiveRef, Reply, ReplyBody};
 use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::trailers::are_taken;
@@ -53,7 +53,7 @@ pub(crate) fn append_framed(
         Version::Http11 | Version::Http2 => ConnectionHeader::KeepAliveDefault,
     };
     if framing == BodyFraming::Chunked
-        && let Head::Owned(response) = &reply.head
+        && let HeadSource::Owned(response) = &reply.head
         && response.passes_trailers
         && are_taken(&request.headers)
     {

@@ -11,43 +11,43 @@
 //! top `worker`, which accepts connections and hands each to one of them.
 
 mod account;
-mod again;
+mod address_lock;
 mod caller;
-mod claim;
+mod client_socket;
+mod connection_control;
+mod connection_counts;
+mod connection_memory;
 mod core;
 mod diag;
-mod ending;
 mod exchange;
 mod file;
-mod grip;
 mod guard;
 mod h1;
 mod h2;
 mod handshake;
 mod head;
+mod heartbeat;
+mod lingering_close;
 mod listener;
 mod log;
 mod pace;
-mod peers;
-mod proxied;
-mod pulse;
+mod proxy_header;
 mod rate;
-mod room;
+mod restarts;
 mod scratch;
 mod segments;
 mod stream;
 mod syslog;
 mod tunnel;
-mod wire;
 mod worker;
 
-pub use crate::again::keep;
-pub use crate::claim::Sharing;
-pub use crate::listener::{At, Given};
+pub use crate::address_lock::Sharing;
+pub use crate::heartbeat::Heartbeats;
+pub use crate::listener::{InheritedSocket, ListenAddress};
 pub use crate::log::{AccessLog, LogFormat, LogTarget, Opener};
-pub use crate::pulse::Pulse;
+pub use crate::restarts::run_with_restarts;
 pub use crate::syslog::{Syslog, SyslogAt};
-pub use crate::worker::{BindError, Doors, Listen, Server, Settings};
+pub use crate::worker::{BindError, BoundListeners, ListenerSettings, Server, Settings};
 
 #[cfg(feature = "simulation")]
 pub use crate::worker::simulation::Port as SimulatedPort;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, SockAddr, SockFilter, SockRef, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::claim::{self, BACKLOG, Sharing};
-use crate::wire::Wire;
+use crate::address_lock::{self, BACKLOG, Sharing};
+use crate::client_socket::ClientSocket;
 
 /// A packet filter (classic BPF) that drops what has SYN and not ACK: the first packets of
 /// connections, and no others.
@@ -37,26 +37,26 @@ const RETURN: u16 = 0x06;
 
 /// A listening socket that somebody else has opened and keeps open, as a service manager does.
 #[derive(Debug)]
-pub enum Given {
+pub enum InheritedSocket {
     /// Of TCP.
     Tcp(std::net::TcpListener),
     /// A unix socket.
     Unix(std::os::unix::net::UnixListener),
 }
 
-impl Given {
+impl InheritedSocket {
     /// One more handle of it. Asking for the same address with `SO_REUSEPORT` instead would divide
     /// connections between the new socket and the given one, which stays open.
-    fn bound(&self) -> io::Result<Bound> {
+    fn bound(&self) -> io::Result<BoundSocket> {
         match self {
             Self::Tcp(listener) => {
                 listener.set_nonblocking(true)?;
                 SockRef::from(listener).set_tcp_nodelay(true)?;
-                Ok(Bound::Tcp(listener.try_clone()?))
+                Ok(BoundSocket::Tcp(listener.try_clone()?))
             }
             Self::Unix(listener) => {
                 listener.set_nonblocking(true)?;
-                Ok(Bound::Unix(listener.try_clone()?))
+                Ok(BoundSocket::Unix(listener.try_clone()?))
             }
         }
     }
@@ -64,26 +64,26 @@ impl Given {
 
 /// Where to listen.
 #[derive(Clone, Debug)]
-pub enum At {
+pub enum ListenAddress {
     /// An address; port 0 takes a free one.
     Address(SocketAddr),
     /// A unix socket, and the permissions of its file.
     Path(PathBuf, u32),
     /// A socket that is there already.
-    Given(Arc<Given>),
+    Given(Arc<InheritedSocket>),
 }
 
-impl fmt::Display for At {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => address.fmt(f),
             Self::Path(path, _) => write!(f, "unix:{}", path.display()),
             Self::Given(given) => match &**given {
-                Given::Tcp(listener) => match listener.local_addr() {
+                InheritedSocket::Tcp(listener) => match listener.local_addr() {
                     Ok(address) => address.fmt(f),
                     Err(error) => write!(f, "unknown: {error}"),
                 },
-                Given::Unix(listener) => {
+                InheritedSocket::Unix(listener) => {
                     let address = listener.local_addr();
                     let path = address.as_ref().ok().and_then(|address| address.as_pathname());
                     write!(f, "unix:{}", path.unwrap_or_else(|| Path::new("")).display())
@@ -95,16 +95,16 @@ impl fmt::Display for At {
 
 /// A bound socket, before its core has taken it over. Nobody can connect before it listens.
 #[derive(Debug)]
-pub(crate) enum Bound {
+pub(crate) enum BoundSocket {
     Tcp(std::net::TcpListener),
     Unix(std::os::unix::net::UnixListener),
 }
 
-impl Bound {
+impl BoundSocket {
     /// Claims its address. Unix sockets and given ones need no claim: nobody else can have them.
     pub(crate) fn claim(&self) -> io::Result<()> {
         match self {
-            Self::Tcp(socket) => claim::claim(socket),
+            Self::Tcp(socket) => address_lock::claim(socket),
             Self::Unix(_) => Ok(()),
         }
     }
@@ -120,12 +120,12 @@ impl Bound {
 
 /// A listening socket on its core.
 pub(crate) struct Listener {
-    socket: Listening,
+    socket: ListenerSocket,
     /// Somebody else has it too, and keeps it open.
     given: bool,
 }
 
-enum Listening {
+enum ListenerSocket {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -161,27 +161,30 @@ impl SocketFile {
 /// Binds `at` for so many cores. Of an address each core gets a socket of its own
 /// (`SO_REUSEPORT`), and the kernel spreads connections over them; unix sockets know nothing of the
 /// kind, so the cores share one, and whoever is free first accepts. So they do with a given one.
-pub(crate) fn bind(at: &mut At, cores: usize) -> io::Result<(Vec<Bound>, Option<SocketFile>)> {
+pub(crate) fn bind(
+    at: &mut ListenAddress,
+    cores: usize,
+) -> io::Result<(Vec<BoundSocket>, Option<SocketFile>)> {
     let mut bound = Vec::with_capacity(cores);
     match at {
-        At::Address(address) => {
+        ListenAddress::Address(address) => {
             for _ in 0..cores {
                 let listener = bind_address(*address, Sharing::Wanted)?;
                 *address = listener.local_addr()?;
-                bound.push(Bound::Tcp(listener));
+                bound.push(BoundSocket::Tcp(listener));
             }
             Ok((bound, None))
         }
-        At::Path(path, mode) => {
+        ListenAddress::Path(path, mode) => {
             let listener = bind_path(path, *mode)?;
             let meta = std::fs::symlink_metadata(&*path)?;
             let file = SocketFile { path: path.clone(), device: meta.dev(), inode: meta.ino() };
             for _ in 0..cores {
-                bound.push(Bound::Unix(listener.try_clone()?));
+                bound.push(BoundSocket::Unix(listener.try_clone()?));
             }
             Ok((bound, Some(file)))
         }
-        At::Given(given) => {
+        ListenAddress::Given(given) => {
             for _ in 0..cores {
                 bound.push(given.bound()?);
             }
@@ -244,12 +247,12 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListe
 
 impl Listener {
     /// Takes the socket over. Call it on the core's own runtime.
-    pub(crate) fn new(bound: Bound, at: &At) -> io::Result<Self> {
+    pub(crate) fn new(bound: BoundSocket, at: &ListenAddress) -> io::Result<Self> {
         let socket = match bound {
-            Bound::Tcp(listener) => Listening::Tcp(TcpListener::from_std(listener)?),
-            Bound::Unix(listener) => Listening::Unix(UnixListener::from_std(listener)?),
+            BoundSocket::Tcp(listener) => ListenerSocket::Tcp(TcpListener::from_std(listener)?),
+            BoundSocket::Unix(listener) => ListenerSocket::Unix(UnixListener::from_std(listener)?),
         };
-        Ok(Self { socket, given: matches!(at, At::Given(_)) })
+        Ok(Self { socket, given: matches!(at, ListenAddress::Given(_)) })
     }
 
     /// Has the kernel ignore whoever only now begins to connect, but let those finish who have
@@ -260,7 +263,7 @@ impl Listener {
     pub(crate) fn turn_away(&self) -> bool {
         match &self.socket {
             // A given one goes on without us, with whatever is done to it here.
-            Listening::Tcp(listener) if !self.given => {
+            ListenerSocket::Tcp(listener) if !self.given => {
                 SockRef::from(listener).attach_filter(&NO_SYN).is_ok()
             }
             _ => false,
@@ -269,39 +272,39 @@ impl Listener {
 
     /// Closes it, once every connection that is queued was handed to `admit`. Those of a given one
     /// wait for whoever gets it next.
-    pub(crate) fn close(self, mut admit: impl FnMut(Wire, Option<SocketAddr>)) {
+    pub(crate) fn close(self, mut admit: impl FnMut(ClientSocket, Option<SocketAddr>)) {
         // Asked directly: of connections that have just come the runtime does not know yet.
         match self.socket {
             _ if self.given => {}
-            Listening::Tcp(listener) => {
+            ListenerSocket::Tcp(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, remote)) = listener.accept() {
                     let stream = stream
                         .set_nonblocking(true)
                         .and_then(|()| tokio::net::TcpStream::from_std(stream));
-                    _ = stream.map(|stream| admit(Wire::from(stream), Some(remote)));
+                    _ = stream.map(|stream| admit(ClientSocket::from(stream), Some(remote)));
                 }
             }
-            Listening::Unix(listener) => {
+            ListenerSocket::Unix(listener) => {
                 let Ok(listener) = listener.into_std() else { return };
                 while let Ok((stream, _)) = listener.accept() {
                     let stream = stream
                         .set_nonblocking(true)
                         .and_then(|()| tokio::net::UnixStream::from_std(stream));
-                    _ = stream.map(|stream| admit(Wire::from(stream), None));
+                    _ = stream.map(|stream| admit(ClientSocket::from(stream), None));
                 }
             }
         }
     }
 
     /// The next connection, and the address it comes from; none over a unix socket.
-    pub(crate) async fn accept(&self) -> io::Result<(Wire, Option<SocketAddr>)> {
+    pub(crate) async fn accept(&self) -> io::Result<(ClientSocket, Option<SocketAddr>)> {
         match &self.socket {
-            Listening::Tcp(listener) => {
+            ListenerSocket::Tcp(listener) => {
                 let (stream, remote) = listener.accept().await?;
-                Ok((Wire::from(stream), Some(remote)))
+                Ok((ClientSocket::from(stream), Some(remote)))
             }
-            Listening::Unix(listener) => Ok((listener.accept().await?.0.into(), None)),
+            ListenerSocket::Unix(listener) => Ok((listener.accept().await?.0.into(), None)),
         }
     }
 }

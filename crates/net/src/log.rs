@@ -13,8 +13,8 @@ use std::thread;
 
 use base::{Counter, Counters};
 use flow::finish::Taker;
-use observe::format::{self, Fields};
-use observe::pattern::View;
+use observe::format::{self, FieldPositions};
+use observe::pattern::TransactionView;
 use observe::{Pattern, Record};
 
 use crate::syslog::{Syslog, SyslogAt};
@@ -60,13 +60,13 @@ impl fmt::Display for LogTarget {
 /// The log of all cores.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
-    sender: SyncSender<Batch>,
+    sender: SyncSender<LogWriterMessage>,
     /// The file is to be opened anew. A message alone could find the queue full.
     reopen: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
-enum Batch {
+enum LogWriterMessage {
     /// Records, one behind the other.
     Records(Vec<u8>),
     /// Nothing: the writer is to look around.
@@ -88,7 +88,7 @@ impl AccessLog {
     ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(QUEUE);
         let sink = open(&target)?;
-        let lines = Lines { format, fields: Fields::new(names) };
+        let lines = LineFormatter { format, fields: FieldPositions::new(names) };
         let reopen = Arc::new(AtomicBool::new(false));
         let outage = Outage::default();
         let writer = Writer { target, sink, outage, lines, counters, reopen: Arc::clone(&reopen) };
@@ -101,13 +101,13 @@ impl AccessLog {
     /// Opens the file anew, after it was moved away; goes to the syslog daemon anew.
     pub fn reopen(&self) {
         self.reopen.store(true, Ordering::Release);
-        _ = self.sender.try_send(Batch::Look);
+        _ = self.sender.try_send(LogWriterMessage::Look);
     }
 
     /// Waits until everything handed over so far is written.
     pub fn sync(&self) {
         let (done, wait) = sync_channel(1);
-        if self.sender.send(Batch::Sync(done)).is_ok() {
+        if self.sender.send(LogWriterMessage::Sync(done)).is_ok() {
             _ = wait.recv();
         }
     }
@@ -116,7 +116,7 @@ impl AccessLog {
 impl Taker for AccessLog {
     /// Hands `records` over; false when the writer is too far behind, and they are lost.
     fn take(&self, records: Vec<u8>) -> bool {
-        self.sender.try_send(Batch::Records(records)).is_ok()
+        self.sender.try_send(LogWriterMessage::Records(records)).is_ok()
     }
 }
 
@@ -146,12 +146,12 @@ fn open(target: &LogTarget) -> io::Result<Box<dyn Write + Send>> {
 }
 
 /// The conversion of records to lines.
-struct Lines {
+struct LineFormatter {
     format: LogFormat,
-    fields: Fields,
+    fields: FieldPositions,
 }
 
-impl Lines {
+impl LineFormatter {
     /// Appends the lines of `records` to `out`; returns how many a bug prevented.
     fn of(&self, records: &[u8], out: &mut Vec<u8>) -> u64 {
         let mut rest = records;
@@ -174,7 +174,7 @@ impl Lines {
         match &self.format {
             LogFormat::Combined => format::combined(record, &self.fields, out),
             LogFormat::Json => format::json(record, &self.fields, false, out),
-            LogFormat::Custom(own) => own.write(record, &self.fields, View::Client, out),
+            LogFormat::Custom(own) => own.write(record, &self.fields, TransactionView::Client, out),
         }
     }
 }
@@ -219,27 +219,27 @@ struct Writer {
     target: LogTarget,
     sink: Box<dyn Write + Send>,
     outage: Outage,
-    lines: Lines,
+    lines: LineFormatter,
     counters: Arc<Counters>,
     reopen: Arc<AtomicBool>,
 }
 
 impl Writer {
-    fn write_lines(mut self, receiver: &Receiver<Batch>) {
+    fn write_lines(mut self, receiver: &Receiver<LogWriterMessage>) {
         let mut out = Vec::new();
         for batch in receiver {
             if self.reopen.swap(false, Ordering::Acquire) {
                 self.open_anew();
             }
             match batch {
-                Batch::Records(records) => {
+                LogWriterMessage::Records(records) => {
                     out.clear();
                     let prevented = self.lines.of(&records, &mut out);
                     self.counters.add(Counter::LogLost, prevented);
                     self.write(&out);
                 }
-                Batch::Look => {}
-                Batch::Sync(done) => _ = done.try_send(()),
+                LogWriterMessage::Look => {}
+                LogWriterMessage::Sync(done) => _ = done.try_send(()),
             }
         }
     }
@@ -320,7 +320,7 @@ mod tests {
             target,
             sink,
             outage: Outage::default(),
-            lines: Lines { format: LogFormat::Json, fields: Fields::new(&[]) },
+            lines: LineFormatter { format: LogFormat::Json, fields: FieldPositions::new(&[]) },
             counters: Arc::default(),
             reopen: Arc::default(),
         }

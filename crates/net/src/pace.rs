@@ -19,7 +19,7 @@ const BUCKETS_PER_SECOND: u64 = 10;
 
 /// The pace of one connection.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct SocketPace {
     /// Bytes per second; 0 for as many as go.
     rate: Cell<u64>,
     /// Bytes that may be sent, as of `at`.
@@ -28,7 +28,7 @@ pub(crate) struct Pace {
     sleep: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
-impl Pace {
+impl SocketPace {
     pub(crate) fn new() -> Self {
         Self {
             rate: Cell::new(0),
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     /// The time that `bytes` take, in seconds.
-    fn seconds(pace: &Pace, mut bytes: usize) -> f64 {
+    fn seconds(pace: &SocketPace, mut bytes: usize) -> f64 {
         let began = pace.at.get();
         let mut now = began;
         while bytes > 0 {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_paced_connection_sends_as_much_as_the_pace_allows() {
-        let pace = Pace::new();
+        let pace = SocketPace::new();
         pace.set(100 * 1024);
         // Ten seconds' worth, a tenth of a second's of it at once.
         let took = seconds(&pace, 1000 * 1024);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_slowest_pace_still_sends() {
-        let pace = Pace::new();
+        let pace = SocketPace::new();
         pace.set(1024);
         let took = seconds(&pace, 16 * 1024);
         assert!((12.0..12.1).contains(&took), "{took}");
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_was_not_used_is_no_credit() {
-        let pace = Pace::new();
+        let pace = SocketPace::new();
         pace.set(100 * 1024);
         let later = pace.at.get() + Duration::from_secs(60);
         assert_eq!(pace.allowed(later, 1 << 20), Ok(10 * 1024));

@@ -15,9 +15,9 @@ const LOOK_MS: u64 = 5_000;
 
 /// Bytes that a transfer is behind the least rate.
 #[derive(Clone, Copy, Debug, Default)]
-struct Behind(u64);
+struct RateDeficit(u64);
 
-impl Behind {
+impl RateDeficit {
     /// Bytes have moved.
     fn moved(&mut self, bytes: u64) {
         self.0 = self.0.saturating_sub(bytes);
@@ -57,7 +57,7 @@ impl Bounds {
     }
 
     /// Leaves the rate out of account.
-    pub(crate) fn at_any_rate(self) -> Self {
+    pub(crate) fn without_rate(self) -> Self {
         Self { rate: 0, ..self }
     }
 }
@@ -69,7 +69,7 @@ pub(crate) struct Transfer {
     moved_ms: Cell<u64>,
     /// When it was last looked at, or went on.
     looked_ms: Cell<u64>,
-    behind: Cell<Behind>,
+    behind: Cell<RateDeficit>,
 }
 
 impl Transfer {
@@ -132,7 +132,7 @@ mod tests {
 
     /// Seconds after which a client that moves `bytes` every second is too slow, of an hour.
     fn ends(bytes: u64) -> Option<u64> {
-        let mut behind = Behind::default();
+        let mut behind = RateDeficit::default();
         (1..=3600).find(|_| {
             behind.moved(bytes);
             behind.waited(1_000, 1024, 60_000)
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_faster_is_no_credit() {
-        let mut behind = Behind::default();
+        let mut behind = RateDeficit::default();
         behind.moved(1 << 30);
         let ended = (1..).find(|_| behind.waited(1_000, 1024, 60_000));
         assert_eq!(ended, Some(61));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_nothing_is_too_slow_and_a_machine_that_stood_still_is_not_held_against_it() {
-        let mut behind = Behind::default();
+        let mut behind = RateDeficit::default();
         assert!(!behind.waited(u64::MAX, 0, 0));
         assert!(!behind.waited(3_600_000, 1024, 10_000));
         assert!(!behind.waited(1_000, 0, 0), "nor one that was slow while there was a rate");

@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 use base::Counter;
 use bytes::{Buf, Bytes};
 use cache::Object;
-use files::Opened;
+use files::OpenFile;
 use tokio::io::AsyncWrite;
 
 use crate::core::CoreCtx;
-use crate::file::{FileTail, Sink, Wrote};
+use crate::file::{FileTail, Sink, WriteProgress};
 
 /// Slices handed to one write; more than this many chunks take several.
 const SLICES: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) enum Tail {
 }
 
 impl Tail {
-    pub(crate) fn file(file: Arc<Opened>, range: Range<u64>) -> Self {
+    pub(crate) fn file(file: Arc<OpenFile>, range: Range<u64>) -> Self {
         Self::File(FileTail::new(file, range))
     }
 
@@ -112,12 +112,12 @@ impl Segments {
             {
                 let step = file.poll_step(cx, &mut self.bytes, self.sent, stream, core);
                 match ready!(step)? {
-                    Wrote::Bytes(own, of_file) => {
+                    WriteProgress::Bytes(own, of_file) => {
                         core.flow.counters.add(Counter::BytesOut, (own + of_file) as u64);
                         self.sent += own;
                         file.advance(of_file);
                     }
-                    Wrote::Read => self.sent = 0,
+                    WriteProgress::Read => self.sent = 0,
                 }
                 continue;
             }

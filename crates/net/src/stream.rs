@@ -15,20 +15,20 @@ use tls::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::client_socket::ClientSocket;
+use crate::connection_control::ProgramConnection;
 use crate::diag;
 use crate::file::Sink;
-use crate::grip::Known;
-use crate::wire::Wire;
 
 /// A client's stream.
 pub(crate) enum Stream {
-    Plain(Wire),
-    Tls(Box<Secure>),
+    Plain(ClientSocket),
+    Tls(Box<TlsSocket>),
 }
 
 /// TLS over TCP, its handshake done.
-pub(crate) struct Secure {
-    tcp: Wire,
+pub(crate) struct TlsSocket {
+    tcp: ClientSocket,
     session: Session,
     /// Plain bytes may be left in the session from the read before.
     unread: bool,
@@ -42,8 +42,8 @@ pub(crate) struct Secure {
 }
 
 impl Stream {
-    pub(crate) fn secure(tcp: Wire, session: Session) -> Self {
-        let secure = Secure {
+    pub(crate) fn secure(tcp: ClientSocket, session: Session) -> Self {
+        let secure = TlsSocket {
             tcp,
             session,
             unread: true,
@@ -81,8 +81,8 @@ impl Stream {
     }
 
     /// Has programs work on the socket, if they do not yet.
-    pub(crate) fn hand_to(&mut self, known: &Known) {
-        if let Some(pace) = known.hold(|| self.wire().second()) {
+    pub(crate) fn attach_to_programs(&mut self, known: &ProgramConnection) {
+        if let Some(pace) = known.hold(|| self.wire().duplicate()) {
             match self {
                 Self::Plain(wire) => wire.keep_pace(pace),
                 Self::Tls(secure) => secure.tcp.keep_pace(pace),
@@ -90,7 +90,7 @@ impl Stream {
         }
     }
 
-    fn wire(&self) -> &Wire {
+    fn wire(&self) -> &ClientSocket {
         match self {
             Self::Plain(tcp) => tcp,
             Self::Tls(secure) => &secure.tcp,
@@ -149,7 +149,7 @@ impl Stream {
         {
             secure.session.end();
             // A client that takes no more cannot be told.
-            _ = secure.session.send(&mut Now(&secure.tcp));
+            _ = secure.session.send(&mut ImmediateWriter(&secure.tcp));
         }
     }
 
@@ -167,7 +167,7 @@ impl Stream {
             Self::Plain(tcp) => _ = tcp.try_write(bytes),
             Self::Tls(secure) => {
                 secure.session.seal(&[IoSlice::new(bytes)]);
-                _ = secure.session.send(&mut Now(&secure.tcp));
+                _ = secure.session.send(&mut ImmediateWriter(&secure.tcp));
             }
         }
     }
@@ -185,7 +185,7 @@ impl Stream {
     }
 }
 
-impl Secure {
+impl TlsSocket {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -208,7 +208,7 @@ impl Secure {
             let opened = self.session.open(received.filled(), buf.initialize_unfilled());
             if !self.session.is_sent() {
                 // An alert, or the answer to new keys: it leaves now, or with what is sent next.
-                let sent = self.session.send(&mut Now(&self.tcp)).unwrap_or(0);
+                let sent = self.session.send(&mut ImmediateWriter(&self.tcp)).unwrap_or(0);
                 self.wire_bytes += sent as u64;
             }
             buf.advance(opened?);
@@ -310,12 +310,12 @@ impl AsyncWrite for Stream {
 
 /// A stream used from both sides of one exchange: the request's body still comes while the answer
 /// leaves. One task polls both, one after the other.
-pub(crate) type Both<'a> = RefCell<&'a mut Stream>;
+pub(crate) type SharedStream<'a> = RefCell<&'a mut Stream>;
 
 /// Writes what the socket takes at once, without asking to be woken.
-pub(crate) struct Now<'a>(pub(crate) &'a Wire);
+pub(crate) struct ImmediateWriter<'a>(pub(crate) &'a ClientSocket);
 
-impl Write for Now<'_> {
+impl Write for ImmediateWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -331,7 +331,7 @@ impl Write for Now<'_> {
 
 /// A socket within one poll: what would block is pending, and the task will be woken.
 pub(crate) struct Socket<'a, 'b> {
-    pub(crate) tcp: &'a mut Wire,
+    pub(crate) tcp: &'a mut ClientSocket,
     pub(crate) cx: &'a mut Context<'b>,
 }
 

@@ -15,18 +15,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Account, Counter, Limit, Limits};
-use flow::{Peer, Reply, Tunnel, pages};
+use flow::{ConnectionPeer, Reply, Tunnel, pages};
 use message::Status;
 use tokio::io::{AsyncWrite, ReadBuf};
 
-use crate::account::{self, Buffered};
+use crate::account::{self, BufferCharge};
+use crate::connection_counts::{ConnectionRefusal, Entry};
 use crate::core::CoreCtx;
-use crate::guard::{Guard, Phase};
-use crate::peers::{Entry, Refused};
+use crate::guard::{ConnectionPhase, Guard};
 use crate::stream::Stream;
 
 /// A place among the tunnels there may be, for `client`; the limit that keeps it from one.
-pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Entry, Limit> {
+pub(crate) fn place(
+    core: &CoreCtx,
+    client: ConnectionPeer,
+    limits: &Limits,
+) -> Result<Entry, Limit> {
     let entered = core.tunnels.enter(limits.tunnels).and_then(|mut entry| {
         if let Some(address) = client.address() {
             entry.claim(address, limits.tunnels_per_ip)?;
@@ -35,8 +39,8 @@ pub(crate) fn place(core: &CoreCtx, client: Peer, limits: &Limits) -> Result<Ent
     });
     entered.map_err(|refused| {
         let limit = match refused {
-            Refused::All => Limit::Tunnels,
-            Refused::PerClient => Limit::TunnelsPerIp,
+            ConnectionRefusal::All => Limit::Tunnels,
+            ConnectionRefusal::PerClient => Limit::TunnelsPerIp,
         };
         core.flow.counters.limit(limit);
         limit
@@ -52,7 +56,7 @@ pub(crate) fn no_place(limit: Limit) -> Reply {
 
 /// One end of a tunnel. A socket of a client's counts what goes over it; a stream of a connection
 /// does not, since its connection has counted its frames.
-pub(crate) trait Side {
+pub(crate) trait TunnelSide {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -75,7 +79,7 @@ pub(crate) trait Side {
     }
 }
 
-impl Side for Stream {
+impl TunnelSide for Stream {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -117,7 +121,7 @@ impl Side for Stream {
     }
 }
 
-impl Side for Tunnel {
+impl TunnelSide for Tunnel {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -178,12 +182,12 @@ struct Direction {
     /// Read, and not written before `at`; empty as long as the target takes what comes.
     held: Vec<u8>,
     at: usize,
-    buffered: Buffered,
+    buffered: BufferCharge,
     moved: u64,
 }
 
 /// The source broke.
-struct SourceBroke;
+struct TunnelSourceError;
 
 impl Direction {
     fn holding(held: Vec<u8>) -> Self {
@@ -199,9 +203,9 @@ impl Direction {
         &mut self,
         cx: &mut Context<'_>,
         carrier: Carrier<'_>,
-        from: &mut impl Side,
-        to: &mut impl Side,
-    ) -> Poll<Result<(), SourceBroke>> {
+        from: &mut impl TunnelSide,
+        to: &mut impl TunnelSide,
+    ) -> Poll<Result<(), TunnelSourceError>> {
         let Carrier { core, account, .. } = carrier;
         loop {
             if self.is_over() {
@@ -224,7 +228,7 @@ impl Direction {
             let mut scratch = core.scratch.borrow_mut();
             let room = account::reads(account).max(from.least_read());
             let read = ready!(from.poll_read(cx, &mut scratch.input[..room], core));
-            match read.map_err(|_| SourceBroke)? {
+            match read.map_err(|_| TunnelSourceError)? {
                 0 => self.state = State::Ending,
                 read => self.write(cx, core, &scratch.input[..read], to),
             }
@@ -237,7 +241,7 @@ impl Direction {
         &mut self,
         cx: &mut Context<'_>,
         core: &CoreCtx,
-        to: &mut impl Side,
+        to: &mut impl TunnelSide,
     ) -> Poll<io::Result<()>> {
         while self.at < self.held.len() {
             match ready!(to.poll_write(cx, &self.held[self.at..], core))? {
@@ -249,13 +253,19 @@ impl Direction {
             }
         }
         if !self.held.is_empty() {
-            (self.held, self.at, self.buffered) = (Vec::new(), 0, Buffered::default());
+            (self.held, self.at, self.buffered) = (Vec::new(), 0, BufferCharge::default());
         }
         Poll::Ready(Ok(()))
     }
 
     /// Writes `bytes` as far as they are taken at once, and holds the rest.
-    fn write(&mut self, cx: &mut Context<'_>, core: &CoreCtx, bytes: &[u8], to: &mut impl Side) {
+    fn write(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &CoreCtx,
+        bytes: &[u8],
+        to: &mut impl TunnelSide,
+    ) {
         let wrote = match to.poll_write(cx, bytes, core) {
             Poll::Ready(Ok(wrote)) => wrote,
             Poll::Ready(Err(_)) => return self.break_off(),
@@ -267,12 +277,12 @@ impl Direction {
 
     fn break_off(&mut self) {
         self.state = State::Broken;
-        (self.held, self.buffered) = (Vec::new(), Buffered::default());
+        (self.held, self.buffered) = (Vec::new(), BufferCharge::default());
     }
 }
 
 /// A tunnel under way.
-pub(crate) struct Run<'a> {
+pub(crate) struct ActiveTunnel<'a> {
     carrier: Carrier<'a>,
     origin: Box<Tunnel>,
     up: Direction,
@@ -280,7 +290,7 @@ pub(crate) struct Run<'a> {
     place: Option<Entry>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> ActiveTunnel<'a> {
     /// `early` is what the client sent behind its request: that is the other protocol's now.
     /// `place` is given back before the tunnel no longer counts as open.
     pub(crate) fn new(
@@ -299,9 +309,9 @@ impl<'a> Run<'a> {
 
     /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
     /// how many bytes the origin and the client got.
-    pub(crate) async fn carry(mut self, client: &RefCell<&mut impl Side>) -> (u64, u64) {
+    pub(crate) async fn carry(mut self, client: &RefCell<&mut impl TunnelSide>) -> (u64, u64) {
         let Carrier { core, guard, .. } = self.carrier;
-        guard.enter(Phase::Tunnel, core.flow.now().mono_ms);
+        guard.enter(ConnectionPhase::Tunnel, core.flow.now().mono_ms);
         let ended = poll_fn(|cx| self.poll(cx, &mut **client.borrow_mut())).await;
         // A limit, or the end of a drain, ends both sides in order.
         if ended != TunnelEnd::Expired {
@@ -315,7 +325,7 @@ impl<'a> Run<'a> {
         (self.up.moved, self.down.moved)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl Side) -> Poll<TunnelEnd> {
+    fn poll(&mut self, cx: &mut Context<'_>, client: &mut impl TunnelSide) -> Poll<TunnelEnd> {
         let Self { carrier, origin, up, down, .. } = self;
         let carrier = *carrier;
         let Carrier { core, guard, .. } = carrier;
@@ -334,19 +344,19 @@ impl<'a> Run<'a> {
             counters.add(Counter::TunnelBytesIn, sent);
             counters.add(Counter::TunnelBytesOut, got);
         }
-        if lanes.iter().any(|lane| matches!(lane, Poll::Ready(Err(SourceBroke)))) {
+        if lanes.iter().any(|lane| matches!(lane, Poll::Ready(Err(TunnelSourceError)))) {
             return Poll::Ready(TunnelEnd::Broken);
         }
         match (up.is_over(), down.is_over()) {
             (true, true) => return Poll::Ready(TunnelEnd::Both),
             (false, false) => {}
-            _ => guard.enter(Phase::TunnelEnd, core.flow.now().mono_ms),
+            _ => guard.enter(ConnectionPhase::TunnelEnd, core.flow.now().mono_ms),
         }
         Poll::Pending
     }
 }
 
-impl Drop for Run<'_> {
+impl Drop for ActiveTunnel<'_> {
     fn drop(&mut self) {
         // Whoever sees that no tunnel is open finds room for one, on every core.
         self.place = None;

@@ -15,27 +15,27 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use base::descriptors::is_kept;
-use base::memory::Opened;
+use base::memory::OpenConnectionBytes;
 use base::{Counter, Limit};
 use flow::finish::Records;
-use flow::{Core, Peer, Shared};
+use flow::{ConnectionPeer, CoreState, SharedState};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tokio::sync::watch;
 
-use crate::again::keep;
-use crate::claim::{self, Sharing};
-use crate::core::{Calls, CoreCtx};
-use crate::guard::{Guard, Phase};
+use crate::address_lock::{self, Sharing};
+use crate::client_socket::ClientSocket;
+use crate::connection_counts::{ConnectionCounts, ConnectionRefusal, Entry};
+use crate::connection_memory;
+use crate::core::{CoreCtx, ReclaimRequests};
+use crate::guard::{ConnectionPhase, Guard};
 use crate::h1::{self, Conn};
 use crate::h2;
 use crate::handshake;
-use crate::listener::{self, At, Bound, Listener, SocketFile};
-use crate::peers::{Entry, Peers, Refused};
-use crate::proxied::{self, Begun, Ends};
-use crate::pulse::Pulse;
-use crate::room;
+use crate::heartbeat::Heartbeats;
+use crate::listener::{self, BoundSocket, ListenAddress, Listener, SocketFile};
+use crate::proxy_header::{self, ConnectionEndpoints, ConnectionPreamble};
+use crate::restarts::run_with_restarts;
 use crate::stream::Stream;
-use crate::wire::Wire;
 
 /// Pause after an accept failed for want of descriptors or memory: trying at once would only burn
 /// time.
@@ -59,9 +59,9 @@ const HANDSHAKES: Duration = Duration::from_millis(200);
 
 /// One socket to listen on.
 #[derive(Clone, Debug)]
-pub struct Listen {
+pub struct ListenerSettings {
     /// Where.
-    pub at: At,
+    pub at: ListenAddress,
     /// Clients speak TLS there.
     pub tls: bool,
     /// Clients may begin with HTTP/2 without TLS (prior knowledge, RFC 9113 3.3).
@@ -78,9 +78,9 @@ pub struct Listen {
 /// Sockets that are bound, for every core. Those of addresses do not listen yet: until they do,
 /// others that share the ports are not disturbed.
 #[derive(Debug)]
-pub struct Doors {
-    addresses: Vec<Listen>,
-    per_core: Vec<Vec<Door>>,
+pub struct BoundListeners {
+    addresses: Vec<ListenerSettings>,
+    per_core: Vec<Vec<BoundListener>>,
     files: Vec<SocketFile>,
     sharing: Sharing,
 }
@@ -89,19 +89,23 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct BindError {
     /// As it was asked for.
-    pub at: At,
+    pub at: ListenAddress,
     /// The system's error.
     pub error: io::Error,
     /// Whoever listens there would share it ([`Sharing::Wanted`]).
     pub sharable: bool,
 }
 
-impl Doors {
+impl BoundListeners {
     /// Binds every address for so many cores.
     ///
     /// # Errors
     /// The first that cannot be bound, or that others listen on and the daemon is not to share.
-    pub fn bind(listen: &[Listen], workers: usize, sharing: Sharing) -> Result<Self, BindError> {
+    pub fn bind(
+        listen: &[ListenerSettings],
+        workers: usize,
+        sharing: Sharing,
+    ) -> Result<Self, BindError> {
         let mut doors = Self {
             sharing,
             addresses: Vec::new(),
@@ -112,7 +116,7 @@ impl Doors {
             let mut listen = asked.clone();
             let (sockets, file) = listener::bind(&mut listen.at, workers)
                 .map_err(|error| BindError { at: asked.at.clone(), error, sharable: false })?;
-            if let (At::Address(address), Sharing::Refused) = (&asked.at, sharing) {
+            if let (ListenAddress::Address(address), Sharing::Refused) = (&asked.at, sharing) {
                 listener::probe(*address).map_err(|error| BindError {
                     at: asked.at.clone(),
                     error,
@@ -120,7 +124,7 @@ impl Doors {
                 })?;
             }
             for (own, socket) in doors.per_core.iter_mut().zip(sockets) {
-                own.push(Door { socket, listen: listen.clone() });
+                own.push(BoundListener { socket, listen: listen.clone() });
             }
             doors.files.extend(file);
             doors.addresses.push(listen);
@@ -137,7 +141,8 @@ impl Doors {
         let Some(doors) = self.per_core.first().filter(|_| self.sharing == Sharing::Refused) else {
             return Ok(());
         };
-        let refused = |at: &At, error| BindError { at: at.clone(), error, sharable: true };
+        let refused =
+            |at: &ListenAddress, error| BindError { at: at.clone(), error, sharable: true };
         for (number, door) in doors.iter().enumerate() {
             if !self.is_covered(number) {
                 door.socket.claim().map_err(|error| refused(&door.listen.at, error))?;
@@ -146,17 +151,17 @@ impl Doors {
         let taken = self.files.iter().find(|file| !file.is_there());
         taken.map_or(Ok(()), |file| {
             let error = io::Error::new(io::ErrorKind::AddrInUse, "another socket took its place");
-            Err(refused(&At::Path(file.path().to_owned(), 0), error))
+            Err(refused(&ListenAddress::Path(file.path().to_owned(), 0), error))
         })
     }
 
     /// Tells whether the claim on another of the addresses includes this one.
     fn is_covered(&self, number: usize) -> bool {
-        let At::Address(address) = self.addresses[number].at else { return true };
+        let ListenAddress::Address(address) = self.addresses[number].at else { return true };
         self.addresses.iter().enumerate().any(|(other, listen)| match listen.at {
-            At::Address(wide) if wide == address => other < number,
-            At::Address(wide) => claim::covers(wide, address),
-            At::Path(..) | At::Given(_) => false,
+            ListenAddress::Address(wide) if wide == address => other < number,
+            ListenAddress::Address(wide) => address_lock::covers(wide, address),
+            ListenAddress::Path(..) | ListenAddress::Given(_) => false,
         })
     }
 
@@ -178,9 +183,9 @@ pub struct Settings {
 /// The running core threads.
 #[derive(Debug)]
 pub struct Server {
-    addresses: Vec<Listen>,
+    addresses: Vec<ListenerSettings>,
     files: Vec<SocketFile>,
-    pulse: Pulse,
+    pulse: Heartbeats,
     threads: Vec<JoinHandle<()>>,
     stop: watch::Sender<Stop>,
 }
@@ -198,11 +203,15 @@ impl Server {
     ///
     /// # Errors
     /// When a thread cannot be started, or a core not listen.
-    pub fn start(shared: &Arc<Shared>, doors: Doors, settings: &Settings) -> io::Result<Self> {
-        let Doors { addresses, per_core, files, .. } = doors;
+    pub fn start(
+        shared: &Arc<SharedState>,
+        doors: BoundListeners,
+        settings: &Settings,
+    ) -> io::Result<Self> {
+        let BoundListeners { addresses, per_core, files, .. } = doors;
         let (stop, stopped) = watch::channel(Stop::No);
         let (peers, tunnels, calls) = (Arc::default(), Arc::default(), Arc::default());
-        let pulse = Pulse::new(per_core.len());
+        let pulse = Heartbeats::new(per_core.len());
         let mut threads = Vec::new();
         let (ready, readied) = mpsc::channel();
         for (index, doors) in per_core.into_iter().enumerate() {
@@ -230,12 +239,12 @@ impl Server {
     }
 
     /// The sockets in use.
-    pub fn addresses(&self) -> &[Listen] {
+    pub fn addresses(&self) -> &[ListenerSettings] {
         &self.addresses
     }
 
     /// The pulse of the cores, which shows that they live.
-    pub fn pulse(&self) -> Pulse {
+    pub fn pulse(&self) -> Heartbeats {
         self.pulse.clone()
     }
 
@@ -258,14 +267,14 @@ impl Server {
 
 /// A socket of one core, and what it is for.
 #[derive(Debug)]
-struct Door {
-    socket: Bound,
-    listen: Listen,
+struct BoundListener {
+    socket: BoundSocket,
+    listen: ListenerSettings,
 }
 
-impl Door {
+impl BoundListener {
     /// Registers it with the core's runtime, within which this is called.
-    fn open(self) -> io::Result<(Listener, Listen)> {
+    fn open(self) -> io::Result<(Listener, ListenerSettings)> {
         let Self { socket, listen } = self;
         let listening = socket.listen().and_then(|()| Listener::new(socket, &listen.at));
         let listener = listening
@@ -288,19 +297,19 @@ fn runtime(threads: usize) -> io::Result<tokio::runtime::LocalRuntime> {
 }
 
 struct Worker {
-    shared: Arc<Shared>,
-    peers: Arc<Peers>,
-    tunnels: Arc<Peers>,
-    calls: Arc<Calls>,
+    shared: Arc<SharedState>,
+    peers: Arc<ConnectionCounts>,
+    tunnels: Arc<ConnectionCounts>,
+    calls: Arc<ReclaimRequests>,
     connections: u64,
     records: Records,
     stopped: watch::Receiver<Stop>,
-    pulse: Pulse,
+    pulse: Heartbeats,
 }
 
 impl Worker {
     /// Runs a core. Whether it accepts is said to `ready`.
-    fn run(self, index: usize, doors: Vec<Door>, ready: mpsc::Sender<io::Result<()>>) {
+    fn run(self, index: usize, doors: Vec<BoundListener>, ready: mpsc::Sender<io::Result<()>>) {
         pin_to(index);
         let runtime = runtime(self.shared.live().limits.blocking_threads as usize);
         // Nobody waits for a word any more where another core has failed before.
@@ -313,7 +322,7 @@ impl Worker {
         };
         let listeners = {
             let _within = runtime.enter();
-            doors.into_iter().map(Door::open).collect::<io::Result<Vec<_>>>()
+            doors.into_iter().map(BoundListener::open).collect::<io::Result<Vec<_>>>()
         };
         match listeners {
             Ok(listeners) => {
@@ -329,8 +338,8 @@ impl Worker {
         }
     }
 
-    async fn serve(self, index: usize, listeners: Vec<(Listener, Listen)>) {
-        let flow = Core::with_records(Arc::clone(&self.shared), &self.records, index);
+    async fn serve(self, index: usize, listeners: Vec<(Listener, ListenerSettings)>) {
+        let flow = CoreState::with_records(Arc::clone(&self.shared), &self.records, index);
         let core = CoreCtx::new(flow, Arc::clone(&self.tunnels), Arc::clone(&self.calls));
         let accepting: Vec<_> = listeners
             .into_iter()
@@ -346,7 +355,7 @@ impl Worker {
             .collect();
         let flushing = Rc::clone(&core);
         rt::spawn_local(async move {
-            keep(|| flushing.flow.log.keep_flushing(), || flushing.note_panic()).await;
+            run_with_restarts(|| flushing.flow.log.keep_flushing(), || flushing.note_panic()).await;
         });
         rt::spawn_local(watch_turns(Rc::clone(&core), self.pulse.clone(), index));
         let mut stopped = self.stopped;
@@ -395,7 +404,7 @@ impl Worker {
 
 /// Notes how long the core does one thing: that much later than it should it is asked again. Each
 /// time it also answers calls for room, and hands over what it has counted.
-async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
+async fn watch_turns(core: Rc<CoreCtx>, pulse: Heartbeats, index: usize) {
     loop {
         let due = rt::time::Instant::now() + TURN;
         rt::time::sleep_until(due).await;
@@ -405,7 +414,7 @@ async fn watch_turns(core: Rc<CoreCtx>, pulse: Pulse, index: usize) {
             core.flow.counters.inc(Counter::LongTurns);
             pulse.turned(index, ms);
         }
-        room::answer_calls(&core);
+        connection_memory::answer_calls(&core);
         core.flow.log.hand_over();
     }
 }
@@ -438,22 +447,26 @@ fn pin_to(index: usize) {
 #[derive(Clone)]
 struct Gate {
     core: Rc<CoreCtx>,
-    peers: Arc<Peers>,
+    peers: Arc<ConnectionCounts>,
     connections: u64,
-    listen: Listen,
+    listen: ListenerSettings,
 }
 
 impl Gate {
     async fn keep_accepting(self, listener: Listener, stopped: watch::Receiver<Stop>) {
         let accept = || self.accept(&listener, stopped.clone());
-        keep(accept, || self.core.note_panic()).await;
+        run_with_restarts(accept, || self.core.note_panic()).await;
         // What the kernel has queued by now would be reset together with the listener.
         listener.close(|wire, remote| {
             let Some(newcomer) = self.admit(wire, remote) else { return };
-            let mut opened = room::none(&self.core);
-            match room::hold(&self.core, &mut opened, room::of_new(self.listen.tls)) {
+            let mut opened = connection_memory::none(&self.core);
+            match connection_memory::hold(
+                &self.core,
+                &mut opened,
+                connection_memory::of_new(self.listen.tls),
+            ) {
                 true => self.begin(newcomer, opened),
-                false => room::refuse(&self.core),
+                false => connection_memory::refuse(&self.core),
             }
         });
     }
@@ -482,9 +495,11 @@ impl Gate {
                 }
                 Ok((wire, remote)) => {
                     let Some(newcomer) = self.admit(wire, remote) else { continue };
-                    let (mut opened, bytes) =
-                        (room::none(&self.core), room::of_new(self.listen.tls));
-                    if room::make(&self.core, &mut opened, bytes).await {
+                    let (mut opened, bytes) = (
+                        connection_memory::none(&self.core),
+                        connection_memory::of_new(self.listen.tls),
+                    );
+                    if connection_memory::hold_with_eviction(&self.core, &mut opened, bytes).await {
                         self.begin(newcomer, opened);
                     } else {
                         self.begin_later(newcomer, opened, bytes);
@@ -501,12 +516,12 @@ impl Gate {
     }
 
     /// Checks that a connection may come in, and counts it.
-    fn admit(&self, wire: Wire, remote: Option<SocketAddr>) -> Option<Newcomer> {
+    fn admit(&self, wire: ClientSocket, remote: Option<SocketAddr>) -> Option<Newcomer> {
         let core = &self.core;
         let counters = &core.flow.counters;
         counters.inc(Counter::Connections);
         let live = core.flow.live();
-        let mut ends = Ends::direct(remote);
+        let mut ends = ConnectionEndpoints::direct(remote);
         ends.door = self.listen.door;
         if self.listen.proxy && !live.connections.trusted.has(ends.peer) {
             counters.inc(Counter::ProxyRefused);
@@ -533,27 +548,27 @@ impl Gate {
     }
 
     /// Has a newcomer wait for `bytes` of memory, while others are accepted.
-    fn begin_later(&self, newcomer: Newcomer, mut opened: Opened, bytes: u64) {
+    fn begin_later(&self, newcomer: Newcomer, mut opened: OpenConnectionBytes, bytes: u64) {
         let gate = self.clone();
         rt::spawn_local(async move {
-            if room::make_or_wait(&gate.core, &mut opened, bytes).await {
+            if connection_memory::make_or_wait(&gate.core, &mut opened, bytes).await {
                 gate.begin(newcomer, opened);
             }
         });
     }
 
     /// Begins to serve a connection, `opened` being the memory that is held for it.
-    fn begin(&self, newcomer: Newcomer, opened: Opened) {
+    fn begin(&self, newcomer: Newcomer, opened: OpenConnectionBytes) {
         let Newcomer { wire, remote, ends, entry } = newcomer;
         let core = &self.core;
         let guard = Guard::new(core.flow.now().mono_ms);
         let place = core.sweep.join(Rc::clone(&guard));
         let end = Rc::clone(&guard);
         core.flow.counters.inc(Counter::ConnectionsOpen);
-        let open = Open { core: Rc::clone(core), place, entry, opened, end };
-        let Listen { tls, h2c, door, peers, .. } = self.listen;
+        let open = ConnectionRegistration { core: Rc::clone(core), place, entry, opened, end };
+        let ListenerSettings { tls, h2c, door, peers, .. } = self.listen;
         let h2c = core.flow.live().connections.h2c.unwrap_or(h2c);
-        let arrived = Arrived { wire, guard, open, tls, h2c, door, peers };
+        let arrived = AdmittedConnection { wire, guard, open, tls, h2c, door, peers };
         if self.listen.proxy {
             rt::spawn_local(arrived.serve_proxied(remote));
         } else {
@@ -564,26 +579,26 @@ impl Gate {
 
 /// A connection that may come in if there is memory for it.
 struct Newcomer {
-    wire: Wire,
+    wire: ClientSocket,
     remote: Option<SocketAddr>,
-    ends: Ends,
+    ends: ConnectionEndpoints,
     entry: Entry,
 }
 
 /// Counts a connection that is closed at once.
-fn refuse(core: &CoreCtx, refused: Refused) {
+fn refuse(core: &CoreCtx, refused: ConnectionRefusal) {
     core.flow.counters.inc(Counter::ConnectionsRefused);
     core.flow.counters.limit(match refused {
-        Refused::All => Limit::Connections,
-        Refused::PerClient => Limit::ConnectionsPerIp,
+        ConnectionRefusal::All => Limit::Connections,
+        ConnectionRefusal::PerClient => Limit::ConnectionsPerIp,
     });
 }
 
 /// A connection that was let in.
-struct Arrived {
-    wire: Wire,
+struct AdmittedConnection {
+    wire: ClientSocket,
     guard: Rc<Guard>,
-    open: Open,
+    open: ConnectionRegistration,
     tls: bool,
     h2c: bool,
     /// The listener's number.
@@ -592,28 +607,28 @@ struct Arrived {
     peers: bool,
 }
 
-impl Arrived {
+impl AdmittedConnection {
     /// Reads first who the connection of the trusted proxy at `remote` is for.
     async fn serve_proxied(mut self, remote: Option<SocketAddr>) {
         let core = Rc::clone(&self.open.core);
-        self.guard.enter(Phase::Head, core.flow.now().mono_ms);
-        let read = proxied::read(&mut self.wire, remote, &self.guard, &core);
-        let Some(Begun { mut ends, named, rest }) = Box::pin(read).await else {
+        self.guard.enter(ConnectionPhase::Head, core.flow.now().mono_ms);
+        let read = proxy_header::read(&mut self.wire, remote, &self.guard, &core);
+        let Some(ConnectionPreamble { mut ends, named, rest }) = Box::pin(read).await else {
             return self.guard.ends_as(Counter::ClosedHandshake);
         };
         ends.door = self.door;
-        if let (true, Peer::Host(address)) = (named, ends.peer) {
+        if let (true, ConnectionPeer::Host(address)) = (named, ends.peer) {
             let max = core.flow.live().limits.connections_per_ip;
             if let Err(refused) = self.open.entry.claim(address, max) {
                 return refuse(&core, refused);
             }
         }
-        self.guard.enter(Phase::New, core.flow.now().mono_ms);
+        self.guard.enter(ConnectionPhase::New, core.flow.now().mono_ms);
         self.serve(ends, rest).await;
     }
 
     /// Serves it, `received` being what has come already.
-    async fn serve(self, ends: Ends, received: Vec<u8>) {
+    async fn serve(self, ends: ConnectionEndpoints, received: Vec<u8>) {
         let Self { mut wire, guard, mut open, tls, h2c, peers, .. } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
@@ -626,18 +641,23 @@ impl Arrived {
             };
             let Some(server) = server else { return };
             // Boxed, so that its state is gone when the connection has begun.
-            let shake = handshake::shake(wire, received, &guard, &core, &server);
+            let shake = handshake::perform_handshake(wire, received, &guard, &core, &server);
             let Some((stream, secured)) = Box::pin(shake).await else {
                 return guard.ends_as(Counter::ClosedHandshake);
             };
             drop(server);
             // Until there is room for it, it is no connection that waits for a request.
             if secured.is_http2()
-                && !room::make_or_wait(&core, &mut open.opened, room::H2_BYTES).await
+                && !connection_memory::make_or_wait(
+                    &core,
+                    &mut open.opened,
+                    connection_memory::H2_BYTES,
+                )
+                .await
             {
                 return stream.close();
             }
-            guard.enter(Phase::New, core.flow.now().mono_ms);
+            guard.enter(ConnectionPhase::New, core.flow.now().mono_ms);
             let secured = Rc::new(secured);
             if secured.is_http2() {
                 h2::serve(stream, Some(secured), ends, guard, Vec::new(), core).await;
@@ -647,7 +667,13 @@ impl Arrived {
         } else {
             let mut received = received;
             if h2c && h2::begins(&mut wire, &mut received, &guard, &core).await {
-                if !room::make_or_wait(&core, &mut open.opened, room::H2_BYTES).await {
+                if !connection_memory::make_or_wait(
+                    &core,
+                    &mut open.opened,
+                    connection_memory::H2_BYTES,
+                )
+                .await
+                {
                     return;
                 }
                 h2::serve(Stream::Plain(wire), None, ends, guard, received, core).await;
@@ -663,17 +689,17 @@ impl Arrived {
 }
 
 /// An open connection's places in the books; they are given back however it ends.
-struct Open {
+struct ConnectionRegistration {
     core: Rc<CoreCtx>,
     place: usize,
     entry: Entry,
     /// Memory that it takes by being open.
-    opened: Opened,
+    opened: OpenConnectionBytes,
     /// It knows why the connection ends.
     end: Rc<Guard>,
 }
 
-impl Drop for Open {
+impl Drop for ConnectionRegistration {
     fn drop(&mut self) {
         self.core.sweep.leave(self.place);
         self.core.flow.counters.dec(Counter::ConnectionsOpen);
@@ -726,13 +752,14 @@ mod tests {
     fn a_socket_that_cannot_be_listened_on_is_an_error_with_its_address() {
         // Some file's descriptor, which takes no connections.
         let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("opened");
-        let socket = Bound::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
-        let at = At::Address("127.0.0.1:8080".parse().expect("an address"));
-        let listen = Listen { at, tls: false, h2c: false, proxy: false, door: 0, peers: false };
+        let socket = BoundSocket::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
+        let at = ListenAddress::Address("127.0.0.1:8080".parse().expect("an address"));
+        let listen =
+            ListenerSettings { at, tls: false, h2c: false, proxy: false, door: 0, peers: false };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let _within = runtime.enter();
-        let opened = Door { socket, listen }.open().map(|_| ());
+        let opened = BoundListener { socket, listen }.open().map(|_| ());
         let said = of_core(1, &opened.expect_err("no socket")).to_string();
         assert!(said.starts_with("core 1 cannot start: 127.0.0.1:8080: "), "{said}");
     }

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_larder_writes_is_read() {
-        use crate::format::{self, Fields};
+        use crate::format::{self, FieldPositions};
         use crate::{Record, Served};
         let record = Record {
             start_unix_ms: 1_795_600_000_250,
@@ -204,7 +204,7 @@ mod tests {
             write(&mut out);
             parse(&String::from_utf8(out).expect("text")).expect("a line")
         };
-        let fields = Fields::default();
+        let fields = FieldPositions::default();
         let json = read(&|out| format::json(&record, &fields, false, out));
         let plain = read(&|out| format::combined(&record, &fields, out));
         assert_eq!((json.unix_s, json.bytes, json.hit), (1_795_600_000, 7, Some(true)));

@@ -12,7 +12,7 @@ use crate::text::{Printable, json_text, quote};
 
 /// Where, among a record's field values, the ones are that formats know.
 #[derive(Clone, Debug, Default)]
-pub struct Fields {
+pub struct FieldPositions {
     names: Vec<String>,
     referer: Option<usize>,
     agent: Option<usize>,
@@ -21,7 +21,7 @@ pub struct Fields {
     open: bool,
 }
 
-impl Fields {
+impl FieldPositions {
     /// For records with values of `names`.
     pub fn new(names: &[String]) -> Self {
         let at = |name: &str| names.iter().position(|own| own.eq_ignore_ascii_case(name));
@@ -87,12 +87,16 @@ fn ms(us: u64) -> String {
 }
 
 /// Appends a line in the NCSA combined format, as nginx writes it.
-pub fn combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
+pub fn combined(record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     _ = write_combined(record, fields, out);
 }
 
-fn write_combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
+fn write_combined(
+    record: &Record<'_>,
+    fields: &FieldPositions,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     let date = LogDate::new(record.start_unix_ms / 1000);
     write!(out, "{} - ", client(record))?;
     quote(out, fields.user(record).unwrap_or(b"-"));
@@ -115,14 +119,14 @@ fn write_combined(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io
 
 /// Appends a JSON object on a line of its own: what a log file wants to say, or with `full`
 /// everything.
-pub fn json(record: &Record<'_>, fields: &Fields, full: bool, out: &mut Vec<u8>) {
+pub fn json(record: &Record<'_>, fields: &FieldPositions, full: bool, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     _ = write_json(record, fields, full, out);
 }
 
 fn write_json(
     record: &Record<'_>,
-    fields: &Fields,
+    fields: &FieldPositions,
     full: bool,
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
@@ -162,7 +166,7 @@ fn write_json(
     Ok(())
 }
 
-fn rest_of_json(record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
+fn rest_of_json(record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>) -> io::Result<()> {
     let Record { id, flags, head_in, head_out, body_in, tries, .. } = record;
     write!(out, ",\"id\":\"{id:x}\",\"version\":\"{}\"", version(record.version))?;
     for (name, flag) in [
@@ -254,7 +258,7 @@ fn about(phase: &str) -> &'static str {
 }
 
 /// Everything about one transaction, on several lines, as `varnishlog -g request` groups them.
-pub fn detail(record: &Record<'_>, fields: &Fields, out: &mut String) {
+pub fn detail(record: &Record<'_>, fields: &FieldPositions, out: &mut String) {
     // Writing to a String cannot fail.
     _ = write_detail(record, fields, out);
 }
@@ -273,7 +277,7 @@ fn request(record: &Record<'_>) -> String {
 
 fn write_detail(
     record: &Record<'_>,
-    fields: &Fields,
+    fields: &FieldPositions,
     out: &mut String,
 ) -> Result<(), std::fmt::Error> {
     let date = LogDate::new(record.start_unix_ms / 1000);
@@ -299,7 +303,7 @@ fn write_detail(
     if record.xid != 0 {
         line("xid", format!("{}  session {}", record.xid, record.session))?;
     }
-    for (name, text) in steps::steps(record.vcl).map(steps::Step::line) {
+    for (name, text) in steps::steps(record.vcl).map(steps::VclTraceLine::line) {
         line(&name, text)?;
     }
     for (name, text) in heads::fields(record.heads).map(heads::Field::line) {
@@ -408,8 +412,8 @@ mod tests {
 
     const VALUES: [Option<&[u8]>; 3] = [Some(b"http://a/\""), Some(b"curl/8 \x1b[m"), None];
 
-    fn fields() -> Fields {
-        Fields::new(&["Referer", "user-agent", "X-Id"].map(str::to_owned))
+    fn fields() -> FieldPositions {
+        FieldPositions::new(&["Referer", "user-agent", "X-Id"].map(str::to_owned))
     }
 
     fn record() -> Record<'static> {
@@ -449,7 +453,7 @@ mod tests {
             },
             ..Record::default()
         }
-        .flagged()
+        .with_derived_flags()
     }
 
     fn shown(record: &Record<'_>, show: impl Fn(&Record<'_>, &mut Vec<u8>)) -> String {
@@ -471,7 +475,7 @@ mod tests {
         let refused =
             Record { client: None, flags: Flags::REFUSED, status: 400, ..Record::default() };
         let mut out = Vec::new();
-        combined(&refused, &Fields::default(), &mut out);
+        combined(&refused, &FieldPositions::default(), &mut out);
         let line = String::from_utf8(out).expect("text");
         assert_eq!(line, "unix: - - [01/Jan/1970:00:00:00 +0000] \"-\" 400 0 \"-\" \"-\"\n");
     }

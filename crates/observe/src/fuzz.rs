@@ -1,11 +1,11 @@
 //! Properties of the parsers here, for any bytes: fuzz targets and property tests check them.
 
 use crate::access;
-use crate::format::{self, Fields};
-use crate::pattern::{Pattern, View};
+use crate::format::{self, FieldPositions};
+use crate::pattern::{Pattern, TransactionView};
 use crate::query::Query;
 use crate::record::Record;
-use crate::visits::{Rules, Visits};
+use crate::visitor_statistics::{SessionRules, Visits};
 
 /// Any text is a filter or a mistake that lies within it; a filter answers for any record.
 ///
@@ -13,7 +13,7 @@ use crate::visits::{Rules, Visits};
 /// When that does not hold.
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let fields = Fields::new(&["Referer".to_owned()]);
+    let fields = FieldPositions::new(&["Referer".to_owned()]);
     match Query::parse(text, &fields) {
         Ok(query) => {
             let (plain, not) = (Record::default(), Query::parse(&format!("not ({text})"), &fields));
@@ -39,8 +39,8 @@ pub fn log_format(bytes: &[u8]) {
     for json in [false, true] {
         match Pattern::parse(text, json) {
             Ok(pattern) => {
-                let (record, fields) = (Record::default(), Fields::default());
-                for view in [View::Client, View::Backend] {
+                let (record, fields) = (Record::default(), FieldPositions::default());
+                for view in [TransactionView::Client, TransactionView::Backend] {
                     let mut line = Vec::new();
                     pattern.write(&record, &fields, view, &mut line);
                     assert_eq!(line.last(), Some(&b'\n'));
@@ -64,7 +64,7 @@ pub fn access_line(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines() {
         if let Some(line) = access::parse(line) {
-            let mut visits = Visits::new(Rules::default());
+            let mut visits = Visits::new(SessionRules::default());
             visits.add(&line);
             assert_eq!(visits.report().all.requests, 1);
         }
@@ -76,7 +76,7 @@ pub fn access_line(bytes: &[u8]) {
 /// # Panics
 /// When that does not hold.
 pub fn records(bytes: &[u8]) {
-    let fields = Fields::new(&["Referer".to_owned(), "User-Agent".to_owned()]);
+    let fields = FieldPositions::new(&["Referer".to_owned(), "User-Agent".to_owned()]);
     let mut rest = bytes;
     while let Some((record, after)) = Record::read(rest) {
         let (mut line, mut text) = (Vec::new(), String::new());

@@ -18,7 +18,7 @@ use crate::text::{Printable, json_text};
 /// Whose head a field is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Side {
+pub enum HeadSide {
     /// The client's request.
     Req,
     /// The request to the origin.
@@ -29,7 +29,7 @@ pub enum Side {
     Resp,
 }
 
-impl Side {
+impl HeadSide {
     /// All of them, in the order of a transaction.
     pub const ALL: [Self; 4] = [Self::Req, Self::Bereq, Self::Beresp, Self::Resp];
 
@@ -52,7 +52,7 @@ impl Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
     /// Whose head it is of.
-    pub side: Side,
+    pub side: HeadSide,
     /// Its name as it was spelled; empty for a first line.
     pub name: &'a [u8],
     /// Its value.
@@ -74,7 +74,7 @@ impl<'a> Field<'a> {
         let lengths = [[a, b], [c, d]].map(|two| usize::from(u16::from_le_bytes(two)));
         let (name, rest) = rest.split_at_checked(lengths[0])?;
         let (value, rest) = rest.split_at_checked(lengths[1])?;
-        Some((Self { side: Side::of(side)?, name, value }, rest))
+        Some((Self { side: HeadSide::of(side)?, name, value }, rest))
     }
 }
 
@@ -89,7 +89,7 @@ pub fn fields(heads: &[u8]) -> impl Iterator<Item = Field<'_>> {
 }
 
 /// The last field of `side` called `name` in any case, as `varnishncsa` has it.
-pub fn value<'a>(heads: &'a [u8], side: Side, name: &[u8]) -> Option<&'a [u8]> {
+pub fn value<'a>(heads: &'a [u8], side: HeadSide, name: &[u8]) -> Option<&'a [u8]> {
     let own = |field: &Field<'_>| field.side == side && field.name.eq_ignore_ascii_case(name);
     fields(heads).filter(own).last().map(|field| field.value)
 }
@@ -97,7 +97,7 @@ pub fn value<'a>(heads: &'a [u8], side: Side, name: &[u8]) -> Option<&'a [u8]> {
 /// Appends a member of a JSON object for each side that there is: its first line and its fields,
 /// each a name and a value, in their order.
 pub(crate) fn json(heads: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    for side in Side::ALL {
+    for side in HeadSide::ALL {
         let own = || fields(heads).filter(move |field| field.side == side);
         let line = own().filter(|field| field.name.is_empty()).last();
         if own().next().is_none() {
@@ -174,7 +174,7 @@ impl Heads {
 mod tests {
     use super::*;
 
-    fn field<'a>(side: Side, name: &'a [u8], value: &'a [u8]) -> Field<'a> {
+    fn field<'a>(side: HeadSide, name: &'a [u8], value: &'a [u8]) -> Field<'a> {
         Field { side, name, value }
     }
 
@@ -182,26 +182,26 @@ mod tests {
     fn fields_read_back_and_the_last_of_a_name_counts() {
         let mut heads = Heads::default();
         let all = [
-            field(Side::Req, b"", b"GET / HTTP/1.1"),
-            field(Side::Req, b"Host", b"a"),
-            field(Side::Resp, b"X-A", b"1"),
-            field(Side::Resp, b"x-a", b""),
+            field(HeadSide::Req, b"", b"GET / HTTP/1.1"),
+            field(HeadSide::Req, b"Host", b"a"),
+            field(HeadSide::Resp, b"X-A", b"1"),
+            field(HeadSide::Resp, b"x-a", b""),
         ];
         all.iter().for_each(|field| heads.add(100, *field));
         assert_eq!(fields(heads.bytes()).collect::<Vec<_>>(), all);
-        assert_eq!(value(heads.bytes(), Side::Resp, b"X-a"), Some(&b""[..]));
-        assert_eq!(value(heads.bytes(), Side::Beresp, b"X-A"), None);
+        assert_eq!(value(heads.bytes(), HeadSide::Resp, b"X-a"), Some(&b""[..]));
+        assert_eq!(value(heads.bytes(), HeadSide::Beresp, b"X-A"), None);
         assert!(!heads.is_cut());
     }
 
     #[test]
     fn what_does_not_fit_is_left_out_and_that_is_told() {
         let (mut heads, mut other) = (Heads::default(), Heads::default());
-        heads.add(12, field(Side::Req, b"A", b"1"));
-        heads.add(12, field(Side::Req, b"B", b"2"));
+        heads.add(12, field(HeadSide::Req, b"A", b"1"));
+        heads.add(12, field(HeadSide::Req, b"B", b"2"));
         assert_eq!((fields(heads.bytes()).count(), heads.is_cut()), (1, true));
         other.clear();
-        other.add(usize::MAX, field(Side::Req, b"A", &vec![b'a'; 70_000]));
+        other.add(usize::MAX, field(HeadSide::Req, b"A", &vec![b'a'; 70_000]));
         assert_eq!((other.bytes().len(), other.is_cut()), (0, true));
         let mut both = Heads::default();
         both.append(6, &heads);

@@ -64,14 +64,14 @@ impl Histogram {
 
 /// Hits apart from all others.
 #[derive(Clone, Debug, Default)]
-pub struct Pair {
+pub struct HitHistograms {
     /// Requests answered from the store, with no word of an origin.
     pub hits: Histogram,
     /// All others.
     pub others: Histogram,
 }
 
-impl Pair {
+impl HitHistograms {
     /// Counts a record's time where it belongs.
     pub fn add(&mut self, record: &Record<'_>, us: u64) {
         if record.served.is_hit() { self.hits.add(us) } else { self.others.add(us) }

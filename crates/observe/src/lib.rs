@@ -5,6 +5,8 @@
 //! not for another core. A reader trusts nothing that it reads.
 
 pub mod access;
+pub mod failed_requests;
+pub mod field_subscriptions;
 pub mod format;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
@@ -18,14 +20,12 @@ pub mod steps;
 pub mod suite;
 pub mod tally;
 pub mod text;
-pub mod troubles;
 mod view;
-pub mod visits;
+pub mod visitor_statistics;
 pub mod vsl;
-pub mod wanted;
 
+pub use field_subscriptions::{FieldSubscription, FieldSubscriptions, basic_user};
 pub use pattern::{Pattern, PatternError};
 pub use query::{Query, QueryError};
 pub use record::{DictionaryUse, Flags, Kind, Record, Served};
 pub use suite::CipherSuite;
-pub use wanted::{Want, Wanted, basic_user};

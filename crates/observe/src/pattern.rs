@@ -3,8 +3,8 @@
 //! Both can stand in one format. Times of day are in UTC.
 
 mod error;
+mod format_parser;
 mod item;
-mod parse;
 mod part;
 mod time;
 mod values;
@@ -12,21 +12,21 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-use crate::format::Fields;
-use crate::heads::Side;
+use crate::format::FieldPositions;
+use crate::heads::HeadSide;
 use crate::record::Record;
 use crate::vsl;
 
-pub use crate::view::View;
+pub use crate::view::TransactionView;
 pub use error::PatternError;
 
-use item::Item;
-use part::{Escape, Part};
+use item::FormatItem;
+use part::{Escape, FormatPart};
 
 /// A format, ready to be written.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    parts: Vec<Part>,
+    parts: Vec<FormatPart>,
 }
 
 impl Pattern {
@@ -35,10 +35,10 @@ impl Pattern {
     /// # Errors
     /// Returns the part of `text` that is not known.
     pub fn parse(text: &str, json: bool) -> Result<Self, PatternError> {
-        let mut parts = parse::parts(text)?;
+        let mut parts = format_parser::parts(text)?;
         if json {
             parts.iter_mut().for_each(|part| {
-                if let Part::Item(_, escape) = part {
+                if let FormatPart::Item(_, escape) = part {
                     *escape = Escape::Json;
                 }
             });
@@ -47,17 +47,22 @@ impl Pattern {
     }
 
     /// The header fields that it tells besides the user who signed in, in small letters, each once.
-    pub fn fields(&self) -> Vec<(Side, String)> {
-        let mut fields: Vec<(Side, String)> = Vec::new();
+    pub fn fields(&self) -> Vec<(HeadSide, String)> {
+        let mut fields: Vec<(HeadSide, String)> = Vec::new();
         for part in &self.parts {
             let (side, name): (_, &[u8]) = match part {
-                Part::Item(Item::Field(side, name) | Item::Joined(side, name), _) => (*side, name),
-                Part::Item(Item::Cookie(_), _) => (Side::Req, b"cookie"),
-                Part::Item(Item::RequestUrl, _) => (Side::Req, b"host"),
-                Part::Item(Item::Vsl(tag, Some(prefix), _), _) => match vsl::side(tag) {
-                    Some(side) => (side, prefix.as_slice()),
-                    None => continue,
-                },
+                FormatPart::Item(
+                    FormatItem::Field(side, name) | FormatItem::Joined(side, name),
+                    _,
+                ) => (*side, name),
+                FormatPart::Item(FormatItem::Cookie(_), _) => (HeadSide::Req, b"cookie"),
+                FormatPart::Item(FormatItem::RequestUrl, _) => (HeadSide::Req, b"host"),
+                FormatPart::Item(FormatItem::Vsl(tag, Some(prefix), _), _) => {
+                    match vsl::side(tag) {
+                        Some(side) => (side, prefix.as_slice()),
+                        None => continue,
+                    }
+                }
                 _ => continue,
             };
             let field = (side, String::from_utf8_lossy(name).to_ascii_lowercase());
@@ -71,7 +76,7 @@ impl Pattern {
     /// The names of the header fields that it tells, each once.
     pub fn headers(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        let user = |part: &Part| matches!(part, Part::Item(Item::User, _));
+        let user = |part: &FormatPart| matches!(part, FormatPart::Item(FormatItem::User, _));
         let user = self.parts.iter().any(user).then(|| "authorization".to_owned());
         for name in self.fields().into_iter().map(|(_, name)| name).chain(user) {
             if !names.contains(&name) {
@@ -82,11 +87,17 @@ impl Pattern {
     }
 
     /// Appends the line of a record.
-    pub fn write(&self, record: &Record<'_>, fields: &Fields, view: View, out: &mut Vec<u8>) {
+    pub fn write(
+        &self,
+        record: &Record<'_>,
+        fields: &FieldPositions,
+        view: TransactionView,
+        out: &mut Vec<u8>,
+    ) {
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Item(item, escape) => {
+                FormatPart::Text(text) => out.extend_from_slice(text),
+                FormatPart::Item(item, escape) => {
                     let value = values::value(item, record, fields, view);
                     escape.write(item, &value, out);
                 }

@@ -12,22 +12,22 @@
 //! A field that stands alone is true when it says something: `error`, `not limit`.
 
 mod field;
-mod lex;
+mod filter_parser;
+mod lexer;
 mod node;
-mod parse;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::ops::Range;
 
-use crate::format::Fields;
+use crate::format::FieldPositions;
 use crate::record::Record;
 
 use field::QueryField;
-pub use field::{ABOUT, About};
-pub(crate) use field::{NamedField, Seen};
-use lex::Wrong;
+pub use field::{ABOUT, FieldDescription};
+pub(crate) use field::{NamedField, RecordValue};
+use lexer::SpannedError;
 use node::Node;
 
 /// A filter, ready to be asked.
@@ -63,11 +63,9 @@ impl Query {
     ///
     /// # Errors
     /// Returns the mistake in `text`, and its place.
-    pub fn parse(text: &str, fields: &Fields) -> Result<Self, QueryError> {
-        parse::query(text, fields).map(Self).map_err(|Wrong { span, message }| QueryError {
-            text: text.to_owned(),
-            span,
-            message,
+    pub fn parse(text: &str, fields: &FieldPositions) -> Result<Self, QueryError> {
+        filter_parser::query(text, fields).map(Self).map_err(|SpannedError { span, message }| {
+            QueryError { text: text.to_owned(), span, message }
         })
     }
 

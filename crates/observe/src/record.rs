@@ -500,7 +500,7 @@ impl<'a> Record<'a> {
 
     /// The flags that follow from the other members: whether age, lifetime and address are there.
     #[must_use]
-    pub fn flagged(mut self) -> Self {
+    pub fn with_derived_flags(mut self) -> Self {
         self.flags = self
             .flags
             .with(Flags::AGE, self.age_s.is_some())

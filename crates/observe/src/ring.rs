@@ -27,10 +27,10 @@
 //! | 8 | 8 | its position |
 //! | 16 | 8 | how many records came before it |
 
-mod follow;
-mod place;
-mod read;
-mod write;
+mod follower;
+mod location;
+mod reader;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -42,9 +42,9 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{RECORD_MAX, VALUES_MAX, VERSION};
 
-pub use follow::{Follower, From, Polled};
-pub use place::folders;
-pub use write::{Options, Ring, Writer};
+pub use follower::{FollowStart, PollOutcome, RingFollower};
+pub use location::folders;
+pub use writer::{Options, Ring, Writer};
 
 /// Bytes of records a writer collects before it writes them.
 pub const BATCH: usize = 32 * 1024;
@@ -114,7 +114,7 @@ fn check(words: [u64; 4]) -> u64 {
 
 /// The fixed description of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct RingHeader {
     /// Bytes of blocks.
     pub capacity: u64,
     /// The core's number.
@@ -129,7 +129,7 @@ pub struct Head {
     pub names: Vec<String>,
 }
 
-impl Head {
+impl RingHeader {
     fn bytes(&self) -> Vec<u8> {
         let mut out = vec![0; FIXED_AT];
         out.extend_from_slice(MAGIC);

@@ -7,7 +7,7 @@ use crate::text::{Printable, json_text};
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum VclTraceLine<'a> {
     /// A subroutine has run.
     Ran {
         /// Its name without `vcl_`.
@@ -27,7 +27,7 @@ pub enum Step<'a> {
     },
 }
 
-impl<'a> Step<'a> {
+impl<'a> VclTraceLine<'a> {
     fn of(line: &'a [u8]) -> Self {
         let first = memchr::memchr(b' ', line).unwrap_or(line.len());
         let (word, rest) = line.split_at(first);
@@ -54,8 +54,8 @@ impl<'a> Step<'a> {
 }
 
 /// The steps in [`Record::vcl`](crate::Record::vcl).
-pub fn steps(vcl: &[u8]) -> impl Iterator<Item = Step<'_>> {
-    lines(vcl).map(Step::of)
+pub fn steps(vcl: &[u8]) -> impl Iterator<Item = VclTraceLine<'_>> {
+    lines(vcl).map(VclTraceLine::of)
 }
 
 /// Its lines.
@@ -66,8 +66,8 @@ pub(crate) fn lines(vcl: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Appends all of it as a member of a JSON object, if there is any.
 pub(crate) fn json(vcl: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let each = steps(vcl).map(|step| match step {
-        Step::Ran { sub, at, verb } => vec![("sub", sub), ("at", at), ("return", verb)],
-        Step::Logged { tag, text } => vec![("tag", tag), ("text", text)],
+        VclTraceLine::Ran { sub, at, verb } => vec![("sub", sub), ("at", at), ("return", verb)],
+        VclTraceLine::Logged { tag, text } => vec![("tag", tag), ("text", text)],
     });
     list("vcl", each, out, |members, out| {
         out.push(b'{');
@@ -84,7 +84,7 @@ pub(crate) fn json(vcl: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
 /// Appends what `std.log` has written as a member of a JSON object, if there is any.
 pub(crate) fn json_of_log(vcl: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     let texts = steps(vcl).filter_map(|step| match step {
-        Step::Logged { tag: b"VCL_Log", text } => Some(text),
+        VclTraceLine::Logged { tag: b"VCL_Log", text } => Some(text),
         _ => None,
     });
     list("vcl_log", texts, out, |text, out| {
@@ -132,14 +132,14 @@ mod tests {
         assert_eq!(
             found,
             [
-                Step::Logged { tag: b"VCL_Log", text: b"a \"b\" c" },
-                Step::Ran { sub: b"recv", at: b"my file.vcl:14", verb: b"hash" },
-                Step::Ran { sub: b"hash", at: b"-", verb: b"fail" },
-                Step::Logged { tag: b"VCL_Err", text: b"" },
+                VclTraceLine::Logged { tag: b"VCL_Log", text: b"a \"b\" c" },
+                VclTraceLine::Ran { sub: b"recv", at: b"my file.vcl:14", verb: b"hash" },
+                VclTraceLine::Ran { sub: b"hash", at: b"-", verb: b"fail" },
+                VclTraceLine::Logged { tag: b"VCL_Err", text: b"" },
             ]
         );
         assert_eq!(steps(b"").next(), None);
-        assert_eq!(steps(b"recv").next(), Some(Step::Logged { tag: b"recv", text: b"" }));
+        assert_eq!(steps(b"recv").next(), Some(VclTraceLine::Logged { tag: b"recv", text: b"" }));
     }
 
     #[test]

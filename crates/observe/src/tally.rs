@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use base::tally::{Outcome, hit_ratio};
 
-use crate::format::Fields;
+use crate::format::FieldPositions;
 use crate::record::{Flags, Record};
 
 /// Keys that are counted at once. Beyond it the least asked for are forgotten, so that a scan over
@@ -135,7 +135,7 @@ impl Sums {
 
 /// The table.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub struct FrequencyTable {
     by: By,
     fade: Option<f64>,
     rows: HashMap<Vec<u8>, Sums>,
@@ -145,7 +145,7 @@ pub struct Tally {
     key: Vec<u8>,
 }
 
-impl Tally {
+impl FrequencyTable {
     /// An empty table; with `period_s` what was counted fades.
     pub fn new(by: By, period_s: Option<f64>) -> Self {
         let fade = period_s.map(|period| (-1.0 / period.max(1.0)).exp());
@@ -158,7 +158,7 @@ impl Tally {
     }
 
     /// Counts a record.
-    pub fn add(&mut self, record: &Record<'_>, fields: &Fields) {
+    pub fn add(&mut self, record: &Record<'_>, fields: &FieldPositions) {
         self.all.add(record);
         self.key.clear();
         write_key(self.by, record, fields, &mut self.key);
@@ -173,7 +173,7 @@ impl Tally {
     }
 
     /// So many seconds have passed.
-    pub fn pass(&mut self, seconds: f64) {
+    pub fn advance(&mut self, seconds: f64) {
         self.seconds += seconds;
         let Some(fade) = self.fade else { return };
         let by = fade.powf(seconds);
@@ -229,7 +229,7 @@ impl Tally {
     }
 }
 
-fn write_key(by: By, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
+fn write_key(by: By, record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>) {
     let parts: [&[u8]; 3] = match by {
         By::Url if record.port == 0 => [record.host, record.target, b""],
         By::Url => {
@@ -277,13 +277,13 @@ mod tests {
 
     #[test]
     fn rows_come_by_weight() {
-        let mut tally = Tally::new(By::Url, None);
-        let fields = Fields::default();
+        let mut tally = FrequencyTable::new(By::Url, None);
+        let fields = FieldPositions::default();
         for _ in 0..3 {
             tally.add(&hit(b"/often"), &fields);
         }
         tally.add(&miss(b"/large"), &fields);
-        tally.pass(2.0);
+        tally.advance(2.0);
         let names = |sort| -> Vec<String> {
             let rows = tally.rows(sort, 10);
             rows.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect()
@@ -301,22 +301,22 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_any_more_fades() {
-        let mut tally = Tally::new(By::Status, Some(10.0));
-        let fields = Fields::default();
+        let mut tally = FrequencyTable::new(By::Status, Some(10.0));
+        let fields = FieldPositions::default();
         for _ in 0..200 {
             tally.add(&hit(b"/"), &fields);
-            tally.pass(1.0);
+            tally.advance(1.0);
         }
         let rate = tally.all().requests * tally.per_second();
         assert!((0.8..1.2).contains(&rate), "{rate}");
-        tally.pass(100.0);
+        tally.advance(100.0);
         assert_eq!(tally.rows(Sort::Requests, 10), []);
     }
 
     #[test]
     fn a_scan_costs_no_memory_and_the_frequent_stay() {
-        let mut tally = Tally::new(By::Url, None);
-        let fields = Fields::default();
+        let mut tally = FrequencyTable::new(By::Url, None);
+        let fields = FieldPositions::default();
         for n in 0..3 * KEYS_MAX {
             tally.add(&hit(format!("/{n}").as_bytes()), &fields);
             tally.add(&hit(b"/often"), &fields);

@@ -2,7 +2,7 @@
 
 /// From which side a transaction is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
+pub enum TransactionView {
     /// The client's.
     Client,
     /// The origin's, where it was asked: Larder is its client.

@@ -3,45 +3,48 @@
 
 use std::borrow::Cow;
 
-use crate::heads::{self, Side};
+use crate::heads::{self, HeadSide};
 use crate::record::Record;
-use crate::steps::{self, Step};
-use crate::view::View;
+use crate::steps::{self, VclTraceLine};
+use crate::view::TransactionView;
 
 /// A record: its tag, and its text.
 pub type VslLine<'a> = (&'static str, Cow<'a, [u8]>);
 
 /// Tags of the fields of a head, and of the parts of its first line.
 struct HeadTags {
-    side: Side,
+    side: HeadSide,
     first: [&'static str; 3],
     field: &'static str,
 }
 
-const REQ: HeadTags =
-    HeadTags { side: Side::Req, first: ["ReqMethod", "ReqURL", "ReqProtocol"], field: "ReqHeader" };
+const REQ: HeadTags = HeadTags {
+    side: HeadSide::Req,
+    first: ["ReqMethod", "ReqURL", "ReqProtocol"],
+    field: "ReqHeader",
+};
 const RESP: HeadTags = HeadTags {
-    side: Side::Resp,
+    side: HeadSide::Resp,
     first: ["RespProtocol", "RespStatus", "RespReason"],
     field: "RespHeader",
 };
 const BEREQ: HeadTags = HeadTags {
-    side: Side::Bereq,
+    side: HeadSide::Bereq,
     first: ["BereqMethod", "BereqURL", "BereqProtocol"],
     field: "BereqHeader",
 };
 const BERESP: HeadTags = HeadTags {
-    side: Side::Beresp,
+    side: HeadSide::Beresp,
     first: ["BerespProtocol", "BerespStatus", "BerespReason"],
     field: "BerespHeader",
 };
 
 /// The records of one transaction, from the client's side or from the backend's.
-pub fn lines<'a>(record: &Record<'a>, view: View) -> Vec<VslLine<'a>> {
+pub fn lines<'a>(record: &Record<'a>, view: TransactionView) -> Vec<VslLine<'a>> {
     let mut lines = Vec::new();
     match view {
-        View::Client => client(record, &mut lines),
-        View::Backend => backend(record, &mut lines),
+        TransactionView::Client => client(record, &mut lines),
+        TransactionView::Backend => backend(record, &mut lines),
     }
     lines
 }
@@ -166,7 +169,7 @@ pub const OTHERS: &[&str] = &[
 ];
 
 /// The head that a tag is of, where one is.
-pub fn side(tag: &str) -> Option<Side> {
+pub fn side(tag: &str) -> Option<HeadSide> {
     let heads = [&REQ, &RESP, &BEREQ, &BERESP];
     let is = |own: &str| own.eq_ignore_ascii_case(tag);
     let of = |head: &&&HeadTags| is(head.field) || head.first.iter().any(|own| is(own));
@@ -245,7 +248,7 @@ fn response<'a>(record: &Record<'a>, tags: &HeadTags, status: u16, lines: &mut V
     fields(record, tags, lines);
 }
 
-fn first_line<'a>(record: &Record<'a>, side: Side) -> Option<&'a [u8]> {
+fn first_line<'a>(record: &Record<'a>, side: HeadSide) -> Option<&'a [u8]> {
     let mut own = heads::fields(record.heads).filter(|field| field.side == side);
     own.find(|field| field.name.is_empty()).map(|field| field.value)
 }
@@ -263,11 +266,11 @@ fn steps_of<'a>(record: &Record<'a>, lines: &mut Vec<VslLine<'a>>, is: impl Fn(&
     let mut logged = Vec::new();
     for step in steps::steps(record.vcl) {
         match step {
-            Step::Logged { tag, text } => {
+            VclTraceLine::Logged { tag, text } => {
                 let known = TAGS.iter().find(|own| own.as_bytes() == tag);
                 logged.extend(known.map(|tag| (*tag, Cow::Borrowed(text))));
             }
-            Step::Ran { sub, verb, .. } => {
+            VclTraceLine::Ran { sub, verb, .. } => {
                 let logged = std::mem::take(&mut logged);
                 if is(sub) {
                     lines.push(("VCL_call", sub.to_ascii_uppercase().into()));

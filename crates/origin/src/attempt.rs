@@ -5,25 +5,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use fastcgi::Protocol;
-use h1::Progress;
+use fastcgi::ProtocolStatus;
+use h1::ReadProgress;
 use message::{Framing, Request, Response, Status, upgrade};
 use rt::time::Instant;
 
 use crate::config::Timeouts;
 use crate::deadline::Deadline;
-use crate::error::{Error, Step};
+use crate::error::{Error, TimeoutStep};
 use crate::events::Events;
-use crate::link::Link;
+use crate::fastcgi_exchange::Cgi;
 use crate::owner::{self, Owner};
-use crate::pool::{Core, Parts, Workspace};
+use crate::pool::{CorePoolState, Workspace, WorkspaceBuffers};
 use crate::server::Server;
-use crate::talk::Cgi;
 use crate::upload::{Upload, WriteError, Writer};
+use crate::upstream_connection::UpstreamConnection;
 
 /// The input of a try.
 pub(crate) struct Call<'a> {
-    pub(crate) core: &'a Rc<Core>,
+    pub(crate) core: &'a Rc<CorePoolState>,
     pub(crate) server: &'a Arc<Server>,
     pub(crate) request: &'a Request,
     pub(crate) timeouts: Timeouts,
@@ -37,8 +37,8 @@ pub(crate) struct Call<'a> {
 }
 
 /// A response's head and the connection its body comes over.
-pub(crate) struct Answer {
-    pub(crate) link: Link,
+pub(crate) struct AttemptResponse {
+    pub(crate) link: UpstreamConnection,
     pub(crate) work: Workspace,
     pub(crate) response: Response,
     pub(crate) framing: Framing,
@@ -52,7 +52,7 @@ pub(crate) struct Answer {
     pub(crate) switched: Option<Vec<u8>>,
 }
 
-impl Answer {
+impl AttemptResponse {
     /// Has the connection belong to `owner` from now on, or end with this answer to `request` where
     /// there is no such connection, if a user has logged in to it or is asked to.
     pub(crate) fn give_to(&mut self, owner: Option<&Owner>, request: &Request) {
@@ -68,7 +68,7 @@ impl Answer {
 
 /// Why a try failed, and what the server may have seen of it.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct AttemptFailure {
     pub(crate) error: Error,
     /// The server sent a byte.
     pub(crate) answered: bool,
@@ -88,7 +88,7 @@ pub(crate) enum Reach {
 }
 
 /// An event on the connection.
-enum Happened {
+enum AttemptEvent {
     /// The request is written.
     Sent,
     /// Writing now waits for the other side than before.
@@ -104,7 +104,7 @@ enum Happened {
 }
 
 /// The progress of writing.
-enum Sending {
+enum SendProgress {
     UnderWay,
     Done,
     /// Over before the end, for this reason.
@@ -116,13 +116,13 @@ struct Attempt<'a, 'b, 'c> {
     call: &'c Call<'a>,
     upload: &'c mut Upload<'b>,
     events: &'c mut dyn Events,
-    link: Link,
+    link: UpstreamConnection,
     work: Workspace,
     writer: Writer,
     response: Response,
     /// The socket takes nothing, as opposed to the source having nothing.
     blocked: bool,
-    sending: Sending,
+    sending: SendProgress,
     answered: bool,
     seen_interim: usize,
     switched: Option<Vec<u8>>,
@@ -132,10 +132,10 @@ impl Call<'_> {
     /// Sends the request over `link` and reads the response's head.
     pub(crate) async fn attempt(
         &self,
-        link: Link,
+        link: UpstreamConnection,
         upload: &mut Upload<'_>,
         events: &mut dyn Events,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<AttemptResponse, AttemptFailure> {
         let (mut attempt, head) = self.begin(link, upload, events);
         let answered = attempt.head().await;
         self.server.tally.sent(attempt.writer.written(), head);
@@ -145,14 +145,23 @@ impl Call<'_> {
                 let Attempt { link, work, response, switched, .. } = attempt;
                 let reusable = keep_alive && delivered;
                 let records = self.cgi.is_some();
-                Ok(Answer { link, work, response, framing, reusable, delivered, records, switched })
+                Ok(AttemptResponse {
+                    link,
+                    work,
+                    response,
+                    framing,
+                    reusable,
+                    delivered,
+                    records,
+                    switched,
+                })
             }
             // The server's word that it did nothing.
-            Err(error @ Error::NoAnswer { protocol: Protocol::Overloaded, .. }) => {
+            Err(error @ Error::NoAnswer { protocol: ProtocolStatus::Overloaded, .. }) => {
                 Err(error.into())
             }
             Err(error) => {
-                Err(Failure { error, answered: attempt.answered, reach: attempt.reach() })
+                Err(AttemptFailure { error, answered: attempt.answered, reach: attempt.reach() })
             }
         }
     }
@@ -161,7 +170,7 @@ impl Call<'_> {
     /// here takes no room in the future that waits.
     fn begin<'b, 'c>(
         &'c self,
-        link: Link,
+        link: UpstreamConnection,
         upload: &'c mut Upload<'b>,
         events: &'c mut dyn Events,
     ) -> (Attempt<'c, 'b, 'c>, u64) {
@@ -185,7 +194,7 @@ impl Call<'_> {
             writer: Writer::default(),
             response: Response::new(Status::OK),
             blocked: false,
-            sending: Sending::UnderWay,
+            sending: SendProgress::UnderWay,
             answered: false,
             seen_interim: 0,
             switched: None,
@@ -200,17 +209,17 @@ impl Attempt<'_, '_, '_> {
         loop {
             let deadline = self.deadline(since);
             let happened = deadline.wait(|cx| self.poll(cx)).await;
-            let happened = happened.ok_or_else(|| self.server().late(deadline))?;
+            let happened = happened.ok_or_else(|| self.server().deadline_error(deadline))?;
             if let Some(head) = self.held_head(&happened) {
                 return Ok(head);
             }
             match happened {
-                Happened::Sent => {
-                    self.sending = Sending::Done;
+                AttemptEvent::Sent => {
+                    self.sending = SendProgress::Done;
                     since = Instant::now();
                 }
-                Happened::Turned => since = Instant::now(),
-                Happened::Received => {
+                AttemptEvent::Turned => since = Instant::now(),
+                AttemptEvent::Received => {
                     self.answered = true;
                     let head = match self.call.cgi {
                         None => self.parse()?,
@@ -220,14 +229,14 @@ impl Attempt<'_, '_, '_> {
                         return Ok(head);
                     }
                 }
-                Happened::Closed => return Err(self.broken(None)),
-                Happened::ReadFailed(error) => return Err(self.broken(Some(error))),
-                Happened::WriteFailed(WriteError::Body(error)) => {
+                AttemptEvent::Closed => return Err(self.broken(None)),
+                AttemptEvent::ReadFailed(error) => return Err(self.broken(Some(error))),
+                AttemptEvent::WriteFailed(WriteError::Body(error)) => {
                     return Err(Error::RequestBody(error));
                 }
                 // The server may have answered before it stopped reading (413, say): look first.
-                Happened::WriteFailed(WriteError::Io(error)) => {
-                    self.sending = Sending::Failed(error);
+                AttemptEvent::WriteFailed(WriteError::Io(error)) => {
+                    self.sending = SendProgress::Failed(error);
                     since = Instant::now();
                 }
             }
@@ -242,17 +251,17 @@ impl Attempt<'_, '_, '_> {
         let timeouts = &self.call.timeouts;
         let total = self.call.total;
         match self.sending {
-            Sending::UnderWay if self.blocked => {
-                Deadline::new(Step::Send, since, timeouts.between_bytes_ms).or(total)
+            SendProgress::UnderWay if self.blocked => {
+                Deadline::new(TimeoutStep::Send, since, timeouts.between_bytes_ms).or(total)
             }
             // Waiting for the client: its own timeouts are not this crate's business.
-            Sending::UnderWay => total,
-            _ => Deadline::new(Step::FirstByte, since, timeouts.first_byte_ms).or(total),
+            SendProgress::UnderWay => total,
+            _ => Deadline::new(TimeoutStep::FirstByte, since, timeouts.first_byte_ms).or(total),
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
-        if !matches!(self.sending, Sending::UnderWay) {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<AttemptEvent> {
+        if !matches!(self.sending, SendProgress::UnderWay) {
             return self.poll_read(cx);
         }
         // A server may answer before it has read the body. Without one the answer can wait for the
@@ -267,22 +276,22 @@ impl Attempt<'_, '_, '_> {
         let Self { writer, link, work, upload, .. } = self;
         let step = writer.poll(cx, &mut link.stream, &mut work.out, upload, &mut self.blocked);
         match step {
-            Poll::Ready(Ok(())) => Poll::Ready(Happened::Sent),
-            Poll::Ready(Err(error)) => Poll::Ready(Happened::WriteFailed(error)),
+            Poll::Ready(Ok(())) => Poll::Ready(AttemptEvent::Sent),
+            Poll::Ready(Err(error)) => Poll::Ready(AttemptEvent::WriteFailed(error)),
             // What the timeout is measured from has changed.
             Poll::Pending if self.blocked != blocked || self.writer.written() != before => {
-                Poll::Ready(Happened::Turned)
+                Poll::Ready(AttemptEvent::Turned)
             }
             Poll::Pending => Poll::Pending,
         }
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<AttemptEvent> {
         let Self { link, work, .. } = self;
         work.poll_fill(cx, &mut link.stream, self.call.read_at_most).map(|read| match read {
-            Ok(0) => Happened::Closed,
-            Ok(_) => Happened::Received,
-            Err(error) => Happened::ReadFailed(error),
+            Ok(0) => AttemptEvent::Closed,
+            Ok(_) => AttemptEvent::Received,
+            Err(error) => AttemptEvent::ReadFailed(error),
         })
     }
 
@@ -296,7 +305,7 @@ impl Attempt<'_, '_, '_> {
                 .reader
                 .read(unread, &core.head_limits, &request.method, &mut self.response)
                 .map_err(|source| Error::Response { server: Arc::clone(&server.name), source })?;
-            let Progress::Complete(head) = progress else { return Ok(None) };
+            let ReadProgress::Complete(head) = progress else { return Ok(None) };
             parts.start += head.consumed;
             server.tally.head_came(head.consumed);
             if head.line_feeds {
@@ -320,15 +329,15 @@ impl Attempt<'_, '_, '_> {
     }
 
     /// A script's head that was held back while the request was being sent, which it is no more.
-    fn held_head(&mut self, happened: &Happened) -> Option<(Framing, bool)> {
+    fn held_head(&mut self, happened: &AttemptEvent) -> Option<(Framing, bool)> {
         let cgi = self.call.cgi.filter(|_| self.work.talk.has_head())?;
         self.sending = match happened {
-            Happened::Sent => Sending::Done,
+            AttemptEvent::Sent => SendProgress::Done,
             // If the body is missing, whoever reads it will notice.
-            Happened::Closed
-            | Happened::ReadFailed(_)
-            | Happened::WriteFailed(WriteError::Io(_)) => {
-                Sending::Failed(io::ErrorKind::BrokenPipe.into())
+            AttemptEvent::Closed
+            | AttemptEvent::ReadFailed(_)
+            | AttemptEvent::WriteFailed(WriteError::Io(_)) => {
+                SendProgress::Failed(io::ErrorKind::BrokenPipe.into())
             }
             _ => return None,
         };
@@ -340,8 +349,8 @@ impl Attempt<'_, '_, '_> {
     /// scripts write before they have read everything, and what is handed out ends the sending.
     fn records_head(&mut self) -> Result<Option<(Framing, bool)>, Error> {
         let Call { core, server, request, cgi, .. } = self.call;
-        let sending = matches!(self.sending, Sending::UnderWay);
-        let Parts { bytes, start, end, talk, .. } = &mut *self.work;
+        let sending = matches!(self.sending, SendProgress::UnderWay);
+        let WorkspaceBuffers { bytes, start, end, talk, .. } = &mut *self.work;
         let reading = core.reading(&server.name);
         let (method, response) = (&request.method, &mut self.response);
         let framing = talk.read_head(&bytes[..*end], start, &reading, method, response, sending)?;
@@ -364,7 +373,7 @@ impl Attempt<'_, '_, '_> {
 
     fn reach(&self) -> Reach {
         match self.sending {
-            Sending::Done => Reach::Whole,
+            SendProgress::Done => Reach::Whole,
             _ if self.writer.written() == 0 => Reach::Nothing,
             _ => Reach::Part,
         }
@@ -377,8 +386,8 @@ impl Attempt<'_, '_, '_> {
     /// The error of a connection that ended before the response's head did.
     fn broken(&mut self, read: Option<io::Error>) -> Error {
         let server = self.name();
-        match (std::mem::replace(&mut self.sending, Sending::UnderWay), read) {
-            (Sending::Failed(source), _) => Error::Write { server, source },
+        match (std::mem::replace(&mut self.sending, SendProgress::UnderWay), read) {
+            (SendProgress::Failed(source), _) => Error::Write { server, source },
             (sending, read) => {
                 self.sending = sending;
                 match read {

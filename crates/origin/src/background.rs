@@ -8,7 +8,7 @@ use crate::config::OriginConfig;
 use crate::journal::Journal;
 use crate::origin::Origin;
 use crate::probe;
-use crate::resolve::{self, Again};
+use crate::resolution::{self, LookupSchedule};
 
 /// Keeps the addresses of `origin`'s servers up to date and probes them, for as long as it is
 /// polled; with nothing to do it returns at once. Servers that fall sick and get well are told to
@@ -25,9 +25,9 @@ pub async fn run_background(origin: Arc<Origin>, journal: Option<Arc<dyn Journal
         if let Some((host, port)) = server.name_to_resolve() {
             let (server, host) = (Arc::clone(server), host.to_owned());
             let OriginConfig { lookups: times, pace, .. } = origin.config();
-            let again = Again { times: *times, pace: pace.clone() };
-            let make = resolve::system_resolver;
-            tasks.spawn(resolve::resolve_for_ever(server, host, port, again, make));
+            let again = LookupSchedule { times: *times, pace: pace.clone() };
+            let make = resolution::system_resolver;
+            tasks.spawn(resolution::resolve_for_ever(server, host, port, again, make));
         }
         if let Some(probe) = &origin.config().probe {
             let head = probe::request_head(&server.config, origin.config(), probe);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::config::Balance;
-use crate::health::Standing;
+use crate::health::EjectionState;
 use crate::server::Server;
 
 /// Chooses among an origin's servers.
@@ -55,16 +55,20 @@ impl Balancer {
         tried: &[usize],
         now_ms: u64,
     ) -> Option<usize> {
-        let open = |s: &Server| !s.is_sick() && s.standing(now_ms) == Standing::Open;
+        let open = |s: &Server| !s.is_sick() && s.standing(now_ms) == EjectionState::Open;
         let fresh = |at: &usize| !tried.contains(at);
-        let of = Of { servers, hash, now_ms };
+        let of = BalanceContext { servers, hash, now_ms };
         self.choose(&of, |at| fresh(&at) && open(&servers[at]))
             .or_else(|| self.choose(&of, |at| open(&servers[at])))
             .or_else(|| self.choose(&of, |at| fresh(&at) && !servers[at].is_sick()))
             .or_else(|| self.choose(&of, |at| !servers[at].is_sick()))
     }
 
-    fn choose(&self, of: &Of<'_>, may: impl Fn(usize) -> bool + Clone) -> Option<usize> {
+    fn choose(
+        &self,
+        of: &BalanceContext<'_>,
+        may: impl Fn(usize) -> bool + Clone,
+    ) -> Option<usize> {
         let servers = of.servers;
         let candidates = (0..servers.len()).filter(|at| may(*at));
         match self.how {
@@ -85,7 +89,11 @@ impl Balancer {
 
     /// Smooth weighted round robin: every candidate is owed its weight, the one owed most is chosen
     /// and pays for all. Servers of large weight come often but not in a row.
-    fn in_turn(&self, of: &Of<'_>, candidates: impl Iterator<Item = usize>) -> Option<usize> {
+    fn in_turn(
+        &self,
+        of: &BalanceContext<'_>,
+        candidates: impl Iterator<Item = usize>,
+    ) -> Option<usize> {
         let mut owed = self.owed.lock();
         let mut all = 0;
         let mut chosen: Option<usize> = None;
@@ -104,7 +112,11 @@ impl Balancer {
     }
 
     /// Those with the fewest exchanges for their weight, in turn.
-    fn least(&self, of: &Of<'_>, candidates: impl Iterator<Item = usize> + Clone) -> Option<usize> {
+    fn least(
+        &self,
+        of: &BalanceContext<'_>,
+        candidates: impl Iterator<Item = usize> + Clone,
+    ) -> Option<usize> {
         let load = |at: usize| {
             let server = &of.servers[at];
             (u64::from(server.in_flight()), server.weight(of.now_ms))
@@ -117,7 +129,7 @@ impl Balancer {
 }
 
 /// Of what is chosen, for which request, and when.
-struct Of<'a> {
+struct BalanceContext<'a> {
     servers: &'a [Arc<Server>],
     hash: u64,
     now_ms: u64,
@@ -125,7 +137,7 @@ struct Of<'a> {
 
 /// Returns true if an ejected server is to be tried again.
 fn is_due(server: &Server, now_ms: u64) -> bool {
-    !server.is_sick() && server.standing(now_ms) == Standing::HalfOpen
+    !server.is_sick() && server.standing(now_ms) == EjectionState::HalfOpen
 }
 
 /// Rendezvous hashing with weights: the server with the highest score gets the request. Each

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use base::Limits;
 use bytes::Bytes;
-use fastcgi::script::Rules;
+use fastcgi::script::ScriptRules;
 
-use crate::pace::Pace;
-use crate::reserved::Reserved;
+use crate::pace::LookupPace;
+use crate::reserved_addresses::ReservedAddresses;
 use crate::retry::{RetryOn, Statuses};
 
 /// An origin: one or more servers that answer for the same content.
@@ -75,9 +75,9 @@ pub struct OriginConfig {
     pub lookups: Lookups,
     /// The pace of these lookups where clients choose the names. Such a name that has never been
     /// found is looked up once.
-    pub pace: Option<Arc<Pace>>,
+    pub pace: Option<Arc<LookupPace>>,
     /// Where it must not lead, whatever its servers' names stand for.
-    pub reserved: Arc<Reserved>,
+    pub reserved: Arc<ReservedAddresses>,
 }
 
 /// When names are looked up again. However often that is, it is no more than once a second.
@@ -171,7 +171,7 @@ pub struct ScriptsConfig {
     /// Directories outside the root that links in it may lead into.
     pub linked: Vec<PathBuf>,
     /// Rules that tell which script a path means.
-    pub rules: Rules,
+    pub rules: ScriptRules,
     /// Settings of files that are no scripts; without them such files are not served.
     pub files: Option<files::Config>,
 }
@@ -322,20 +322,20 @@ pub struct Timeouts {
     /// The exchange in all, waiting and retries included.
     pub total_ms: u64,
     /// For how long a server is not connected to after a failure.
-    pub hold: Hold,
+    pub hold: HolddownTimes,
 }
 
 /// For how long a server is not connected to after a connection to it has failed, in milliseconds;
 /// 0 for no time at all. Requests for it fail meanwhile. Varnish's `backend_*_error_holddown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hold {
+pub struct HolddownTimes {
     /// After this system has refused: no address left, not allowed.
     pub local_ms: u64,
     /// After the server has: refused, no way to it.
     pub remote_ms: u64,
 }
 
-impl Hold {
+impl HolddownTimes {
     /// For how long after such a failure.
     pub(crate) fn after(self, kind: std::io::ErrorKind) -> u64 {
         use std::io::ErrorKind;
@@ -384,7 +384,7 @@ impl OriginConfig {
                 first_byte_ms: limits.first_byte_timeout,
                 between_bytes_ms: limits.between_bytes_timeout,
                 total_ms: limits.total_timeout,
-                hold: Hold::default(),
+                hold: HolddownTimes::default(),
             },
             max_connections: clamp(limits.origin_connections),
             client_share_percent: clamp(limits.origin_share),

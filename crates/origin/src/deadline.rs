@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rt::time::{Instant, Sleep, sleep_until};
 
-use crate::error::Step;
+use crate::error::TimeoutStep;
 
 /// Stands for a timeout beyond what the clock can hold.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
@@ -16,12 +16,12 @@ const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     pub(crate) at: Instant,
-    pub(crate) step: Step,
+    pub(crate) step: TimeoutStep,
     pub(crate) after_ms: u64,
 }
 
 impl Deadline {
-    pub(crate) fn new(step: Step, from: Instant, after_ms: u64) -> Self {
+    pub(crate) fn new(step: TimeoutStep, from: Instant, after_ms: u64) -> Self {
         let at = from.checked_add(Duration::from_millis(after_ms)).unwrap_or(from + FOREVER);
         Self { at, step, after_ms }
     }
@@ -60,16 +60,16 @@ mod tests {
     #[test]
     fn the_earlier_deadline_gives_its_name() {
         let now = Instant::now();
-        let total = Deadline::new(Step::Total, now, 1_000);
-        let head = Deadline::new(Step::FirstByte, now, 2_000);
-        assert_eq!(head.or(total).step, Step::Total);
+        let total = Deadline::new(TimeoutStep::Total, now, 1_000);
+        let head = Deadline::new(TimeoutStep::FirstByte, now, 2_000);
+        assert_eq!(head.or(total).step, TimeoutStep::Total);
         assert_eq!(total.or(head).after_ms, 1_000);
-        assert!(Deadline::new(Step::Total, now, u64::MAX).at > now);
+        assert!(Deadline::new(TimeoutStep::Total, now, u64::MAX).at > now);
     }
 
     #[tokio::test]
     async fn what_is_ready_needs_no_time() {
-        let past = Deadline::new(Step::Total, Instant::now(), 0);
+        let past = Deadline::new(TimeoutStep::Total, Instant::now(), 0);
         assert_eq!(past.wait(|_| Poll::Ready(7)).await, Some(7));
         assert_eq!(past.wait(|_| Poll::<u32>::Pending).await, None);
     }

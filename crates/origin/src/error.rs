@@ -28,7 +28,7 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
         /// The step.
-        step: Step,
+        step: TimeoutStep,
         /// The timeout, in milliseconds.
         after_ms: u64,
     },
@@ -106,7 +106,7 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
         /// The protocol status with which it ended the request.
-        protocol: fastcgi::Protocol,
+        protocol: fastcgi::ProtocolStatus,
     },
     /// A script's output was longer than its Content-Length.
     Surplus {
@@ -136,7 +136,7 @@ pub enum Error {
 
 /// The steps of an exchange that have a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum TimeoutStep {
     /// Waiting for one of the server's connections.
     Queue,
     /// Connecting, name resolution included.
@@ -186,12 +186,12 @@ impl Error {
                 | RequestBodyError::NoFileSpace
                 | RequestBodyError::File(_),
             ) => 503,
-            Self::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => 503,
+            Self::NoAnswer { protocol: fastcgi::ProtocolStatus::Overloaded, .. } => 503,
             Self::RequestBody(_) => 400,
             Self::Resolve { .. }
             | Self::QueueFull { .. }
             | Self::NoHealthyServer { .. }
-            | Self::Timeout { step: Step::Queue, .. } => 503,
+            | Self::Timeout { step: TimeoutStep::Queue, .. } => 503,
             Self::Timeout { .. } => 504,
             _ => 502,
         };
@@ -227,7 +227,7 @@ impl Error {
             | Self::ClosedBeforeHead { .. }
             | Self::Read { in_body: false, .. } => true,
             Self::Timeout { step, .. } => {
-                matches!(step, Step::Connect | Step::Send | Step::FirstByte)
+                matches!(step, TimeoutStep::Connect | TimeoutStep::Send | TimeoutStep::FirstByte)
             }
             _ => false,
         }
@@ -236,7 +236,7 @@ impl Error {
     /// Returns true if there was no connection to send anything over.
     pub fn is_before_sending(&self) -> bool {
         match self {
-            Self::Timeout { step, .. } => matches!(step, Step::Queue | Step::Connect),
+            Self::Timeout { step, .. } => matches!(step, TimeoutStep::Queue | TimeoutStep::Connect),
             Self::Connect { .. }
             | Self::Resolve { .. }
             | Self::QueueFull { .. }
@@ -275,7 +275,7 @@ fn of_response(limit: Limit) -> Limit {
     }
 }
 
-impl Step {
+impl TimeoutStep {
     /// The limit that is this step's timeout.
     pub const fn limit(self) -> Limit {
         match self {
@@ -345,8 +345,8 @@ impl fmt::Display for Error {
                 f,
                 "{server}: {}",
                 match protocol {
-                    fastcgi::Protocol::Overloaded => "is overloaded",
-                    fastcgi::Protocol::Complete => "ended the request without a response",
+                    fastcgi::ProtocolStatus::Overloaded => "is overloaded",
+                    fastcgi::ProtocolStatus::Complete => "ended the request without a response",
                     _ => "refused the request",
                 },
             ),
@@ -429,21 +429,21 @@ impl std::error::Error for SourceError {}
 mod tests {
     use super::*;
 
-    fn timeout(step: Step) -> Error {
+    fn timeout(step: TimeoutStep) -> Error {
         Error::Timeout { server: "app:80".into(), step, after_ms: 2_000 }
     }
 
     #[test]
     fn a_timeout_names_its_server_step_and_setting() {
-        let text = timeout(Step::FirstByte).to_string();
+        let text = timeout(TimeoutStep::FirstByte).to_string();
         assert_eq!(text, "app:80: sent no response head within 2s (first_byte_timeout)");
-        assert_eq!(timeout(Step::Connect).limit(), Some(Limit::ConnectTimeout));
+        assert_eq!(timeout(TimeoutStep::Connect).limit(), Some(Limit::ConnectTimeout));
     }
 
     #[test]
     fn statuses_tell_slow_busy_and_broken_apart() {
-        assert_eq!(timeout(Step::FirstByte).status().code(), 504);
-        assert_eq!(timeout(Step::Queue).status().code(), 503);
+        assert_eq!(timeout(TimeoutStep::FirstByte).status().code(), 504);
+        assert_eq!(timeout(TimeoutStep::Queue).status().code(), 503);
         assert_eq!(Error::Truncated { server: "app:80".into() }.status().code(), 502);
         assert_eq!(Error::RequestBody(RequestBodyError::TooShort).status().code(), 400);
     }
@@ -466,7 +466,7 @@ mod tests {
         };
         assert!(read(false).is_unreachable());
         assert!(!read(true).is_unreachable());
-        assert!(timeout(Step::Connect).is_unreachable());
-        assert!(!timeout(Step::Queue).is_unreachable());
+        assert!(timeout(TimeoutStep::Connect).is_unreachable());
+        assert!(!timeout(TimeoutStep::Queue).is_unreachable());
     }
 }

@@ -13,14 +13,14 @@ use h1::BodyReader;
 use message::{Framing, Response, Trailers};
 use rt::time::Instant;
 
-use crate::attempt::Answer;
+use crate::attempt::AttemptResponse;
 use crate::deadline::Deadline;
-use crate::error::{Error, Step};
-use crate::link::Link;
-use crate::pool::{Parts, Workspace};
+use crate::error::{Error, TimeoutStep};
+use crate::fastcgi_exchange::FastCgiProgress;
+use crate::pool::{Workspace, WorkspaceBuffers};
 use crate::server::Permit;
-use crate::talk::Heard;
 use crate::tunnel::Tunnel;
+use crate::upstream_connection::UpstreamConnection;
 
 /// Buffers of an unwanted body that are read off to keep its connection: an error page fits.
 const DISCARDS: usize = 2;
@@ -54,7 +54,7 @@ pub struct Exchange {
 /// The rest of the exchange.
 enum Body {
     /// Bytes to come.
-    Open(Box<Open>),
+    Open(Box<OpenBody>),
     /// Bytes that are there.
     Ready(Bytes),
     /// The connection speaks another protocol from here on.
@@ -66,9 +66,9 @@ enum Body {
 }
 
 /// A body being read.
-struct Open {
+struct OpenBody {
     // Before the permit: whoever it lets in finds the connection idle, or its place free.
-    link: Link,
+    link: UpstreamConnection,
     work: Workspace,
     coding: Coding,
     delivered: bool,
@@ -89,7 +89,7 @@ enum Coding {
 }
 
 /// Facts that the caller of [`Exchange::new`] knows.
-pub(crate) struct Origins {
+pub(crate) struct ExchangeInput {
     pub(crate) server: usize,
     pub(crate) reused: bool,
     pub(crate) tries: u32,
@@ -100,9 +100,17 @@ pub(crate) struct Origins {
 }
 
 impl Exchange {
-    pub(crate) fn new(answer: Answer, of: Origins) -> Self {
-        let Answer { link, work, response, framing, reusable, delivered, records, switched } =
-            answer;
+    pub(crate) fn new(answer: AttemptResponse, of: ExchangeInput) -> Self {
+        let AttemptResponse {
+            link,
+            work,
+            response,
+            framing,
+            reusable,
+            delivered,
+            records,
+            switched,
+        } = answer;
         let reader = BodyReader::for_response(framing, work.core().trailer_bytes);
         let is_over = !records && reader.is_done();
         let mut exchange = Self {
@@ -121,7 +129,7 @@ impl Exchange {
             exchange.body = Body::Switched(Box::new(Tunnel::new(link, &work, protocol, of.permit)));
             return exchange;
         }
-        let open = Open {
+        let open = OpenBody {
             link,
             work,
             coding: if records { Coding::Records } else { Coding::Http(reader) },
@@ -162,7 +170,7 @@ impl Exchange {
     /// Lets the body take as long as it goes on: from now on only the time between bytes counts.
     pub fn lift_total(&mut self) {
         if let Body::Open(open) = &mut self.body {
-            open.total = Deadline::new(Step::Total, Instant::now(), u64::MAX);
+            open.total = Deadline::new(TimeoutStep::Total, Instant::now(), u64::MAX);
         }
     }
 
@@ -260,7 +268,7 @@ impl Exchange {
     }
 }
 
-impl Open {
+impl OpenBody {
     /// Hands out what is in the buffer, reading if it is empty; whether there may be more.
     async fn step(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         let mut since = None;
@@ -272,16 +280,16 @@ impl Open {
             // The caller may take its time with what it was handed.
             self.work.rest();
             match heard {
-                Heard::End => return Ok(false),
-                Heard::Some => return Ok(true),
-                Heard::Nothing if self.read(&mut since).await? => {}
-                Heard::Nothing => return self.at_eof(),
+                FastCgiProgress::End => return Ok(false),
+                FastCgiProgress::Some => return Ok(true),
+                FastCgiProgress::Nothing if self.read(&mut since).await? => {}
+                FastCgiProgress::Nothing => return self.at_eof(),
             }
         }
     }
 
-    fn decode(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<Heard, Error> {
-        let mut heard = Heard::Nothing;
+    fn decode(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<FastCgiProgress, Error> {
+        let mut heard = FastCgiProgress::Nothing;
         while !self.work.unread().is_empty() {
             let name = self.name();
             let Coding::Http(reader) = &mut self.coding else { break };
@@ -290,20 +298,20 @@ impl Open {
                 reader.read(unread).map_err(|source| Error::Body { server: name, source })?;
             if !step.data.is_empty() {
                 sink(&unread[step.data]);
-                heard = Heard::Some;
+                heard = FastCgiProgress::Some;
             }
             self.work.start += step.consumed;
             if step.done {
-                return Ok(Heard::End);
+                return Ok(FastCgiProgress::End);
             }
         }
         Ok(heard)
     }
 
-    fn decode_records(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<Heard, Error> {
+    fn decode_records(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<FastCgiProgress, Error> {
         let name = self.name();
         let core = Rc::clone(self.work.core());
-        let Parts { bytes, start, end, talk, .. } = &mut *self.work;
+        let WorkspaceBuffers { bytes, start, end, talk, .. } = &mut *self.work;
         talk.read_body(&bytes[..*end], start, &core.reading(&name), sink)
     }
 
@@ -323,14 +331,17 @@ impl Open {
         let now = Instant::now();
         if now >= self.total.at {
             // Checked here too: while bytes keep coming no timer is ever made.
-            return Err(self.permit.server().late(self.total));
+            return Err(self.permit.server().deadline_error(self.total));
         }
-        let between =
-            Deadline::new(Step::BetweenBytes, *since.get_or_insert(now), self.between_bytes_ms);
+        let between = Deadline::new(
+            TimeoutStep::BetweenBytes,
+            *since.get_or_insert(now),
+            self.between_bytes_ms,
+        );
         let deadline = between.or(self.total);
         let Self { link, work, most_now: most, .. } = self;
         let read = deadline.wait(|cx| work.poll_fill(cx, &mut link.stream, *most)).await;
-        match read.ok_or_else(|| self.permit.server().late(deadline))? {
+        match read.ok_or_else(|| self.permit.server().deadline_error(deadline))? {
             Ok(read) => Ok(read > 0),
             Err(source) => Err(Error::Read { server: self.name(), source, in_body: true }),
         }

@@ -21,7 +21,7 @@ pub(crate) struct Ejection {
 
 /// The standing of a server by its own failures: it may get a request, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum EjectionState {
     /// It answers.
     Open,
     /// It failed and its time has passed: one request may try it, see [`Ejection::claim_trial`].
@@ -31,11 +31,11 @@ pub(crate) enum Standing {
 }
 
 impl Ejection {
-    pub(crate) fn standing(&self, now_ms: u64) -> Standing {
+    pub(crate) fn standing(&self, now_ms: u64) -> EjectionState {
         match self.until_ms.load(Ordering::Relaxed) {
-            0 => Standing::Open,
-            until if until <= now_ms => Standing::HalfOpen,
-            _ => Standing::Ejected,
+            0 => EjectionState::Open,
+            until if until <= now_ms => EjectionState::HalfOpen,
+            _ => EjectionState::Ejected,
         }
     }
 
@@ -101,7 +101,7 @@ fn next(config: EjectConfig, now_ms: u64) -> u64 {
 /// origin's settings change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Order {
+pub enum HealthOverride {
     /// Nothing: probes and failures decide.
     #[default]
     Auto,
@@ -113,7 +113,7 @@ pub enum Order {
     Down,
 }
 
-impl Order {
+impl HealthOverride {
     /// All of them, each with its word.
     pub const WORDS: [(&'static str, Self); 4] =
         [("auto", Self::Auto), ("up", Self::Up), ("drain", Self::Drain), ("down", Self::Down)];
@@ -131,7 +131,7 @@ impl Order {
 
 /// The verdict of the probes about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probed {
+pub enum ProbeVerdict {
     /// It is not probed, or no probe has ended yet: requests may go to it.
     Unknown,
     /// Enough of the latest probes were good.
@@ -168,7 +168,7 @@ pub struct ProbeHistory {
 
 /// The progress of one probe.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ProbeResult {
     pub(crate) good: bool,
     /// To what it connected; `None` if it did not.
     pub(crate) connected: Option<Family>,
@@ -191,7 +191,7 @@ impl ProbeHistory {
     /// Good probes that the average is made of at most (Varnish's `AVG_RATE`).
     const COUNTED: u32 = 4;
 
-    fn add(&mut self, seen: Seen) {
+    fn add(&mut self, seen: ProbeResult) {
         let is = |family| seen.connected == Some(family);
         let push = |bits: &mut u64, set: bool| *bits = *bits << 1 | u64::from(set);
         push(&mut self.good, seen.good);
@@ -247,11 +247,11 @@ impl ProbeWindow {
         *self.history.lock()
     }
 
-    pub(crate) fn state(&self) -> Probed {
+    pub(crate) fn state(&self) -> ProbeVerdict {
         match self.state.load(Ordering::Relaxed) {
-            HEALTHY => Probed::Healthy,
-            SICK => Probed::Sick,
-            _ => Probed::Unknown,
+            HEALTHY => ProbeVerdict::Healthy,
+            SICK => ProbeVerdict::Sick,
+            _ => ProbeVerdict::Unknown,
         }
     }
 
@@ -261,7 +261,7 @@ impl ProbeWindow {
     }
 
     /// Notes one probe; whether it has made the server healthy or sick.
-    pub(crate) fn note(&self, seen: Seen, window: u32, threshold: u32) -> bool {
+    pub(crate) fn note(&self, seen: ProbeResult, window: u32, threshold: u32) -> bool {
         self.history.lock().add(seen);
         let before = self.state();
         self.record(seen.good, window, threshold);
@@ -297,9 +297,9 @@ mod tests {
     #[test]
     fn failures_in_a_row_eject() {
         let ejection = ejected_at(50);
-        assert_eq!(ejection.standing(50), Standing::Ejected);
-        assert_eq!(ejection.standing(1_049), Standing::Ejected);
-        assert_eq!(ejection.standing(1_050), Standing::HalfOpen);
+        assert_eq!(ejection.standing(50), EjectionState::Ejected);
+        assert_eq!(ejection.standing(1_049), EjectionState::Ejected);
+        assert_eq!(ejection.standing(1_050), EjectionState::HalfOpen);
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
             ejection.failed(config(3), 0);
             ejection.succeeded();
         }
-        assert_eq!(ejection.standing(0), Standing::Open);
+        assert_eq!(ejection.standing(0), EjectionState::Open);
         assert_eq!(ejection.failures(), 0);
     }
 
@@ -320,9 +320,9 @@ mod tests {
         assert!(!ejection.claim_trial(config(3), 999));
         assert!(ejection.claim_trial(config(3), 1_000));
         assert!(!ejection.claim_trial(config(3), 1_000));
-        assert_eq!(ejection.standing(1_500), Standing::Ejected);
+        assert_eq!(ejection.standing(1_500), EjectionState::Ejected);
         ejection.succeeded();
-        assert_eq!(ejection.standing(1_500), Standing::Open);
+        assert_eq!(ejection.standing(1_500), EjectionState::Open);
     }
 
     #[test]
@@ -339,18 +339,18 @@ mod tests {
         for _ in 0..100 {
             assert!(!ejection.failed(config(0), 0));
         }
-        assert_eq!(ejection.standing(0), Standing::Open);
+        assert_eq!(ejection.standing(0), EjectionState::Open);
     }
 
     #[test]
     fn the_first_probe_decides() {
         let window = ProbeWindow::new(3, None);
-        assert_eq!(window.state(), Probed::Unknown);
+        assert_eq!(window.state(), ProbeVerdict::Unknown);
         window.record(true, 8, 3);
-        assert_eq!(window.state(), Probed::Healthy);
+        assert_eq!(window.state(), ProbeVerdict::Healthy);
         let window = ProbeWindow::new(3, None);
         window.record(false, 8, 3);
-        assert_eq!(window.state(), Probed::Sick);
+        assert_eq!(window.state(), ProbeVerdict::Sick);
     }
 
     #[test]
@@ -361,12 +361,12 @@ mod tests {
         }
         for bad in 1..=6 {
             window.record(false, 8, 3);
-            let expected = if bad <= 5 { Probed::Healthy } else { Probed::Sick };
+            let expected = if bad <= 5 { ProbeVerdict::Healthy } else { ProbeVerdict::Sick };
             assert_eq!(window.state(), expected, "after {bad} bad probes");
         }
         for good in 1..=3 {
             window.record(true, 8, 3);
-            let expected = if good < 3 { Probed::Sick } else { Probed::Healthy };
+            let expected = if good < 3 { ProbeVerdict::Sick } else { ProbeVerdict::Healthy };
             assert_eq!(window.state(), expected, "after {good} good probes");
         }
     }
@@ -375,15 +375,18 @@ mod tests {
     fn the_widest_window_is_64_probes() {
         let window = ProbeWindow::new(64, None);
         window.record(true, 64, 64);
-        assert_eq!(window.state(), Probed::Healthy);
+        assert_eq!(window.state(), ProbeVerdict::Healthy);
         window.record(false, 64, 64);
-        assert_eq!(window.state(), Probed::Sick);
+        assert_eq!(window.state(), ProbeVerdict::Sick);
     }
 
     #[test]
     fn what_is_assumed_decides_until_the_first_probe_has_ended() {
         let state = |initial| ProbeWindow::new(3, Some(initial)).state();
-        assert_eq!([state(0), state(2), state(3)], [Probed::Sick, Probed::Sick, Probed::Healthy]);
+        assert_eq!(
+            [state(0), state(2), state(3)],
+            [ProbeVerdict::Sick, ProbeVerdict::Sick, ProbeVerdict::Healthy]
+        );
         // Not more is assumed than is needed.
         assert_eq!(ProbeWindow::new(3, Some(64)).bits().count_ones(), 3);
         assert_eq!(ProbeWindow::new(64, Some(64)).bits(), u64::MAX);
@@ -392,12 +395,16 @@ mod tests {
     #[test]
     fn the_history_tells_how_far_probes_came() {
         let window = ProbeWindow::new(1, Some(0));
-        let seen =
-            Seen { connected: Some(Family::V4), sent: true, failed: true, ..Seen::default() };
+        let seen = ProbeResult {
+            connected: Some(Family::V4),
+            sent: true,
+            failed: true,
+            ..ProbeResult::default()
+        };
         assert!(!window.note(seen, 8, 1), "it was sick before");
-        let good = Seen { good: true, received: true, failed: false, seconds: 0.5, ..seen };
+        let good = ProbeResult { good: true, received: true, failed: false, seconds: 0.5, ..seen };
         assert!(window.note(good, 8, 1));
-        assert!(!window.note(Seen { seconds: 1.0, ..good }, 8, 1));
+        assert!(!window.note(ProbeResult { seconds: 1.0, ..good }, 8, 1));
         let history = window.history();
         assert_eq!((history.good, history.ipv4, history.ipv6), (0b11, 0b111, 0));
         assert_eq!((history.sent, history.received, history.failed), (0b111, 0b11, 0b100));

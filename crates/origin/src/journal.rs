@@ -6,10 +6,10 @@ use std::fmt::{self, Write as _};
 /// Takes what a server said, for the log. Called on core threads: it must not wait.
 pub trait Journal: Send + Sync {
     /// Notes one request's text.
-    fn said(&self, said: &Said<'_>);
+    fn said(&self, said: &ServerMessage<'_>);
 
     /// Notes that probes have made a server healthy or sick. Called where probes run.
-    fn probed(&self, turn: &Turn<'_>);
+    fn probed(&self, turn: &HealthChange<'_>);
 
     /// Notes that lines of a server's response heads end without CR, which was let pass; once for
     /// each server.
@@ -18,7 +18,7 @@ pub trait Journal: Send + Sync {
 
 /// A server that probes have made healthy or sick: `Backend_health` of Varnish's log.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct HealthChange<'a> {
     /// The name of its origin.
     pub origin: &'a str,
     /// Its address as configured.
@@ -37,10 +37,10 @@ pub struct Turn<'a> {
     pub why: Option<&'a str>,
 }
 
-impl fmt::Display for Turn<'_> {
+impl fmt::Display for HealthChange<'_> {
     /// One line without its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Turn { origin, server, good, window, threshold, seconds, .. } = self;
+        let HealthChange { origin, server, good, window, threshold, seconds, .. } = self;
         let now = if self.healthy { "healthy" } else { "sick" };
         write!(f, "Backend_health {origin} {server} went {now}: {good} of {window} probes good, ")?;
         write!(f, "{threshold} needed, {seconds:.6} s: {}", self.why.unwrap_or("good"))
@@ -49,7 +49,7 @@ impl fmt::Display for Turn<'_> {
 
 /// A message of a server.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
+pub struct ServerMessage<'a> {
     /// The server, the request and its client: on one line, without control characters.
     pub about: &'a str,
     /// The text as it came; lines and control bytes included.
@@ -58,7 +58,7 @@ pub struct Said<'a> {
     pub dropped: u64,
 }
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for ServerMessage<'_> {
     /// One line for each line of the text; what is no text is escaped, so that nobody forges a
     /// line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_line_names_the_request_and_none_can_be_forged() {
-        let said = Said {
+        let said = ServerMessage {
             about: "php:9000: GET http://a/b",
             text: b"PHP Warning: x\r\n\n\x1b[2Jred\xff\nlast",
             dropped: 7,

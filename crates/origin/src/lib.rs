@@ -14,61 +14,61 @@ mod attempt;
 mod background;
 mod balance;
 mod budget;
+mod client_ends;
 mod config;
 mod deadline;
-mod denied;
-mod depot;
-mod ends;
 mod error;
 mod events;
 mod exchange;
+mod exchange_slots;
+mod fastcgi_exchange;
 mod health;
 mod journal;
-mod link;
 mod names;
 mod origin;
 mod owner;
 mod pace;
-mod places;
 mod pool;
 mod probe;
-mod reserved;
-mod resolve;
+mod request_tries;
+mod reserved_addresses;
+mod resolution;
 mod retry;
 mod scripts;
-mod send;
 mod server;
+mod shared_pool;
+mod socket_advice;
 mod spool;
 mod stream;
-mod talk;
-mod tally;
+mod traffic_counters;
 mod tunnel;
 mod upload;
+mod upstream_connection;
 
 pub use background::run_background;
+pub use client_ends::ClientEnds;
 pub use config::{
-    AccelConfig, Address, Balance, EjectConfig, Hold, LookupTtl, Lookups, Opening, OriginConfig,
-    ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError, Timeouts,
-    TlsConfig, parse_server,
+    AccelConfig, Address, Balance, EjectConfig, HolddownTimes, LookupTtl, Lookups, Opening,
+    OriginConfig, ProbeConfig, Protocol, ProxyHeader, ScriptsConfig, ServerConfig, ServerUrlError,
+    Timeouts, TlsConfig, parse_server,
 };
-pub use denied::socket_advice;
-pub use depot::Depot;
-pub use ends::ClientEnds;
-pub use error::{Error, RequestBodyError, SourceError, Step};
+pub use error::{Error, RequestBodyError, SourceError, TimeoutStep};
 pub use events::Events;
 pub use exchange::Exchange;
-pub use fastcgi::script::{Rules as ScriptRules, Try};
-pub use health::{Order, ProbeHistory, Probed};
-pub use journal::{Journal, Said, Turn};
-pub use names::Names;
+pub use fastcgi::script::{ScriptRules, TryFilesEntry};
+pub use fastcgi_exchange::OriginRequestContext;
+pub use health::{HealthOverride, ProbeHistory, ProbeVerdict};
+pub use journal::{HealthChange, Journal, ServerMessage};
+pub use names::AddressCache;
 pub use origin::{Origin, ServerStatus};
 pub use owner::{Owner, logs_in};
-pub use pace::Pace;
+pub use pace::LookupPace;
 pub use pool::CorePool;
-pub use reserved::Reserved;
-pub use resolve::look_up;
+pub use reserved_addresses::ReservedAddresses;
+pub use resolution::look_up;
 pub use retry::{RetryOn, Statuses};
-pub use talk::Caller;
-pub use tally::Moved;
+pub use shared_pool::SharedPool;
+pub use socket_advice::socket_advice;
+pub use traffic_counters::Moved;
 pub use tunnel::Tunnel;
 pub use upload::{BodySource, RequestBody};

@@ -13,20 +13,20 @@ use parking_lot::Mutex;
 use rt::time::Instant;
 use tokio::runtime::Handle;
 
-use crate::resolve::{self, TIMEOUT};
+use crate::resolution::{self, TIMEOUT};
 
 /// The time for which a failed lookup is remembered.
 const FAILED: Duration = Duration::from_secs(30);
 
 /// Names, what is known of them, and what looks up the others.
-pub struct Names {
-    known: Arc<Mutex<HashMap<Box<str>, Known>>>,
+pub struct AddressCache {
+    known: Arc<Mutex<HashMap<Box<str>, CachedAddresses>>>,
     runtime: Handle,
 }
 
 /// The known addresses of a name.
 #[derive(Debug)]
-struct Known {
+struct CachedAddresses {
     ips: Vec<IpAddr>,
     /// When it is looked up anew.
     until: Instant,
@@ -34,7 +34,7 @@ struct Known {
     asked: bool,
 }
 
-impl Names {
+impl AddressCache {
     /// No names yet; `runtime` runs what looks them up.
     pub fn new(runtime: Handle) -> Self {
         Self { known: Arc::default(), runtime }
@@ -60,9 +60,9 @@ impl Names {
                 return Err(Limit::VclNames);
             }
         }
-        let (ips, ttl) = resolve::listed(host);
+        let (ips, ttl) = resolution::listed(host);
         let asked = ips.is_empty();
-        known.insert(host.into(), Known { ips: ips.clone(), until: now + ttl, asked });
+        known.insert(host.into(), CachedAddresses { ips: ips.clone(), until: now + ttl, asked });
         drop(known);
         if asked {
             self.ask(host.into());
@@ -74,7 +74,7 @@ impl Names {
     fn ask(&self, host: Box<str>) {
         let known = Arc::clone(&self.known);
         self.runtime.spawn(async move {
-            let looking = resolve::once(&host);
+            let looking = resolution::once(&host);
             let found = rt::time::timeout(TIMEOUT, looking).await.ok().and_then(Result::ok);
             let mut known = known.lock();
             let Some(entry) = known.get_mut(&host) else { return };
@@ -99,14 +99,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_hosts_file_has_is_known_at_once() {
-        let names = Names::new(Handle::current());
+        let names = AddressCache::new(Handle::current());
         let ips = names.get("localhost", 10).expect("there is room");
         assert!(ips.contains(&IpAddr::V4(Ipv4Addr::LOCALHOST)), "{ips:?}");
     }
 
     #[tokio::test]
     async fn a_name_that_is_none_is_nothing_and_is_looked_up_once() {
-        let names = Names::new(Handle::current());
+        let names = AddressCache::new(Handle::current());
         assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
         assert_eq!(names.get("a..b", 10), Ok(Vec::new()));
         assert_eq!(names.known.lock().len(), 1);
@@ -119,7 +119,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_names_are_remembered_than_allowed() {
-        let names = Names::new(Handle::current());
+        let names = AddressCache::new(Handle::current());
         assert!(names.get("localhost", 1).is_ok());
         assert_eq!(names.get("a..b", 1), Err(Limit::VclNames));
         // What is over makes room.

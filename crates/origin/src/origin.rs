@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::balance::Balancer;
 use crate::budget::RetryBudget;
 use crate::config::{OriginConfig, Protocol};
-use crate::health::{Order, ProbeHistory, ProbeWindow, Probed};
+use crate::health::{HealthOverride, ProbeHistory, ProbeVerdict, ProbeWindow};
 use crate::server::Server;
-use crate::tally::Moved;
+use crate::traffic_counters::Moved;
 
 /// An origin: its settings, and what is known of its servers. Connections are not here but in each
 /// core's [`CorePool`](crate::CorePool).
@@ -92,7 +92,7 @@ impl Origin {
 
     /// Has `order` count for the server of this name, as [`ServerStatus::name`] has it; false for a
     /// name that no server has.
-    pub fn order(&self, server: &str, order: Order) -> bool {
+    pub fn order(&self, server: &str, order: HealthOverride) -> bool {
         let mut found = false;
         for own in self.servers.iter().filter(|own| &*own.name == server) {
             own.set_order(order);
@@ -144,9 +144,9 @@ pub struct ServerStatus {
     /// It gets requests.
     pub healthy: bool,
     /// The operator's order.
-    pub order: Order,
+    pub order: HealthOverride,
     /// The verdict of its probes.
-    pub probed: Probed,
+    pub probed: ProbeVerdict,
     /// Its latest probes as bits, the latest lowest; set for good ones.
     pub probes: u64,
     /// The progress of its latest probes.

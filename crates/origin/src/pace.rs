@@ -9,21 +9,21 @@ use rt::time::Instant;
 
 /// A pace that many lookups keep together. Two are equal when they allow as much.
 #[derive(Debug)]
-pub struct Pace {
+pub struct LookupPace {
     per_second: AtomicU32,
     /// When the next lookup may begin.
     next: Mutex<Option<Instant>>,
 }
 
-impl PartialEq for Pace {
+impl PartialEq for LookupPace {
     fn eq(&self, other: &Self) -> bool {
         self.rate() == other.rate()
     }
 }
 
-impl Eq for Pace {}
+impl Eq for LookupPace {}
 
-impl Pace {
+impl LookupPace {
     /// So many lookups a second, at least one.
     pub fn new(per_second: u32) -> Self {
         Self { per_second: AtomicU32::new(per_second), next: Mutex::default() }
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn lookups_begin_one_after_the_other() {
-        let (pace, start) = (Pace::new(10), Instant::now());
-        let slot = |pace: &Pace, ms: u64| {
+        let (pace, start) = (LookupPace::new(10), Instant::now());
+        let slot = |pace: &LookupPace, ms: u64| {
             let at = pace.slot(start + Duration::from_millis(ms));
             at.duration_since(start).as_millis()
         };
@@ -73,7 +73,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lookup_waits_for_its_turn() {
-        let (pace, start) = (Pace::new(20), Instant::now());
+        let (pace, start) = (LookupPace::new(20), Instant::now());
         pace.turn().await;
         pace.turn().await;
         assert!(start.elapsed() >= Duration::from_millis(50));

@@ -13,16 +13,16 @@ use h1::{HeadLimits, ResponseReader};
 use message::Request;
 
 use crate::config::ScriptsConfig;
-use crate::depot::{Depot, Lane, Shelf};
 use crate::error::Error;
-use crate::link::Link;
+use crate::fastcgi_exchange::{FastCgiContext, FastCgiResponse};
 use crate::origin::Origin;
 use crate::owner::Owner;
-use crate::scripts::{Found, ScriptPaths};
+use crate::scripts::{ResolvedScript, ScriptPaths};
 use crate::server::Server;
-use crate::spool::Spooling;
-use crate::stream::{Look, Stream};
-use crate::talk::{Reading, Talk};
+use crate::shared_pool::{EndpointPool, IdleConnections, SharedPool};
+use crate::spool::SpoolLimits;
+use crate::stream::{IdleCheck, Stream};
+use crate::upstream_connection::UpstreamConnection;
 
 /// Read buffer of a connection under way: large bodies arrive in few system calls.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -34,51 +34,55 @@ const SPARE_BUFFERS: usize = 64;
 /// the same.
 #[derive(Clone)]
 pub struct CorePool {
-    pub(crate) core: Rc<Core>,
+    pub(crate) core: Rc<CorePoolState>,
 }
 
-pub(crate) struct Core {
+pub(crate) struct CorePoolState {
     pub(crate) counters: Arc<Counters>,
     pub(crate) head_limits: HeadLimits,
     pub(crate) trailer_bytes: usize,
     pub(crate) interim_responses: usize,
-    pub(crate) spooling: Spooling,
+    pub(crate) spooling: SpoolLimits,
     script_lookups: usize,
     lookups: ScriptPaths,
     stderr_bytes: usize,
     buffer_bytes: usize,
-    depot: Arc<Depot>,
-    kept: Rc<RefCell<HashMap<usize, Kept>>>,
-    spare: RefCell<Vec<Parts>>,
+    depot: Arc<SharedPool>,
+    kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
+    spare: RefCell<Vec<WorkspaceBuffers>>,
     /// Buffers that no exchange has anything in.
     buffers: RefCell<Vec<Box<[u8]>>>,
 }
 
 /// This core's idle connections of one way.
-struct Kept {
+struct CoreIdlePool {
     /// Keeps its address, which is the key, from meaning another one.
-    _lane: Arc<Lane>,
-    shelf: Arc<Shelf>,
+    _lane: Arc<EndpointPool>,
+    shelf: Arc<IdleConnections>,
 }
 
 impl CorePool {
     /// A pool without connections, alone with its idle ones. Response heads are held to `limits`;
     /// all that concerns one origin is in its own settings.
     pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
-        Self::over(Arc::default(), counters, limits)
+        Self::with_shared_pool(Arc::default(), counters, limits)
     }
 
     /// As [`CorePool::new`]; idle connections are shared with all pools of `depot`.
-    pub fn over(depot: Arc<Depot>, counters: Arc<Counters>, limits: &Limits) -> Self {
-        Self { core: Rc::new(Core::new(depot, counters, limits, Rc::default())) }
+    pub fn with_shared_pool(
+        depot: Arc<SharedPool>,
+        counters: Arc<Counters>,
+        limits: &Limits,
+    ) -> Self {
+        Self { core: Rc::new(CorePoolState::new(depot, counters, limits, Rc::default())) }
     }
 
     /// The same core's pool with other limits. Exchanges under way keep those they began with.
     #[must_use]
     pub fn with_limits(&self, limits: &Limits) -> Self {
-        let Core { counters, depot, kept, .. } = &*self.core;
+        let CorePoolState { counters, depot, kept, .. } = &*self.core;
         let (depot, counters) = (Arc::clone(depot), Arc::clone(counters));
-        Self { core: Rc::new(Core::new(depot, counters, limits, Rc::clone(kept))) }
+        Self { core: Rc::new(CorePoolState::new(depot, counters, limits, Rc::clone(kept))) }
     }
 
     /// Closes connections idle for too long, closed by their server, or to an address its name no
@@ -99,12 +103,12 @@ impl CorePool {
     }
 }
 
-impl Core {
+impl CorePoolState {
     fn new(
-        depot: Arc<Depot>,
+        depot: Arc<SharedPool>,
         counters: Arc<Counters>,
         limits: &Limits,
-        kept: Rc<RefCell<HashMap<usize, Kept>>>,
+        kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
     ) -> Self {
         let head_limits = HeadLimits::of_origins(limits);
         let size = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
@@ -113,7 +117,7 @@ impl Core {
             head_limits,
             trailer_bytes: size(limits.trailer_bytes),
             interim_responses: size(limits.interim_responses),
-            spooling: Spooling::new(limits, Arc::clone(depot.space())),
+            spooling: SpoolLimits::new(limits, Arc::clone(depot.space())),
             script_lookups: size(limits.script_lookups),
             lookups: ScriptPaths::default(),
             stderr_bytes: size(limits.stderr_bytes),
@@ -132,9 +136,9 @@ impl Core {
         &self,
         server: &Arc<Server>,
         now_ms: u64,
-        look: Look,
+        look: IdleCheck,
         owner: Option<&Owner>,
-    ) -> Option<Link> {
+    ) -> Option<UpstreamConnection> {
         if server.idle_max == 0 {
             return None;
         }
@@ -154,7 +158,7 @@ impl Core {
     }
 
     /// Keeps a connection for the next request. The caller has seen its exchange end cleanly.
-    pub(crate) fn checkin(&self, server: &Arc<Server>, link: Link, now_ms: u64) {
+    pub(crate) fn checkin(&self, server: &Arc<Server>, link: UpstreamConnection, now_ms: u64) {
         if server.idle_max == 0 {
             return;
         }
@@ -162,7 +166,7 @@ impl Core {
         let mut kept = self.kept.borrow_mut();
         let kept = kept
             .entry(key(lane))
-            .or_insert_with(|| Kept { shelf: lane.shelf(), _lane: Arc::clone(lane) });
+            .or_insert_with(|| CoreIdlePool { shelf: lane.shelf(), _lane: Arc::clone(lane) });
         if kept.shelf.put(Arc::<Server>::clone(server), link, now_ms) {
             self.counters.limit(Limit::OriginIdle);
         }
@@ -175,15 +179,15 @@ impl Core {
         origin: &Arc<Origin>,
         scripts: &ScriptsConfig,
         request: &Request,
-    ) -> Rc<Found> {
+    ) -> Rc<ResolvedScript> {
         let (now_ms, most) = (rt::now().mono_ms, self.script_lookups);
         self.lookups.find(origin, scripts, request, now_ms, most, &self.counters).await
     }
 
     /// The context for reading a script's response from `server`.
-    pub(crate) fn reading<'a>(&self, server: &'a Arc<str>) -> Reading<'a> {
+    pub(crate) fn reading<'a>(&self, server: &'a Arc<str>) -> FastCgiContext<'a> {
         let HeadLimits { head_bytes, field_bytes, field_count, tag_bytes, .. } = self.head_limits;
-        Reading {
+        FastCgiContext {
             server,
             limits: fastcgi::HeadLimits { head_bytes, field_bytes, field_count, tag_bytes },
             stderr_bytes: self.stderr_bytes,
@@ -213,19 +217,19 @@ impl Core {
 }
 
 /// Identifies a lane while it is in the map, whose entry keeps it alive.
-fn key(lane: &Arc<Lane>) -> usize {
+fn key(lane: &Arc<EndpointPool>) -> usize {
     Arc::as_ptr(lane).addr()
 }
 
 /// Memory that an exchange works in, lent by its core and given back when it is dropped.
 pub(crate) struct Workspace {
-    core: Rc<Core>,
-    parts: Parts,
+    core: Rc<CorePoolState>,
+    parts: WorkspaceBuffers,
 }
 
 /// Memory that outlives exchanges.
 #[derive(Default)]
-pub(crate) struct Parts {
+pub(crate) struct WorkspaceBuffers {
     /// Bytes read; those in use are `start..end`. None as long as there are none: who waits for a
     /// server holds no buffer.
     pub(crate) bytes: Box<[u8]>,
@@ -235,16 +239,16 @@ pub(crate) struct Parts {
     pub(crate) out: Vec<u8>,
     pub(crate) reader: ResponseReader,
     /// The same for a response of FastCGI.
-    pub(crate) talk: Talk,
+    pub(crate) talk: FastCgiResponse,
 }
 
 impl Workspace {
-    pub(crate) fn lend(core: &Rc<Core>) -> Self {
+    pub(crate) fn lend(core: &Rc<CorePoolState>) -> Self {
         let spare = core.spare.borrow_mut().pop();
         Self { core: Rc::clone(core), parts: spare.unwrap_or_default() }
     }
 
-    pub(crate) fn core(&self) -> &Rc<Core> {
+    pub(crate) fn core(&self) -> &Rc<CorePoolState> {
         &self.core
     }
 
@@ -299,7 +303,7 @@ impl Workspace {
     }
 }
 
-impl Parts {
+impl WorkspaceBuffers {
     /// The bytes read and not yet used.
     pub(crate) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
@@ -324,15 +328,15 @@ impl Parts {
 }
 
 impl Deref for Workspace {
-    type Target = Parts;
+    type Target = WorkspaceBuffers;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &WorkspaceBuffers {
         &self.parts
     }
 }
 
 impl DerefMut for Workspace {
-    fn deref_mut(&mut self) -> &mut Parts {
+    fn deref_mut(&mut self) -> &mut WorkspaceBuffers {
         &mut self.parts
     }
 }
@@ -384,10 +388,10 @@ mod tests {
         for addresses in [vec![elsewhere, here], vec![elsewhere]] {
             server.set_addresses(vec![here]);
             let stream = Stream::connect_tcp(here).await.expect("a connection");
-            pool.core.checkin(&server, Link::new(stream, Some(here)), 0);
+            pool.core.checkin(&server, UpstreamConnection::new(stream, Some(here)), 0);
             let stays = addresses.contains(&here);
             server.set_addresses(addresses);
-            assert_eq!(pool.core.checkout(&server, 0, Look::Sure, None).is_some(), stays);
+            assert_eq!(pool.core.checkout(&server, 0, IdleCheck::Sure, None).is_some(), stays);
         }
     }
 
@@ -395,24 +399,27 @@ mod tests {
     async fn what_is_idle_is_kept_by_address_for_whoever_asks_on_any_core() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let here = listener.local_addr().expect("an address");
-        let depot = Arc::<Depot>::default();
+        let depot = Arc::<SharedPool>::default();
         let limits = Limits::default();
-        let pool = || CorePool::over(Arc::clone(&depot), Arc::default(), &limits);
+        let pool = || CorePool::with_shared_pool(Arc::clone(&depot), Arc::default(), &limits);
         let (pools, url) = ([pool(), pool()], format!("http://{here}"));
         let stream = Stream::connect_tcp(here).await.expect("a connection");
-        pools[0].core.checkin(&server(&url), Link::new(stream, Some(here)), 0);
+        pools[0].core.checkin(&server(&url), UpstreamConnection::new(stream, Some(here)), 0);
         // Another origin, after a change of the limits, on another core.
         let later = pools[0].with_limits(&Limits { header_bytes: 4096, ..Limits::default() });
-        let link = later.core.checkout(&server(&url), 0, Look::Sure, None).expect("it is kept");
+        let link =
+            later.core.checkout(&server(&url), 0, IdleCheck::Sure, None).expect("it is kept");
         later.core.checkin(&server(&url), link, 0);
         let fastcgi = server(&url.replace("http", "fastcgi"));
         assert!(
-            pools[1].core.checkout(&fastcgi, 0, Look::Sure, None).is_none(),
+            pools[1].core.checkout(&fastcgi, 0, IdleCheck::Sure, None).is_none(),
             "that is another language"
         );
-        let taken =
-            pools[1].core.checkout(&server(&url), 0, Look::Sure, None).expect("the other core's");
-        assert!(pools[0].core.checkout(&server(&url), 0, Look::Sure, None).is_none());
+        let taken = pools[1]
+            .core
+            .checkout(&server(&url), 0, IdleCheck::Sure, None)
+            .expect("the other core's");
+        assert!(pools[0].core.checkout(&server(&url), 0, IdleCheck::Sure, None).is_none());
         pools[1].core.checkin(&server(&url), taken, 0);
         assert_eq!([&pools[0], &pools[1]].map(|pool| pool.idle_connections()), [0, 1]);
     }

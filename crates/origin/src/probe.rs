@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use base::units::DurationMs;
 use fastcgi::params::{self, Environment, Script};
-use h1::{HeadLimits, Progress, ResponseError, ResponseReader};
+use h1::{HeadLimits, ReadProgress, ResponseError, ResponseReader};
 use message::{Method, Request, Response, Status};
 use rt::time::{Instant, MissedTickBehavior};
 
 use crate::config::{Address, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
-use crate::error::{Error, Step};
-use crate::health::{Family, Probed, Seen};
-use crate::journal::{Journal, Turn};
-use crate::link::Link;
-use crate::send::opening;
+use crate::error::{Error, TimeoutStep};
+use crate::fastcgi_exchange::{FastCgiContext, FastCgiResponse};
+use crate::health::{Family, ProbeResult, ProbeVerdict};
+use crate::journal::{HealthChange, Journal};
+use crate::request_tries::opening;
 use crate::server::Server;
 use crate::stream::Stream;
-use crate::talk::{Reading, Talk};
+use crate::upstream_connection::UpstreamConnection;
 
 /// Longest head of an answer to a probe; far above what a health page sends.
 const HEAD_BYTES: usize = 16 << 10;
@@ -50,12 +50,12 @@ pub(crate) async fn probe_for_ever(
     loop {
         ticks.tick().await;
         let begun = Instant::now();
-        let mut seen = Seen::default();
+        let mut seen = ProbeResult::default();
         let outcome = probe_once(&server, &head, &probe, &mut seen).await;
         seen.ended(&outcome);
         seen.seconds = begun.elapsed().as_secs_f64();
         let seconds = seen.seconds;
-        let was_sick = window.state() == Probed::Sick;
+        let was_sick = window.state() == ProbeVerdict::Sick;
         if window.note(seen, probe.window, probe.threshold) {
             server.note_change();
             if was_sick {
@@ -63,10 +63,10 @@ pub(crate) async fn probe_for_ever(
             }
             let why = outcome.as_ref().err().map(ToString::to_string);
             if let Some(journal) = &journal {
-                journal.probed(&Turn {
+                journal.probed(&HealthChange {
                     origin: &origin,
                     server: &server.name,
-                    healthy: window.state() == Probed::Healthy,
+                    healthy: window.state() == ProbeVerdict::Healthy,
                     good: window.bits().count_ones(),
                     window: probe.window,
                     threshold: probe.threshold,
@@ -155,7 +155,7 @@ impl fmt::Display for ProbeError {
     }
 }
 
-impl Seen {
+impl ProbeResult {
     /// Notes how a probe ended.
     fn ended(&mut self, outcome: &Result<(), ProbeError>) {
         let broken = matches!(outcome, Err(ProbeError::Io(_) | ProbeError::Timeout { .. }))
@@ -171,9 +171,9 @@ async fn probe_once(
     server: &Server,
     head: &[u8],
     probe: &ProbeConfig,
-    seen: &mut Seen,
+    seen: &mut ProbeResult,
 ) -> Result<(), ProbeError> {
-    let deadline = Deadline::new(Step::Connect, Instant::now(), probe.timeout_ms);
+    let deadline = Deadline::new(TimeoutStep::Connect, Instant::now(), probe.timeout_ms);
     let asking = async {
         let (stream, peer) = server.connect(deadline).await.map_err(ProbeError::Connect)?;
         seen.connected = Some(match peer {
@@ -181,7 +181,7 @@ async fn probe_once(
             Some(SocketAddr::V4(_)) => Family::V4,
             Some(SocketAddr::V6(_)) => Family::V6,
         });
-        let mut link = Link::new(stream, peer);
+        let mut link = UpstreamConnection::new(stream, peer);
         let mut first = opening(&server.opening, None, &link);
         first.extend_from_slice(head);
         write(&mut link.stream, &first).await.map_err(ProbeError::Io)?;
@@ -246,13 +246,13 @@ async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
     let (mut start, mut end) = (0, 0);
     loop {
         match reader.read(&buffer[start..end], &limits, &Method::Get, &mut response) {
-            Ok(Progress::Complete(_)) if !response.status.is_interim() => {
+            Ok(ReadProgress::Complete(_)) if !response.status.is_interim() => {
                 return Ok(response.status);
             }
             // Interim responses share the buffer with the final one: that bounds them.
-            Ok(Progress::Complete(head)) => start += head.consumed,
-            Ok(Progress::Partial) if end == buffer.len() => return Err(ProbeError::Closed),
-            Ok(Progress::Partial) => {
+            Ok(ReadProgress::Complete(head)) => start += head.consumed,
+            Ok(ReadProgress::Partial) if end == buffer.len() => return Err(ProbeError::Closed),
+            Ok(ReadProgress::Partial) => {
                 let read = poll_fn(|cx| stream.poll_read(cx, &mut buffer[end..])).await;
                 match read.map_err(ProbeError::Io)? {
                     0 => return Err(ProbeError::Closed),
@@ -267,7 +267,7 @@ async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
 /// The status of a script's response.
 async fn read_script_status(stream: &mut Stream, server: &Server) -> Result<Status, ProbeError> {
     let limits = base::Limits::default();
-    let reading = Reading {
+    let reading = FastCgiContext {
         server: &server.name,
         limits: fastcgi::HeadLimits {
             head_bytes: HEAD_BYTES,
@@ -277,7 +277,7 @@ async fn read_script_status(stream: &mut Stream, server: &Server) -> Result<Stat
         },
         stderr_bytes: 0,
     };
-    let mut talk = Talk::default();
+    let mut talk = FastCgiResponse::default();
     let mut response = Response::new(Status::OK);
     let mut buffer = vec![0; HEAD_BYTES];
     loop {

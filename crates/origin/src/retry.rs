@@ -2,7 +2,7 @@
 
 use message::Status;
 
-use crate::error::{Error, Step};
+use crate::error::{Error, TimeoutStep};
 
 /// Statuses from 400 to 527.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,12 +71,12 @@ impl RetryOn {
             Error::Connect { .. } | Error::Resolve { .. } => self.connect,
             error if error.is_drop() => self.drop,
             // It has done nothing, but more of the same would not help it either.
-            Error::NoAnswer { protocol: fastcgi::Protocol::Overloaded, .. } => has_other(),
+            Error::NoAnswer { protocol: fastcgi::ProtocolStatus::Overloaded, .. } => has_other(),
             // A server that is slow is not helped by more of the same.
-            Error::Timeout { step: Step::Connect, .. } => {
+            Error::Timeout { step: TimeoutStep::Connect, .. } => {
                 (self.connect || self.timeout) && has_other()
             }
-            Error::Timeout { step: Step::Send | Step::FirstByte, .. } => {
+            Error::Timeout { step: TimeoutStep::Send | TimeoutStep::FirstByte, .. } => {
                 self.timeout && has_other()
             }
             _ => false,
@@ -111,7 +111,7 @@ mod tests {
         let errors = [
             Error::Resolve { server: server() },
             Error::ClosedBeforeHead { server: server() },
-            late(Step::FirstByte),
+            late(TimeoutStep::FirstByte),
             Error::Truncated { server: server() },
         ];
         let helps = |on: RetryOn| errors.each_ref().map(|error| on.helps(error, || true));
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(helps(RetryOn { connect: true, ..none }), [true, false, false, false]);
         assert_eq!(helps(RetryOn { drop: true, ..none }), [false, true, false, false]);
         assert_eq!(helps(RetryOn { timeout: true, ..none }), [false, false, true, false]);
-        assert!(!RetryOn::default().helps(&late(Step::FirstByte), || false));
-        assert!(!RetryOn::default().helps(&late(Step::Total), || true));
+        assert!(!RetryOn::default().helps(&late(TimeoutStep::FirstByte), || false));
+        assert!(!RetryOn::default().helps(&late(TimeoutStep::Total), || true));
     }
 }

@@ -15,7 +15,7 @@ use std::{fs, io};
 
 use base::{Counters, Limit};
 use bytes::Bytes;
-use fastcgi::script::{Kind, Target, Tree, is_below};
+use fastcgi::script::{Kind, ScriptTarget, Tree, is_below};
 use message::{HeaderId, Method, Request, Response, Status, path};
 
 use crate::config::ScriptsConfig;
@@ -26,11 +26,11 @@ const KEPT_MS: u64 = 1_000;
 
 /// The meaning of a path, and the real place of the root.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ResolvedScript {
     /// The root with all links in it resolved, so that a deployment that moves a link is seen by
     /// PHP's own caches at once (nginx: `$realpath_root`).
     pub(crate) root: Vec<u8>,
-    pub(crate) target: Target,
+    pub(crate) target: ScriptTarget,
 }
 
 /// One core's memory of what it found, by origin.
@@ -43,7 +43,7 @@ pub(crate) struct ScriptPaths {
 struct KnownPath {
     /// Keeps the address that is its key from being used again.
     _origin: Arc<Origin>,
-    paths: HashMap<Vec<u8>, (Rc<Found>, u64)>,
+    paths: HashMap<Vec<u8>, (Rc<ResolvedScript>, u64)>,
 }
 
 impl ScriptPaths {
@@ -56,12 +56,12 @@ impl ScriptPaths {
         now_ms: u64,
         most: usize,
         counters: &Counters,
-    ) -> Rc<Found> {
+    ) -> Rc<ResolvedScript> {
         let mut normal = Vec::new();
         let Ok(differs) = path::normal_form(request.path(), &mut normal) else {
             // Policy refuses such paths long before.
-            let target = Target::Status(Status::new(400).unwrap_or(Status::OK));
-            return Rc::new(Found { root: Vec::new(), target });
+            let target = ScriptTarget::Status(Status::new(400).unwrap_or(Status::OK));
+            return Rc::new(ResolvedScript { root: Vec::new(), target });
         };
         let path = if differs { &normal } else { request.path() };
         let key = Arc::as_ptr(origin).addr();
@@ -72,7 +72,7 @@ impl ScriptPaths {
             return Rc::clone(found);
         }
         let (scripts, path) = (scripts.clone(), path.to_vec());
-        let looked = rt::beside(move || {
+        let looked = rt::run_blocking(move || {
             let found = look(&scripts, &path);
             (path, found)
         });
@@ -101,7 +101,7 @@ impl ScriptPaths {
     }
 }
 
-fn look(scripts: &ScriptsConfig, path: &[u8]) -> Found {
+fn look(scripts: &ScriptsConfig, path: &[u8]) -> ResolvedScript {
     // A root that is not here may be on the application's machine; what is only named is found.
     let root = fs::canonicalize(&scripts.root).unwrap_or_else(|_| scripts.root.clone());
     let linked = scripts.linked.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
@@ -112,7 +112,7 @@ fn look(scripts: &ScriptsConfig, path: &[u8]) -> Found {
     if root.ends_with(b"/") {
         root.pop();
     }
-    Found { root, target }
+    ResolvedScript { root, target }
 }
 
 /// Files below a root. Links count as what they lead to, and only within the root and the
@@ -121,7 +121,7 @@ struct Disk<'a> {
     root: &'a Path,
     linked: Vec<PathBuf>,
     /// Files that are never shown; without it no file is hidden.
-    hide: Option<&'a files::Hidden>,
+    hide: Option<&'a files::HiddenNames>,
 }
 
 impl Disk<'_> {
@@ -185,17 +185,17 @@ impl Tree for Disk<'_> {
 }
 
 /// The answer to a request that no script answers.
-pub(crate) fn answer(request: &Request, target: &Target) -> Option<(Response, Bytes)> {
+pub(crate) fn answer(request: &Request, target: &ScriptTarget) -> Option<(Response, Bytes)> {
     let (code, reason) = match target {
-        Target::Script { .. } => return None,
-        Target::File(_) => (404, "This is a file, and only scripts are run here."),
-        Target::AddSlash => (redirect_status(request), "Here is a directory."),
-        Target::Status(status) => (status.code(), "No script answers here."),
+        ScriptTarget::Script { .. } => return None,
+        ScriptTarget::File(_) => (404, "This is a file, and only scripts are run here."),
+        ScriptTarget::AddSlash => (redirect_status(request), "Here is a directory."),
+        ScriptTarget::Status(status) => (status.code(), "No script answers here."),
     };
     let status = Status::new(code)?;
     let mut response = Response::new(status);
     response.headers.push(HeaderId::ContentType, b"text/html; charset=utf-8");
-    if *target == Target::AddSlash {
+    if *target == ScriptTarget::AddSlash {
         response.headers.push(HeaderId::Location, &with_slash(request));
     }
     let page = format!(
@@ -234,7 +234,7 @@ fn with_slash(request: &Request) -> Vec<u8> {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use fastcgi::script::Rules;
+    use fastcgi::script::ScriptRules;
 
     use super::*;
 
@@ -266,12 +266,17 @@ mod tests {
     }
 
     fn config(root: &Path, linked: Vec<PathBuf>) -> ScriptsConfig {
-        ScriptsConfig { root: root.to_path_buf(), linked, rules: Rules::default(), files: None }
+        ScriptsConfig {
+            root: root.to_path_buf(),
+            linked,
+            rules: ScriptRules::default(),
+            files: None,
+        }
     }
 
-    fn name(found: &Found) -> Option<&[u8]> {
+    fn name(found: &ResolvedScript) -> Option<&[u8]> {
         match &found.target {
-            Target::Script { name, .. } => Some(name),
+            ScriptTarget::Script { name, .. } => Some(name),
             _ => None,
         }
     }
@@ -298,7 +303,7 @@ mod tests {
             assert_eq!(found.root, real, "the root is where the link leads");
         }
         let code = |path: &str| match look(&config, path.as_bytes()).target {
-            Target::Status(status) => status.code(),
+            ScriptTarget::Status(status) => status.code(),
             other => panic!("{path}: {other:?}"),
         };
         assert_eq!(code("/evil.php"), 403);
@@ -342,7 +347,7 @@ mod tests {
         ] {
             let status = Status::new(403).expect("three digits");
             let found = look(&config, path.as_bytes()).target;
-            assert_eq!(found, Target::Status(status), "{path}");
+            assert_eq!(found, ScriptTarget::Status(status), "{path}");
         }
         for path in ["/index.php", "/sites/b/themes/t.php"] {
             let found = look(&config, path.as_bytes());
@@ -364,14 +369,14 @@ mod tests {
         request.host = b"example.com".to_vec();
         request.port = Some(8080);
         request.target = b"//evil.example?a=b".to_vec();
-        let (response, _) = answer(&request, &Target::AddSlash).expect("an answer");
+        let (response, _) = answer(&request, &ScriptTarget::AddSlash).expect("an answer");
         assert_eq!(response.status.code(), 301);
         assert_eq!(
             response.headers.value(HeaderId::Location),
             Some(&b"http://example.com:8080//evil.example/?a=b"[..])
         );
         request.method = Method::Post;
-        let (response, _) = answer(&request, &Target::AddSlash).expect("an answer");
+        let (response, _) = answer(&request, &ScriptTarget::AddSlash).expect("an answer");
         assert_eq!(response.status.code(), 308);
     }
 }

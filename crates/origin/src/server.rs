@@ -14,16 +14,16 @@ use parking_lot::Mutex;
 use rt::time::{Instant, timeout_at};
 use tokio::sync::Notify;
 
-use crate::config::{Address, EjectConfig, Hold, Opening, OriginConfig, ServerConfig};
+use crate::config::{Address, EjectConfig, HolddownTimes, Opening, OriginConfig, ServerConfig};
 use crate::deadline::Deadline;
-use crate::denied;
-use crate::depot::{Depot, Lane, Terms, Way};
-use crate::error::{Error, Step};
-use crate::health::{Ejection, Order, ProbeWindow, Probed, Standing};
-use crate::places::{Holder, Places};
-use crate::reserved::Reserved;
+use crate::error::{Error, TimeoutStep};
+use crate::exchange_slots::{ExchangeSlots, Holder};
+use crate::health::{Ejection, EjectionState, HealthOverride, ProbeVerdict, ProbeWindow};
+use crate::reserved_addresses::ReservedAddresses;
+use crate::shared_pool::{ConnectionKey, EndpointPool, SharedPool, Terms};
+use crate::socket_advice;
 use crate::stream::{self, Stream};
-use crate::tally::Tally;
+use crate::traffic_counters::Tally;
 
 /// Most addresses of one name that are used; beyond it the rest of the answer is left out.
 pub(crate) const ADDRESSES: usize = 64;
@@ -94,8 +94,8 @@ pub(crate) struct Server {
     pub(crate) lenient: bool,
     /// Somebody was told that a head needed it.
     lenience_told: AtomicBool,
-    secure: Option<tls::Peer>,
-    reserved: Arc<Reserved>,
+    secure: Option<tls::UpstreamPeer>,
+    reserved: Arc<ReservedAddresses>,
     /// Until then its socket is known to be none that is reserved, in milliseconds of the monotonic
     /// clock.
     admitted_until_ms: AtomicU64,
@@ -107,9 +107,9 @@ pub(crate) struct Server {
     unresolvable: AtomicBool,
     turn: AtomicU32,
     /// None without a bound.
-    places: Option<Places>,
-    way: Way,
-    lane: OnceLock<Arc<Lane>>,
+    places: Option<ExchangeSlots>,
+    way: ConnectionKey,
+    lane: OnceLock<Arc<EndpointPool>>,
     in_flight: AtomicU32,
     waiting: AtomicU32,
     requests: AtomicU64,
@@ -127,7 +127,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(config: ServerConfig, origin: &OriginConfig) -> Self {
         let name: Arc<str> = config.address.to_string().into();
-        let places = |all| Places::new(all, origin.client_share_percent);
+        let places = |all| ExchangeSlots::new(all, origin.client_share_percent);
         let server = Self {
             seed: fnv1a(name.as_bytes()),
             name,
@@ -157,13 +157,13 @@ impl Server {
             },
             reserved: Arc::clone(&origin.reserved),
             admitted_until_ms: AtomicU64::new(0),
-            order: AtomicU8::new(Order::Auto as u8),
+            order: AtomicU8::new(HealthOverride::Auto as u8),
             answer: ArcSwapOption::empty(),
             answered: Notify::new(),
             unresolvable: AtomicBool::new(false),
             turn: AtomicU32::new(0),
             places: Some(origin.max_connections).filter(|all| *all != 0).map(places),
-            way: Way::new(&config, origin),
+            way: ConnectionKey::new(&config, origin),
             lane: OnceLock::new(),
             in_flight: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
@@ -230,7 +230,7 @@ impl Server {
     }
 
     /// Where its idle connections are kept.
-    pub(crate) fn lane(&self, depot: &Depot) -> &Arc<Lane> {
+    pub(crate) fn lane(&self, depot: &SharedPool) -> &Arc<EndpointPool> {
         self.lane.get_or_init(|| depot.lane(self.way.clone()))
     }
 
@@ -242,7 +242,7 @@ impl Server {
     }
 
     /// Fails while it is not connected to because it could not be a moment ago.
-    pub(crate) fn held(&self, hold: Hold, now_ms: u64) -> Result<(), Error> {
+    pub(crate) fn held(&self, hold: HolddownTimes, now_ms: u64) -> Result<(), Error> {
         let Some((failed_ms, kind)) = *self.unconnected.lock() else { return Ok(()) };
         let ago_ms = now_ms.saturating_sub(failed_ms);
         if ago_ms >= hold.after(kind) {
@@ -290,7 +290,7 @@ impl Server {
         }
         Err(match failure {
             Some(source) => Error::Connect { server: Arc::clone(&self.name), source },
-            None => self.late(deadline),
+            None => self.deadline_error(deadline),
         })
     }
 
@@ -301,7 +301,8 @@ impl Server {
         if !is_known {
             self.reserved.admit_socket(path)?;
         }
-        let stream = Stream::connect_unix(path).map_err(|error| denied::explained(path, error))?;
+        let stream =
+            Stream::connect_unix(path).map_err(|error| socket_advice::explained(path, error))?;
         if !is_known {
             self.admitted_until_ms.store(now_ms.saturating_add(ADMITTED_MS), Ordering::Relaxed);
         }
@@ -335,7 +336,7 @@ impl Server {
     }
 
     /// The error for a `deadline` that has passed.
-    pub(crate) fn late(&self, deadline: Deadline) -> Error {
+    pub(crate) fn deadline_error(&self, deadline: Deadline) -> Error {
         Error::Timeout {
             server: Arc::clone(&self.name),
             step: deadline.step,
@@ -344,11 +345,11 @@ impl Server {
     }
 
     /// The operator's order.
-    pub(crate) fn order(&self) -> Order {
-        Order::of(self.order.load(Ordering::Relaxed))
+    pub(crate) fn order(&self) -> HealthOverride {
+        HealthOverride::of(self.order.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_order(&self, order: Order) {
+    pub(crate) fn set_order(&self, order: HealthOverride) {
         self.order.store(order as u8, Ordering::Relaxed);
         self.note_change();
     }
@@ -367,24 +368,24 @@ impl Server {
     /// probes.
     pub(crate) fn is_sick(&self) -> bool {
         match self.order() {
-            Order::Auto => self.probed() == Probed::Sick,
-            Order::Up => false,
-            Order::Drain | Order::Down => true,
+            HealthOverride::Auto => self.probed() == ProbeVerdict::Sick,
+            HealthOverride::Up => false,
+            HealthOverride::Drain | HealthOverride::Down => true,
         }
     }
 
     /// Returns true if it gets requests: not sick by its probes, not ejected for failed requests.
     pub(crate) fn is_healthy(&self, now_ms: u64) -> bool {
-        !self.is_sick() && self.standing(now_ms) != Standing::Ejected
+        !self.is_sick() && self.standing(now_ms) != EjectionState::Ejected
     }
 
-    pub(crate) fn probed(&self) -> Probed {
-        self.probes.as_ref().map_or(Probed::Unknown, ProbeWindow::state)
+    pub(crate) fn probed(&self) -> ProbeVerdict {
+        self.probes.as_ref().map_or(ProbeVerdict::Unknown, ProbeWindow::state)
     }
 
-    pub(crate) fn standing(&self, now_ms: u64) -> Standing {
+    pub(crate) fn standing(&self, now_ms: u64) -> EjectionState {
         match self.order() {
-            Order::Up => Standing::Open,
+            HealthOverride::Up => EjectionState::Open,
             _ => self.ejection.standing(now_ms),
         }
     }
@@ -395,7 +396,7 @@ impl Server {
         if self.is_sick() {
             return Some(self.changed_ms());
         }
-        let since_ms = self.ejection.since_ms().filter(|_| self.order() != Order::Up)?;
+        let since_ms = self.ejection.since_ms().filter(|_| self.order() != HealthOverride::Up)?;
         Some(now.unix_ms.saturating_sub(now.mono_ms.saturating_sub(since_ms)))
     }
 
@@ -502,7 +503,7 @@ impl Server {
 
     /// Returns true if an exchange could begin without waiting.
     pub(crate) fn has_room(&self) -> bool {
-        self.places.as_ref().is_none_or(Places::has_room)
+        self.places.as_ref().is_none_or(ExchangeSlots::has_room)
     }
 
     /// Waits for the right to begin an exchange on the account of `holder`, over all cores, client
@@ -517,11 +518,11 @@ impl Server {
         let Some(places) = &self.places else { return Ok(Permit::new(self, None)) };
         let Err(wait) = places.take(holder) else { return Ok(Permit::new(self, Some(holder))) };
         counters.limit(if wait.by_share { Limit::OriginShare } else { Limit::OriginConnections });
-        let _place = Place::take(self, origin.queue)
+        let _place = QueuedRequest::take(self, origin.queue)
             .ok_or_else(|| Error::QueueFull { server: Arc::clone(&self.name) })?;
-        let patience = Deadline::new(Step::Queue, Instant::now(), origin.queue_timeout_ms);
+        let patience = Deadline::new(TimeoutStep::Queue, Instant::now(), origin.queue_timeout_ms);
         let deadline = patience.or(total);
-        timeout_at(deadline.at, wait.granted()).await.map_err(|_| self.late(deadline))?;
+        timeout_at(deadline.at, wait.granted()).await.map_err(|_| self.deadline_error(deadline))?;
         Ok(Permit::new(self, Some(holder)))
     }
 }
@@ -536,7 +537,7 @@ impl Terms for Server {
     }
 
     fn keeps_connections(&self) -> bool {
-        !matches!(self.order(), Order::Drain | Order::Down)
+        !matches!(self.order(), HealthOverride::Drain | HealthOverride::Down)
     }
 
     fn is_at(&self, peer: SocketAddr) -> bool {
@@ -579,9 +580,9 @@ impl Drop for Permit {
 }
 
 /// A place among the requests that wait.
-struct Place<'a>(&'a Server);
+struct QueuedRequest<'a>(&'a Server);
 
-impl<'a> Place<'a> {
+impl<'a> QueuedRequest<'a> {
     fn take(server: &'a Server, places: u32) -> Option<Self> {
         let place = Self(server);
         let before = server.waiting.fetch_add(1, Ordering::Relaxed);
@@ -589,7 +590,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -627,7 +628,7 @@ mod tests {
         let url = format!("fastcgi+unix:{}", script.display());
         let config = crate::parse_server(&url).expect("a good URL");
         let mut origin = OriginConfig::with_limits("o", vec![config.clone()], &Limits::default());
-        origin.reserved = Arc::new(Reserved::new([], vec![admin.clone()]));
+        origin.reserved = Arc::new(ReservedAddresses::new([], vec![admin.clone()]));
         let server = Server::new(config, &origin);
         assert!(server.connect_socket(&script, 5).is_ok());
         std::fs::remove_file(&script).expect("removed");
@@ -674,7 +675,7 @@ mod tests {
     #[test]
     fn a_server_is_held_for_as_long_as_what_failed_says() {
         let server = server();
-        let hold = Hold { local_ms: 100, remote_ms: 10 };
+        let hold = HolddownTimes { local_ms: 100, remote_ms: 10 };
         assert!(server.held(hold, 1000).is_ok());
         let fails = |kind: io::ErrorKind| {
             let error = Error::Connect { server: server.name.clone(), source: kind.into() };
@@ -690,7 +691,7 @@ mod tests {
             fails(kind);
             assert!(held_at(1000) && held_at(1000 + held_ms - 1), "{kind}");
             assert!(!held_at(1000 + held_ms), "{kind}");
-            assert!(server.held(Hold::default(), 1000).is_ok(), "{kind}");
+            assert!(server.held(HolddownTimes::default(), 1000).is_ok(), "{kind}");
         }
         assert_eq!(server.tally.moved().held, 8);
         for kind in [io::ErrorKind::HostUnreachable, io::ErrorKind::TimedOut] {

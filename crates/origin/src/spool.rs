@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use base::memory::Full;
-use base::{Account, Counter, Counters, HashSeed, Held, Limit, Limits};
+use base::memory::HoldError;
+use base::{Account, Counter, Counters, HashSeed, HeldBytes, Limit, Limits};
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
@@ -36,7 +36,7 @@ pub(crate) struct Space(AtomicU64);
 
 /// The room that bodies have.
 #[derive(Clone, Debug)]
-pub(crate) struct Spooling {
+pub(crate) struct SpoolLimits {
     /// Bytes of one body in memory, until it goes to a file.
     memory_bytes: u64,
     /// Bytes of all files.
@@ -46,7 +46,7 @@ pub(crate) struct Spooling {
     folders: Vec<PathBuf>,
 }
 
-impl Spooling {
+impl SpoolLimits {
     /// Room within `limits`; files count in `space`.
     pub(crate) fn new(limits: &Limits, space: Arc<Space>) -> Self {
         // On many systems `/tmp` is memory.
@@ -66,8 +66,8 @@ impl Spooling {
         body: RequestBody<'_>,
         account: Option<&Arc<Account>>,
         counters: &Counters,
-    ) -> Result<Whole, RequestBodyError> {
-        let mut whole = Whole::default();
+    ) -> Result<SpooledBody, RequestBodyError> {
+        let mut whole = SpooledBody::default();
         let RequestBody::Stream(mut source) = body else { return Ok(whole) };
         while let Some(data) =
             poll_fn(|cx| source.poll_data(cx)).await.map_err(RequestBodyError::Source)?
@@ -98,19 +98,23 @@ impl Spooling {
     }
 
     /// Moves what `whole` has in memory to its file.
-    async fn spill(&self, whole: &mut Whole, counters: &Counters) -> Result<(), RequestBodyError> {
+    async fn spill(
+        &self,
+        whole: &mut SpooledBody,
+        counters: &Counters,
+    ) -> Result<(), RequestBodyError> {
         if self.file_bytes == 0 {
             return Err(RequestBodyError::TooLarge(Limit::SpoolBytes));
         }
         if whole.file.is_none() {
             counters.inc(Counter::SpooledToFiles);
         }
-        let taken = Taken::new(&self.space, whole.in_memory(), self.file_bytes);
+        let taken = SpaceReservation::new(&self.space, whole.in_memory(), self.file_bytes);
         let taken = taken.ok_or(RequestBodyError::NoFileSpace)?;
         let (file, pieces) = (whole.file.take(), std::mem::take(&mut whole.pieces));
         let folders = self.folders.clone();
         let write = move || {
-            let mut file = file.map_or_else(|| Spilled::create(&folders), Ok)?;
+            let mut file = file.map_or_else(|| SpillFile::create(&folders), Ok)?;
             for piece in pieces {
                 file.file.write_all_at(&piece.data, file.len)?;
                 file.len += piece.data.len() as u64;
@@ -129,12 +133,12 @@ fn broke() -> io::Error {
 }
 
 /// Bytes of the space of all files, given back when dropped.
-struct Taken {
+struct SpaceReservation {
     space: Arc<Space>,
     bytes: u64,
 }
 
-impl Taken {
+impl SpaceReservation {
     /// `bytes` more, if all files have no more than `most` with them.
     fn new(space: &Arc<Space>, bytes: u64, most: u64) -> Option<Self> {
         let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= most);
@@ -143,7 +147,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for SpaceReservation {
     fn drop(&mut self) {
         self.space.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -151,13 +155,13 @@ impl Drop for Taken {
 
 /// The beginning of a body, in a file without a name. Its fields are dropped in order: the file is
 /// gone before its bytes count as free.
-struct Spilled {
+struct SpillFile {
     file: File,
     len: u64,
-    taken: Vec<Taken>,
+    taken: Vec<SpaceReservation>,
 }
 
-impl Spilled {
+impl SpillFile {
     /// An empty file in the first of `folders` where one can be made.
     fn create(folders: &[PathBuf]) -> io::Result<Self> {
         let mut last = None;
@@ -184,33 +188,33 @@ fn nameless(folder: &Path) -> io::Result<File> {
 
 /// A body that is there already: first what is in its file, then what is in memory.
 #[derive(Default)]
-pub(crate) struct Whole {
-    file: Option<Spilled>,
+pub(crate) struct SpooledBody {
+    file: Option<SpillFile>,
     /// Bytes of the file that were read.
     read: u64,
-    reading: Option<Batch>,
+    reading: Option<SpillRead>,
     /// Bytes of it that are read at once, and the memory for them.
     batch: u64,
-    batch_held: Option<Held>,
-    pieces: VecDeque<Piece>,
+    batch_held: Option<HeldBytes>,
+    pieces: VecDeque<SpoolPiece>,
     len: u64,
 }
 
-type Batch = JoinHandle<io::Result<(Spilled, Vec<u8>)>>;
+type SpillRead = JoinHandle<io::Result<(SpillFile, Vec<u8>)>>;
 
 /// Part of it, as long as its memory is held.
-struct Piece {
+struct SpoolPiece {
     data: Vec<u8>,
-    _held: Option<Held>,
+    _held: Option<HeldBytes>,
 }
 
-impl AsRef<[u8]> for Piece {
+impl AsRef<[u8]> for SpoolPiece {
     fn as_ref(&self) -> &[u8] {
         &self.data
     }
 }
 
-impl Whole {
+impl SpooledBody {
     /// Bytes of it.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -229,9 +233,13 @@ impl Whole {
     }
 
     /// Moves bytes of `data` into memory, as many as there is memory for.
-    fn append(&mut self, data: &mut &[u8], account: Option<&Arc<Account>>) -> Result<(), Full> {
+    fn append(
+        &mut self,
+        data: &mut &[u8],
+        account: Option<&Arc<Account>>,
+    ) -> Result<(), HoldError> {
         while !data.is_empty() {
-            let spare = |piece: &Piece| piece.data.capacity() - piece.data.len();
+            let spare = |piece: &SpoolPiece| piece.data.capacity() - piece.data.len();
             match self.pieces.back_mut() {
                 Some(piece) if spare(piece) > 0 => {
                     let (now, later) = data.split_at(data.len().min(spare(piece)));
@@ -243,7 +251,8 @@ impl Whole {
                     let room = if last.is_none() { FIRST_BYTES } else { PIECE_BYTES };
                     let held = account.map(|account| account.hold(room as u64)).transpose();
                     let held = held?;
-                    self.pieces.push_back(Piece { data: Vec::with_capacity(room), _held: held });
+                    self.pieces
+                        .push_back(SpoolPiece { data: Vec::with_capacity(room), _held: held });
                 }
             }
         }
@@ -274,7 +283,7 @@ impl Whole {
     }
 }
 
-impl BodySource for Whole {
+impl BodySource for SpooledBody {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
         let read = ready!(self.poll_file(cx));
         let read = read.map_err(|_| SourceError("the file in which it was kept cannot be read"))?;

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use base::descriptors::unkept;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
-use tls::Peer;
+use tls::UpstreamPeer;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, Interest, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
@@ -22,13 +22,13 @@ use tokio_rustls::client::TlsStream;
 use crate::config::TlsConfig;
 
 /// The TLS settings for a server; `None` if `host` is no name that a certificate could be for.
-pub(crate) fn peer(config: &TlsConfig, host: &str) -> Option<Peer> {
+pub(crate) fn peer(config: &TlsConfig, host: &str) -> Option<UpstreamPeer> {
     config.upstream.peer(config.name.as_deref().unwrap_or(host))
 }
 
 /// The way in which an idle connection is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum IdleCheck {
     /// As the runtime knows it, which is as old as its last look at its events: for requests that
     /// can be sent again. It takes no system call.
     AsNoticed,
@@ -64,7 +64,7 @@ impl Stream {
     }
 
     /// As [`Stream::connect_tcp`], with a TLS handshake with `peer`.
-    pub(crate) async fn connect_tls(address: SocketAddr, peer: &Peer) -> io::Result<Self> {
+    pub(crate) async fn connect_tls(address: SocketAddr, peer: &UpstreamPeer) -> io::Result<Self> {
         let stream = connect(address).await?;
         stream.set_nodelay(true)?;
         let connecting = TlsConnector::from(peer.config()).connect(peer.name(), stream);
@@ -206,14 +206,14 @@ impl Stream {
     }
 
     /// Returns true if an idle connection is still good: open, and without a byte to read.
-    pub(crate) fn is_quiet(&self, look: Look) -> bool {
+    pub(crate) fn is_quiet(&self, look: IdleCheck) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let read = match self {
-            Self::Tcp(stream) if look == Look::AsNoticed => {
+            Self::Tcp(stream) if look == IdleCheck::AsNoticed => {
                 stream.try_io(Interest::READABLE, || SockRef::from(stream).recv(&mut byte))
             }
             Self::Tcp(stream) => SockRef::from(stream).recv(&mut byte),
-            Self::Unix(stream) if look == Look::AsNoticed => {
+            Self::Unix(stream) if look == IdleCheck::AsNoticed => {
                 stream.try_io(Interest::READABLE, || SockRef::from(stream).recv(&mut byte))
             }
             Self::Unix(stream) => SockRef::from(stream).recv(&mut byte),

@@ -13,18 +13,18 @@ use std::time::Duration;
 use base::Counter;
 use rt::time::Sleep;
 
-use crate::link::Link;
-use crate::pool::{Core, Workspace};
+use crate::pool::{CorePoolState, Workspace};
 use crate::server::Permit;
+use crate::upstream_connection::UpstreamConnection;
 
 /// A connection after a 101 (RFC 9110 7.8). Dropping it closes it.
 ///
 /// Bytes that the server sent together with its 101 are read first.
 pub struct Tunnel {
-    link: Link,
+    link: UpstreamConnection,
     protocol: Vec<u8>,
     early: Vec<u8>,
-    core: Rc<Core>,
+    core: Rc<CorePoolState>,
     /// When it ends, however much goes through it.
     end: Option<Pin<Box<Sleep>>>,
     /// Keeps the server's count of what is under way.
@@ -34,7 +34,12 @@ pub struct Tunnel {
 impl Tunnel {
     /// Over the connection of a request whose answer, a 101, ends where `work` is unread. It gives
     /// its place among the server's requests back: tunnels have a limit of their own.
-    pub(crate) fn new(link: Link, work: &Workspace, protocol: Vec<u8>, mut permit: Permit) -> Self {
+    pub(crate) fn new(
+        link: UpstreamConnection,
+        work: &Workspace,
+        protocol: Vec<u8>,
+        mut permit: Permit,
+    ) -> Self {
         permit.make_room();
         let core = Rc::clone(work.core());
         Self { link, protocol, early: work.unread().to_vec(), core, end: None, _permit: permit }

@@ -50,15 +50,15 @@ impl RequestBody<'_> {
     pub fn whole(body: Bytes) -> Self {
         match body.is_empty() {
             true => Self::None,
-            false => Self::Stream(Box::new(AtHand(Some(body)))),
+            false => Self::Stream(Box::new(BufferedSource(Some(body)))),
         }
     }
 }
 
 /// The source of a body that is there.
-struct AtHand(Option<Bytes>);
+struct BufferedSource(Option<Bytes>);
 
-impl BodySource for AtHand {
+impl BodySource for BufferedSource {
     fn poll_data(&mut self, _: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
         Poll::Ready(Ok(self.0.take()))
     }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 
 /// An entry of a list of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +64,11 @@ impl CidrSet {
     }
 
     /// Returns true if `peer` is in the set.
-    pub fn has(&self, peer: Peer) -> bool {
+    pub fn has(&self, peer: ConnectionPeer) -> bool {
         match peer {
-            Peer::Host(address) => self.contains(address),
-            Peer::Local => self.unix,
-            Peer::Unnamed(_) => false,
+            ConnectionPeer::Host(address) => self.contains(address),
+            ConnectionPeer::Local => self.unix,
+            ConnectionPeer::Unnamed(_) => false,
         }
     }
 
@@ -161,11 +161,12 @@ mod tests {
 
     #[test]
     fn processes_on_this_machine_are_in_a_set_that_says_so() {
-        assert!(set(&["unix:"]).has(Peer::Local) && !set(&["unix:"]).is_empty());
-        assert!(!set(&["0.0.0.0/0", "::/0"]).has(Peer::Local));
+        assert!(set(&["unix:"]).has(ConnectionPeer::Local) && !set(&["unix:"]).is_empty());
+        assert!(!set(&["0.0.0.0/0", "::/0"]).has(ConnectionPeer::Local));
         let everyone = set(&["unix:", "0.0.0.0/0", "::/0"]);
         assert!(
-            !everyone.has(Peer::Unnamed(None)) && !everyone.has(Peer::Unnamed(Some(ip("::1"))))
+            !everyone.has(ConnectionPeer::Unnamed(None))
+                && !everyone.has(ConnectionPeer::Unnamed(Some(ip("::1"))))
         );
     }
 

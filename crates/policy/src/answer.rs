@@ -9,7 +9,7 @@ use crate::points::Synthetic;
 
 /// An answer that a route gives instead of asking the cache or the origin.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum ConfiguredResponse {
     /// A redirect to somewhere made from the request.
     Redirect(Redirect),
     /// The same for every request.
@@ -50,11 +50,11 @@ impl std::error::Error for RedirectError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
     status: Status,
-    pieces: Vec<Piece>,
+    pieces: Vec<RedirectPiece>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum RedirectPiece {
     Text(String),
     Host,
     /// The host without its port.
@@ -63,8 +63,8 @@ enum Piece {
     Query,
 }
 
-const VARIABLES: [(&str, Piece); 3] =
-    [("host", Piece::Host), ("path", Piece::Path), ("query", Piece::Query)];
+const VARIABLES: [(&str, RedirectPiece); 3] =
+    [("host", RedirectPiece::Host), ("path", RedirectPiece::Path), ("query", RedirectPiece::Query)];
 
 impl fmt::Display for Redirect {
     /// Its status and its target, as it would be written.
@@ -72,11 +72,11 @@ impl fmt::Display for Redirect {
         write!(f, "{} to ", self.status)?;
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => f.write_str(&text.replace('$', "$$"))?,
-                Piece::Host => f.write_str("$host")?,
-                Piece::Name => f.write_str("(host)")?,
-                Piece::Path => f.write_str("$path")?,
-                Piece::Query => f.write_str("$query")?,
+                RedirectPiece::Text(text) => f.write_str(&text.replace('$', "$$"))?,
+                RedirectPiece::Host => f.write_str("$host")?,
+                RedirectPiece::Name => f.write_str("(host)")?,
+                RedirectPiece::Path => f.write_str("$path")?,
+                RedirectPiece::Query => f.write_str("$query")?,
             }
         }
         Ok(())
@@ -110,10 +110,10 @@ impl Redirect {
         let mut pieces = Vec::new();
         let mut rest = target;
         while let Some(at) = rest.find('$') {
-            pieces.push(Piece::Text(rest[..at].to_owned()));
+            pieces.push(RedirectPiece::Text(rest[..at].to_owned()));
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix('$') {
-                pieces.push(Piece::Text("$".to_owned()));
+                pieces.push(RedirectPiece::Text("$".to_owned()));
                 rest = after;
                 continue;
             }
@@ -125,8 +125,8 @@ impl Redirect {
             pieces.push(piece.clone());
             rest = after;
         }
-        pieces.push(Piece::Text(rest.to_owned()));
-        pieces.retain(|p| !matches!(p, Piece::Text(t) if t.is_empty()));
+        pieces.push(RedirectPiece::Text(rest.to_owned()));
+        pieces.retain(|p| !matches!(p, RedirectPiece::Text(t) if t.is_empty()));
         Ok(Self { status, pieces })
     }
 
@@ -136,8 +136,8 @@ impl Redirect {
     /// When the status is no redirect's.
     pub fn to_https(status: Status, port: Option<u16>) -> Result<Self, RedirectError> {
         let mut redirect = Self::parse(status, "$path$query")?;
-        let port = port.map(|port| Piece::Text(format!(":{port}")));
-        let before = [Piece::Text("https://".to_owned()), Piece::Name];
+        let port = port.map(|port| RedirectPiece::Text(format!(":{port}")));
+        let before = [RedirectPiece::Text("https://".to_owned()), RedirectPiece::Name];
         redirect.pieces.splice(0..0, before.into_iter().chain(port));
         Ok(redirect)
     }
@@ -148,10 +148,12 @@ impl Redirect {
         let mut location = Vec::with_capacity(request.target.len() + request.host.len() + 16);
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => location.extend_from_slice(text.as_bytes()),
-                Piece::Host | Piece::Name if request.host.is_empty() => return None,
-                Piece::Name => location.extend_from_slice(&request.host),
-                Piece::Host => {
+                RedirectPiece::Text(text) => location.extend_from_slice(text.as_bytes()),
+                RedirectPiece::Host | RedirectPiece::Name if request.host.is_empty() => {
+                    return None;
+                }
+                RedirectPiece::Name => location.extend_from_slice(&request.host),
+                RedirectPiece::Host => {
                     location.extend_from_slice(&request.host);
                     if let Some(port) = request.port {
                         location.extend_from_slice(format!(":{port}").as_bytes());
@@ -159,15 +161,15 @@ impl Redirect {
                 }
                 // `//elsewhere` at the beginning of a Location is another host (RFC 3986 4.2), and
                 // browsers read `/\` like it.
-                Piece::Path if location.is_empty() || location == b"/" => {
+                RedirectPiece::Path if location.is_empty() || location == b"/" => {
                     let path = request.path();
                     let begin = path.iter().position(|b| !matches!(b, b'/' | b'\\'));
                     location.clear();
                     location.push(b'/');
                     location.extend_from_slice(&path[begin.unwrap_or(path.len())..]);
                 }
-                Piece::Path => location.extend_from_slice(request.path()),
-                Piece::Query => {
+                RedirectPiece::Path => location.extend_from_slice(request.path()),
+                RedirectPiece::Query => {
                     if let Some(query) = request.query() {
                         location.push(b'?');
                         location.extend_from_slice(query);

@@ -5,10 +5,10 @@
 //! tracking cookies removed), and key, route, verdict and forwarded request all come from that one
 //! form: whatever is not in the key does not reach the origin either.
 
-mod compile;
+mod compiler;
 mod directives;
+mod explanations;
 mod media;
-mod narrate;
 mod plan;
 mod receive;
 mod response;
@@ -23,19 +23,19 @@ use message::{HeaderBlock, HeaderId, Request, Scheme, Status, cookie};
 
 use crate::acl::CidrSet;
 use crate::answer::Redirect;
-use crate::forged;
+use crate::decision_steps::{DecisionStep, NullListener, SettingLocation};
+use crate::forged_fields;
 use crate::forwarded::{self, ClientField};
 use crate::headers::FieldName;
 use crate::pattern::PathPattern;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 use crate::points::{
     BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes, Policy,
-    ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StoreIn, TrailerCtx,
+    ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, TrailerCtx,
 };
-use crate::rules::Browsers;
+use crate::rules::BrowserCaching;
 use crate::scripts::ScriptNames;
-use crate::told::{Deaf, Place, Step};
-use plan::{Plan, Refusals, Rule};
+use plan::{Refusals, RoutePlan, Rule};
 
 /// A site's policy made from its [`SiteRules`](crate::SiteRules).
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct Declared {
     /// The requests that each route is for; the first that matches counts.
     matchers: Vec<Matcher>,
     /// The plans for requests: that of the site itself first, then those of `matchers`.
-    plans: Vec<Plan>,
+    plans: Vec<RoutePlan>,
     /// Names of the routes, in the order of `plans`.
     route_names: Vec<String>,
     rule_names: Vec<String>,
@@ -64,21 +64,21 @@ pub struct Declared {
 }
 
 /// A part of a key.
-enum Part<'a> {
+enum KeyPart<'a> {
     /// A value of what is named.
-    Value(Of<'a>, &'a [u8]),
+    Value(KeySource<'a>, &'a [u8]),
     /// There is no other value of it.
-    End(Of<'a>),
+    End(KeySource<'a>),
 }
 
 /// The source of a part of a key.
 #[derive(Clone, Copy)]
-enum Of<'a> {
+enum KeySource<'a> {
     Cookie(&'a [u8]),
     Field(&'a FieldName),
 }
 
-impl fmt::Display for Of<'_> {
+impl fmt::Display for KeySource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cookie(name) => write!(f, "cookie {}", name.escape_ascii()),
@@ -107,45 +107,48 @@ impl Declared {
         &'a self,
         request: &'a Request,
         notes: &Notes,
-        mut each: impl FnMut(Part<'a>),
+        mut each: impl FnMut(KeyPart<'a>),
     ) {
         let plan = self.plan(notes);
         for name in &plan.cookie_key {
             // All values of the name: which of several an origin reads is not known here.
             let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
             for pair in pairs.filter(|pair| pair.name == &**name) {
-                each(Part::Value(Of::Cookie(name), pair.value));
+                each(KeyPart::Value(KeySource::Cookie(name), pair.value));
             }
-            each(Part::End(Of::Cookie(name)));
+            each(KeyPart::End(KeySource::Cookie(name)));
         }
         for name in &plan.header_key {
             for value in name.values(&request.headers) {
-                each(Part::Value(Of::Field(name), value));
+                each(KeyPart::Value(KeySource::Field(name), value));
             }
-            each(Part::End(Of::Field(name)));
+            each(KeyPart::End(KeySource::Field(name)));
         }
     }
 
-    fn plan(&self, notes: &Notes) -> &Plan {
+    fn plan(&self, notes: &Notes) -> &RoutePlan {
         // Notes from another policy (a reload came between) may point beyond this one's routes.
         self.plans.get(notes.route as usize).unwrap_or(&self.plans[0])
     }
 }
 
 impl Policy for Declared {
-    fn asker(&self, request: &Request, peer: Peer) -> Peer {
+    fn asker(&self, request: &Request, peer: ConnectionPeer) -> ConnectionPeer {
         let client = self.client(request, peer);
-        if client == peer && !self.trusted.has(peer) && forged::is_passed_on(&request.headers) {
-            return Peer::Unnamed(peer.address());
+        if client == peer
+            && !self.trusted.has(peer)
+            && forged_fields::is_passed_on(&request.headers)
+        {
+            return ConnectionPeer::Unnamed(peer.address());
         }
         client
     }
 
-    fn client(&self, request: &Request, peer: Peer) -> Peer {
+    fn client(&self, request: &Request, peer: ConnectionPeer) -> ConnectionPeer {
         forwarded::client_named(peer, &self.trusted, &self.client_field, &request.headers)
     }
 
-    fn scheme(&self, request: &Request, peer: Peer) -> Scheme {
+    fn scheme(&self, request: &Request, peer: ConnectionPeer) -> Scheme {
         forwarded::scheme_named(peer, &self.trusted, &self.client_field, request)
     }
 
@@ -154,7 +157,7 @@ impl Policy for Declared {
     }
 
     fn remove_forged(&self, headers: &mut HeaderBlock) {
-        forged::remove(headers, false, self.keys_places);
+        forged_fields::remove(headers, false, self.keys_places);
         if let Some(name) = self.client_field.named() {
             headers.remove_named(name.as_bytes());
         }
@@ -176,16 +179,16 @@ impl Policy for Declared {
     }
 
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict {
-        self.decide(ctx, &mut Deaf)
+        self.decide(ctx, &mut NullListener)
     }
 
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf) {
         self.split_key(request, notes, |part| match part {
-            Part::Value(_, value) => {
+            KeyPart::Value(_, value) => {
                 key.field(b"1");
                 key.field(value);
             }
-            Part::End(_) => key.field(b"0"),
+            KeyPart::End(_) => key.field(b"0"),
         });
     }
 
@@ -193,7 +196,7 @@ impl Policy for Declared {
         if !self.plan(ctx.notes).honours_requests {
             return HitVerdict::Deliver;
         }
-        directives::weigh(ctx)
+        directives::apply_directives(ctx)
     }
 
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict {
@@ -211,7 +214,7 @@ impl Policy for Declared {
         &self.plan(notes).store
     }
 
-    fn store_in(&self, notes: &Notes) -> StoreIn {
+    fn store_in(&self, notes: &Notes) -> StorageChoice {
         self.plan(notes).store_in
     }
 
@@ -249,12 +252,12 @@ impl Policy for Declared {
 
     fn shapes_delivery(&self, notes: &Notes) -> bool {
         let plan = self.plan(notes);
-        !plan.response_headers.is_empty() || plan.browsers != Browsers::AsSaid
+        !plan.response_headers.is_empty() || plan.browsers != BrowserCaching::AsSaid
     }
 
     fn deliver(&self, ctx: &mut DeliverCtx<'_>) {
         let plan = self.plan(ctx.notes);
-        if plan.browsers == Browsers::NeverStore {
+        if plan.browsers == BrowserCaching::NeverStore {
             response::keep_from_browsers(&mut ctx.response.headers);
         }
         plan.response_headers.apply(&mut ctx.response.headers);
@@ -271,7 +274,7 @@ impl Policy for Declared {
         }
         let tells_client = self.client_field.named().is_some_and(|own| own.is_spelt(name));
         let in_key = plan.header_key.iter().any(|own| own.is_spelt(name));
-        let is_free = !forged::is_forged(ctx.field) && !plan.request_headers.speak_of(name);
+        let is_free = !forged_fields::is_forged(ctx.field) && !plan.request_headers.speak_of(name);
         is_free && !tells_client && !in_key
     }
 
@@ -279,7 +282,7 @@ impl Policy for Declared {
         self.rule_names.get(rule as usize).map_or("", String::as_str)
     }
 
-    fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<Step>) {
+    fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<DecisionStep>) {
         let mut steps = Vec::new();
         (self.decide(ctx, &mut steps), steps)
     }
@@ -287,11 +290,11 @@ impl Policy for Declared {
     fn key_parts(&self, request: &Request, notes: &Notes) -> Vec<(String, Vec<u8>)> {
         let (mut parts, mut values) = (Vec::new(), 0);
         self.split_key(request, notes, |part| match part {
-            Part::Value(name, value) => {
+            KeyPart::Value(name, value) => {
                 values += 1;
                 parts.push((name.to_string(), value.to_vec()));
             }
-            Part::End(name) => {
+            KeyPart::End(name) => {
                 if std::mem::take(&mut values) == 0 {
                     parts.push((name.to_string(), b"(none)".to_vec()));
                 }
@@ -300,7 +303,7 @@ impl Policy for Declared {
         parts
     }
 
-    fn place(&self, notes: &Notes, setting: &str) -> Option<&Place> {
+    fn place(&self, notes: &Notes, setting: &str) -> Option<&SettingLocation> {
         self.plan(notes).places.of(setting)
     }
 }

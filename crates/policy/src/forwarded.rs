@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::acl::CidrSet;
 use crate::headers::FieldName;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 
 /// The field in which trusted proxies say who asked them. Believing more than one would be
 /// believing clients: a proxy writes the one it knows, and passes the others on as they came.
@@ -119,12 +119,12 @@ impl Entries {
         scheme_of(schemes[last.saturating_sub(behind)])
     }
 
-    fn client(&self, peer: Peer) -> Peer {
+    fn client(&self, peer: ConnectionPeer) -> ConnectionPeer {
         let proxy = self.outermost_proxy;
         match self.stranger {
-            Some(address) => Peer::Host(address),
-            None if self.hidden => Peer::Unnamed(proxy.or_else(|| peer.address())),
-            None => proxy.map_or(peer, Peer::Host),
+            Some(address) => ConnectionPeer::Host(address),
+            None if self.hidden => ConnectionPeer::Unnamed(proxy.or_else(|| peer.address())),
+            None => proxy.map_or(peer, ConnectionPeer::Host),
         }
     }
 }
@@ -139,11 +139,11 @@ fn append(chain: &mut Chain, address: IpAddr) {
 /// to be told; otherwise no forwarding field is left in it.
 #[inline(always)]
 pub(crate) fn client_of(
-    peer: Peer,
+    peer: ConnectionPeer,
     trusted: &CidrSet,
     field: &ClientField,
     request: &mut Request,
-) -> Peer {
+) -> ConnectionPeer {
     match trusted.is_empty() || !trusted.has(peer) {
         true => peer,
         false => client_behind(peer, trusted, field, request),
@@ -153,11 +153,11 @@ pub(crate) fn client_of(
 /// The same where `peer` is trusted.
 #[inline(never)]
 fn client_behind(
-    peer: Peer,
+    peer: ConnectionPeer,
     trusted: &CidrSet,
     field: &ClientField,
     request: &mut Request,
-) -> Peer {
+) -> ConnectionPeer {
     let mut entries = entries_in(&request.headers, field, trusted);
     if let Some(scheme) = entries.scheme_by(field, &request.headers, trusted)
         && scheme != request.scheme
@@ -180,11 +180,11 @@ fn client_behind(
 
 /// The client that [`client_of`] names, with nothing changed in the request.
 pub(crate) fn client_named(
-    peer: Peer,
+    peer: ConnectionPeer,
     trusted: &CidrSet,
     field: &ClientField,
     headers: &HeaderBlock,
-) -> Peer {
+) -> ConnectionPeer {
     if trusted.is_empty() || !trusted.has(peer) {
         return peer;
     }
@@ -193,7 +193,7 @@ pub(crate) fn client_named(
 
 /// The scheme that [`client_of`] finds, with nothing changed in the request.
 pub(crate) fn scheme_named(
-    peer: Peer,
+    peer: ConnectionPeer,
     trusted: &CidrSet,
     field: &ClientField,
     request: &Request,
@@ -285,7 +285,12 @@ pub(crate) fn is_varied_by(response: &HeaderBlock, field: &ClientField) -> bool 
 /// Tells the origin, in fields of `request`, on whose behalf it is asked and for what: in
 /// X-Forwarded-For, -Proto, -Host and -Port, X-Real-IP, the field that the proxies in front use,
 /// and if it is wanted in Forwarded (RFC 7239).
-pub(crate) fn tell(request: &mut Request, client: Option<Peer>, field: &ClientField, rfc: bool) {
+pub(crate) fn tell(
+    request: &mut Request,
+    client: Option<ConnectionPeer>,
+    field: &ClientField,
+    rfc: bool,
+) {
     let mut value = Vec::with_capacity(request.host.len() + 32);
     let text = |value: &mut Vec<u8>, what: &dyn std::fmt::Display| {
         value.clear();
@@ -293,7 +298,7 @@ pub(crate) fn tell(request: &mut Request, client: Option<Peer>, field: &ClientFi
     };
     let (scheme, port) = (request.scheme, request.port);
     let headers = &mut request.headers;
-    if let Some(address) = client.and_then(Peer::address) {
+    if let Some(address) = client.and_then(ConnectionPeer::address) {
         text(&mut value, &address);
         if !headers.contains(HeaderId::XForwardedFor) {
             headers.push(HeaderId::XForwardedFor, &value);
@@ -369,7 +374,11 @@ mod tests {
     }
 
     /// The client that asks, its scheme, and the X-Forwarded-For that the origin gets.
-    fn asked(peer: Peer, name: &str, fields: &[(&str, &str)]) -> (Peer, Scheme, String) {
+    fn asked(
+        peer: ConnectionPeer,
+        name: &str,
+        fields: &[(&str, &str)],
+    ) -> (ConnectionPeer, Scheme, String) {
         let mut request = Request::new();
         for (name, value) in fields {
             request.headers.push_named(name.as_bytes(), value.as_bytes());
@@ -381,9 +390,9 @@ mod tests {
         (client, request.scheme, String::from_utf8_lossy(told).into_owned())
     }
 
-    fn listed(peer: &str, values: &[&str]) -> (Peer, String) {
+    fn listed(peer: &str, values: &[&str]) -> (ConnectionPeer, String) {
         let fields: Vec<_> = values.iter().map(|value| ("X-Forwarded-For", *value)).collect();
-        let (client, _, told) = asked(Peer::Host(ip(peer)), "x-forwarded-for", &fields);
+        let (client, _, told) = asked(ConnectionPeer::Host(ip(peer)), "x-forwarded-for", &fields);
         (client, told)
     }
 
@@ -396,7 +405,10 @@ mod tests {
             ("X-Real-IP", "198.51.100.1"),
         ];
         for name in ["X-Forwarded-For", "Forwarded", "X-Real-IP"] {
-            for peer in [Peer::Host(ip("192.0.2.1")), Peer::Unnamed(Some(ip("10.0.0.1")))] {
+            for peer in [
+                ConnectionPeer::Host(ip("192.0.2.1")),
+                ConnectionPeer::Unnamed(Some(ip("10.0.0.1"))),
+            ] {
                 let (client, scheme, _) = asked(peer, name, &said);
                 assert_eq!((client, scheme), (peer, Scheme::Http), "{name}");
             }
@@ -405,7 +417,7 @@ mod tests {
 
     #[test]
     fn behind_trusted_proxies_the_last_stranger_is_the_client() {
-        let host = |text| Peer::Host(ip(text));
+        let host = |text| ConnectionPeer::Host(ip(text));
         for (values, client, told) in [
             (&["198.51.100.1"][..], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
             (&["203.0.113.9, 198.51.100.1"], host("198.51.100.1"), "198.51.100.1, 10.0.0.1"),
@@ -431,7 +443,7 @@ mod tests {
 
     #[test]
     fn whom_a_trusted_proxy_does_not_name_is_nobody() {
-        let nobody = |text| Peer::Unnamed(Some(ip(text)));
+        let nobody = |text| ConnectionPeer::Unnamed(Some(ip(text)));
         for (values, client, told) in [
             (&["unknown"][..], nobody("10.0.0.1"), "10.0.0.1"),
             (&["203.0.113.9, _hidden, 10.0.0.2"], nobody("10.0.0.2"), "10.0.0.2, 10.0.0.1"),
@@ -443,8 +455,8 @@ mod tests {
 
     #[test]
     fn forwarded_is_read_from_its_end_with_the_clients_scheme() {
-        let host = |text| Peer::Host(ip(text));
-        let nobody = |text| Peer::Unnamed(Some(ip(text)));
+        let host = |text| ConnectionPeer::Host(ip(text));
+        let nobody = |text| ConnectionPeer::Unnamed(Some(ip(text)));
         for (lines, client, scheme) in [
             (&["for=198.51.100.1;proto=https"][..], host("198.51.100.1"), Scheme::Https),
             (
@@ -474,13 +486,16 @@ mod tests {
 
     #[test]
     fn a_field_of_ones_own_has_one_address() {
-        let peer = Peer::Host(ip("10.0.0.1"));
+        let peer = ConnectionPeer::Host(ip("10.0.0.1"));
         let one = |value| asked(peer, "X-Real-IP", &[("x-real-ip", value)]).0;
-        assert_eq!(one("198.51.100.1"), Peer::Host(ip("198.51.100.1")));
-        assert_eq!(one("198.51.100.1, 198.51.100.2"), Peer::Unnamed(Some(ip("10.0.0.1"))));
+        assert_eq!(one("198.51.100.1"), ConnectionPeer::Host(ip("198.51.100.1")));
+        assert_eq!(
+            one("198.51.100.1, 198.51.100.2"),
+            ConnectionPeer::Unnamed(Some(ip("10.0.0.1")))
+        );
         let both = [("X-Real-IP", "203.0.113.9"), ("X-Real-IP", "198.51.100.1")];
         let (client, _, told) = asked(peer, "X-Real-IP", &both);
-        assert_eq!(client, Peer::Host(ip("198.51.100.1")));
+        assert_eq!(client, ConnectionPeer::Host(ip("198.51.100.1")));
         assert_eq!(told, "198.51.100.1, 10.0.0.1");
         let (client, ..) = asked(peer, "X-Real-IP", &[("X-Forwarded-For", "198.51.100.1")]);
         assert_eq!(client, peer);
@@ -497,13 +512,14 @@ mod tests {
             (&["https, gopher"], Scheme::Http),
         ] {
             let fields: Vec<_> = values.iter().map(|value| ("X-Forwarded-Proto", *value)).collect();
-            let (_, scheme, _) = asked(Peer::Host(ip("10.0.0.1")), "X-Forwarded-For", &fields);
+            let (_, scheme, _) =
+                asked(ConnectionPeer::Host(ip("10.0.0.1")), "X-Forwarded-For", &fields);
             assert_eq!(scheme, expected, "{values:?}");
         }
         let mut request = Request::new();
         request.port = Some(443);
         request.headers.push(HeaderId::XForwardedProto, b"https");
-        let peer = Peer::Host(ip("10.0.0.1"));
+        let peer = ConnectionPeer::Host(ip("10.0.0.1"));
         client_of(peer, &trusted(), &ClientField::default(), &mut request);
         assert_eq!(request.port, None);
     }
@@ -554,7 +570,7 @@ mod tests {
                 ("Forwarded", rfc),
             ];
             for name in ["X-Forwarded-For", "Forwarded", "CF-Connecting-IP"] {
-                let (_, scheme, _) = asked(Peer::Host(ip("10.0.0.1")), name, &fields);
+                let (_, scheme, _) = asked(ConnectionPeer::Host(ip("10.0.0.1")), name, &fields);
                 assert_eq!(scheme, expected, "{name}: {listed} {schemes}");
             }
         }
@@ -567,7 +583,7 @@ mod tests {
         request.port = Some(8443);
         request.scheme = Scheme::Https;
         request.headers.push(HeaderId::XForwardedFor, b"2001:db8::1, 10.0.0.1");
-        let client = Some(Peer::Host(ip("2001:db8::1")));
+        let client = Some(ConnectionPeer::Host(ip("2001:db8::1")));
         tell(&mut request, client, &field("CF-Connecting-IP"), true);
         let fields: Vec<String> = request
             .headers

@@ -20,7 +20,7 @@ pub struct HostTable<T> {
     any: Option<T>,
 }
 
-type Map<T> = HashMap<Box<[u8]>, T, Seeded>;
+type Map<T> = HashMap<Box<[u8]>, T, SeededState>;
 
 /// Why a name was not entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl std::error::Error for HostError {}
 impl<T> HostTable<T> {
     /// An empty table, its hashes keyed by `seed`: clients choose the names that are looked up.
     pub fn new(seed: HashSeed) -> Self {
-        let map = || HashMap::with_hasher(Seeded(seed));
+        let map = || HashMap::with_hasher(SeededState(seed));
         Self { exact: map(), below: map(), any: None }
     }
 
@@ -138,9 +138,9 @@ pub fn canonical(pattern: &str) -> Option<String> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seeded(HashSeed);
+struct SeededState(HashSeed);
 
-impl BuildHasher for Seeded {
+impl BuildHasher for SeededState {
     type Hasher = SeededHasher;
 
     fn build_hasher(&self) -> SeededHasher {

@@ -6,9 +6,9 @@
 
 pub mod acl;
 pub mod answer;
+pub mod decision_steps;
 pub mod declared;
-pub mod entry;
-mod forged;
+mod forged_fields;
 pub mod forwarded;
 pub mod headers;
 pub mod hosts;
@@ -20,24 +20,24 @@ pub mod points;
 pub mod purge;
 pub mod rules;
 mod scripts;
+pub mod site_authentication;
 pub mod throttle;
-pub mod told;
 pub mod users;
 pub mod value;
 
+pub use decision_steps::{DecisionStep, SettingLocation, SettingLocations};
 pub use declared::Declared;
-pub use entry::{BasicAuth, ForwardAuth};
 pub use hosts::HostTable;
 pub use includes::{EsiPages, Includes};
-pub use peer::Peer;
+pub use peer::ConnectionPeer;
 pub use points::{
     ALLOW, BackendResponse, DeliverCtx, FetchCtx, FetchVerdict, HitCtx, HitVerdict, Notes,
-    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StoreIn, Synthetic,
+    PageCache, Policy, ReceiveCtx, ReceiveVerdict, ResponseCtx, Routes, StorageChoice, Synthetic,
     TrailerCtx,
 };
 pub use purge::{Asker, Dialect, Dialects, Purge};
 pub use rules::{Profile, SiteRules};
 pub use scripts::ScriptNames;
-pub use throttle::{CrowdRule, Per, RateRule, Terms};
-pub use told::{Place, Places, Step};
+pub use site_authentication::{BasicAuth, ForwardAuth};
+pub use throttle::{ConcurrencyRule, LimitKey, RateRule, Terms};
 pub use users::{Users, UsersError};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// The other end of a client's connection, as far as the connection tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum ConnectionPeer {
     /// A host at this address.
     Host(IpAddr),
     /// A process on this machine, over a unix socket.
@@ -16,7 +16,7 @@ pub enum Peer {
     Unnamed(Option<IpAddr>),
 }
 
-impl Peer {
+impl ConnectionPeer {
     /// Its address, or that of the proxy in front of it; none over unix sockets.
     pub fn address(self) -> Option<IpAddr> {
         match self {
@@ -27,7 +27,7 @@ impl Peer {
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for ConnectionPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address() {
             Some(address) => address.fmt(f),

@@ -8,8 +8,8 @@ use message::header::Field;
 use message::store::StorePlan;
 use message::{HeaderBlock, Request, Response, Scheme, Status};
 
-use crate::peer::Peer;
-use crate::told::{Place, Step};
+use crate::decision_steps::{DecisionStep, SettingLocation};
+use crate::peer::ConnectionPeer;
 
 /// The value of `Allow` in this cache's own answers (RFC 9110 10.2.1): the usual methods but
 /// CONNECT and TRACE, which are refused. Other methods are passed on, too.
@@ -31,14 +31,14 @@ pub struct Notes {
     pub pages: Option<PageCache>,
     /// On whose behalf the request is made: the peer, or who a trusted proxy says it is. Set by
     /// [`Policy::receive`]; [`Policy::fetch`] tells it the origin.
-    pub client: Option<Peer>,
+    pub client: Option<ConnectionPeer>,
     /// The request says that a proxy has passed it on: its connection may carry many clients'.
     pub passed_on: bool,
 }
 
 /// Where a response is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StoreIn {
+pub enum StorageChoice {
     /// In memory alone.
     Memory,
     /// In memory, and on disk once memory has no room for it, whatever is admitted otherwise.
@@ -65,7 +65,7 @@ pub struct ReceiveCtx<'a> {
     /// The request; what is changed here is what is keyed and forwarded.
     pub request: &'a mut Request,
     /// The client that asks, as far as the connection tells.
-    pub client: Peer,
+    pub client: ConnectionPeer,
     /// When the request arrived.
     pub now: Now,
     /// The request's notes.
@@ -210,13 +210,13 @@ pub struct Routes {
 pub trait Policy: Send + Sync {
     /// On whose behalf `peer` makes a request that is not [received](Policy::receive) like others:
     /// a purge. Nobody's ([`Peer::Unnamed`]) when it was passed on by a proxy that is not trusted.
-    fn asker(&self, request: &Request, peer: Peer) -> Peer;
+    fn asker(&self, request: &Request, peer: ConnectionPeer) -> ConnectionPeer;
 
     /// On whose behalf `peer` makes a request, as [`Policy::receive`] will note it.
-    fn client(&self, request: &Request, peer: Peer) -> Peer;
+    fn client(&self, request: &Request, peer: ConnectionPeer) -> ConnectionPeer;
 
     /// The scheme of a request that `peer` makes, as [`Policy::receive`] will note it.
-    fn scheme(&self, request: &Request, peer: Peer) -> Scheme;
+    fn scheme(&self, request: &Request, peer: ConnectionPeer) -> Scheme;
 
     /// Returns true if [`Policy::receive`] will have a request of this scheme come over HTTPS, and
     /// let it go no further.
@@ -261,8 +261,8 @@ pub trait Policy: Send + Sync {
     fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
 
     /// Where a response to this request is kept, if it is stored (Varnish: `beresp.storage`).
-    fn store_in(&self, _notes: &Notes) -> StoreIn {
-        StoreIn::Both
+    fn store_in(&self, _notes: &Notes) -> StorageChoice {
+        StorageChoice::Both
     }
 
     /// Decides about an origin's answer (Varnish: `vcl_backend_response`).
@@ -286,7 +286,7 @@ pub trait Policy: Send + Sync {
     fn rule_name(&self, rule: u32) -> &str;
 
     /// Does what [`Policy::receive`] does, and tells how it came to that.
-    fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<Step>) {
+    fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<DecisionStep>) {
         (self.receive(ctx), Vec::new())
     }
 
@@ -296,7 +296,7 @@ pub trait Policy: Send + Sync {
     }
 
     /// Where a setting that counts for this request is written, by its key in the configuration.
-    fn place(&self, _notes: &Notes, _setting: &str) -> Option<&Place> {
+    fn place(&self, _notes: &Notes, _setting: &str) -> Option<&SettingLocation> {
         None
     }
 }

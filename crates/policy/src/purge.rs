@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::acl::CidrSet;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 
 /// The clients that may purge a site, and their dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Purge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
     /// The other end of its connection.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// Its connection came from the very address that it went to: from this machine, which has
     /// called itself by a public address.
     pub near: bool,

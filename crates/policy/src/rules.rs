@@ -11,14 +11,14 @@ use message::store::{StatusMatch, StoreRules};
 use message::upgrade::Protocol;
 
 use crate::acl::Net;
-use crate::answer::{Answer, Redirect};
-use crate::entry::{BasicAuth, ForwardAuth};
+use crate::answer::{ConfiguredResponse, Redirect};
+use crate::decision_steps::SettingLocations;
 use crate::forwarded::ClientField;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
-use crate::points::{PageCache, StoreIn};
-use crate::throttle::{CrowdRule, RateRule};
-use crate::told::Places;
+use crate::points::{PageCache, StorageChoice};
+use crate::site_authentication::{BasicAuth, ForwardAuth};
+use crate::throttle::{ConcurrencyRule, RateRule};
 use crate::value::ValuePattern;
 
 /// The defaults that a site starts from.
@@ -134,9 +134,9 @@ pub struct Settings {
     /// Statuses of responses that are never stored.
     pub not_stored: Vec<StatusMatch>,
     /// The use that clients may make of responses that are for all.
-    pub browsers: Browsers,
+    pub browsers: BrowserCaching,
     /// Where responses are kept.
-    pub store: StoreIn,
+    pub store: StorageChoice,
     /// Requests that go past the cache.
     pub bypass: Vec<Bypass>,
     /// Fields of requests that go past the cache for their path alone.
@@ -150,7 +150,7 @@ pub struct Settings {
     /// Changes to the response on its way to the client.
     pub response_headers: HeaderOps,
     /// The answer, instead of the cache's or the origin's.
-    pub answer: Option<Answer>,
+    pub answer: Option<ConfiguredResponse>,
     /// Milliseconds that the origin may take for the head of its response; otherwise it says so
     /// itself.
     pub first_byte_ms: Option<u64>,
@@ -165,13 +165,13 @@ pub struct Settings {
     /// from.
     pub rate: Option<Arc<[RateRule]>>,
     /// Limits on the requests that are under way at once, inherited alike.
-    pub concurrent: Option<Arc<[CrowdRule]>>,
+    pub concurrent: Option<Arc<[ConcurrencyRule]>>,
     /// The users that are let in, by their passwords.
     pub basic_auth: Option<Arc<BasicAuth>>,
     /// Another server that is asked who may enter.
     pub forward_auth: Option<Arc<ForwardAuth>>,
     /// Where all this is written.
-    pub places: Places,
+    pub places: SettingLocations,
 }
 
 impl Default for Settings {
@@ -194,8 +194,8 @@ impl Default for Settings {
             match_type: false,
             match_headers: Vec::new(),
             not_stored: Vec::new(),
-            browsers: Browsers::default(),
-            store: StoreIn::Both,
+            browsers: BrowserCaching::default(),
+            store: StorageChoice::Both,
             bypass: Vec::new(),
             bypass_unless: Vec::new(),
             cookies: CookieRules::default(),
@@ -211,7 +211,7 @@ impl Default for Settings {
             concurrent: None,
             basic_auth: None,
             forward_auth: None,
-            places: Places::default(),
+            places: SettingLocations::default(),
         }
     }
 }
@@ -231,7 +231,7 @@ impl Settings {
 
 /// The use that clients may make of responses that are for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Browsers {
+pub enum BrowserCaching {
     /// The use that the response allows.
     #[default]
     AsSaid,

@@ -3,19 +3,19 @@
 
 use std::sync::LazyLock;
 
-use base::rate::{Pace, Rate};
+use base::rate::{Rate, RateQuota};
 use base::{ClientId, HashSeed};
 use message::{Request, Status, path};
 
 use crate::acl::{CidrSet, Net};
 use crate::headers::FieldName;
 use crate::pattern::PathPattern;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 use crate::scripts::ScriptNames;
 
 /// The ones that are counted apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Per {
+pub enum LimitKey {
     /// An IPv4 address, or the /64 of an IPv6 address. Clients of unix sockets are one.
     #[default]
     Address,
@@ -29,7 +29,7 @@ pub enum Per {
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// Those who are counted apart.
-    pub per: Per,
+    pub per: LimitKey,
     /// The paths that it is for, any of them; empty for every path.
     pub paths: Vec<PathPattern>,
     /// Clients that are not limited.
@@ -44,7 +44,7 @@ pub struct Terms {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateRule {
     /// So many requests in so much time.
-    pub requests: Pace,
+    pub requests: RateQuota,
     /// So many more at once.
     pub burst: u32,
     /// So many beyond that wait.
@@ -55,7 +55,7 @@ pub struct RateRule {
 
 /// A limit on how many requests are under way at once.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CrowdRule {
+pub struct ConcurrencyRule {
     /// So many requests.
     pub requests: u32,
     /// The terms.
@@ -109,7 +109,7 @@ impl Terms {
     fn name_odd(&self, path: &[u8]) -> bool {
         let mut normal = Vec::new();
         let readings = path::normal_form(path, &mut normal)
-            .and_then(|changed| Ok((changed, path::other_reading(path)?)));
+            .and_then(|changed| Ok((changed, path::lenient_form(path)?)));
         let Ok((changed, other)) = readings else { return true };
         let normal = if changed { &normal } else { path };
         [Some(normal), other.as_deref()].into_iter().flatten().any(|reading| {
@@ -126,9 +126,9 @@ fn may_be_odd(path: &[u8]) -> bool {
     !SCRIPTS.leave_one_reading(path)
 }
 
-impl Per {
+impl LimitKey {
     /// The mark of the one that `request` of `client` counts for: an even and secret hash.
-    pub fn mark(&self, seed: &HashSeed, request: &Request, client: Peer) -> u64 {
+    pub fn mark(&self, seed: &HashSeed, request: &Request, client: ConnectionPeer) -> u64 {
         match self {
             Self::Address => mark_of(seed, client),
             Self::Site => 1,
@@ -150,7 +150,7 @@ impl Per {
     }
 }
 
-fn mark_of(seed: &HashSeed, client: Peer) -> u64 {
+fn mark_of(seed: &HashSeed, client: ConnectionPeer) -> u64 {
     match client.address() {
         Some(address) => seed.hash(&ClientId::from(address).number().to_le_bytes()),
         None => seed.hash(b"unix:"),
@@ -163,46 +163,49 @@ mod tests {
 
     use super::*;
 
-    fn mark(per: &Per, client: &str) -> u64 {
+    fn mark(per: &LimitKey, client: &str) -> u64 {
         let address: IpAddr = client.parse().expect("an address");
-        per.mark(&HashSeed::from_u64(3), &Request::new(), Peer::Host(address))
+        per.mark(&HashSeed::from_u64(3), &Request::new(), ConnectionPeer::Host(address))
     }
 
     #[test]
     fn a_client_is_an_address_or_a_network_of_ipv6() {
-        let per = Per::Address;
+        let per = LimitKey::Address;
         assert_ne!(mark(&per, "192.0.2.1"), mark(&per, "192.0.2.2"));
         assert_eq!(mark(&per, "192.0.2.1"), mark(&per, "::ffff:192.0.2.1"));
         assert_eq!(mark(&per, "2001:db8::1"), mark(&per, "2001:db8::2:3"));
         assert_ne!(mark(&per, "2001:db8::1"), mark(&per, "2001:db8:0:1::1"));
-        assert_eq!(mark(&Per::Site, "192.0.2.1"), mark(&Per::Site, "2001:db8::1"));
+        assert_eq!(mark(&LimitKey::Site, "192.0.2.1"), mark(&LimitKey::Site, "2001:db8::1"));
     }
 
     #[test]
     fn a_field_counts_where_it_is_and_the_address_elsewhere() {
         let seed = HashSeed::from_u64(3);
-        let per = Per::Field(FieldName::parse("X-Api-Key").expect("a name"));
+        let per = LimitKey::Field(FieldName::parse("X-Api-Key").expect("a name"));
         let mut request = Request::new();
-        assert_eq!(per.mark(&seed, &request, Peer::Local), mark_of(&seed, Peer::Local));
+        assert_eq!(
+            per.mark(&seed, &request, ConnectionPeer::Local),
+            mark_of(&seed, ConnectionPeer::Local)
+        );
         request.headers.push_named(b"x-api-key", b"one");
-        let one = per.mark(&seed, &request, Peer::Local);
-        assert_eq!(one, per.mark(&seed, &request, Peer::Unnamed(None)));
+        let one = per.mark(&seed, &request, ConnectionPeer::Local);
+        assert_eq!(one, per.mark(&seed, &request, ConnectionPeer::Unnamed(None)));
         request.headers.remove_named(b"x-api-key");
         request.headers.push_named(b"x-api-key", b"two");
-        assert_ne!(one, per.mark(&seed, &request, Peer::Local));
+        assert_ne!(one, per.mark(&seed, &request, ConnectionPeer::Local));
     }
 
     /// Whoever could be counted as another would use up what that one may.
     #[test]
     fn no_value_of_a_field_counts_as_an_address() {
         let (seed, name) = (HashSeed::from_u64(3), FieldName::parse("X-Api-Key").expect("a name"));
-        let per = Per::Field(name);
+        let per = LimitKey::Field(name);
         let address: IpAddr = "192.168.200.33".parse().expect("an address");
         let number = ClientId::from(address).number();
         for (peer, value) in [
-            (Peer::Host(address), &number.to_le_bytes()[..]),
-            (Peer::Host(address), &number.to_be_bytes()),
-            (Peer::Local, b"unix:"),
+            (ConnectionPeer::Host(address), &number.to_le_bytes()[..]),
+            (ConnectionPeer::Host(address), &number.to_be_bytes()),
+            (ConnectionPeer::Local, b"unix:"),
         ] {
             let mut request = Request::new();
             let own = per.mark(&seed, &request, peer);
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_told_as_it_is_set() {
-        let requests = Pace { count: 10, per_ms: 1000 };
+        let requests = RateQuota { count: 10, per_ms: 1000 };
         let rule = RateRule { requests, burst: 20, queue: 0, terms: Terms::default() };
         assert_eq!(rule.told(), "10/s, burst 20");
     }

@@ -21,7 +21,7 @@ pub enum Header {
 
 /// The progress of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum HeaderProgress {
     /// More is needed.
     Partial,
     /// A whole header, and how many bytes it is long.

@@ -10,16 +10,16 @@
 mod crc;
 mod error;
 mod header;
-mod read;
-mod secured;
+mod reader;
 #[cfg(test)]
 mod tests;
+mod tls_values;
 mod v1;
 mod v2;
-mod write;
+mod writer;
 
 pub use error::Error;
-pub use header::{Header, Progress};
-pub use read::read;
-pub use secured::{Secured, secured};
-pub use write::{write_local, write_v1, write_v2, write_via};
+pub use header::{Header, HeaderProgress};
+pub use reader::read;
+pub use tls_values::{TlsValues, secured};
+pub use writer::{write_local, write_v1, write_v2, write_via};

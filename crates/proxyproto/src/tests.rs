@@ -56,7 +56,7 @@ fn lines_of_version_1_are_read() {
         ("PROXY UNKNOWN whatever this is\r\n", Header::Unnamed),
         (long, Header::Unnamed),
     ] {
-        let expected = Ok(Progress::Complete(header, line.len()));
+        let expected = Ok(HeaderProgress::Complete(header, line.len()));
         assert_eq!(read(line.as_bytes(), MAX), expected, "{line}");
         let followed = format!("{line}GET / HTTP/1.1\r\n");
         assert_eq!(read(followed.as_bytes(), MAX), expected, "{line}");
@@ -75,7 +75,7 @@ fn what_a_header_tells_of_tls_is_read() {
     let parts = parts.map(|(kind, text)| value(kind, text.as_bytes())).concat();
     let tls = [&[7, 0, 0, 0, 9][..], &parts].concat();
     let all = [value(4, b"padding"), value(1, b"h2"), value(2, b"a.test"), value(0x20, &tls)];
-    let expected = Secured {
+    let expected = TlsValues {
         alpn: Some(b"h2"),
         authority: Some(b"a.test"),
         is_tls: true,
@@ -96,7 +96,7 @@ fn what_a_header_tells_of_tls_is_read() {
     }
     // Plain, with what comes without TLS; what is cut off; nothing at all.
     let after = |values: &[u8]| v2(0x21, 0x11, &[&TCP4_BLOCK[..], values].concat());
-    let named = Secured { authority: Some(b"b.test"), ..Secured::default() };
+    let named = TlsValues { authority: Some(b"b.test"), ..TlsValues::default() };
     assert_eq!(secured(&after(&value(2, b"b.test"))), Some(named));
     assert_eq!(secured(&after(&value(0x20, &[1, 0, 0]))), None);
     assert_eq!(secured(&after(&value(5, b"id"))), None);
@@ -135,7 +135,7 @@ fn what_is_no_header_is_refused_at_its_first_byte() {
     for bytes in [&b"G"[..], b"POST / HTTP/1.1\r\n", b"PROXX", b"\r\nGET", b"\x16\x03\x01", b"\0"] {
         assert_eq!(read(bytes, MAX), Err(Error::Signature), "{bytes:?}");
     }
-    assert_eq!(read(b"", MAX), Ok(Progress::Partial));
+    assert_eq!(read(b"", MAX), Ok(HeaderProgress::Partial));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn headers_of_version_2_are_read() {
         (v2(0x20, 0x11, &TCP4_BLOCK), Header::Local),
         (v2(0x20, 0xff, b"ignored"), Header::Local),
     ] {
-        let complete = Ok(Progress::Complete(expected, header.len()));
+        let complete = Ok(HeaderProgress::Complete(expected, header.len()));
         assert_eq!(read(&header, MAX), complete, "{header:?}");
         assert_eq!(read(&[&header[..], b"\x16\x03"].concat(), MAX), complete, "{header:?}");
     }
@@ -202,7 +202,7 @@ fn headers_whose_parts_do_not_fit_are_refused() {
     // The length alone refuses it: nothing of what is too long is waited for.
     assert_eq!(read(&v2(0x21, 0x11, &[0; MAX])[..16], MAX), Err(Error::TooLong));
     let whole = v2(0x21, 0x00, &[0; MAX - 16]);
-    assert_eq!(read(&whole, MAX), Ok(Progress::Complete(Header::Unnamed, MAX)));
+    assert_eq!(read(&whole, MAX), Ok(HeaderProgress::Complete(Header::Unnamed, MAX)));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn what_is_written_for_two_families_is_ipv6() {
     assert_eq!(line, b"PROXY TCP6 ::ffff:c000:201 2001:db8::1 1 2\r\n");
     let mut local = Vec::new();
     write_local(&mut local);
-    assert_eq!(read(&local, MAX), Ok(Progress::Complete(Header::Local, 16)));
+    assert_eq!(read(&local, MAX), Ok(HeaderProgress::Complete(Header::Local, 16)));
 }
 
 fn address() -> impl Strategy<Value = SocketAddr> {
@@ -242,14 +242,14 @@ proptest! {
         prop_assert!(version == 2 || length <= 107);
         bytes.extend_from_slice(&rest);
         for cut in 0..length {
-            prop_assert_eq!(read(&bytes[..cut], MAX), Ok(Progress::Partial), "{}", cut);
+            prop_assert_eq!(read(&bytes[..cut], MAX), Ok(HeaderProgress::Partial), "{}", cut);
         }
         let header = Header::Proxied {
             source: canonical(source),
             destination: canonical(destination),
         };
         for cut in length..=bytes.len() {
-            prop_assert_eq!(read(&bytes[..cut], MAX), Ok(Progress::Complete(header, length)));
+            prop_assert_eq!(read(&bytes[..cut], MAX), Ok(HeaderProgress::Complete(header, length)));
         }
     }
 
@@ -266,9 +266,9 @@ proptest! {
     ) {
         let bytes = [begin, rest].concat();
         let mut cuts = (0..=bytes.len()).map(|cut| read(&bytes[..cut], 200));
-        let first = cuts.find(|read| *read != Ok(Progress::Partial));
+        let first = cuts.find(|read| *read != Ok(HeaderProgress::Partial));
         prop_assert!(cuts.all(|read| Some(read) == first));
-        if let Some(Ok(Progress::Complete(_, length))) = first {
+        if let Some(Ok(HeaderProgress::Complete(_, length))) = first {
             prop_assert!(length <= bytes.len().min(200));
         }
     }

@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use crate::error::Error;
-use crate::header::{Header, Progress, agree, canonical};
+use crate::header::{Header, HeaderProgress, agree, canonical};
 
 /// The longest line, its CRLF included: UNKNOWN with two IPv6 addresses.
 const LINE_MAX: usize = 107;
 
 const PREFIX: &[u8] = b"PROXY ";
 
-pub(crate) fn read(bytes: &[u8]) -> Result<Progress, Error> {
+pub(crate) fn read(bytes: &[u8]) -> Result<HeaderProgress, Error> {
     if !agree(bytes, PREFIX) {
         return Err(Error::Signature);
     }
@@ -20,7 +20,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Progress, Error> {
         // A line that has its CR and goes on cannot end well.
         let ended = line.split_last().is_some_and(|(_, before)| before.contains(&b'\r'));
         return match bytes.len() < LINE_MAX && !ended {
-            true => Ok(Progress::Partial),
+            true => Ok(HeaderProgress::Partial),
             false => Err(Error::Line),
         };
     };
@@ -28,7 +28,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Progress, Error> {
         let rest = line.strip_prefix(PREFIX)?;
         of_line(std::str::from_utf8(rest).ok()?)
     });
-    header.map(|header| Progress::Complete(header, end + 1)).ok_or(Error::Line)
+    header.map(|header| HeaderProgress::Complete(header, end + 1)).ok_or(Error::Line)
 }
 
 /// Reads the text between `PROXY ` and the line's end; `None` if it is not well-formed.

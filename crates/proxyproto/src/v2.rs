@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::crc;
 use crate::error::Error;
-use crate::header::{Header, Progress, agree, canonical};
+use crate::header::{Header, HeaderProgress, agree, canonical};
 
 pub(crate) const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
@@ -33,20 +33,20 @@ const TYPE_CRC32C: u8 = 0x03;
 /// The longest name of a host (RFC 1035 2.3.4).
 pub(crate) const AUTHORITY_MAX: usize = 255;
 
-pub(crate) fn read(bytes: &[u8], max: usize) -> Result<Progress, Error> {
+pub(crate) fn read(bytes: &[u8], max: usize) -> Result<HeaderProgress, Error> {
     if !agree(bytes, &SIGNATURE) {
         return Err(Error::Signature);
     }
     if bytes.get(12).is_some_and(|kind| !matches!(*kind, LOCAL | PROXY)) {
         return Err(Error::Kind);
     }
-    let Some(fixed) = bytes.first_chunk::<FIXED>() else { return Ok(Progress::Partial) };
+    let Some(fixed) = bytes.first_chunk::<FIXED>() else { return Ok(HeaderProgress::Partial) };
     let length = FIXED + usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
     if length > max {
         return Err(Error::TooLong);
     }
-    let Some(header) = bytes.get(..length) else { return Ok(Progress::Partial) };
-    of_header(header).map(|header| Progress::Complete(header, length))
+    let Some(header) = bytes.get(..length) else { return Ok(HeaderProgress::Partial) };
+    of_header(header).map(|header| HeaderProgress::Complete(header, length))
 }
 
 /// The additional values of a header that is whole and names who its connection is for.

@@ -4,17 +4,17 @@
 //! by the fields that only one of them has.
 
 use ban::{Expression, Field, Term};
-use message::cache_control::{CacheControl, Scope};
+use message::cache_control::{CacheControl, DirectiveScope};
 use message::{HeaderId, Method, Request, percent, tags};
 
 use policy::{Dialect, Dialects};
 
-use crate::what::{What, of_host};
-use crate::{Answers, Asked, Refusal, is_purge_method};
+use crate::selector::{ResponseSelector, of_host};
+use crate::{Answers, PurgeRequest, Refusal, is_purge_method};
 
 /// By what a request shows that it may be a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Calls {
+pub(crate) enum PurgeSignal {
     /// Its method.
     Method,
     /// Nginx Helper's path.
@@ -31,7 +31,7 @@ pub(crate) enum Calls {
 #[derive(Debug)]
 pub struct Share {
     /// Selects the responses of these sites.
-    pub what: What,
+    pub what: ResponseSelector,
     /// They become stale only.
     pub soft: bool,
     /// The numbers of the sites.
@@ -40,7 +40,7 @@ pub struct Share {
 
 /// The order that a purge request gives.
 #[derive(Debug)]
-pub enum Order {
+pub enum PurgeOrder {
     /// Every variant of one target of the request's host.
     Url {
         /// The target.
@@ -51,7 +51,7 @@ pub enum Order {
     /// Those responses of the site that `what` selects.
     Many {
         /// Selects them.
-        what: What,
+        what: ResponseSelector,
         /// They become stale only.
         soft: bool,
     },
@@ -97,7 +97,7 @@ const OWN_FIELDS: [(&[u8], &[Dialect]); 15] = [
     (b"varnish-ban-typo3-sitename", &[Dialect::Typo3]),
 ];
 
-impl Calls {
+impl PurgeSignal {
     /// Returns true if a request that is not admitted may as well be a reader's.
     pub(super) fn may_be_readers(self, request: &Request) -> bool {
         match self {
@@ -110,59 +110,63 @@ impl Calls {
 
 /// Reads requests in some dialects.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct DialectReader {
     pub(super) of: Dialects,
     /// The request's Host names the site.
     pub(super) named: bool,
 }
 
-impl Reading {
+impl DialectReader {
     /// Returns the way in which `request` calls for a purge in one of these dialects, if it does.
-    pub(super) fn calls(self, request: &Request) -> Option<Calls> {
+    pub(super) fn calls(self, request: &Request) -> Option<PurgeSignal> {
         let target = &request.target;
         match request.method {
             Method::Get
                 if self.of.has(Dialect::NginxHelper) && target.starts_with(NGINX_HELPER_PATH) =>
             {
-                Some(Calls::NginxHelper)
+                Some(PurgeSignal::NginxHelper)
             }
-            _ if self.of.has(Dialect::Souin) && is_souin(request) => Some(Calls::Souin),
+            _ if self.of.has(Dialect::Souin) && is_souin(request) => Some(PurgeSignal::Souin),
             Method::Get if self.of.has(Dialect::FosHttpCache) && wants_refresh(request) => {
-                Some(Calls::Refresh)
+                Some(PurgeSignal::Refresh)
             }
             Method::Post if self.of.has(Dialect::Fastly) && api_of_fastly(request).is_some() => {
-                Some(Calls::FastlyApi)
+                Some(PurgeSignal::FastlyApi)
             }
             Method::Get | Method::Head | Method::Post => None,
-            _ => is_purge_method(&request.method).then_some(Calls::Method),
+            _ => is_purge_method(&request.method).then_some(PurgeSignal::Method),
         }
     }
 
     /// Reads a request that [calls](Self::calls) for a purge.
-    pub(super) fn read(self, request: &Request, calls: Calls) -> Result<Asked, Refusal> {
+    pub(super) fn read(
+        self,
+        request: &Request,
+        calls: PurgeSignal,
+    ) -> Result<PurgeRequest, Refusal> {
         let (order, answers) = match (calls, request.method.token()) {
-            (Calls::Refresh, _) => return Ok(Asked::Refresh),
-            (Calls::NginxHelper, _) => {
+            (PurgeSignal::Refresh, _) => return Ok(PurgeRequest::Refresh),
+            (PurgeSignal::NginxHelper, _) => {
                 let target = request.target[NGINX_HELPER_PATH.len() - 1..].to_vec();
                 match self.below(request, &target)? {
-                    Some(what) => (Order::Many { what, soft: false }, Answers::Always),
-                    None => (Order::Url { target, soft: false }, Answers::OrMissing),
+                    Some(what) => (PurgeOrder::Many { what, soft: false }, Answers::Always),
+                    None => (PurgeOrder::Url { target, soft: false }, Answers::OrMissing),
                 }
             }
-            (Calls::Souin, token) => (souin(request, token)?, Answers::Empty),
-            (Calls::FastlyApi, _) => (self.fastly_api(request)?, Answers::Always),
-            (Calls::Method, b"PURGE") => self.purge(request)?,
-            (Calls::Method, b"BAN") => (self.ban(request)?, Answers::Always),
-            (Calls::Method, b"PURGEKEYS") => (self.purge_keys(request)?, Answers::Always),
-            (Calls::Method, b"URIBAN") if self.of.has(Dialect::Drupal) => {
-                (Order::Url { target: request.target.clone(), soft: false }, Answers::Always)
+            (PurgeSignal::Souin, token) => (souin(request, token)?, Answers::Empty),
+            (PurgeSignal::FastlyApi, _) => (self.fastly_api(request)?, Answers::Always),
+            (PurgeSignal::Method, b"PURGE") => self.purge(request)?,
+            (PurgeSignal::Method, b"BAN") => (self.ban(request)?, Answers::Always),
+            (PurgeSignal::Method, b"PURGEKEYS") => (self.purge_keys(request)?, Answers::Always),
+            (PurgeSignal::Method, b"URIBAN") if self.of.has(Dialect::Drupal) => {
+                (PurgeOrder::Url { target: request.target.clone(), soft: false }, Answers::Always)
             }
-            (Calls::Method, b"REFRESH") if self.of.has(Dialect::Drupal) => {
-                return Ok(Asked::Refresh);
+            (PurgeSignal::Method, b"REFRESH") if self.of.has(Dialect::Drupal) => {
+                return Ok(PurgeRequest::Refresh);
             }
             _ => return Err(Refusal::Method),
         };
-        Ok(Asked::Store(order, answers))
+        Ok(PurgeRequest::Store(order, answers))
     }
 
     /// Refuses what is said in another dialect than these.
@@ -183,47 +187,47 @@ impl Reading {
         self.of.has(Dialect::Fastly) && is_set(request.headers.value_named(b"fastly-soft-purge"))
     }
 
-    fn fastly_api(self, request: &Request) -> Result<Order, Refusal> {
+    fn fastly_api(self, request: &Request) -> Result<PurgeOrder, Refusal> {
         let soft = self.is_soft(request);
         let what = match api_of_fastly(request) {
-            Some(FastlyApi::All) => What::Everything,
-            Some(FastlyApi::Key(key)) => What::Tags(vec![key]),
+            Some(FastlyApi::All) => ResponseSelector::Everything,
+            Some(FastlyApi::Key(key)) => ResponseSelector::Tags(vec![key]),
             Some(FastlyApi::Keys) => {
                 let keys = listed(request, b"surrogate-key");
                 if keys.is_empty() {
                     return Err(Refusal::Missing("Surrogate-Key is missing."));
                 }
-                What::Tags(keys)
+                ResponseSelector::Tags(keys)
             }
             None => return Err(Refusal::Method),
         };
-        Ok(Order::Many { what, soft })
+        Ok(PurgeOrder::Many { what, soft })
     }
 
-    fn purge(self, request: &Request) -> Result<(Order, Answers), Refusal> {
+    fn purge(self, request: &Request) -> Result<(PurgeOrder, Answers), Refusal> {
         self.refuse_foreign(request)?;
         let headers = &request.headers;
         let soft = self.is_soft(request);
-        let many = |what| (Order::Many { what, soft }, Answers::Always);
+        let many = |what| (PurgeOrder::Many { what, soft }, Answers::Always);
         if self.of.has(Dialect::Magento) {
             if let Some(pattern) = headers.value_named(b"x-magento-tags-pattern") {
                 return Ok(many(tag_pattern(pattern)?));
             }
             if let Some(pool) = headers.value_named(b"x-pool") {
                 let of_pool = matches(Field::Header("x-pool".to_owned()), pool)?;
-                return Ok(many(What::terms(vec![of_pool])));
+                return Ok(many(ResponseSelector::terms(vec![of_pool])));
             }
         }
         for name in [&b"xkey"[..], b"surrogate-key"] {
             if headers.value_named(name).is_some() {
-                return Ok(many(What::Tags(listed(request, name))));
+                return Ok(many(ResponseSelector::Tags(listed(request, name))));
             }
         }
         let mut target = request.target.as_slice();
         let mut answers = Answers::Always;
         if self.of.has(Dialect::NginxHelper) {
             if target == b"/purgeall" {
-                return Ok(many(What::Everything));
+                return Ok(many(ResponseSelector::Everything));
             }
             if target.starts_with(NGINX_HELPER_PATH) {
                 target = &target[NGINX_HELPER_PATH.len() - 1..];
@@ -241,7 +245,9 @@ impl Reading {
             answers = Answers::OrMissing;
         }
         if self.of.has(Dialect::Purge) && (is_by_regex(request) || target.ends_with(b".*")) {
-            return Ok(many(What::terms(self.of_site(request, matches(Field::Url, target)?)?)));
+            return Ok(many(ResponseSelector::terms(
+                self.of_site(request, matches(Field::Url, target)?)?,
+            )));
         }
         // `.*` is another's expression here, and no star.
         if self.of.any(&[Dialect::Purge, Dialect::NginxHelper])
@@ -255,7 +261,7 @@ impl Reading {
         {
             return Ok(many(what));
         }
-        Ok((Order::Url { target: target.to_vec(), soft }, answers))
+        Ok((PurgeOrder::Url { target: target.to_vec(), soft }, answers))
     }
 
     /// `term` and, where the request names one, that the host is that.
@@ -270,19 +276,19 @@ impl Reading {
 
     /// Reads a message of plone.cachepurging that does not name the page's host in Host: the host
     /// is in the path that Zope is asked for, or is nowhere.
-    fn plone(self, request: &Request) -> Result<Option<What>, Refusal> {
+    fn plone(self, request: &Request) -> Result<Option<ResponseSelector>, Refusal> {
         let url = |path: &[u8]| Term::equal(Field::Url, false, &String::from_utf8_lossy(path));
         if let Some((host, path)) = virtual_host(&request.target) {
             let host = of_host(&host).ok_or(Refusal::Pattern)?;
-            return Ok(Some(What::terms(vec![host, url(&path)])));
+            return Ok(Some(ResponseSelector::terms(vec![host, url(&path)])));
         }
-        Ok((!self.named).then(|| What::terms(vec![url(&request.target)])))
+        Ok((!self.named).then(|| ResponseSelector::terms(vec![url(&request.target)])))
     }
 
-    fn ban(self, request: &Request) -> Result<Order, Refusal> {
+    fn ban(self, request: &Request) -> Result<PurgeOrder, Refusal> {
         self.refuse_foreign(request)?;
         let headers = &request.headers;
-        let many = |what| Ok(Order::Many { what, soft: false });
+        let many = |what| Ok(PurgeOrder::Many { what, soft: false });
         if self.of.has(Dialect::Drupal) {
             for name in [&b"purge-cache-tags"[..], b"cache-tags"] {
                 if headers.value_named(name).is_some() {
@@ -301,7 +307,7 @@ impl Reading {
         if self.of.has(Dialect::Typo3)
             && let Some((what, soft)) = typo3(request)
         {
-            return Ok(Order::Many { what, soft });
+            return Ok(PurgeOrder::Many { what, soft });
         }
         if self.of.has(Dialect::Drupal)
             && let Some(what) = self.below(request, &request.target)?
@@ -310,7 +316,7 @@ impl Reading {
         }
         let says_more = OWN_FIELDS.iter().any(|(name, _)| headers.value_named(name).is_some());
         if self.of.has(Dialect::Shopware) && !says_more {
-            return many(What::terms(vec![matches(Field::Url, &request.target)?]));
+            return many(ResponseSelector::terms(vec![matches(Field::Url, &request.target)?]));
         }
         let by_field =
             [Dialect::Drupal, Dialect::FosHttpCache, Dialect::ApiPlatform, Dialect::Typo3];
@@ -322,23 +328,26 @@ impl Reading {
 
     /// Reads a path that ends in `*`, as Drupal's zero-configuration purger and nginx's
     /// `proxy_cache_purge` mean it.
-    fn below(self, request: &Request, target: &[u8]) -> Result<Option<What>, Refusal> {
+    fn below(self, request: &Request, target: &[u8]) -> Result<Option<ResponseSelector>, Refusal> {
         let Some(prefix) = target.strip_suffix(b"*") else { return Ok(None) };
         let prefix = prefix.strip_suffix(b"/.").map_or(prefix, |_| &prefix[..prefix.len() - 1]);
         if prefix == b"/" {
-            return Ok(Some(What::Everything));
+            return Ok(Some(ResponseSelector::Everything));
         }
         let host = self.named.then_some(request.host.as_slice());
-        What::beginning(host, Some(prefix)).map(Some).map_err(|_| Refusal::Pattern)
+        ResponseSelector::beginning(host, Some(prefix)).map(Some).map_err(|_| Refusal::Pattern)
     }
 
-    fn purge_keys(self, request: &Request) -> Result<Order, Refusal> {
+    fn purge_keys(self, request: &Request) -> Result<PurgeOrder, Refusal> {
         if !self.of.has(Dialect::FosHttpCache) {
             return Err(Refusal::Method);
         }
         for (name, soft) in XKEY_FIELDS {
             if request.headers.value_named(name).is_some() {
-                return Ok(Order::Many { what: What::Tags(listed(request, name)), soft });
+                return Ok(PurgeOrder::Many {
+                    what: ResponseSelector::Tags(listed(request, name)),
+                    soft,
+                });
             }
         }
         Err(Refusal::Missing("xkey-purge or xkey-softpurge is missing."))
@@ -354,7 +363,8 @@ fn wants_refresh(request: &Request) -> bool {
     let headers = &request.headers;
     let no_cache = || {
         headers.contains(HeaderId::CacheControl)
-            && CacheControl::parse(headers.values(HeaderId::CacheControl)).no_cache == Scope::Whole
+            && CacheControl::parse(headers.values(HeaderId::CacheControl)).no_cache
+                == DirectiveScope::Whole
     };
     is_set(headers.value_named(b"x-refresh")) || no_cache()
 }
@@ -370,20 +380,20 @@ fn is_set(value: Option<&[u8]>) -> bool {
     value.is_some_and(|value| value == b"1")
 }
 
-fn souin(request: &Request, token: &[u8]) -> Result<Order, Refusal> {
+fn souin(request: &Request, token: &[u8]) -> Result<PurgeOrder, Refusal> {
     let rest = &request.path()[SOUIN_PATH.len()..];
-    let many = |what| Ok(Order::Many { what, soft: false });
+    let many = |what| Ok(PurgeOrder::Many { what, soft: false });
     match (token, rest) {
-        (b"GET", b"" | b"/") => Ok(Order::List),
-        (b"PURGE", b"/flush") => many(What::Everything),
+        (b"GET", b"" | b"/") => Ok(PurgeOrder::List),
+        (b"PURGE", b"/flush") => many(ResponseSelector::Everything),
         (b"PURGE", b"" | b"/") if request.headers.value_named(b"surrogate-key").is_some() => {
-            many(What::Tags(listed(request, b"surrogate-key")))
+            many(ResponseSelector::Tags(listed(request, b"surrogate-key")))
         }
         (b"PURGE", b"" | b"/") => Err(Refusal::Missing("Surrogate-Key is missing.")),
         (b"PURGE", [b'/', pattern @ ..]) => {
             let pattern = percent::decode(pattern);
             let text = std::str::from_utf8(&pattern).map_err(|_| Refusal::Pattern)?;
-            many(What::Listed(ban::regex(text).map_err(|_| Refusal::Pattern)?))
+            many(ResponseSelector::Listed(ban::regex(text).map_err(|_| Refusal::Pattern)?))
         }
         _ => Err(Refusal::Method),
     }
@@ -445,7 +455,7 @@ fn listed(request: &Request, name: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// The same, or alternatives of a pattern (`a|b`).
-fn alternatives(request: &Request, name: &[u8]) -> Result<What, Refusal> {
+fn alternatives(request: &Request, name: &[u8]) -> Result<ResponseSelector, Refusal> {
     let is_pattern = |value: &[u8]| value.iter().any(|b| b"()\\^$*".contains(b));
     let mut all = Vec::new();
     for value in request.headers.values_named(name) {
@@ -454,25 +464,25 @@ fn alternatives(request: &Request, name: &[u8]) -> Result<What, Refusal> {
         }
         all.extend(value.split(|b| *b == b'|').flat_map(tags::plain).map(<[u8]>::to_vec));
     }
-    Ok(What::Tags(all))
+    Ok(ResponseSelector::Tags(all))
 }
 
 /// Reads a pattern of tags; `.*` is everything.
-fn tag_pattern(pattern: &[u8]) -> Result<What, Refusal> {
+fn tag_pattern(pattern: &[u8]) -> Result<ResponseSelector, Refusal> {
     if pattern == b".*" {
-        return Ok(What::Everything);
+        return Ok(ResponseSelector::Everything);
     }
     let text = std::str::from_utf8(pattern).map_err(|_| Refusal::TagPattern)?;
     let tags = tags::of_pattern(text, false).ok_or(Refusal::TagPattern)?;
-    Ok(What::Tags(tags.into_iter().map(String::into_bytes).collect()))
+    Ok(ResponseSelector::Tags(tags.into_iter().map(String::into_bytes).collect()))
 }
 
 /// Reads TYPO3's fields: the responses that they select, and true if those only become stale.
-fn typo3(request: &Request) -> Option<(What, bool)> {
+fn typo3(request: &Request) -> Option<(ResponseSelector, bool)> {
     let headers = &request.headers;
     for (name, soft) in XKEY_FIELDS {
         if headers.value_named(name).is_some() {
-            return Some((What::Tags(listed(request, name)), soft));
+            return Some((ResponseSelector::Tags(listed(request, name)), soft));
         }
     }
     let is = |field: &str, name: &[u8]| {
@@ -484,13 +494,13 @@ fn typo3(request: &Request) -> Option<(What, bool)> {
     let site = is("typo3-sitename", b"varnish-ban-typo3-sitename");
     let terms: Vec<_> = pid.into_iter().chain(site).collect();
     match terms.is_empty() {
-        true => all.then_some((What::Everything, false)),
-        false => Some((What::terms(terms), false)),
+        true => all.then_some((ResponseSelector::Everything, false)),
+        false => Some((ResponseSelector::terms(terms), false)),
     }
 }
 
 /// Reads FOSHttpCache's fields; a field that says `.*` adds no condition.
-fn by_fields(request: &Request) -> Result<Option<What>, Refusal> {
+fn by_fields(request: &Request) -> Result<Option<ResponseSelector>, Refusal> {
     let value = |name: &[u8]| request.headers.value_named(name);
     let mut terms = Vec::new();
     let mut any = false;
@@ -509,16 +519,16 @@ fn by_fields(request: &Request) -> Result<Option<What>, Refusal> {
         Some(pattern) => {
             any = true;
             match tag_pattern(pattern)? {
-                What::Tags(tags) => Some(tags),
+                ResponseSelector::Tags(tags) => Some(tags),
                 _ => None,
             }
         }
         None => None,
     };
     Ok(any.then(|| match (tags, terms.is_empty()) {
-        (None, true) => What::Everything,
-        (Some(tags), true) => What::Tags(tags),
-        (tags, false) => What::Ban { expression: Expression::all(terms), tags },
+        (None, true) => ResponseSelector::Everything,
+        (Some(tags), true) => ResponseSelector::Tags(tags),
+        (tags, false) => ResponseSelector::Ban { expression: Expression::all(terms), tags },
     }))
 }
 

@@ -1,17 +1,17 @@
 //! The entry points for fuzzing; nothing else calls them but tests.
 
 use crate::Invalidation;
-use crate::htcp::{Error, Operation, Question, cleared, tested};
+use crate::htcp::{Error, HtcpRequest, Operation, cleared, tested};
 
 /// Any bytes are read or refused, as a request or as the answer to one operation; what is read lies
 /// within them, and its answer is no request.
 pub fn htcp_datagram(data: &[u8]) {
     assert!(cleared(data).is_none() || tested(data).is_none());
-    if let Ok(clear) = Question::read(data) {
+    if let Ok(clear) = HtcpRequest::read(data) {
         assert!(clear.method.len() + clear.url.len() < data.len());
         for was_there in [true, false] {
             let answer = clear.answer(was_there);
-            assert_eq!(Question::read(&answer), Err(Error::Other));
+            assert_eq!(HtcpRequest::read(&answer), Err(Error::Other));
             let read = match clear.operation {
                 Operation::Test => tested(&answer).map(|read| (read, was_there)),
                 Operation::Clear => cleared(&answer).map(|read| (read, true)),

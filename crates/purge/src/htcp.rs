@@ -42,7 +42,7 @@ pub enum Operation {
 
 /// A question about what is stored for a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question<'a> {
+pub struct HtcpRequest<'a> {
     /// The thing that is asked for.
     pub operation: Operation,
     /// The method of the request whose response is meant.
@@ -140,27 +140,27 @@ fn request(
 
 /// Reads the answer to a CLR: its transaction, and whether the neighbour has done it.
 pub fn cleared(datagram: &[u8]) -> Option<(u32, bool)> {
-    let answer = Answer::read(datagram, CLR)?;
+    let answer = HtcpResponse::read(datagram, CLR)?;
     // 0: it is gone now; 2: it was not there.
     Some((answer.transaction, !answer.has_failed && matches!(answer.response, 0 | 2)))
 }
 
 /// Reads the answer to a TST: its transaction, and whether the neighbour has what was asked for.
 pub fn tested(datagram: &[u8]) -> Option<(u32, bool)> {
-    let answer = Answer::read(datagram, TST)?;
+    let answer = HtcpResponse::read(datagram, TST)?;
     // 0: it is there, and what is said of it follows; 1: it is not.
     Some((answer.transaction, !answer.has_failed && answer.response == 0))
 }
 
 /// The part of an answer that all operations have.
-struct Answer {
+struct HtcpResponse {
     transaction: u32,
     response: u8,
     /// The response is about the whole message (F1, MO): it was not understood, or is refused.
     has_failed: bool,
 }
 
-impl Answer {
+impl HtcpResponse {
     /// Reads an answer to this operation.
     fn read(datagram: &[u8], opcode: u8) -> Option<Self> {
         let mut rest = datagram;
@@ -182,7 +182,7 @@ impl Answer {
     }
 }
 
-impl<'a> Question<'a> {
+impl<'a> HtcpRequest<'a> {
     /// Reads a datagram.
     ///
     /// # Errors

@@ -4,15 +4,15 @@
 use ban::{Field, Term};
 use base::{KeyBuf, Now};
 use message::Request;
-use policy::Peer;
+use policy::ConnectionPeer;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Unreadable, Wire};
-use crate::what::{What, of_host};
+use crate::record::{InvalidationDecodeError, WireInvalidation};
+use crate::selector::{ResponseSelector, of_host};
 
 /// An invalidation. Its serialised form, and what [`Invalidation::encode`] writes, are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Wire", into = "Wire")]
+#[serde(try_from = "WireInvalidation", into = "WireInvalidation")]
 pub struct Invalidation {
     /// Its identity: one that was applied is not applied again.
     pub id: Id,
@@ -24,7 +24,7 @@ pub struct Invalidation {
     /// Stored responses remain: they only become stale, with their grace.
     pub soft: bool,
     /// Stored responses that it selects.
-    pub what: Target,
+    pub what: InvalidationTarget,
     /// Facts about its cause, for caches that are no nodes. Neither written nor sent.
     pub cause: Cause,
 }
@@ -35,13 +35,13 @@ pub struct Cause {
     /// The URL of the request behind it, where it is for a key: our keys mean nothing to others.
     pub url: Option<Box<Url>>,
     /// The one who has told of it.
-    pub heard: Heard,
+    pub heard: InvalidationSource,
 }
 
 /// The one who has told of an invalidation. What came from a neighbour does not go to neighbours:
 /// two that tell each other would never end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Heard {
+pub enum InvalidationSource {
     /// It began here.
     #[default]
     Here,
@@ -54,7 +54,7 @@ pub enum Heard {
 /// The field by which a neighbour that is told learns that it need not tell others.
 pub const TOLD_FIELD: &[u8] = b"larder-told";
 
-impl Heard {
+impl InvalidationSource {
     /// By a request that purges.
     pub fn of(purge: &Request) -> Self {
         match purge.headers.value_named(TOLD_FIELD) {
@@ -67,13 +67,13 @@ impl Heard {
 impl Cause {
     /// A request that purges a key.
     pub fn purge(request: &Request) -> Self {
-        Self { heard: Heard::of(request), ..Self::change(request) }
+        Self { heard: InvalidationSource::of(request), ..Self::change(request) }
     }
 
     /// A request by which an origin has changed.
     pub fn change(request: &Request) -> Self {
-        let url = Url::of(request, Peer::Unnamed(None));
-        Self { url: Some(Box::new(url)), heard: Heard::Here }
+        let url = Url::of(request, ConnectionPeer::Unnamed(None));
+        Self { url: Some(Box::new(url)), heard: InvalidationSource::Here }
     }
 }
 
@@ -104,7 +104,7 @@ impl Sites {
 
 /// Stored responses that an invalidation selects.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum InvalidationTarget {
     /// Every variant under a key, given by [`KeyBuf::bytes`]; and what is being fetched for it.
     Key(Box<[u8]>),
     /// Every variant of a URL, under the keys that its site makes of it.
@@ -113,10 +113,10 @@ pub enum Target {
     /// the store after that: deliveries under way see the times still.
     Retime(Box<[u8]>, NewTimes),
     /// Every response that is described.
-    Many(What),
+    Many(ResponseSelector),
 }
 
-impl Target {
+impl InvalidationTarget {
     /// Every variant under `key`.
     pub fn key(key: &KeyBuf) -> Self {
         Self::Key(key.bytes().into())
@@ -133,15 +133,15 @@ pub struct Url {
     /// Path and query.
     pub target: Vec<u8>,
     /// The client in whose name the site's rules are asked for the keys.
-    pub client: Peer,
+    pub client: ConnectionPeer,
 }
 
 impl Url {
     /// The responses of one target of the host. Without a condition on the host they are those of
     /// every host of the site.
-    pub fn described(&self, target: &[u8]) -> What {
+    pub fn described(&self, target: &[u8]) -> ResponseSelector {
         let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(target));
-        What::terms(of_host(&self.host).into_iter().chain([url]).collect())
+        ResponseSelector::terms(of_host(&self.host).into_iter().chain([url]).collect())
     }
 }
 
@@ -158,7 +158,7 @@ pub struct NewTimes {
 
 impl Url {
     /// That of a request.
-    pub fn of(request: &Request, client: Peer) -> Self {
+    pub fn of(request: &Request, client: ConnectionPeer) -> Self {
         let Request { host, port, target, .. } = request;
         Self { host: host.clone(), port: *port, target: target.clone(), client }
     }
@@ -173,7 +173,7 @@ impl Invalidation {
 
     /// The invalidation as bytes. The first is the version of what follows.
     pub fn encode(&self) -> Vec<u8> {
-        Wire::from(self.clone()).encode()
+        WireInvalidation::from(self.clone()).encode()
     }
 
     /// The invalidation that [`Invalidation::encode`] wrote.
@@ -181,8 +181,8 @@ impl Invalidation {
     /// # Errors
     /// The bytes are of a version unknown here, are not an invalidation, or hold an expression that
     /// cannot be read.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
-        Wire::decode(bytes)?.try_into()
+    pub fn decode(bytes: &[u8]) -> Result<Self, InvalidationDecodeError> {
+        WireInvalidation::decode(bytes)?.try_into()
     }
 
     /// When it was made, by the monotonic clock: zero if that did not run yet.

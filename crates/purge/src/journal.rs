@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::invalidation::Invalidation;
-use crate::record::Unreadable;
+use crate::record::InvalidationDecodeError;
 
 /// A record of invalidations that is written before they take effect: a file for the next start, or
 /// a log that other nodes read.
@@ -65,7 +65,7 @@ pub enum NotDone {
     /// Its sites are unknown here.
     NoSite(String),
     /// It cannot be read.
-    Unreadable(Unreadable),
+    Unreadable(InvalidationDecodeError),
 }
 
 impl fmt::Display for NotDone {
@@ -92,8 +92,8 @@ impl fmt::Display for NotDone {
 
 impl std::error::Error for NotDone {}
 
-impl From<Unreadable> for NotDone {
-    fn from(error: Unreadable) -> Self {
+impl From<InvalidationDecodeError> for NotDone {
+    fn from(error: InvalidationDecodeError) -> Self {
         Self::Unreadable(error)
     }
 }

@@ -5,7 +5,7 @@
 //! Pure: nothing here reaches the store. A client is looked at before its request is read as a
 //! purge, so that whoever may not learns nothing.
 
-mod applied;
+mod applied_invalidations;
 mod dialects;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
@@ -13,25 +13,29 @@ pub mod htcp;
 mod invalidation;
 mod journal;
 pub mod neighbour;
-mod others;
+mod peer_caches;
 mod record;
-mod what;
+mod selector;
 
 use std::borrow::Cow;
 
 use message::{HeaderId, Method, Request};
 use policy::{Asker, Dialect, Purge};
 
-pub use crate::applied::Applied;
-use crate::dialects::Reading;
-pub use crate::dialects::{Order, Share};
+pub use crate::applied_invalidations::AppliedInvalidations;
+use crate::dialects::DialectReader;
+pub use crate::dialects::{PurgeOrder, Share};
 pub use crate::invalidation::{
-    Cause, Heard, Id, Invalidation, NewTimes, Sites, TOLD_FIELD, Target, Url,
+    Cause, Id, Invalidation, InvalidationSource, InvalidationTarget, NewTimes, Sites, TOLD_FIELD,
+    Url,
 };
 pub use crate::journal::{Journal, NotDone, Recording};
-pub use crate::others::{Everyone, Level, Others, Prepared, Telling, Told, WAIT_FIELD};
-pub use crate::record::Unreadable;
-pub use crate::what::{What, of_host};
+pub use crate::peer_caches::{
+    AllPeerCaches, Level, PeerCaches, PreparedPropagation, Propagation, PropagationBatch,
+    WAIT_FIELD,
+};
+pub use crate::record::InvalidationDecodeError;
+pub use crate::selector::{ResponseSelector, of_host};
 
 /// Conventions for the answer to a purge request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +69,16 @@ pub enum Refusal {
 
 /// A purge request that was understood.
 #[derive(Debug)]
-pub enum Asked {
+pub enum PurgeRequest {
     /// Something is to be done with the store.
-    Store(Order, Answers),
+    Store(PurgeOrder, Answers),
     /// The request's target is to be fetched anew, and the answer is that.
     Refresh,
 }
 
 /// A request that may be a purge.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
+pub struct PurgeCandidate<'a> {
     /// The request.
     pub request: &'a Request,
     /// Its Host names the site that reads it.
@@ -88,10 +92,10 @@ pub struct Said<'a> {
 /// The client may not purge, or the request is a purge that cannot be carried out.
 pub fn read(
     purge: &Purge,
-    said: Said<'_>,
+    said: PurgeCandidate<'_>,
     asker: impl FnOnce() -> Asker,
-) -> Option<Result<Asked, Refusal>> {
-    let reading = Reading { of: purge.dialects, named: said.named };
+) -> Option<Result<PurgeRequest, Refusal>> {
+    let reading = DialectReader { of: purge.dialects, named: said.named };
     let calls = reading.calls(said.request)?;
     let admitted = purge.admits(asker(), |token| brings(token, said.request));
     if !admitted && calls.may_be_readers(said.request) {

@@ -6,11 +6,13 @@
 
 use std::fmt::{self, Write};
 
-use ban::{Expression, Field, Wanted};
+use ban::{Expression, Field, FieldRequirement};
 use message::{Framing, HeaderId, Method, Request, Scheme, class};
 
-use crate::invalidation::{Heard, Invalidation, Sites, TOLD_FIELD, Target, Url};
-use crate::what::What;
+use crate::invalidation::{
+    Invalidation, InvalidationSource, InvalidationTarget, Sites, TOLD_FIELD, Url,
+};
+use crate::selector::ResponseSelector;
 
 /// Most bytes of surrogate keys in one request.
 const TAGS_BYTES: usize = 4000;
@@ -45,7 +47,7 @@ dialects! {
 
 /// A neighbour, as far as words depend on it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Manner {
+pub struct NeighbourProfile {
     /// The way in which it is told.
     pub dialect: NeighbourDialect,
     /// The path below which its API is; empty for none.
@@ -56,7 +58,7 @@ pub struct Manner {
     pub sites: Vec<String>,
 }
 
-impl fmt::Debug for Manner {
+impl fmt::Debug for NeighbourProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { dialect, base, sites, .. } = self;
         write!(f, "{} below {base:?} for {sites:?}", dialect.name())
@@ -74,9 +76,9 @@ pub enum Message {
 
 /// A neighbour's dialect has no word for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unsaid(pub &'static str);
+pub struct UnsupportedPurge(pub &'static str);
 
-impl fmt::Display for Unsaid {
+impl fmt::Display for UnsupportedPurge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "its dialect has no word for {}", self.0)
     }
@@ -110,7 +112,7 @@ impl NeighbourDialect {
     }
 }
 
-impl Manner {
+impl NeighbourProfile {
     /// The messages that tell of `invalidation`, if it is about the neighbour's sites. `hosts`
     /// makes a regular expression of the hosts of sites by their names; none for sites of every
     /// host.
@@ -121,11 +123,13 @@ impl Manner {
         &self,
         invalidation: &Invalidation,
         hosts: &dyn Fn(&[String]) -> Option<String>,
-    ) -> Result<Vec<Message>, Unsaid> {
+    ) -> Result<Vec<Message>, UnsupportedPurge> {
         match invalidation.cause.heard {
-            Heard::Neighbour => return Ok(Vec::new()),
-            Heard::Datagram if self.dialect == NeighbourDialect::Htcp => return Ok(Vec::new()),
-            Heard::Datagram | Heard::Here => {}
+            InvalidationSource::Neighbour => return Ok(Vec::new()),
+            InvalidationSource::Datagram if self.dialect == NeighbourDialect::Htcp => {
+                return Ok(Vec::new());
+            }
+            InvalidationSource::Datagram | InvalidationSource::Here => {}
         }
         let (soft, own) = (invalidation.soft, &self.sites);
         let host = match &invalidation.sites {
@@ -157,7 +161,7 @@ impl Manner {
         };
         match messages.iter().all(is_sendable) {
             true => Ok(messages),
-            false => Err(Unsaid("characters that no field has")),
+            false => Err(UnsupportedPurge("characters that no field has")),
         }
     }
 
@@ -207,16 +211,16 @@ impl Manner {
         tags: &[Vec<u8>],
         of: &Described,
         soft: bool,
-    ) -> Result<Vec<Message>, Unsaid> {
+    ) -> Result<Vec<Message>, UnsupportedPurge> {
         let is_plain = |tag: &Vec<u8>| {
             !tag.is_empty() && tag.iter().all(|b| b.is_ascii_graphic() && *b != b',')
         };
         if !tags.iter().all(is_plain) {
-            return Err(Unsaid("surrogate keys with blanks or commas in them"));
+            return Err(UnsupportedPurge("surrogate keys with blanks or commas in them"));
         }
         let has_more = of.url.is_some() || of.content_type.is_some();
         if has_more && self.dialect != NeighbourDialect::FosHttpCache {
-            return Err(Unsaid("surrogate keys with conditions"));
+            return Err(UnsupportedPurge("surrogate keys with conditions"));
         }
         let texts: Vec<String> = tags.iter().map(|tag| lossy(tag)).collect();
         let most = match self.dialect {
@@ -253,13 +257,13 @@ impl Manner {
             }
             NeighbourDialect::Cloudflare => Ok(self.to_cloudflare("tags", tags)),
             NeighbourDialect::Purge | NeighbourDialect::NginxHelper | NeighbourDialect::Htcp => {
-                Err(Unsaid("surrogate keys"))
+                Err(UnsupportedPurge("surrogate keys"))
             }
         };
         pieces(&texts, most).into_iter().map(message).collect()
     }
 
-    fn of_all(&self) -> Result<Message, Unsaid> {
+    fn of_all(&self) -> Result<Message, UnsupportedPurge> {
         Ok(match self.dialect {
             NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => {
                 plain(ban(&Described::default()))
@@ -270,26 +274,26 @@ impl Manner {
                 self.json(serde_json::json!({ "purge_everything": true }))
             }
             NeighbourDialect::Purge | NeighbourDialect::NginxHelper | NeighbourDialect::Htcp => {
-                return Err(Unsaid("all that is stored"));
+                return Err(UnsupportedPurge("all that is stored"));
             }
         })
     }
 
-    fn described(&self, what: &Described) -> Result<Message, Unsaid> {
+    fn described(&self, what: &Described) -> Result<Message, UnsupportedPurge> {
         match self.dialect {
             NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => Ok(plain(ban(what))),
             NeighbourDialect::Cloudflare if what.content_type.is_none() => {
                 let host = what.host.as_deref().and_then(one_host);
-                let host = host.ok_or(Unsaid("more than one host"))?;
+                let host = host.ok_or(UnsupportedPurge("more than one host"))?;
                 match what.url.as_deref().map(beginning) {
                     None => Ok(self.to_cloudflare("hosts", &[host])),
                     Some(Some(prefix)) => {
                         Ok(self.to_cloudflare("prefixes", &[format!("{host}{prefix}")]))
                     }
-                    Some(None) => Err(Unsaid("a regular expression")),
+                    Some(None) => Err(UnsupportedPurge("a regular expression")),
                 }
             }
-            _ => Err(Unsaid("a description of responses")),
+            _ => Err(UnsupportedPurge("a description of responses")),
         }
     }
 
@@ -339,34 +343,42 @@ pub fn hosts_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> Option<Strin
 }
 
 /// Stored responses of sites with hosts like `host` that `invalidation` is about.
-fn subject(invalidation: &Invalidation, host: Option<String>) -> Result<Subject<'_>, Unsaid> {
+fn subject(
+    invalidation: &Invalidation,
+    host: Option<String>,
+) -> Result<Subject<'_>, UnsupportedPurge> {
     let of_sites = Described { host, ..Described::default() };
     match &invalidation.what {
-        Target::Url(url) => Ok(Subject::Url(url)),
-        Target::Key(_) | Target::Retime(..) => {
-            invalidation.cause.url.as_deref().map(Subject::Url).ok_or(Unsaid("a key without a URL"))
-        }
-        Target::Many(What::Everything) => Ok(Subject::Described(of_sites)),
-        Target::Many(What::Tags(tags)) => Ok(Subject::Tags(tags, of_sites)),
-        Target::Many(What::Ban { expression, tags }) => {
+        InvalidationTarget::Url(url) => Ok(Subject::Url(url)),
+        InvalidationTarget::Key(_) | InvalidationTarget::Retime(..) => invalidation
+            .cause
+            .url
+            .as_deref()
+            .map(Subject::Url)
+            .ok_or(UnsupportedPurge("a key without a URL")),
+        InvalidationTarget::Many(ResponseSelector::Everything) => Ok(Subject::Described(of_sites)),
+        InvalidationTarget::Many(ResponseSelector::Tags(tags)) => Ok(Subject::Tags(tags, of_sites)),
+        InvalidationTarget::Many(ResponseSelector::Ban { expression, tags }) => {
             let what = described(expression, of_sites)?;
             Ok(match tags {
                 Some(tags) => Subject::Tags(tags, what),
                 None => Subject::Described(what),
             })
         }
-        Target::Many(What::Listed(_)) => Err(Unsaid("names of Souin's list")),
+        InvalidationTarget::Many(ResponseSelector::Listed(_)) => {
+            Err(UnsupportedPurge("names of Souin's list"))
+        }
     }
 }
 
 /// The conditions of `expression`, which are on responses of `of_sites`.
-fn described(expression: &Expression, of_sites: Described) -> Result<Described, Unsaid> {
+fn described(expression: &Expression, of_sites: Described) -> Result<Described, UnsupportedPurge> {
     let mut what = Described::default();
-    for (field, wanted) in expression.wanted().ok_or(Unsaid("ages and times"))? {
+    for (field, wanted) in expression.wanted().ok_or(UnsupportedPurge("ages and times"))? {
         let pattern = match wanted {
-            Wanted::Equal(text) => format!("^{}$", linear::escape(&text)),
-            Wanted::Match(pattern) => pattern,
-            Wanted::Not => return Err(Unsaid("what does not match")),
+            FieldRequirement::Equal(text) => format!("^{}$", linear::escape(&text)),
+            FieldRequirement::Match(pattern) => pattern,
+            FieldRequirement::Not => return Err(UnsupportedPurge("what does not match")),
         };
         let place = match field {
             Field::Host => &mut what.host,
@@ -377,10 +389,12 @@ fn described(expression: &Expression, of_sites: Described) -> Result<Described, 
             Field::Header(name) if name.eq_ignore_ascii_case("content-type") => {
                 &mut what.content_type
             }
-            Field::Header(_) | Field::Status => return Err(Unsaid("fields of responses")),
+            Field::Header(_) | Field::Status => {
+                return Err(UnsupportedPurge("fields of responses"));
+            }
         };
         if place.replace(pattern).is_some() {
-            return Err(Unsaid("two conditions on one thing"));
+            return Err(UnsupportedPurge("two conditions on one thing"));
         }
     }
     // A host that is named is one of the sites'.

@@ -5,18 +5,18 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ban::Expression;
-use policy::Peer;
+use policy::ConnectionPeer;
 use serde::{Deserialize, Serialize};
 
-use crate::invalidation::{Cause, Id, Invalidation, NewTimes, Sites, Target, Url};
-use crate::what::What;
+use crate::invalidation::{Cause, Id, Invalidation, InvalidationTarget, NewTimes, Sites, Url};
+use crate::selector::ResponseSelector;
 
 /// The version that is written: postcard's wire format 1 of [`Wire`].
 const VERSION: u8 = 1;
 
 /// An invalidation as it is written. The order of fields and variants is part of the format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Wire {
+pub(crate) struct WireInvalidation {
     node: u64,
     sequence: u64,
     at_unix_ms: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Wire {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Selected {
     Key(Vec<u8>),
-    Url { host: Vec<u8>, port: Option<u16>, target: Vec<u8>, client: Client },
+    Url { host: Vec<u8>, port: Option<u16>, target: Vec<u8>, client: WireClient },
     Tags(Vec<Vec<u8>>),
     Expression { text: String, tags: Option<Vec<Vec<u8>>> },
     Retime { key: Vec<u8>, ttl_ms: Option<i64>, grace_ms: Option<u64>, keep_ms: Option<u64> },
@@ -37,7 +37,7 @@ enum Selected {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Client {
+enum WireClient {
     Local,
     Host(IpAddr),
     Unnamed(Option<IpAddr>),
@@ -45,7 +45,7 @@ enum Client {
 
 /// Bytes, or a serialised value, that are no invalidation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum InvalidationDecodeError {
     /// There are no bytes.
     Empty,
     /// A version that this program does not know.
@@ -60,7 +60,7 @@ pub enum Unreadable {
     Pattern(String),
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for InvalidationDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("no bytes where an invalidation is wanted"),
@@ -73,76 +73,80 @@ impl fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for InvalidationDecodeError {}
 
-impl Wire {
+impl WireInvalidation {
     pub(crate) fn encode(&self) -> Vec<u8> {
         postcard::to_extend(self, vec![VERSION])
             .expect("every length is known beforehand, and a Vec takes any number of bytes")
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, InvalidationDecodeError> {
         match bytes.split_first() {
-            None => Err(Unreadable::Empty),
+            None => Err(InvalidationDecodeError::Empty),
             Some((&VERSION, rest)) => {
-                let read = postcard::take_from_bytes(rest).map_err(|_| Unreadable::Malformed)?;
+                let read = postcard::take_from_bytes(rest)
+                    .map_err(|_| InvalidationDecodeError::Malformed)?;
                 match read {
                     (wire, []) => Ok(wire),
-                    (_, left) => Err(Unreadable::Trailing(left.len())),
+                    (_, left) => Err(InvalidationDecodeError::Trailing(left.len())),
                 }
             }
-            Some((version, _)) => Err(Unreadable::Version(*version)),
+            Some((version, _)) => Err(InvalidationDecodeError::Version(*version)),
         }
     }
 }
 
-impl From<Invalidation> for Wire {
+impl From<Invalidation> for WireInvalidation {
     fn from(from: Invalidation) -> Self {
         let sites = match from.sites {
             Sites::Every => None,
             Sites::Named(names) => Some(names),
         };
         let what = match from.what {
-            Target::Key(key) => Selected::Key(key.into()),
-            Target::Url(Url { host, port, target, client }) => {
+            InvalidationTarget::Key(key) => Selected::Key(key.into()),
+            InvalidationTarget::Url(Url { host, port, target, client }) => {
                 Selected::Url { host, port, target, client: client.into() }
             }
-            Target::Retime(key, NewTimes { ttl_ms, grace_ms, keep_ms }) => {
+            InvalidationTarget::Retime(key, NewTimes { ttl_ms, grace_ms, keep_ms }) => {
                 Selected::Retime { key: key.into(), ttl_ms, grace_ms, keep_ms }
             }
-            Target::Many(What::Everything) => Selected::All,
-            Target::Many(What::Tags(tags)) => Selected::Tags(tags),
-            Target::Many(What::Ban { expression, tags }) => {
+            InvalidationTarget::Many(ResponseSelector::Everything) => Selected::All,
+            InvalidationTarget::Many(ResponseSelector::Tags(tags)) => Selected::Tags(tags),
+            InvalidationTarget::Many(ResponseSelector::Ban { expression, tags }) => {
                 Selected::Expression { text: expression.to_string(), tags }
             }
-            Target::Many(What::Listed(regex)) => Selected::Listed(regex.as_str().to_owned()),
+            InvalidationTarget::Many(ResponseSelector::Listed(regex)) => {
+                Selected::Listed(regex.as_str().to_owned())
+            }
         };
         let Id { node, sequence } = from.id;
         Self { node, sequence, at_unix_ms: from.at_unix_ms, soft: from.soft, sites, what }
     }
 }
 
-impl TryFrom<Wire> for Invalidation {
-    type Error = Unreadable;
+impl TryFrom<WireInvalidation> for Invalidation {
+    type Error = InvalidationDecodeError;
 
-    fn try_from(wire: Wire) -> Result<Self, Unreadable> {
+    fn try_from(wire: WireInvalidation) -> Result<Self, InvalidationDecodeError> {
         let what = match wire.what {
-            Selected::Key(key) => Target::Key(key.into()),
+            Selected::Key(key) => InvalidationTarget::Key(key.into()),
             Selected::Url { host, port, target, client } => {
-                Target::Url(Url { host, port, target, client: client.into() })
+                InvalidationTarget::Url(Url { host, port, target, client: client.into() })
             }
             Selected::Retime { key, ttl_ms, grace_ms, keep_ms } => {
-                Target::Retime(key.into(), NewTimes { ttl_ms, grace_ms, keep_ms })
+                InvalidationTarget::Retime(key.into(), NewTimes { ttl_ms, grace_ms, keep_ms })
             }
-            Selected::All => Target::Many(What::Everything),
-            Selected::Tags(tags) => Target::Many(What::Tags(tags)),
+            Selected::All => InvalidationTarget::Many(ResponseSelector::Everything),
+            Selected::Tags(tags) => InvalidationTarget::Many(ResponseSelector::Tags(tags)),
             Selected::Expression { text, tags } => {
-                let expression = Expression::of_text(&text).map_err(Unreadable::Expression)?;
-                Target::Many(What::Ban { expression, tags })
+                let expression =
+                    Expression::of_text(&text).map_err(InvalidationDecodeError::Expression)?;
+                InvalidationTarget::Many(ResponseSelector::Ban { expression, tags })
             }
             Selected::Listed(regex) => {
-                let regex = ban::regex(&regex).map_err(Unreadable::Pattern)?;
-                Target::Many(What::Listed(regex))
+                let regex = ban::regex(&regex).map_err(InvalidationDecodeError::Pattern)?;
+                InvalidationTarget::Many(ResponseSelector::Listed(regex))
             }
         };
         Ok(Self {
@@ -156,22 +160,22 @@ impl TryFrom<Wire> for Invalidation {
     }
 }
 
-impl From<Peer> for Client {
-    fn from(peer: Peer) -> Self {
+impl From<ConnectionPeer> for WireClient {
+    fn from(peer: ConnectionPeer) -> Self {
         match peer {
-            Peer::Local => Self::Local,
-            Peer::Host(address) => Self::Host(address),
-            Peer::Unnamed(address) => Self::Unnamed(address),
+            ConnectionPeer::Local => Self::Local,
+            ConnectionPeer::Host(address) => Self::Host(address),
+            ConnectionPeer::Unnamed(address) => Self::Unnamed(address),
         }
     }
 }
 
-impl From<Client> for Peer {
-    fn from(client: Client) -> Self {
+impl From<WireClient> for ConnectionPeer {
+    fn from(client: WireClient) -> Self {
         match client {
-            Client::Local => Self::Local,
-            Client::Host(address) => Self::Host(address),
-            Client::Unnamed(address) => Self::Unnamed(address),
+            WireClient::Local => Self::Local,
+            WireClient::Host(address) => Self::Host(address),
+            WireClient::Unnamed(address) => Self::Unnamed(address),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
-use policy::{Dialect, Dialects, Peer};
+use policy::{ConnectionPeer, Dialect, Dialects};
 
 use super::*;
 use crate::dialects::virtual_host;
@@ -33,19 +33,19 @@ fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]
 
 /// The same of any dialects, from a client that may.
 fn read_as(purge: &Purge, request: &Request, named: bool) -> String {
-    let asker = Asker { peer: Peer::Local, near: false };
-    match read(purge, Said { request, named }, || asker) {
+    let asker = Asker { peer: ConnectionPeer::Local, near: false };
+    match read(purge, PurgeCandidate { request, named }, || asker) {
         None => "a reader's".to_owned(),
         Some(Err(refusal)) => format!("{refusal:?}"),
-        Some(Ok(Asked::Refresh)) => "refresh".to_owned(),
-        Some(Ok(Asked::Store(order, answers))) => {
+        Some(Ok(PurgeRequest::Refresh)) => "refresh".to_owned(),
+        Some(Ok(PurgeRequest::Store(order, answers))) => {
             let order = match order {
-                Order::Url { target, soft } => {
+                PurgeOrder::Url { target, soft } => {
                     format!("url {}{}", String::from_utf8_lossy(&target), said(soft))
                 }
-                Order::Many { what, soft } => format!("{}{}", what.text(), said(soft)),
-                Order::List => "list".to_owned(),
-                Order::Shared(_) => panic!("a site reads for itself"),
+                PurgeOrder::Many { what, soft } => format!("{}{}", what.text(), said(soft)),
+                PurgeOrder::List => "list".to_owned(),
+                PurgeOrder::Shared(_) => panic!("a site reads for itself"),
             };
             match answers {
                 Answers::Always => order,
@@ -182,15 +182,21 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
     let near = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
     let dialects = Dialects::default().with(Dialect::Purge).with(Dialect::FosHttpCache);
     let token: Box<str> = "0123456789abcdef".into();
-    let here = Peer::Host("127.0.0.1".parse().expect("an address"));
-    let there = Peer::Host("192.0.2.1".parse().expect("an address"));
+    let here = ConnectionPeer::Host("127.0.0.1".parse().expect("an address"));
+    let there = ConnectionPeer::Host("192.0.2.1".parse().expect("an address"));
     let right: &[(&str, &str)] = &[("X-Purge-Token", "0123456789abcdef")];
     let bearer: &[(&str, &str)] = &[("Authorization", "bearer 0123456789abcdef")];
     let wrong: &[(&str, &str)] = &[("X-Purge-Token", "0123456789abcdeF")];
     for (allow, token, asker, fields, may) in [
         (near.clone(), None, here, &[][..], true),
         (near.clone(), None, there, &[], false),
-        (near.clone(), None, Peer::Unnamed(Some(here.address().expect("one"))), &[], false),
+        (
+            near.clone(),
+            None,
+            ConnectionPeer::Unnamed(Some(here.address().expect("one"))),
+            &[],
+            false,
+        ),
         (near.clone(), None, there, right, false),
         (CidrSet::default(), None, here, right, false),
         (CidrSet::default(), Some(&token), there, right, true),
@@ -203,7 +209,8 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
     ] {
         let purge = Purge { allow, token: token.cloned(), dialects, group: None };
         let asker = Asker { peer: asker, near: false };
-        let said = |request: &Request| read(&purge, Said { request, named: true }, || asker);
+        let said =
+            |request: &Request| read(&purge, PurgeCandidate { request, named: true }, || asker);
         let read = |method| match said(&request(method, "/", fields)) {
             Some(Ok(_)) => true,
             Some(Err(Refusal::Access)) => false,
@@ -219,7 +226,7 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
 #[test]
 fn conditions_on_surrogate_keys_become_surrogate_keys() {
     let read = |text: &str| {
-        What::of_expression(ban::Expression::parse(text).expect("an expression"))
+        ResponseSelector::of_expression(ban::Expression::parse(text).expect("an expression"))
             .map(|what| what.text())
     };
     assert_eq!(
@@ -311,13 +318,16 @@ fn whoever_may_by_the_loopback_address_may_by_the_machines_own() {
     let here = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
     let other = CidrSet::new(&[parse_net("10.0.0.0/8").expect("a block")]);
     let dialects = Dialects::default().with(Dialect::Purge);
-    let peer = Peer::Host("192.0.2.7".parse().expect("an address"));
+    let peer = ConnectionPeer::Host("192.0.2.7".parse().expect("an address"));
     let request = request("PURGE", "/", &[]);
     for (allow, near, may) in
         [(&here, true, true), (&here, false, false), (&other, true, false), (&other, false, false)]
     {
         let purge = Purge { allow: allow.clone(), token: None, dialects, group: None };
-        let read = read(&purge, Said { request: &request, named: true }, || Asker { peer, near });
+        let read = read(&purge, PurgeCandidate { request: &request, named: true }, || Asker {
+            peer,
+            near,
+        });
         assert_eq!(read.is_some_and(|read| read.is_ok()), may, "{allow:?} {near}");
     }
 }

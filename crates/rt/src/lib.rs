@@ -11,12 +11,12 @@ use base::Now;
 use base::clock::System;
 use tokio::task::JoinHandle;
 
-mod behind;
+mod background;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod time;
 
-pub use behind::behind;
+pub use background::in_background;
 pub use tokio::task::yield_now;
 
 /// Reads both clocks, at tick resolution.
@@ -93,7 +93,7 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
 ///
 /// # Panics
 /// As the work does, and outside a runtime.
-pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -115,8 +115,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_work_beside_goes_on_in_the_task_that_waits_for_it() {
-        assert_eq!(beside(|| 7).await, 7);
-        let task = tokio::spawn(beside(|| panic!("a bug")));
+        assert_eq!(run_blocking(|| 7).await, 7);
+        let task = tokio::spawn(run_blocking(|| panic!("a bug")));
         assert!(task.await.expect_err("it has panicked").is_panic());
     }
 }

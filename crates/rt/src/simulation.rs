@@ -53,9 +53,9 @@ thread_local! {
 }
 
 /// Ends the simulation of this thread, however the run ends.
-struct End;
+struct SimulationGuard;
 
-impl Drop for End {
+impl Drop for SimulationGuard {
     fn drop(&mut self) {
         RUNNING.set(None);
     }
@@ -68,7 +68,7 @@ impl Drop for End {
 pub fn run<F: Future>(seed: u64, future: F) -> io::Result<F::Output> {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
     let local = LocalSet::new();
-    let _end = End;
+    let _end = SimulationGuard;
     Ok(local.block_on(&runtime, async {
         RUNNING.set(Some(Running { began: Instant::now(), state: Draws::new(seed) }));
         future.await

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use base::Account;
 use cache::Reader;
-use flow::{Part, Parts, ReplyBody};
+use flow::{BodyPart, BodyParts, ReplyBody};
 use rt::simulation::random;
 use tokio::time::{sleep, timeout};
 
-use crate::book::{Asked, Seen, bytes};
-use crate::direct::{read_request, reply_to};
+use crate::direct_core::{read_request, reply_to};
 use crate::http;
+use crate::oracle::{ClientRequest, ObservedAnswer, bytes};
+use crate::page_reader;
 use crate::plan::Engine;
-use crate::reading;
-use crate::wire::{Answer, Line, Outgoing, dawdle};
-use crate::world::World;
+use crate::simulation::Simulation;
+use crate::wire::{ClientAnswer, EngineConnection, Outgoing, pause_randomly};
 
 /// No request takes longer than all limits on its way together.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -25,11 +25,11 @@ const HELD_BYTES: u64 = 256 << 10;
 const HELD_OF_PAGES: u64 = 1 << 20;
 
 /// One client's life: some requests, one after the other.
-pub(crate) async fn live(world: Rc<World>, number: u64) {
+pub(crate) async fn live(world: Rc<Simulation>, number: u64) {
     let most = if world.plan.pages.is_empty() { HELD_BYTES } else { HELD_OF_PAGES };
     let account = Account::open(world.core.shared.cache.memory(), most);
     world.accounts.borrow_mut().push(Arc::clone(&account));
-    let mut line = Line::default();
+    let mut line = EngineConnection::default();
     for _ in 0..world.plan.requests {
         sleep(Duration::from_millis(random(world.plan.pause_ms))).await;
         let engine = world.plan.engine;
@@ -42,7 +42,7 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
         let of_page = !world.plan.pages.is_empty() && random(2) == 0;
         let exchange = async {
             match world.plan.engine {
-                _ if of_page => reading::ask(&world, &mut line, &account).await,
+                _ if of_page => page_reader::ask(&world, &mut line, &account).await,
                 _ if uploads => upload(&world, &mut line).await,
                 Engine::Direct => ask(&world, &asked, &text, &account).await,
                 Engine::Http1 if ahead > 0 => {
@@ -58,7 +58,7 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
             Ok(outcome) => world.book.note(format_args!("client {number}: {outcome}")),
             Err(_) if leaves => {
                 world.left.set(world.left.get() + line.under_way);
-                line = Line::default();
+                line = EngineConnection::default();
                 world.book.note(format_args!("client {number} leaves"))
             }
             Err(_) => {
@@ -70,7 +70,7 @@ pub(crate) async fn live(world: Rc<World>, number: u64) {
 }
 
 /// A request: what the book needs to know, and its text.
-fn draw(world: &World) -> (Asked, String) {
+fn draw(world: &Simulation) -> (ClientRequest, String) {
     let plan = &world.plan;
     let at = random(plan.resources.len() as u64).min(random(plan.resources.len() as u64)) as usize;
     let resource = &plan.resources[at];
@@ -94,16 +94,21 @@ fn draw(world: &World) -> (Asked, String) {
     }
     text.push_str("\r\n");
     let tick = world.book.note(format_args!("  {}", text.replace("\r\n", "; ")));
-    (Asked { resource: at, variant, tick, ms: rt::now().mono_ms }, text)
+    (ClientRequest { resource: at, variant, tick, ms: rt::now().mono_ms }, text)
 }
 
-async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -> String {
+async fn ask(
+    world: &Simulation,
+    asked: &ClientRequest,
+    text: &str,
+    account: &Arc<Account>,
+) -> String {
     let mut request = read_request(text);
     let (live, mut reply) = reply_to(world, &mut request, account).await;
     let mut head = Vec::new();
     reply.write_head(&live, &mut head);
     let head = String::from_utf8_lossy(&head).into_owned();
-    let seen = Seen {
+    let seen = ObservedAnswer {
         status: reply.status.code(),
         serial: http::number(&head, "x-serial"),
         word: reply.served.word().to_owned(),
@@ -137,7 +142,12 @@ async fn ask(world: &World, asked: &Asked, text: &str, account: &Arc<Account>) -
 }
 
 /// Asks over a connection.
-async fn ask_over(world: &World, asked: &Asked, text: &str, line: &mut Line) -> String {
+async fn ask_over(
+    world: &Simulation,
+    asked: &ClientRequest,
+    text: &str,
+    line: &mut EngineConnection,
+) -> String {
     match line.ask(world, &Outgoing { head: text, body: &[] }).await {
         Ok(answer) => judge(world, asked, text, answer),
         Err(why) => {
@@ -148,7 +158,11 @@ async fn ask_over(world: &World, asked: &Asked, text: &str, line: &mut Line) -> 
 }
 
 /// Asks for several resources at once.
-async fn ask_in_a_row(world: &World, row: &[(Asked, String)], line: &mut Line) -> String {
+async fn ask_in_a_row(
+    world: &Simulation,
+    row: &[(ClientRequest, String)],
+    line: &mut EngineConnection,
+) -> String {
     let outgoing: Vec<_> = row.iter().map(|(_, text)| Outgoing { head: text, body: &[] }).collect();
     match line.ask_in_a_row(world, &outgoing).await {
         Ok(answers) => {
@@ -166,10 +180,10 @@ async fn ask_in_a_row(world: &World, row: &[(Asked, String)], line: &mut Line) -
 }
 
 /// Holds an answer that came over a connection against the truth.
-fn judge(world: &World, asked: &Asked, text: &str, answer: Answer) -> String {
-    let Answer { status, head, body } = answer;
+fn judge(world: &Simulation, asked: &ClientRequest, text: &str, answer: ClientAnswer) -> String {
+    let ClientAnswer { status, head, body } = answer;
     world.book.note(format_args!("  {}", head.replace("\r\n", "; ")));
-    let seen = Seen {
+    let seen = ObservedAnswer {
         status,
         serial: http::number(&head, "x-serial"),
         word: http::field(&head, "x-cache").unwrap_or_default().to_owned(),
@@ -195,7 +209,7 @@ fn judge(world: &World, asked: &Asked, text: &str, answer: Answer) -> String {
 }
 
 /// Uploads something over a connection. The origin answers with what has arrived.
-async fn upload(world: &World, line: &mut Line) -> String {
+async fn upload(world: &Simulation, line: &mut EngineConnection) -> String {
     let length = random([100, 20_000, 300_000][random(3) as usize]);
     let content = random(1_000);
     let body = bytes(content, 0, length);
@@ -210,7 +224,7 @@ async fn upload(world: &World, line: &mut Line) -> String {
     }
     world.book.note(format_args!("  {length} bytes of content {content}"));
     match line.ask(world, &Outgoing { head: &outgoing, body: &body }).await {
-        Ok(Answer { status: 200, body: told, .. }) => {
+        Ok(ClientAnswer { status: 200, body: told, .. }) => {
             let arrived = told.map(|text| String::from_utf8_lossy(&text).into_owned());
             if arrived.as_deref() != Some(&*http::sum(&body)) {
                 world
@@ -219,7 +233,7 @@ async fn upload(world: &World, line: &mut Line) -> String {
             }
             "an upload".to_owned()
         }
-        Ok(Answer { status, head, .. }) => {
+        Ok(ClientAnswer { status, head, .. }) => {
             if (400..500).contains(&status) {
                 world.book.fail(|| format!("{status} for an upload in order: {outgoing}"));
             }
@@ -233,20 +247,20 @@ async fn upload(world: &World, line: &mut Line) -> String {
 }
 
 /// Reads a body; `None` if it breaks off.
-async fn take(world: &World, body: ReplyBody, account: &Arc<Account>) -> Option<Vec<u8>> {
+async fn take(world: &Simulation, body: ReplyBody, account: &Arc<Account>) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     match body {
         ReplyBody::Parts(parts) => {
             for part in all_of(parts) {
-                dawdle(world).await;
+                pause_randomly(world).await;
                 match part {
-                    Part::Bytes(bytes) => all.extend_from_slice(&bytes),
-                    Part::Stored(object, range) => {
+                    BodyPart::Bytes(bytes) => all.extend_from_slice(&bytes),
+                    BodyPart::Stored(object, range) => {
                         let whole = object.whole()?;
                         let bytes: Vec<u8> = whole.pieces().flatten().copied().collect();
                         all.extend_from_slice(bytes.get(range.start as usize..range.end as usize)?);
                     }
-                    Part::File(..) => return None,
+                    BodyPart::File(..) => return None,
                 }
             }
         }
@@ -255,7 +269,7 @@ async fn take(world: &World, body: ReplyBody, account: &Arc<Account>) -> Option<
             reader.hold_for(account);
             let most = length.unwrap_or(u64::MAX);
             while (all.len() as u64) < most {
-                dawdle(world).await;
+                pause_randomly(world).await;
                 match reader.next().await {
                     Ok(Some(bytes)) => all.extend_from_slice(&bytes),
                     Ok(None) => break,
@@ -269,6 +283,6 @@ async fn take(world: &World, body: ReplyBody, account: &Arc<Account>) -> Option<
     Some(all)
 }
 
-fn all_of(parts: Parts) -> Vec<Part> {
+fn all_of(parts: BodyParts) -> Vec<BodyPart> {
     parts.collect()
 }

@@ -9,27 +9,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::rate::Pace;
+use base::rate::RateQuota;
 use base::{Account, HashSeed};
-use flow::explain::{Explanation, Foreseen, explain};
-use flow::reply::{Forward, Served};
-use flow::{Core, Front, Part, Reply, ReplyBody, Shared, Start};
+use flow::explain::{Explanation, ForecastOutcome, explain};
+use flow::reply::{CacheOutcome, Forward};
+use flow::{BodyPart, CoreState, Front, Reply, ReplyBody, SharedState, Start};
 use message::Status;
 use message::store::StatusMatch;
 use origin::Origin;
-use policy::answer::Answer;
+use policy::answer::ConfiguredResponse;
 use policy::pattern::{NamePattern, PathPattern};
 use policy::rules::{Bypass, RouteRules};
-use policy::{BasicAuth, CrowdRule, Profile, RateRule, SiteRules, Synthetic, Terms};
+use policy::{BasicAuth, ConcurrencyRule, Profile, RateRule, SiteRules, Synthetic, Terms};
 use rt::simulation::random;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 use vcl::params::Params;
 
-use crate::direct::{client, read_request};
+use crate::direct_core::{client, read_request};
 use crate::http;
-use crate::world::{HOSTS, at, listen, live_of, site_of, start, store_of};
+use crate::simulation::{HOSTS, at, listen, live_of, site_of, start, store_of};
 
 /// The field of a client that gates let in.
 const PASSWORD: &str = "Authorization: Basic b2xkOnBhc3N3b3Jk";
@@ -39,7 +39,7 @@ const MINUTE_MS: u64 = 60_000;
 
 /// The outcome of one seed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Compared {
+pub struct ForecastTally {
     /// Forecasts that were compared with what happened.
     pub forecasts: u64,
     /// Those of them that foretold an answer at once, a fetch, a wait, a tunnel and a purge.
@@ -47,7 +47,7 @@ pub struct Compared {
 }
 
 struct Scene {
-    core: Rc<Core>,
+    core: Rc<CoreState>,
     /// Forecasts are asked for.
     foretells: bool,
     /// Only clients with a password come in.
@@ -58,17 +58,17 @@ struct Scene {
     queued: bool,
     /// Responses to a visitor with cookies are for that visitor alone.
     personal: bool,
-    seen: RefCell<Witnessed>,
+    seen: RefCell<ForecastFindings>,
 }
 
 /// All that was seen in one seed.
 #[derive(Default)]
-struct Witnessed {
+struct ForecastFindings {
     /// Differences, in words.
     broken: Vec<String>,
     /// Requests, and what became of them.
     outcomes: Vec<String>,
-    compared: Compared,
+    compared: ForecastTally,
     /// The times of requests that the limit on rates has let pass.
     passed_ms: Vec<u64>,
     /// The rules and the program.
@@ -80,7 +80,7 @@ struct Witnessed {
 /// # Errors
 /// The differences between forecasts and what happened, or between a seed with forecasts and the
 /// seed without them.
-pub fn run(seed: u64) -> Result<Compared, String> {
+pub fn run(seed: u64) -> Result<ForecastTally, String> {
     let play = |foretells| {
         let seen = Rc::new(RefCell::default());
         let of = Rc::clone(&seen);
@@ -89,11 +89,11 @@ pub fn run(seed: u64) -> Result<Compared, String> {
             of.replace(all);
         })
         .map_err(|error| format!("seed {seed}: no runtime: {error}"))?;
-        Ok::<Witnessed, String>(seen.take())
+        Ok::<ForecastFindings, String>(seen.take())
     };
     let (with, without) = (play(true)?, play(false)?);
     if !with.broken.is_empty() {
-        let Witnessed { broken, outcomes, config, .. } = with;
+        let ForecastFindings { broken, outcomes, config, .. } = with;
         let (broken, outcomes) = (broken.join("\n"), outcomes.join("\n  "));
         return Err(format!("seed {seed}: {broken}\n  {outcomes}\n{config}"));
     }
@@ -108,7 +108,7 @@ pub fn run(seed: u64) -> Result<Compared, String> {
     }
 }
 
-async fn play(seed: u64, foretells: bool) -> Witnessed {
+async fn play(seed: u64, foretells: bool) -> ForecastFindings {
     let (socket, listener) = listen();
     let origin = Origin::new(at(&socket));
     let hash_seed = HashSeed::from_u64(seed);
@@ -123,7 +123,7 @@ async fn play(seed: u64, foretells: bool) -> Witnessed {
         ];
         live_of(hash_seed, sites, &params)
     };
-    let shared = Shared::with_seed(store_of(16 << 20, 60_000), live(None), hash_seed);
+    let shared = SharedState::with_seed(store_of(16 << 20, 60_000), live(None), hash_seed);
     let program = program.replace("SOCKET", &socket.to_string_lossy());
     shared.replace(live(Some(start(&program, &shared))));
     let gated = rules.settings.basic_auth.is_some();
@@ -133,7 +133,7 @@ async fn play(seed: u64, foretells: bool) -> Witnessed {
     // One more begins in the moment in which another's time is over.
     let most = |rate: &RateRule| rate.requests.count + rate.burst + rate.queue + 1;
     let rate = rate.map(|rate| u64::from(most(&rate[0])));
-    let (core, seen) = (Core::new(shared), RefCell::default());
+    let (core, seen) = (CoreState::new(shared), RefCell::default());
     let scene = Rc::new(Scene { core, foretells, gated, rate, queued, personal, seen });
     let serving = rt::spawn_local(serve(Rc::clone(&scene), listener));
     let clients: Vec<_> =
@@ -146,7 +146,7 @@ async fn play(seed: u64, foretells: bool) -> Witnessed {
     serving.abort();
     // Its name is of no more use, and it does no harm if it stays.
     _ = std::fs::remove_file(&socket);
-    Witnessed { config, ..scene.seen.take() }
+    ForecastFindings { config, ..scene.seen.take() }
 }
 
 fn one_of<T: Copy, const N: usize>(choices: [T; N]) -> T {
@@ -187,7 +187,7 @@ fn rules() -> SiteRules {
     if random(5) == 0 {
         let terms = Terms { dry_run: random(4) == 0, ..Terms::default() };
         let rule = RateRule {
-            requests: Pace { count: 1 + random(3) as u32, per_ms: 1_000 },
+            requests: RateQuota { count: 1 + random(3) as u32, per_ms: 1_000 },
             burst: random(3) as u32,
             queue: random(3) as u32,
             terms,
@@ -196,7 +196,7 @@ fn rules() -> SiteRules {
     }
     if random(5) == 0 {
         let terms = Terms { dry_run: random(4) == 0, ..Terms::default() };
-        settings.concurrent = Some([CrowdRule { requests: 1, terms }].into());
+        settings.concurrent = Some([ConcurrencyRule { requests: 1, terms }].into());
     }
     if random(5) == 0 {
         let (file, realm) = ("users".into(), "r".into());
@@ -208,7 +208,7 @@ fn rules() -> SiteRules {
         let synthetic =
             Synthetic { status, fields: Vec::new(), body: b"gone".to_vec(), close: false };
         let settings = policy::rules::Settings {
-            answer: Some(Answer::Fixed(Arc::new(synthetic))),
+            answer: Some(ConfiguredResponse::Fixed(Arc::new(synthetic))),
             ..rules.settings.clone()
         };
         let paths = vec![PathPattern::parse("/a/3").expect("a pattern")];
@@ -388,13 +388,13 @@ async fn take(body: ReplyBody, account: &Arc<Account>) -> Vec<u8> {
         ReplyBody::Parts(parts) => {
             for part in parts {
                 match part {
-                    Part::Bytes(bytes) => all.extend_from_slice(&bytes),
-                    Part::Stored(object, range) => {
+                    BodyPart::Bytes(bytes) => all.extend_from_slice(&bytes),
+                    BodyPart::Stored(object, range) => {
                         let whole = object.whole();
                         let pieces = whole.iter().flat_map(|whole| whole.range(range.clone()));
                         pieces.for_each(|piece| all.extend_from_slice(piece));
                     }
-                    Part::File(..) => {}
+                    BodyPart::File(..) => {}
                 }
             }
         }
@@ -464,20 +464,20 @@ impl Scene {
     }
 }
 
-fn kind_of(foreseen: Foreseen) -> usize {
+fn kind_of(foreseen: ForecastOutcome) -> usize {
     match foreseen {
-        Foreseen::Answer { .. } => 0,
-        Foreseen::Fetch { waits: false, .. } => 1,
-        Foreseen::Fetch { waits: true, .. } => 2,
-        Foreseen::Tunnel => 3,
-        Foreseen::Purge => 4,
+        ForecastOutcome::Answer { .. } => 0,
+        ForecastOutcome::Fetch { waits: false, .. } => 1,
+        ForecastOutcome::Fetch { waits: true, .. } => 2,
+        ForecastOutcome::Tunnel => 3,
+        ForecastOutcome::Purge => 4,
     }
 }
 
 /// Compares what was foreseen with what has happened.
-fn holds(foreseen: Foreseen, waited: bool, reply: &Reply) -> Result<(), &'static str> {
+fn holds(foreseen: ForecastOutcome, waited: bool, reply: &Reply) -> Result<(), &'static str> {
     match foreseen {
-        Foreseen::Answer { served, status } => {
+        ForecastOutcome::Answer { served, status } => {
             if served != reply.served {
                 return Err("another part of the cache");
             }
@@ -486,23 +486,29 @@ fn holds(foreseen: Foreseen, waited: bool, reply: &Reply) -> Result<(), &'static
                 false => Ok(()),
             }
         }
-        _ if !waited && !matches!(foreseen, Foreseen::Purge) => Err("an answer at once"),
+        _ if !waited && !matches!(foreseen, ForecastOutcome::Purge) => Err("an answer at once"),
         // Another request's fetch may end in any way.
-        Foreseen::Fetch { waits: true, .. } => Ok(()),
-        Foreseen::Fetch { reason, stale, .. } => match reply.served {
-            Served::Fetched { reason: given, collapsed: false, .. } if given == reason => Ok(()),
-            Served::Fetched { collapsed: true, .. } => Err("a wait"),
-            Served::Fetched { .. } => Err("another reason"),
-            Served::Revalidated | Served::StaleOnError if !stale => Err("something stored"),
-            Served::Hit | Served::Stale => Err("a stored response"),
+        ForecastOutcome::Fetch { waits: true, .. } => Ok(()),
+        ForecastOutcome::Fetch { reason, stale, .. } => match reply.served {
+            CacheOutcome::Fetched { reason: given, collapsed: false, .. } if given == reason => {
+                Ok(())
+            }
+            CacheOutcome::Fetched { collapsed: true, .. } => Err("a wait"),
+            CacheOutcome::Fetched { .. } => Err("another reason"),
+            CacheOutcome::Revalidated | CacheOutcome::StaleOnError if !stale => {
+                Err("something stored")
+            }
+            CacheOutcome::Hit | CacheOutcome::Stale => Err("a stored response"),
             // Its origin has failed, or refused to be shared.
             _ => Ok(()),
         },
-        Foreseen::Tunnel => match reply.served {
-            Served::Fetched { reason: Forward::Bypass, .. } | Served::Synthetic => Ok(()),
+        ForecastOutcome::Tunnel => match reply.served {
+            CacheOutcome::Fetched { reason: Forward::Bypass, .. } | CacheOutcome::Synthetic => {
+                Ok(())
+            }
             _ => Err("no tunnel"),
         },
-        Foreseen::Purge => Ok(()),
+        ForecastOutcome::Purge => Ok(()),
     }
 }
 

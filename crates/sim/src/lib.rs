@@ -6,34 +6,34 @@
 //! held against the truth in module `book`, which shares no code with what it tests. The same seed
 //! gives the same [`Tally::digest`].
 
-mod book;
 mod client;
-mod direct;
+mod direct_core;
 mod forecasts;
 mod http;
+mod oracle;
 mod origin;
+mod page_reader;
 mod pages;
 mod plan;
 mod purge;
-mod reading;
+mod simulation;
 mod wire;
-mod world;
 
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Once;
 
-pub use book::Tally;
-pub use forecasts::{Compared, run as compare_forecasts};
+pub use forecasts::{ForecastTally, run as compare_forecasts};
+pub use oracle::ScheduleTally;
 
-use crate::book::Book;
-use crate::plan::Plan;
-use crate::world::World;
+use crate::oracle::Book;
+use crate::plan::SchedulePlan;
+use crate::simulation::Simulation;
 
 /// A schedule in which something went wrong.
 #[derive(Debug)]
-pub struct Failure {
+pub struct ScheduleFailure {
     /// The seed that plays it again.
     pub seed: u64,
     /// The promises that were broken, in words.
@@ -42,7 +42,7 @@ pub struct Failure {
     pub events: Vec<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ScheduleFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for event in &self.events {
             writeln!(f, "{event}")?;
@@ -75,10 +75,10 @@ fn count_panics() {
 ///
 /// # Errors
 /// A promise was broken.
-pub fn run(seed: u64, traced: bool) -> Result<Tally, Box<Failure>> {
+pub fn run(seed: u64, traced: bool) -> Result<ScheduleTally, Box<ScheduleFailure>> {
     count_panics();
     let book = Rc::new(Book::new(traced));
-    let plan = Plan::draw(seed);
+    let plan = SchedulePlan::draw(seed);
     if let Err(error) = rt::simulation::run(seed, play(Rc::clone(&book), plan)) {
         book.fail(|| format!("no runtime: {error}"));
     }
@@ -90,18 +90,18 @@ pub fn run(seed: u64, traced: bool) -> Result<Tally, Box<Failure>> {
     if broken.is_empty() {
         return Ok(book.tally());
     }
-    Err(Box::new(Failure { seed, broken, events: book.take_events() }))
+    Err(Box::new(ScheduleFailure { seed, broken, events: book.take_events() }))
 }
 
-async fn play(book: Rc<Book>, plan: Plan) {
-    let world = World::build(&book, plan, origin::serve);
+async fn play(book: Rc<Book>, plan: SchedulePlan) {
+    let world = Simulation::build(&book, plan, origin::serve);
     let mut tasks: Vec<_> = (0..world.plan.clients)
         .map(|number| rt::spawn_local(client::live(Rc::clone(&world), number)))
         .collect();
     if !world.plan.quiet {
         tasks.push(rt::spawn_local(purge::live(Rc::clone(&world))));
     }
-    let sweeper = rt::spawn_local(world::sweep(Rc::clone(&world)));
+    let sweeper = rt::spawn_local(simulation::sweep(Rc::clone(&world)));
     for task in tasks {
         if task.await.is_err() {
             book.fail(|| "a task ended by a panic".to_owned());

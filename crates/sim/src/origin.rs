@@ -9,16 +9,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
-use crate::book::{Serial, bytes};
 use crate::http;
-use crate::pages::Whole;
+use crate::oracle::{Serial, bytes};
+use crate::pages::OriginContent;
 use crate::plan::Resource;
+use crate::simulation::Simulation;
 use crate::wire;
-use crate::world::World;
 
 /// Faults of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum OriginFault {
     None,
     /// It never answers.
     Silent,
@@ -33,7 +33,7 @@ enum Fault {
 }
 
 /// Accepts connections until it is aborted.
-pub(crate) async fn serve(world: Rc<World>, listener: UnixListener) {
+pub(crate) async fn serve(world: Rc<Simulation>, listener: UnixListener) {
     while let Ok((stream, _)) = listener.accept().await {
         let world = Rc::clone(&world);
         rt::spawn_local(async move {
@@ -43,7 +43,7 @@ pub(crate) async fn serve(world: Rc<World>, listener: UnixListener) {
     }
 }
 
-async fn talk(world: &World, mut stream: UnixStream) -> io::Result<()> {
+async fn talk(world: &Simulation, mut stream: UnixStream) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
         let end = loop {
@@ -67,20 +67,20 @@ async fn talk(world: &World, mut stream: UnixStream) -> io::Result<()> {
     }
 }
 
-fn fault(world: &World) -> Fault {
+fn fault(world: &Simulation) -> OriginFault {
     if random(1_000) >= world.plan.faults {
-        return Fault::None;
+        return OriginFault::None;
     }
     match random(8) {
-        0 => Fault::Silent,
-        1 => Fault::Closed,
-        2 | 3 => Fault::Error,
-        4..7 => Fault::Cut,
-        _ => Fault::Stalled,
+        0 => OriginFault::Silent,
+        1 => OriginFault::Closed,
+        2 | 3 => OriginFault::Error,
+        4..7 => OriginFault::Cut,
+        _ => OriginFault::Stalled,
     }
 }
 
-async fn doze(world: &World) {
+async fn doze(world: &Simulation) {
     let most = match random(12) {
         0 => 1_500,
         1..5 => 40,
@@ -92,7 +92,7 @@ async fn doze(world: &World) {
 
 /// Takes an upload, and answers with what has arrived; false when the connection is over.
 async fn take_upload(
-    world: &World,
+    world: &Simulation,
     stream: &mut UnixStream,
     head: &str,
     unread: &mut Vec<u8>,
@@ -100,18 +100,18 @@ async fn take_upload(
     let fault = fault(world);
     world.book.note(format_args!("origin gets an upload: {fault:?}"));
     match fault {
-        Fault::Silent | Fault::Stalled => {
+        OriginFault::Silent | OriginFault::Stalled => {
             // It reads nothing until the other side has given up.
             sleep(Duration::from_secs(90)).await;
             return Ok(false);
         }
-        Fault::Closed => return Ok(false),
-        Fault::Error => {
+        OriginFault::Closed => return Ok(false),
+        OriginFault::Error => {
             let text = "HTTP/1.1 503 Broken\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
             stream.write_all(text.as_bytes()).await?;
             return Ok(false);
         }
-        Fault::None | Fault::Cut => {}
+        OriginFault::None | OriginFault::Cut => {}
     }
     let body = if http::field(head, "transfer-encoding").is_some() {
         wire::read_chunks(world, stream, unread).await.map_err(io::Error::other)?
@@ -127,12 +127,12 @@ async fn take_upload(
 }
 
 /// Answers one request; false when the connection is over.
-async fn answer(world: &World, stream: &mut UnixStream, head: &str) -> io::Result<bool> {
+async fn answer(world: &Simulation, stream: &mut UnixStream, head: &str) -> io::Result<bool> {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let site = usize::from(http::field(head, "host").is_some_and(|host| host.starts_with('v')));
     let found = world.plan.resources.iter().position(|one| one.path == target && one.site == site);
     let Some(number) = found else {
-        if let Some(whole) = world.plan.pages.whole(site, target) {
+        if let Some(whole) = world.plan.pages.origin_content(site, target) {
             return give_whole(world, stream, head, &whole).await;
         }
         world.book.fail(|| format!("no client asked for {target} of {site}"));
@@ -151,7 +151,7 @@ async fn answer(world: &World, stream: &mut UnixStream, head: &str) -> io::Resul
 }
 
 async fn respond(
-    world: &World,
+    world: &Simulation,
     stream: &mut UnixStream,
     head: &str,
     number: usize,
@@ -163,18 +163,18 @@ async fn respond(
     let content = world.content(number, variant);
     doze(world).await;
     match fault {
-        Fault::Silent => {
+        OriginFault::Silent => {
             // Until the other side gives up.
             _ = stream.read(&mut [0]).await;
             return Ok(false);
         }
-        Fault::Closed => return Ok(false),
-        Fault::Error => {
+        OriginFault::Closed => return Ok(false),
+        OriginFault::Error => {
             let text = "HTTP/1.1 503 Broken\r\nContent-Length: 3\r\n\r\nno\n";
             stream.write_all(text.as_bytes()).await?;
             return Ok(true);
         }
-        Fault::None | Fault::Cut | Fault::Stalled => {}
+        OriginFault::None | OriginFault::Cut | OriginFault::Stalled => {}
     }
     let known = http::field(head, "if-none-match").and_then(http::content_of);
     if resource.has_etag && known == Some(content) {
@@ -184,26 +184,32 @@ async fn respond(
         stream.write_all(text.as_bytes()).await?;
         return Ok(true);
     }
-    give(world, stream, head, Given { number, variant, content, fault, born_tick, born_ms }).await
+    give(
+        world,
+        stream,
+        head,
+        PendingResponse { number, variant, content, fault, born_tick, born_ms },
+    )
+    .await
 }
 
 /// A response that is about to be given.
-struct Given {
+struct PendingResponse {
     number: usize,
     variant: u64,
     content: u64,
-    fault: Fault,
+    fault: OriginFault,
     born_tick: u64,
     born_ms: u64,
 }
 
 async fn give(
-    world: &World,
+    world: &Simulation,
     stream: &mut UnixStream,
     head: &str,
-    given: Given,
+    given: PendingResponse,
 ) -> io::Result<bool> {
-    let Given { number, variant, content, fault, born_tick, born_ms } = given;
+    let PendingResponse { number, variant, content, fault, born_tick, born_ms } = given;
     let resource = &world.plan.resources[number];
     let length = 1 + content.wrapping_mul(0x9e37_79b9) % resource.bytes_max;
     let serial = Serial {
@@ -228,15 +234,15 @@ async fn give(
     }
     out.push_str("\r\n");
     send(stream, out.as_bytes()).await?;
-    world.book.headed(serial);
+    world.book.head_sent(serial);
     if !is_head {
         let whole = match fault {
-            Fault::None => length,
+            OriginFault::None => length,
             _ => random(length),
         };
         send_body(world, stream, framing, &bytes(content, 0, whole)).await?;
         match fault {
-            Fault::None => {
+            OriginFault::None => {
                 doze(world).await;
                 stream.write_all(framing.end()).await?;
                 if framing == Framing::Chunked && !world.plan.quiet && !closes && random(20) == 0 {
@@ -246,7 +252,7 @@ async fn give(
                     stream.write_all(stray.as_bytes()).await?;
                 }
             }
-            Fault::Stalled => {
+            OriginFault::Stalled => {
                 _ = stream.read(&mut [0]).await;
                 return Ok(false);
             }
@@ -261,14 +267,14 @@ async fn give(
 
 /// Gives a page or a fragment, in which nothing fails.
 async fn give_whole(
-    world: &World,
+    world: &Simulation,
     stream: &mut UnixStream,
     head: &str,
-    whole: &Whole,
+    whole: &OriginContent,
 ) -> io::Result<bool> {
-    let Whole { fields, body } = whole;
+    let OriginContent { fields, body } = whole;
     doze(world).await;
-    let framing = Framing::draw(world, Fault::None);
+    let framing = Framing::draw(world, OriginFault::None);
     let mut out = format!("HTTP/1.1 200 OK\r\n{fields}{}", framing.field(body.len() as u64));
     if framing == Framing::Close {
         out.push_str("Connection: close\r\n");
@@ -309,9 +315,9 @@ enum Framing {
 }
 
 impl Framing {
-    fn draw(world: &World, fault: Fault) -> Self {
+    fn draw(world: &Simulation, fault: OriginFault) -> Self {
         match random(6) {
-            0 if fault == Fault::None && !world.plan.quiet => Self::Close,
+            0 if fault == OriginFault::None && !world.plan.quiet => Self::Close,
             0..3 => Self::Chunked,
             _ => Self::Length,
         }
@@ -341,7 +347,7 @@ async fn send(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
 }
 
 async fn send_body(
-    world: &World,
+    world: &Simulation,
     stream: &mut UnixStream,
     framing: Framing,
     mut left: &[u8],

@@ -7,7 +7,7 @@ const LARGEST: u64 = 4 << 20;
 
 /// One page.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct AssembledPage {
     /// The site that it belongs to, as of a resource.
     pub(crate) site: usize,
     pub(crate) path: String,
@@ -30,12 +30,12 @@ struct Fragment {
 /// All pages of a schedule, and their fragments.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
-    pages: Vec<Page>,
+    pages: Vec<AssembledPage>,
     fragments: Vec<Fragment>,
 }
 
 /// A body and its lifetime, for the origin to give.
-pub(crate) struct Whole {
+pub(crate) struct OriginContent {
     pub(crate) fields: String,
     pub(crate) body: Vec<u8>,
 }
@@ -66,7 +66,7 @@ impl Pages {
         };
         let count = 1 + draw.below(6);
         let fragments: Vec<_> = (0..count).map(|number| fragment(draw, number)).collect();
-        let page = |draw: &mut Draws, number| Page {
+        let page = |draw: &mut Draws, number| AssembledPage {
             site: draw.below(2) as usize,
             path: format!("/p/{number}"),
             ttl_s: draw.of([0, 2, 20]),
@@ -83,12 +83,12 @@ impl Pages {
     }
 
     /// One of them, as it falls.
-    pub(crate) fn any(&self) -> &Page {
+    pub(crate) fn any(&self) -> &AssembledPage {
         &self.pages[random(self.pages.len() as u64) as usize]
     }
 
     /// The body of `page` as its fragments, or their instructions, make it.
-    fn body(&self, page: &Page, fragment: impl Fn(&Fragment) -> Vec<u8>) -> Vec<u8> {
+    fn body(&self, page: &AssembledPage, fragment: impl Fn(&Fragment) -> Vec<u8>) -> Vec<u8> {
         let mut body = b"<p>".to_vec();
         for (at, number) in page.fragments.iter().enumerate() {
             body.extend(letters(1_000 + at as u64, page.text));
@@ -99,26 +99,29 @@ impl Pages {
     }
 
     /// The page of `site` or the fragment at `path`, as its origin has it.
-    pub(crate) fn whole(&self, site: usize, path: &str) -> Option<Whole> {
+    pub(crate) fn origin_content(&self, site: usize, path: &str) -> Option<OriginContent> {
         let lives = |ttl_s: u64| match ttl_s {
             0 => "Cache-Control: private, no-store\r\n".to_owned(),
             ttl_s => format!("Cache-Control: max-age={ttl_s}\r\n"),
         };
         if let Some(number) = self.fragments.iter().position(|one| one.path == path) {
             let Fragment { ttl_s, bytes, .. } = &self.fragments[number];
-            return Some(Whole { fields: lives(*ttl_s), body: letters(number as u64, *bytes) });
+            return Some(OriginContent {
+                fields: lives(*ttl_s),
+                body: letters(number as u64, *bytes),
+            });
         }
         let page = self.pages.iter().find(|page| page.site == site && page.path == path)?;
         let include = |fragment: &Fragment| format!("<esi:include src=\"{}\"/>", fragment.path);
         let fields = "Content-Type: text/html\r\nSurrogate-Control: content=\"ESI/1.0\"\r\n";
-        Some(Whole {
+        Some(OriginContent {
             fields: lives(page.ttl_s) + fields,
             body: self.body(page, |fragment| include(fragment).into_bytes()),
         })
     }
 
     /// The page as its clients get it.
-    pub(crate) fn together(&self, page: &Page) -> Vec<u8> {
+    pub(crate) fn assembled(&self, page: &AssembledPage) -> Vec<u8> {
         let numbered = |path: &str| self.fragments.iter().position(|one| one.path == path);
         self.body(page, |fragment| {
             letters(numbered(&fragment.path).unwrap_or_default() as u64, fragment.bytes)

@@ -31,7 +31,7 @@ pub(crate) enum Engine {
 
 /// One schedule's constants.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct SchedulePlan {
     pub(crate) seed: u64,
     /// Nothing fails, nothing is purged, nobody leaves: requests must collapse.
     pub(crate) quiet: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     pub(crate) engine: Engine,
 }
 
-impl Plan {
+impl SchedulePlan {
     /// The plan of `seed`.
     pub(crate) fn draw(seed: u64) -> Self {
         // The simulation itself draws from the seed.

@@ -5,31 +5,43 @@ use std::time::Duration;
 
 use ban::Expression;
 use base::Account;
-use flow::invalidate::{Sites, Target, Url, What};
-use policy::Peer;
+use flow::invalidate::{InvalidationTarget, ResponseSelector, Sites, Url};
+use policy::ConnectionPeer;
 use rt::simulation::random;
 use tokio::time::sleep;
 
-use crate::book::Scope;
-use crate::direct::{read_request, reply_to};
-use crate::world::World;
+use crate::direct_core::{read_request, reply_to};
+use crate::oracle::PurgeScope;
+use crate::simulation::Simulation;
 
 /// The longest that an operator waits for the count of what was hit.
 const COUNT_MS: u64 = 200;
 
 /// Purges at moments of the seed.
-pub(crate) async fn live(world: Rc<World>) {
+pub(crate) async fn live(world: Rc<Simulation>) {
     let span_ms = world.plan.pause_ms * world.plan.requests / (world.plan.purges + 1) + 2;
     for _ in 0..world.plan.purges {
         sleep(Duration::from_millis(random(span_ms))).await;
         let number = random(world.plan.resources.len() as u64) as usize;
         let site = world.plan.resources[number].site;
         match random(4) {
-            0 => by_operator(&world, Scope::All, Target::Many(What::Everything)).await,
+            0 => {
+                by_operator(
+                    &world,
+                    PurgeScope::All,
+                    InvalidationTarget::Many(ResponseSelector::Everything),
+                )
+                .await
+            }
             1 if site == 0 => {
                 let tag = random(2);
                 let tags = vec![format!("t{tag}").into_bytes()];
-                by_operator(&world, Scope::Tag(tag), Target::Many(What::Tags(tags))).await;
+                by_operator(
+                    &world,
+                    PurgeScope::Tag(tag),
+                    InvalidationTarget::Many(ResponseSelector::Tags(tags)),
+                )
+                .await;
             }
             _ if site == 0 => one(&world, number).await,
             turn => by_program(&world, number, if turn == 1 { "BAN" } else { "PURGE" }).await,
@@ -38,24 +50,26 @@ pub(crate) async fn live(world: Rc<World>) {
 }
 
 /// Purges one resource of the declared site, by its URL or by an expression.
-async fn one(world: &World, number: usize) {
+async fn one(world: &Simulation, number: usize) {
     let path = &world.plan.resources[number].path;
     let what = if random(2) == 0 {
-        Target::Url(Url {
+        InvalidationTarget::Url(Url {
             host: b"d.example".to_vec(),
             port: None,
             target: path.clone().into_bytes(),
-            client: Peer::Local,
+            client: ConnectionPeer::Local,
         })
     } else {
         let text = format!("req.url == {path} && req.http.host ~ ^d");
         let expression = Expression::parse(&text).expect("an expression");
-        Target::Many(What::of_expression(expression).expect("no surrogate keys"))
+        InvalidationTarget::Many(
+            ResponseSelector::of_expression(expression).expect("no surrogate keys"),
+        )
     };
-    by_operator(world, Scope::Resource(number), what).await;
+    by_operator(world, PurgeScope::Resource(number), what).await;
 }
 
-async fn by_operator(world: &World, scope: Scope, what: Target) {
+async fn by_operator(world: &Simulation, scope: PurgeScope, what: InvalidationTarget) {
     let purge = world.book.purge_began(scope);
     let (shared, now) = (&world.core.shared, world.core.now());
     let one = shared.door.invalidation(what, false, Sites::Every, now);
@@ -65,11 +79,11 @@ async fn by_operator(world: &World, scope: Scope, what: Target) {
     }
 }
 
-async fn by_program(world: &World, number: usize, method: &str) {
+async fn by_program(world: &Simulation, number: usize, method: &str) {
     let path = &world.plan.resources[number].path;
     let text = format!("{method} {path} HTTP/1.1\r\nHost: v.example\r\n\r\n");
     let account = Account::open(world.core.shared.cache.memory(), u64::MAX);
-    let purge = world.book.purge_began(Scope::Resource(number));
+    let purge = world.book.purge_began(PurgeScope::Resource(number));
     let (_, reply) = reply_to(world, &mut read_request(&text), &account).await;
     match reply.status.code() {
         200 => world.book.purge_answered(purge),

@@ -6,18 +6,18 @@ use std::pin::pin;
 use std::time::Duration;
 
 use rt::simulation::random;
-use testkit::h2::{Client, Fate, Request, error};
+use testkit::h2::{Client, Request, RequestOutcome, error};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use crate::http;
 use crate::plan::Engine;
-use crate::world::World;
+use crate::simulation::Simulation;
 
 /// A client's connection, once there is one.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct EngineConnection {
     http1: Option<UnixStream>,
     http2: Option<Client<UnixStream>>,
     /// Requests that are under way: what a client that leaves may not have sent.
@@ -41,7 +41,7 @@ impl Outgoing<'_> {
 }
 
 /// An answer.
-pub(crate) struct Answer {
+pub(crate) struct ClientAnswer {
     pub(crate) status: u16,
     /// The head as lines.
     pub(crate) head: String,
@@ -49,16 +49,16 @@ pub(crate) struct Answer {
     pub(crate) body: Option<Vec<u8>>,
 }
 
-impl Line {
+impl EngineConnection {
     /// Sends a request and reads its answer.
     ///
     /// # Errors
     /// What the engine did wrong, in words.
     pub(crate) async fn ask(
         &mut self,
-        world: &World,
+        world: &Simulation,
         outgoing: &Outgoing<'_>,
-    ) -> Result<Answer, String> {
+    ) -> Result<ClientAnswer, String> {
         match world.plan.engine {
             Engine::Http2 => self.ask_http2(world, outgoing).await,
             Engine::Direct | Engine::Http1 => {
@@ -75,9 +75,9 @@ impl Line {
     /// As [`Line::ask`].
     pub(crate) async fn ask_in_a_row(
         &mut self,
-        world: &World,
+        world: &Simulation,
         outgoing: &[Outgoing<'_>],
-    ) -> Result<Vec<Answer>, String> {
+    ) -> Result<Vec<ClientAnswer>, String> {
         let mut stream = match self.http1.take() {
             Some(stream) => stream,
             None => connect(world).await?,
@@ -94,9 +94,9 @@ impl Line {
 
     async fn ask_http2(
         &mut self,
-        world: &World,
+        world: &Simulation,
         outgoing: &Outgoing<'_>,
-    ) -> Result<Answer, String> {
+    ) -> Result<ClientAnswer, String> {
         let mut client = match self.http2.take() {
             Some(client) => client,
             None => {
@@ -130,14 +130,14 @@ impl Line {
             client.outcome(stream).await
         };
         let (answer, is_whole) = match fate {
-            Fate::Answered(answer) => (answer, true),
+            RequestOutcome::Answered(answer) => (answer, true),
             // There was no room for it, and it can be made again.
-            Fate::Reset(error::REFUSED_STREAM, answer) => {
+            RequestOutcome::Reset(error::REFUSED_STREAM, answer) => {
                 world.left.set(world.left.get() + 1);
                 (answer, false)
             }
             // A body that breaks off is a reset, and the connection goes on.
-            Fate::Reset(_, answer) if answer.status != 0 => (answer, false),
+            RequestOutcome::Reset(_, answer) if answer.status != 0 => (answer, false),
             other => return Err(format!("over HTTP/2: {other:?}")),
         };
         self.under_way = 0;
@@ -146,17 +146,17 @@ impl Line {
         for (name, value) in &answer.fields {
             head.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value)));
         }
-        Ok(Answer { status: answer.status, head, body: is_whole.then_some(answer.body) })
+        Ok(ClientAnswer { status: answer.status, head, body: is_whole.then_some(answer.body) })
     }
 }
 
-async fn connect(world: &World) -> Result<UnixStream, String> {
+async fn connect(world: &Simulation) -> Result<UnixStream, String> {
     world.port.connect().await.map_err(|error| format!("no connection: {error}"))
 }
 
 /// Sends `bytes`, now and then in pieces with pauses between them.
 async fn send(
-    world: &World,
+    world: &Simulation,
     stream: &mut (impl AsyncWrite + Unpin),
     mut bytes: &[u8],
 ) -> io::Result<()> {
@@ -176,10 +176,10 @@ async fn send(
 
 /// Sends requests and reads their answers; also returns whether the connection goes on.
 async fn exchange(
-    world: &World,
+    world: &Simulation,
     stream: &mut UnixStream,
     outgoing: &[Outgoing<'_>],
-) -> Result<(Vec<Answer>, bool), String> {
+) -> Result<(Vec<ClientAnswer>, bool), String> {
     let (mut read, mut write) = stream.split();
     let bytes: Vec<u8> = outgoing.iter().flat_map(Outgoing::bytes).collect();
     let mut sent = pin!(send(world, &mut write, &bytes));
@@ -193,10 +193,10 @@ async fn exchange(
 }
 
 async fn receive_all(
-    world: &World,
+    world: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     outgoing: &[Outgoing<'_>],
-) -> Result<(Vec<Answer>, bool), String> {
+) -> Result<(Vec<ClientAnswer>, bool), String> {
     let (mut answers, mut unread) = (Vec::new(), Vec::new());
     for one in outgoing {
         let is_head = one.head.starts_with("HEAD");
@@ -214,11 +214,11 @@ async fn receive_all(
 
 /// Reads an answer; its beginning may be in `unread`. Also returns whether the connection goes on.
 async fn receive(
-    world: &World,
+    world: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     is_head: bool,
     unread: &mut Vec<u8>,
-) -> Result<(Answer, bool), String> {
+) -> Result<(ClientAnswer, bool), String> {
     let (status, head) = loop {
         let end = loop {
             if let Some(at) = unread.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -249,11 +249,11 @@ async fn receive(
         Some(std::mem::take(unread))
     };
     let keeps = keeps && body.is_some();
-    Ok((Answer { status, head, body }, keeps))
+    Ok((ClientAnswer { status, head, body }, keeps))
 }
 
 /// Takes some time over the next piece, now and then.
-pub(crate) async fn dawdle(world: &World) {
+pub(crate) async fn pause_randomly(world: &Simulation) {
     if !world.plan.quiet && random(10) == 0 {
         sleep(Duration::from_millis(random(400))).await;
     }
@@ -261,17 +261,17 @@ pub(crate) async fn dawdle(world: &World) {
 
 /// Receives more, slowly now and then; 0 at the end, however it came.
 async fn read_more(
-    world: &World,
+    world: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     into: &mut Vec<u8>,
 ) -> usize {
-    dawdle(world).await;
+    pause_randomly(world).await;
     stream.read_buf(into).await.unwrap_or(0)
 }
 
 /// Takes `length` bytes; `None` if they do not all come.
 pub(crate) async fn read_length(
-    world: &World,
+    world: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     unread: &mut Vec<u8>,
     length: usize,
@@ -287,7 +287,7 @@ pub(crate) async fn read_length(
 
 /// Takes a chunked body; `None` if it breaks off.
 pub(crate) async fn read_chunks(
-    world: &World,
+    world: &Simulation,
     stream: &mut (impl AsyncRead + Unpin),
     unread: &mut Vec<u8>,
 ) -> Result<Option<Vec<u8>>, String> {

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use testkit::differ::peer::Kind;
+use testkit::differ::peer::ServerProgram;
 use testkit::differ::scenario::{Scenario, scenarios};
 use testkit::differ::suite::{self, Outcome, Suite};
 use testkit::vclgen;
@@ -15,14 +15,14 @@ use testkit::vclgen;
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let mut folder = PathBuf::from(".");
-    let (mut only, mut other) = (String::new(), Kind::varnishd());
+    let (mut only, mut other) = (String::new(), ServerProgram::varnishd());
     let (mut pairs, mut show, mut text) = (4, false, false);
     let mut seeds = 0..0;
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_default();
         match word.as_str() {
             "--only" => only = value(),
-            "--larder" => other = Kind::larder(&PathBuf::from(value())),
+            "--larder" => other = ServerProgram::larder(&PathBuf::from(value())),
             "--show" => show = true,
             "--text" => text = true,
             "--seeds" => {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         true => suite::read(&folder),
         false => Ok(generated(seeds)),
     };
-    let suite = Suite { peers: (Kind::varnishd(), other), pairs, only, random };
+    let suite = Suite { peers: (ServerProgram::varnishd(), other), pairs, only, random };
     match files.and_then(|files| suite::run(&suite, files)) {
         Err(error) => {
             eprintln!("{error}");

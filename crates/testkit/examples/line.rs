@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use testkit::line::{Conditions, Line};
+use testkit::delay_line::{Conditions, DelayLine};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             _ => return Err(format!("{word} is not known").into()),
         }
     }
-    let line = Line::start(listen, to.ok_or("--to is missing")?, conditions).await?;
+    let line = DelayLine::start(listen, to.ok_or("--to is missing")?, conditions).await?;
     println!("listening on {}", line.addr());
     std::future::pending().await
 }

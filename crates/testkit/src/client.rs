@@ -10,11 +10,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::reply::{self, End, Seen};
+use crate::reply::{self, ConnectionEnd, ReplyOutcome};
 
 /// The way in which bytes are cut into writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pieces {
+pub enum WriteSplit {
     /// One write.
     Whole,
     /// One write per byte, the peer given the processor after each.
@@ -23,7 +23,7 @@ pub enum Pieces {
     LineEnds,
 }
 
-impl Pieces {
+impl WriteSplit {
     /// Every way of cutting.
     pub const ALL: [Self; 3] = [Self::Whole, Self::Bytes, Self::LineEnds];
 
@@ -39,14 +39,14 @@ impl Pieces {
 
 /// One client connection.
 #[derive(Debug)]
-pub struct Raw {
+pub struct RawClient {
     stream: TcpStream,
     received: Vec<u8>,
-    end: End,
+    end: ConnectionEnd,
     patience: Duration,
 }
 
-impl Raw {
+impl RawClient {
     /// Connects to `addr`. Answers are awaited for ten seconds.
     ///
     /// # Errors
@@ -60,13 +60,13 @@ impl Raw {
     /// A connection that is there already.
     pub fn over(stream: TcpStream) -> Self {
         let patience = Duration::from_secs(10);
-        Self { stream, received: Vec::new(), end: End::Open, patience }
+        Self { stream, received: Vec::new(), end: ConnectionEnd::Open, patience }
     }
 
     /// Sends `bytes`, a GET perhaps with something before it, and reads its answer.
-    pub async fn exchange(mut self, bytes: &[u8]) -> Seen {
+    pub async fn exchange(mut self, bytes: &[u8]) -> ReplyOutcome {
         // What could not be sent shows in the answer.
-        _ = self.send(bytes, Pieces::Whole).await;
+        _ = self.send(bytes, WriteSplit::Whole).await;
         self.reply("GET").await
     }
 
@@ -81,10 +81,10 @@ impl Raw {
     ///
     /// # Errors
     /// Those of writing; a peer that refuses early is expected to cause them.
-    pub async fn send(&mut self, bytes: &[u8], pieces: Pieces) -> io::Result<()> {
+    pub async fn send(&mut self, bytes: &[u8], pieces: WriteSplit) -> io::Result<()> {
         for piece in pieces.cut(bytes) {
             self.stream.write_all(piece).await?;
-            if pieces != Pieces::Whole {
+            if pieces != WriteSplit::Whole {
                 tokio::task::yield_now().await;
             }
         }
@@ -100,23 +100,23 @@ impl Raw {
     }
 
     /// Reads the answer to a request of `method`. Bytes behind it stay for the next call.
-    pub async fn reply(&mut self, method: &str) -> Seen {
+    pub async fn reply(&mut self, method: &str) -> ReplyOutcome {
         let patience = self.patience;
-        timeout(patience, self.next_reply(method)).await.unwrap_or(Seen::TimedOut)
+        timeout(patience, self.next_reply(method)).await.unwrap_or(ReplyOutcome::TimedOut)
     }
 
     /// Sends a plain GET of `target` and reads its answer.
     ///
     /// # Errors
     /// Those of writing.
-    pub async fn get(&mut self, target: &str) -> io::Result<Seen> {
-        self.send(&request("GET", target, ""), Pieces::Whole).await?;
+    pub async fn get(&mut self, target: &str) -> io::Result<ReplyOutcome> {
+        self.send(&request("GET", target, ""), WriteSplit::Whole).await?;
         Ok(self.reply("GET").await)
     }
 
     /// Everything up to the end of the connection, and how it ended; [`End::Open`] when the peer
     /// did not close it in time.
-    pub async fn rest(&mut self) -> (Vec<u8>, End) {
+    pub async fn rest(&mut self) -> (Vec<u8>, ConnectionEnd) {
         let patience = self.patience;
         let all = async { while self.more().await {} };
         // Without an end in time, what has come so far is the answer, and `end` says so.
@@ -142,7 +142,7 @@ impl Raw {
         &self.received
     }
 
-    async fn next_reply(&mut self, method: &str) -> Seen {
+    async fn next_reply(&mut self, method: &str) -> ReplyOutcome {
         loop {
             if let Some((seen, used)) = reply::read_reply(&self.received, method, self.end) {
                 self.received.drain(..used);
@@ -154,14 +154,14 @@ impl Raw {
 
     /// Reads once; whether more may come.
     async fn more(&mut self) -> bool {
-        if self.end == End::Open {
+        if self.end == ConnectionEnd::Open {
             match self.stream.read_buf(&mut self.received).await {
-                Ok(0) => self.end = End::Closed,
+                Ok(0) => self.end = ConnectionEnd::Closed,
                 Ok(_) => {}
-                Err(_) => self.end = End::Reset,
+                Err(_) => self.end = ConnectionEnd::Reset,
             }
         }
-        self.end == End::Open
+        self.end == ConnectionEnd::Open
     }
 }
 
@@ -174,6 +174,6 @@ pub fn request(method: &str, target: &str, fields: &str) -> Vec<u8> {
 ///
 /// # Errors
 /// Those of connecting and writing.
-pub async fn get(addr: SocketAddr, target: &str) -> io::Result<Seen> {
-    Raw::connect(addr).await?.get(target).await
+pub async fn get(addr: SocketAddr, target: &str) -> io::Result<ReplyOutcome> {
+    RawClient::connect(addr).await?.get(target).await
 }

@@ -6,10 +6,10 @@
 
 pub mod cli;
 mod client;
-pub mod compare;
+pub mod comparison;
 mod counters;
 mod origin;
 pub mod peer;
-mod play;
 pub mod scenario;
+mod scenario_run;
 pub mod suite;

@@ -45,12 +45,12 @@ pub enum Act {
 
 /// Acts of an application upon a request.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
+pub struct ApplicationScript {
     acts: Vec<Act>,
     bytewise: bool,
 }
 
-impl Program {
+impl ApplicationScript {
     /// Does `acts` in order; then the next request of the connection is read.
     pub fn new(acts: Vec<Act>) -> Self {
         Self { acts, bytewise: false }
@@ -71,7 +71,7 @@ impl Program {
 
 /// A request as it came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct FastcgiRequest {
     /// Number of its connection, from 0.
     pub connection: usize,
     /// The connection is to stay open.
@@ -84,7 +84,7 @@ pub struct Asked {
     pub stdin_records: usize,
 }
 
-impl Asked {
+impl FastcgiRequest {
     /// The one value of a parameter; empty when the parameter did not come.
     ///
     /// # Panics
@@ -116,9 +116,9 @@ pub fn record(kind: u8, id: u16, content: &[u8], padding: u8) -> Vec<u8> {
 
 #[derive(Debug, Default)]
 struct AppState {
-    by_script: HashMap<String, Program>,
-    otherwise: Program,
-    asked: Vec<Asked>,
+    by_script: HashMap<String, ApplicationScript>,
+    otherwise: ApplicationScript,
+    asked: Vec<FastcgiRequest>,
     connections: usize,
     aborted: usize,
 }
@@ -136,7 +136,7 @@ impl Application {
     /// # Errors
     /// Those of binding.
     pub async fn start() -> io::Result<Self> {
-        let otherwise = Program::answer("Content-Type: text/plain\r\n\r\n");
+        let otherwise = ApplicationScript::answer("Content-Type: text/plain\r\n\r\n");
         let state = Arc::new(Mutex::new(AppState { otherwise, ..AppState::default() }));
         let shared = Arc::clone(&state);
         let loopback = Loopback::start(move |stream, number| {
@@ -154,17 +154,17 @@ impl Application {
     }
 
     /// Runs `program` for the script of this name, or of this REQUEST_URI.
-    pub fn on(&self, name: &str, program: Program) {
+    pub fn on(&self, name: &str, program: ApplicationScript) {
         self.state.lock().by_script.insert(name.to_owned(), program);
     }
 
     /// Runs `program` for all others.
-    pub fn otherwise(&self, program: Program) {
+    pub fn otherwise(&self, program: ApplicationScript) {
         self.state.lock().otherwise = program;
     }
 
     /// Every request so far whose parameters came whole.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<FastcgiRequest> {
         self.state.lock().asked.clone()
     }
 
@@ -172,7 +172,7 @@ impl Application {
     ///
     /// # Panics
     /// When no request came.
-    pub fn last(&self) -> Asked {
+    pub fn last(&self) -> FastcgiRequest {
         self.state.lock().asked.last().expect("a request").clone()
     }
 
@@ -237,7 +237,7 @@ impl AppConnection {
     }
 
     /// Reads up to the end of a request's parameters.
-    async fn request(&mut self) -> io::Result<Program> {
+    async fn request(&mut self) -> io::Result<ApplicationScript> {
         let (mut keep, mut stream) = (None, Vec::new());
         loop {
             match (self.record().await?, keep) {
@@ -245,7 +245,8 @@ impl AppConnection {
                 ((4, content), Some(keep)) if content.is_empty() => {
                     let params = params(&stream).ok_or_else(|| io::Error::other("parameters"))?;
                     let connection = self.number;
-                    let asked = Asked { connection, keep, params, ..Asked::default() };
+                    let asked =
+                        FastcgiRequest { connection, keep, params, ..FastcgiRequest::default() };
                     let mut state = self.state.lock();
                     let named = |name| state.by_script.get(asked.param(name)).cloned();
                     let program = named("REQUEST_URI").or_else(|| named("SCRIPT_NAME"));

@@ -11,7 +11,7 @@ mod surplus;
 #[cfg(test)]
 mod tests;
 
-pub use case::{Expected, FaultCase};
+pub use case::{FaultCase, FaultExpectation};
 pub use surplus::POISON;
 
 /// Time after which the tests' configuration gives up on a silent origin, in milliseconds. Scripts

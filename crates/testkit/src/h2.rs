@@ -12,8 +12,8 @@ pub mod frames;
 mod judge;
 mod request;
 
-pub use client::{Client, Farewell, Fate, Manners, Progress};
-pub use fields::{Block, FieldList};
+pub use client::{Client, ConnectionEvent, Farewell, Manners, RequestOutcome};
+pub use fields::{FieldBlock, FieldList};
 pub use frames::{Frame, PREFACE, error, flag, kind, setting};
 pub use judge::{Exchange, Judge, ProtocolFault, SeenFrame};
 pub use request::Request;

@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::reply::{self, End, Reply, Seen};
+use crate::reply::{self, ConnectionEnd, Reply, ReplyOutcome};
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +40,7 @@ const LISTENING: &str = "listening on ";
 
 /// Everything that the child has written to stderr so far.
 #[derive(Debug, Default)]
-struct Said {
+struct StderrCapture {
     log: Mutex<Log>,
     changed: Condvar,
 }
@@ -57,7 +57,7 @@ struct Log {
 pub struct Daemon {
     child: Child,
     folder: PathBuf,
-    said: Arc<Said>,
+    said: Arc<StderrCapture>,
     data: Vec<SocketAddr>,
     admin: Option<SocketAddr>,
 }
@@ -130,7 +130,7 @@ impl Daemon {
                 let program = command.get_program().display();
                 io::Error::new(error.kind(), format!("{program}: {error}"))
             })?;
-        let said = Arc::new(Said::default());
+        let said = Arc::new(StderrCapture::default());
         if let Some(stderr) = child.stderr.take() {
             let said = Arc::clone(&said);
             std::thread::spawn(move || listen_to(BufReader::new(stderr), &said));
@@ -230,8 +230,8 @@ impl Daemon {
         stream.write_all(request.as_bytes()).await?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await?;
-        match reply::read_reply(&bytes, method, End::Closed) {
-            Some((Seen::Complete(reply), _)) => Ok(reply),
+        match reply::read_reply(&bytes, method, ConnectionEnd::Closed) {
+            Some((ReplyOutcome::Complete(reply), _)) => Ok(reply),
             other => Err(io::Error::other(format!("admin socket: {other:?}"))),
         }
     }
@@ -262,7 +262,7 @@ impl Daemon {
     ///
     /// # Panics
     /// When it stays below, or is above.
-    pub async fn counted(&self, name: &str, wanted: u64) {
+    pub async fn assert_metric(&self, name: &str, wanted: u64) {
         self.assert_counted(name, "", wanted).await;
     }
 
@@ -270,7 +270,7 @@ impl Daemon {
     ///
     /// # Panics
     /// As [`Daemon::counted`].
-    pub async fn limit_counted(&self, limit: &str, wanted: u64) {
+    pub async fn assert_limit_count(&self, limit: &str, wanted: u64) {
         self.assert_counted("larder_limit_hits_total", &format!("limit=\"{limit}\""), wanted).await;
     }
 
@@ -279,7 +279,7 @@ impl Daemon {
     ///
     /// # Panics
     /// When they do not come.
-    pub async fn tells(&self, words: &str) -> String {
+    pub async fn assert_logged(&self, words: &str) -> String {
         let mut waited = Duration::ZERO;
         loop {
             let log = self.log();
@@ -380,7 +380,7 @@ fn scratch_folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-fn listen_to(stderr: impl BufRead, said: &Said) {
+fn listen_to(stderr: impl BufRead, said: &StderrCapture) {
     for line in stderr.lines().map_while(Result::ok) {
         said.log.lock().lines.push(line);
         said.changed.notify_all();

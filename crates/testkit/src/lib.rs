@@ -4,17 +4,17 @@
 //! shares code with the accused repeats its mistakes.
 
 pub mod client;
+pub mod delay_line;
 pub mod differ;
 pub mod fastcgi;
 pub mod faults;
-pub mod film;
 pub mod framing_cases;
 pub mod h2;
 pub mod larder;
-pub mod line;
+pub mod large_file;
 mod loopback;
 pub mod origin;
+pub mod reference_reader;
 pub mod reply;
-pub mod strict;
 pub mod vclgen;
 pub mod wire;

@@ -20,11 +20,11 @@ mod tests;
 pub use script::{Action, Script};
 
 use crate::loopback::Loopback;
-use crate::strict::{self, ParsedRequest};
+use crate::reference_reader::{self, ParsedRequest};
 
 /// Everything that one connection carried towards the origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedConnection {
     /// Every byte received, in order.
     pub bytes: Vec<u8>,
     /// Requests that a script answered.
@@ -36,7 +36,7 @@ struct State {
     by_target: HashMap<String, Script>,
     on_accept: HashMap<usize, Script>,
     otherwise: Script,
-    recorded: Vec<Recorded>,
+    recorded: Vec<RecordedConnection>,
     seen: HashMap<String, usize>,
     /// The number of answers of [`Action::Mirror`] so far.
     mirrored: usize,
@@ -44,12 +44,12 @@ struct State {
 
 /// A running scripted origin on a loopback port; it stops when dropped.
 #[derive(Debug)]
-pub struct Scripted {
+pub struct ScriptedOrigin {
     state: Arc<Mutex<State>>,
     loopback: Loopback,
 }
 
-impl Scripted {
+impl ScriptedOrigin {
     /// Starts on a free port. Targets without a script get a 404 with `no-store`.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Scripted {
         let state = Arc::new(Mutex::new(State { otherwise, ..State::default() }));
         let shared = Arc::clone(&state);
         let loopback = Loopback::start(move |stream, index| {
-            shared.lock().recorded.push(Recorded::default());
+            shared.lock().recorded.push(RecordedConnection::default());
             let state = Arc::clone(&shared);
             let connection =
                 OriginConnection { stream, index, state, unread: Vec::new(), last: None };
@@ -105,7 +105,7 @@ impl Scripted {
     }
 
     /// Everything that each connection has carried so far, in the order of their acceptance.
-    pub fn recorded(&self) -> Vec<Recorded> {
+    pub fn recorded(&self) -> Vec<RecordedConnection> {
         self.state.lock().recorded.clone()
     }
 
@@ -114,7 +114,7 @@ impl Scripted {
         let mut state = self.state.lock();
         state.seen.clear();
         for recorded in &mut state.recorded {
-            *recorded = Recorded::default();
+            *recorded = RecordedConnection::default();
         }
     }
 }
@@ -156,7 +156,7 @@ impl OriginConnection {
     /// Awaits a request and finds its script; `None` when the peer is done or sends no valid HTTP.
     async fn next_script(&mut self) -> io::Result<Option<Script>> {
         let head = loop {
-            match strict::read_head(&self.unread) {
+            match reference_reader::read_head(&self.unread) {
                 Ok(Some((request, _))) => break request,
                 Ok(None) => {}
                 // The recording is what tests judge; there is nothing sensible to answer.
@@ -183,7 +183,7 @@ impl OriginConnection {
     /// Takes the rest of the request at the start of `unread`; whether it came whole.
     async fn read_request(&mut self) -> io::Result<bool> {
         loop {
-            match strict::read_first(&self.unread) {
+            match reference_reader::read_first(&self.unread) {
                 Ok(Some((request, used))) => {
                     self.unread.drain(..used);
                     self.last = Some(request);

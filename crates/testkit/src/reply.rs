@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::wire::{self, Cursor, Fault, Fields, Length};
+use crate::wire::{self, Cursor, Fields, Length, MessageFault};
 
 #[cfg(test)]
 mod tests;
@@ -41,9 +41,9 @@ pub struct Reply {
 }
 
 /// Field lines as text.
-struct Shown<'a>(&'a Fields);
+struct FieldListing<'a>(&'a Fields);
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for FieldListing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |(name, value): &(String, Vec<u8>)| {
             format!("{name}: {}", String::from_utf8_lossy(value))
@@ -62,10 +62,10 @@ impl fmt::Debug for Reply {
             .field("interim", &self.interim)
             .field("status", &self.status)
             .field("old", &self.old)
-            .field("fields", &Shown(&self.fields))
+            .field("fields", &FieldListing(&self.fields))
             .field("body_bytes", &self.body.len())
             .field("body", &String::from_utf8_lossy(shown))
-            .field("trailers", &Shown(&self.trailers))
+            .field("trailers", &FieldListing(&self.trailers))
             .field("ending", &self.ending)
             .finish()
     }
@@ -97,7 +97,7 @@ impl Reply {
 
 /// The answer to one request, as a client saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ReplyOutcome {
     /// One whole message.
     Complete(Reply),
     /// A head, and then less body than it promised: no client takes it for whole.
@@ -105,12 +105,12 @@ pub enum Seen {
     /// The connection ended before a whole head: not one byte, or part of a head.
     Nothing,
     /// Bytes that are no valid HTTP/1.1 response.
-    Malformed(Fault),
+    Malformed(MessageFault),
     /// The answer was not there in time.
     TimedOut,
 }
 
-impl Seen {
+impl ReplyOutcome {
     /// The whole message, if it is one.
     pub fn complete(&self) -> Option<&Reply> {
         match self {
@@ -122,7 +122,7 @@ impl Seen {
 
 /// The end of the bytes at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConnectionEnd {
     /// More may come.
     Open,
     /// The peer has finished in good order.
@@ -133,16 +133,16 @@ pub enum End {
 
 /// Reads the answer to a request of `method` at the start of `bytes`; with it comes the number of
 /// bytes that it takes. `None` while only further bytes can tell.
-pub fn read_reply(bytes: &[u8], method: &str, end: End) -> Option<(Seen, usize)> {
+pub fn read_reply(bytes: &[u8], method: &str, end: ConnectionEnd) -> Option<(ReplyOutcome, usize)> {
     let mut interim = Vec::new();
     let mut at = 0;
     loop {
         let mut cursor = Cursor::new(&bytes[at..]);
         let (mut reply, length) = match head(&mut cursor, method) {
             Ok(found) => found,
-            Err(Fault::Incomplete) if end == End::Open => return None,
-            Err(Fault::Incomplete) => return Some((Seen::Nothing, bytes.len())),
-            Err(fault) => return Some((Seen::Malformed(fault), bytes.len())),
+            Err(MessageFault::Incomplete) if end == ConnectionEnd::Open => return None,
+            Err(MessageFault::Incomplete) => return Some((ReplyOutcome::Nothing, bytes.len())),
+            Err(fault) => return Some((ReplyOutcome::Malformed(fault), bytes.len())),
         };
         if (100..200).contains(&reply.status) && reply.status != 101 {
             interim.push(reply.status);
@@ -152,23 +152,23 @@ pub fn read_reply(bytes: &[u8], method: &str, end: End) -> Option<(Seen, usize)>
         reply.interim = interim;
         let whole = body(&mut cursor, &mut reply, length, end);
         let seen = match whole {
-            Ok(()) => Seen::Complete(reply),
-            Err(Fault::Incomplete) if end == End::Open => return None,
-            Err(Fault::Incomplete) => Seen::Truncated(reply),
-            Err(fault) => Seen::Malformed(fault),
+            Ok(()) => ReplyOutcome::Complete(reply),
+            Err(MessageFault::Incomplete) if end == ConnectionEnd::Open => return None,
+            Err(MessageFault::Incomplete) => ReplyOutcome::Truncated(reply),
+            Err(fault) => ReplyOutcome::Malformed(fault),
         };
         return Some((seen, at + cursor.at));
     }
 }
 
-fn head(cursor: &mut Cursor<'_>, method: &str) -> Result<(Reply, Length), Fault> {
+fn head(cursor: &mut Cursor<'_>, method: &str) -> Result<(Reply, Length), MessageFault> {
     let (old, status) = status_line(cursor.line()?)?;
     let fields = cursor.fields()?;
     let bodiless = method == "HEAD" || matches!(status, 100..200 | 204 | 304);
     // RFC 9112 6.1: no transfer coding in 1xx and 204.
     let declared = wire::length(&fields, old)?;
     if declared == Length::Chunked && matches!(status, 100..200 | 204) {
-        return Err(Fault::TransferEncoding);
+        return Err(MessageFault::TransferEncoding);
     }
     let (length, ending) = match declared {
         _ if bodiless => (Length::Known(0), Ending::NoBody),
@@ -180,12 +180,17 @@ fn head(cursor: &mut Cursor<'_>, method: &str) -> Result<(Reply, Length), Fault>
     Ok((Reply { interim, status, old, fields, body, trailers, ending }, length))
 }
 
-fn body(cursor: &mut Cursor<'_>, reply: &mut Reply, length: Length, end: End) -> Result<(), Fault> {
+fn body(
+    cursor: &mut Cursor<'_>,
+    reply: &mut Reply,
+    length: Length,
+    end: ConnectionEnd,
+) -> Result<(), MessageFault> {
     match length {
         Length::Known(length) => {
             let have = length.min(cursor.left());
             reply.body = cursor.take(have)?.to_vec();
-            if have < length { Err(Fault::Incomplete) } else { Ok(()) }
+            if have < length { Err(MessageFault::Incomplete) } else { Ok(()) }
         }
         Length::Chunked => {
             reply.trailers = cursor.chunked(&mut reply.body)?;
@@ -193,21 +198,21 @@ fn body(cursor: &mut Cursor<'_>, reply: &mut Reply, length: Length, end: End) ->
         }
         Length::Unsaid => {
             reply.body = cursor.take(cursor.left())?.to_vec();
-            if end == End::Closed { Ok(()) } else { Err(Fault::Incomplete) }
+            if end == ConnectionEnd::Closed { Ok(()) } else { Err(MessageFault::Incomplete) }
         }
     }
 }
 
 /// RFC 9112 4: version, three digits, and a reason that may be empty.
-fn status_line(line: &[u8]) -> Result<(bool, u16), Fault> {
-    let (version, rest) = line.split_at_checked(8).ok_or(Fault::StartLine)?;
+fn status_line(line: &[u8]) -> Result<(bool, u16), MessageFault> {
+    let (version, rest) = line.split_at_checked(8).ok_or(MessageFault::StartLine)?;
     let old = match version {
         b"HTTP/1.1" => false,
         b"HTTP/1.0" => true,
-        _ => return Err(Fault::StartLine),
+        _ => return Err(MessageFault::StartLine),
     };
     let [b' ', a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9', b' ', ..] = rest else {
-        return Err(Fault::StartLine);
+        return Err(MessageFault::StartLine);
     };
     let digit = |byte: &u8| u16::from(byte - b'0');
     Ok((old, digit(a) * 100 + digit(b) * 10 + digit(c)))

@@ -17,7 +17,7 @@ mod words;
 use std::fmt::Write;
 
 pub use dice::Dice;
-use expr::Scope;
+use expr::EnclosingSubroutine;
 use words::PATHS;
 
 /// The scenario of `seed`, as [`crate::differ::scenario`] reads it.
@@ -65,16 +65,16 @@ fn program(dice: &mut Dice, own_pages: bool, keeps_bodies: bool) -> String {
     // Subroutines of one's own, each called from one place.
     let helpers = dice.below(3);
     for number in 0..helpers {
-        let body = stmt::block(dice, Scope::Recv, 1, &[]);
+        let body = stmt::block(dice, EnclosingSubroutine::Recv, 1, &[]);
         _ = write!(text, "sub helper{number} {{\n{body}}}\n\n");
     }
     let calls: Vec<String> =
         (0..helpers).map(|number| format!("\tcall helper{number};\n")).collect();
-    for scope in Scope::ALL {
-        if *scope != Scope::Recv && dice.one_in(4) {
+    for scope in EnclosingSubroutine::ALL {
+        if *scope != EnclosingSubroutine::Recv && dice.one_in(4) {
             continue;
         }
-        let calls = if *scope == Scope::Recv { &calls[..] } else { &[] };
+        let calls = if *scope == EnclosingSubroutine::Recv { &calls[..] } else { &[] };
         let body = stmt::block(dice, *scope, 2, calls);
         let end = action::ending(dice, *scope);
         _ = write!(text, "sub {} {{\n{body}{end}}}\n\n", scope.sub());

@@ -11,7 +11,7 @@ pub type Fields = Vec<(String, Vec<u8>)>;
 
 /// A fault of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum MessageFault {
     /// The bytes end inside a message.
     Incomplete,
     /// A CR that no LF follows.
@@ -48,7 +48,7 @@ pub enum Fault {
     Trailer,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for MessageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self:?}")
     }
@@ -85,38 +85,38 @@ impl<'a> Cursor<'a> {
     }
 
     /// One line without its CRLF.
-    pub(crate) fn line(&mut self) -> Result<&'a [u8], Fault> {
+    pub(crate) fn line(&mut self) -> Result<&'a [u8], MessageFault> {
         let rest = &self.bytes[self.at..];
         for (index, byte) in rest.iter().enumerate() {
             match byte {
-                b'\n' => return Err(Fault::BareLf),
+                b'\n' => return Err(MessageFault::BareLf),
                 b'\r' => {
                     return match rest.get(index + 1) {
                         Some(b'\n') => {
                             self.at += index + 2;
                             Ok(&rest[..index])
                         }
-                        Some(_) => Err(Fault::BareCr),
-                        None => Err(Fault::Incomplete),
+                        Some(_) => Err(MessageFault::BareCr),
+                        None => Err(MessageFault::Incomplete),
                     };
                 }
                 b'\t' | b' '..=b'~' | 0x80..=0xff => {}
-                _ => return Err(Fault::Control),
+                _ => return Err(MessageFault::Control),
             }
         }
-        Err(Fault::Incomplete)
+        Err(MessageFault::Incomplete)
     }
 
     /// Exactly `length` bytes.
-    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Fault> {
-        let end = self.at.checked_add(length).ok_or(Fault::ContentLength)?;
-        let taken = self.bytes.get(self.at..end).ok_or(Fault::Incomplete)?;
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], MessageFault> {
+        let end = self.at.checked_add(length).ok_or(MessageFault::ContentLength)?;
+        let taken = self.bytes.get(self.at..end).ok_or(MessageFault::Incomplete)?;
         self.at = end;
         Ok(taken)
     }
 
     /// Field lines up to and with the empty line after them.
-    pub(crate) fn fields(&mut self) -> Result<Fields, Fault> {
+    pub(crate) fn fields(&mut self) -> Result<Fields, MessageFault> {
         let mut fields = Fields::new();
         loop {
             let line = self.line()?;
@@ -124,23 +124,23 @@ impl<'a> Cursor<'a> {
                 return Ok(fields);
             }
             if matches!(line[0], b' ' | b'\t') {
-                return Err(Fault::ObsFold);
+                return Err(MessageFault::ObsFold);
             }
-            let colon = line.iter().position(|&b| b == b':').ok_or(Fault::NoColon)?;
-            let name = token(&line[..colon]).ok_or(Fault::FieldName)?;
+            let colon = line.iter().position(|&b| b == b':').ok_or(MessageFault::NoColon)?;
+            let name = token(&line[..colon]).ok_or(MessageFault::FieldName)?;
             fields.push((name.to_owned(), line[colon + 1..].trim_ascii().to_vec()));
         }
     }
 
     /// A chunked body with its trailers (RFC 9112 7.1). What was read before a fault stays in
     /// `body`.
-    pub(crate) fn chunked(&mut self, body: &mut Vec<u8>) -> Result<Fields, Fault> {
+    pub(crate) fn chunked(&mut self, body: &mut Vec<u8>) -> Result<Fields, MessageFault> {
         loop {
             let size = chunk_size(self.line()?)?;
             if size == 0 {
                 let trailers = self.fields()?;
                 return if trailers.iter().any(|(name, _)| is_framing(name)) {
-                    Err(Fault::Trailer)
+                    Err(MessageFault::Trailer)
                 } else {
                     Ok(trailers)
                 };
@@ -148,37 +148,37 @@ impl<'a> Cursor<'a> {
             let available = self.left();
             body.extend_from_slice(self.take(size.min(available))?);
             if available < size {
-                return Err(Fault::Incomplete);
+                return Err(MessageFault::Incomplete);
             }
             self.chunk_end()?;
         }
     }
 
-    fn chunk_end(&mut self) -> Result<(), Fault> {
+    fn chunk_end(&mut self) -> Result<(), MessageFault> {
         let rest = &self.bytes[self.at..];
         if rest.starts_with(b"\r\n") {
             self.at += 2;
             Ok(())
         } else if b"\r\n".starts_with(rest) {
-            Err(Fault::Incomplete)
+            Err(MessageFault::Incomplete)
         } else {
-            Err(Fault::ChunkEnd)
+            Err(MessageFault::ChunkEnd)
         }
     }
 }
 
 /// The length that `fields` declare. `old` for HTTP/1.0, where a transfer coding is faulty (RFC
 /// 9112 6.1).
-pub(crate) fn length(fields: &Fields, old: bool) -> Result<Length, Fault> {
+pub(crate) fn length(fields: &Fields, old: bool) -> Result<Length, MessageFault> {
     let lengths = values(fields, "content-length");
     let codings = values(fields, "transfer-encoding");
     match (lengths.as_slice(), codings.as_slice()) {
         ([], []) => Ok(Length::Unsaid),
-        ([_, ..], [_, ..]) => Err(Fault::BothLengths),
-        ([one], []) => decimal(one).map(Length::Known).ok_or(Fault::ContentLength),
-        ([_, _, ..], []) => Err(Fault::ContentLength),
+        ([_, ..], [_, ..]) => Err(MessageFault::BothLengths),
+        ([one], []) => decimal(one).map(Length::Known).ok_or(MessageFault::ContentLength),
+        ([_, _, ..], []) => Err(MessageFault::ContentLength),
         ([], [one]) if one.eq_ignore_ascii_case(b"chunked") && !old => Ok(Length::Chunked),
-        ([], _) => Err(Fault::TransferEncoding),
+        ([], _) => Err(MessageFault::TransferEncoding),
     }
 }
 
@@ -203,15 +203,15 @@ fn decimal(bytes: &[u8]) -> Option<usize> {
     std::str::from_utf8(bytes).ok().filter(|_| digits)?.parse().ok()
 }
 
-fn chunk_size(line: &[u8]) -> Result<usize, Fault> {
+fn chunk_size(line: &[u8]) -> Result<usize, MessageFault> {
     if line.contains(&b';') {
-        return Err(Fault::ChunkExtension);
+        return Err(MessageFault::ChunkExtension);
     }
     if line.is_empty() || !line.iter().all(u8::is_ascii_hexdigit) {
-        return Err(Fault::ChunkSize);
+        return Err(MessageFault::ChunkSize);
     }
-    let text = std::str::from_utf8(line).map_err(|_| Fault::ChunkSize)?;
-    usize::from_str_radix(text, 16).map_err(|_| Fault::ChunkSize)
+    let text = std::str::from_utf8(line).map_err(|_| MessageFault::ChunkSize)?;
+    usize::from_str_radix(text, 16).map_err(|_| MessageFault::ChunkSize)
 }
 
 fn is_framing(name: &str) -> bool {

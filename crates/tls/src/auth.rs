@@ -9,7 +9,7 @@ use rustls::server::danger::ClientCertVerifier;
 use crate::error::MaterialError;
 use crate::pair::certificates;
 use crate::provider::provider;
-use crate::roster::{Known, Roster};
+use crate::roster::{Roster, RosterVerifier};
 use crypto::digest::{Context, SHA256};
 
 /// A client's duty to have a certificate.
@@ -64,7 +64,7 @@ impl ClientAuth {
     /// Lets in the nodes of `roster`, and them alone.
     pub fn of_nodes(roster: Arc<Roster>) -> Self {
         let (mode, digest) = (AuthMode::Require, None);
-        let verifier: Arc<dyn ClientCertVerifier> = Arc::new(Known(roster));
+        let verifier: Arc<dyn ClientCertVerifier> = Arc::new(RosterVerifier(roster));
         Self { rule: Arc::new(Rule { mode, digest, verifier }) }
     }
 

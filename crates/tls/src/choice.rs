@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::pair::Pair;
-use crate::server::{Domain, Find};
+use crate::pair::CertificateKeyPair;
+use crate::server::{Domain, DomainFinder};
 
 /// Certificates as [`Server::new`](crate::Server::new) takes them.
 pub struct Choice {
@@ -16,13 +16,13 @@ pub struct Choice {
     /// The default; `None` without one.
     pub default: Option<Domain>,
     /// The domain of a name.
-    pub find: Find,
+    pub find: DomainFinder,
 }
 
 impl Choice {
     /// Chooses among `pairs`; of those for one name and of one kind of key, the last. `default` is
     /// the index of the pair for clients that give no name, or a name that no pair is for.
-    pub fn among(pairs: &[Arc<Pair>], default: Option<usize>) -> Self {
+    pub fn among(pairs: &[Arc<CertificateKeyPair>], default: Option<usize>) -> Self {
         let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, pair) in pairs.iter().enumerate().rev() {
             for name in pair.names() {
@@ -54,22 +54,23 @@ impl Choice {
     }
 }
 
-type Names = HashMap<Box<[u8]>, usize>;
+type NameIndex = HashMap<Box<[u8]>, usize>;
 
-fn find(exact: &Names, below: &Names, name: &[u8]) -> Option<usize> {
+fn find(exact: &NameIndex, below: &NameIndex, name: &[u8]) -> Option<usize> {
     // RFC 6125 6.4.3: a wildcard stands for one label.
     let parent = || name.iter().position(|byte| *byte == b'.').map(|dot| &name[dot + 1..]);
     exact.get(name).or_else(|| below.get(parent()?)).copied()
 }
 
-fn domain<'a>(pairs: impl Iterator<Item = &'a Arc<Pair>>) -> Domain {
+fn domain<'a>(pairs: impl Iterator<Item = &'a Arc<CertificateKeyPair>>) -> Domain {
     Domain { pairs: pairs.cloned().collect(), auth: None }
 }
 
 /// The default and, behind it, pairs for the same names: one with a key of another kind is for
 /// clients that cannot check the first.
-fn default_domain(pairs: &[Arc<Pair>], default: &Arc<Pair>) -> Domain {
-    let is_twin = |pair: &&Arc<Pair>| !Arc::ptr_eq(pair, default) && pair.has_names_of(default);
+fn default_domain(pairs: &[Arc<CertificateKeyPair>], default: &Arc<CertificateKeyPair>) -> Domain {
+    let is_twin =
+        |pair: &&Arc<CertificateKeyPair>| !Arc::ptr_eq(pair, default) && pair.has_names_of(default);
     domain(std::iter::once(default).chain(pairs.iter().rev().filter(is_twin)))
 }
 
@@ -80,13 +81,13 @@ mod tests {
     use super::*;
     use crate::server::tests::made;
 
-    fn pair(names: &[&str]) -> Arc<Pair> {
+    fn pair(names: &[&str]) -> Arc<CertificateKeyPair> {
         let (cert, key) = made(names);
-        Arc::new(Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair"))
+        Arc::new(CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair"))
     }
 
     /// The index of the pair that is shown for `name`; `None` for the default.
-    fn shown(choice: &Choice, pairs: &[Arc<Pair>], name: &str) -> Option<usize> {
+    fn shown(choice: &Choice, pairs: &[Arc<CertificateKeyPair>], name: &str) -> Option<usize> {
         let first = &choice.domains[(choice.find)(name.as_bytes())?].pairs[0];
         pairs.iter().position(|pair| Arc::ptr_eq(pair, first))
     }
@@ -133,7 +134,7 @@ mod tests {
         #[test]
         fn what_is_shown_covers_the_name(name in "[ab]{0,2}(\\.[ab]{0,2}){0,3}") {
             thread_local! {
-                static PAIRS: Vec<Arc<Pair>> =
+                static PAIRS: Vec<Arc<CertificateKeyPair>> =
                     vec![pair(&["a", "a.b", "*.b", "b.a.b"]), pair(&["*.a.b", "a.b"])];
             }
             PAIRS.with(|pairs| {

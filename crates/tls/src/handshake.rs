@@ -8,8 +8,8 @@ use rustls::server::{Accepted, AcceptedAlert, Acceptor};
 
 use crate::challenge;
 use crate::error::HandshakeError;
-use crate::server::{Server, Shown};
-use crate::session::{Secured, Session};
+use crate::server::{HandshakeDomain, ServerContext};
+use crate::session::{Session, SessionTerms};
 
 /// The alert unrecognized_name (RFC 6066 3), fatal, as a record of its own: before a configuration
 /// is chosen there is no connection that could send one.
@@ -33,7 +33,7 @@ enum State {
     Start,
     Hello(Box<Acceptor>),
     /// The domain that is shown; `None` for an authority, which has only a question.
-    Agreeing(Box<ServerConnection>, Option<Arc<Shown>>),
+    Agreeing(Box<ServerConnection>, Option<Arc<HandshakeDomain>>),
     /// It failed; what the client is told.
     Failed(Vec<u8>),
 }
@@ -49,7 +49,7 @@ impl Handshake {
     ///
     /// # Errors
     /// When it cannot go on. An alert waits to be sent, except to a client that speaks plain HTTP.
-    pub fn feed(&mut self, mut bytes: &[u8], server: &Server) -> Result<(), HandshakeError> {
+    pub fn feed(&mut self, mut bytes: &[u8], server: &ServerContext) -> Result<(), HandshakeError> {
         while let Some(first) = bytes.first() {
             match &mut self.state {
                 // A method begins with a letter, a record with its type.
@@ -81,7 +81,7 @@ impl Handshake {
         Ok(())
     }
 
-    fn choose(&mut self, accepted: Accepted, server: &Server) -> Result<(), HandshakeError> {
+    fn choose(&mut self, accepted: Accepted, server: &ServerContext) -> Result<(), HandshakeError> {
         let hello = accepted.client_hello();
         let asked = challenge::is_asked(&hello);
         let (config, shown) = match asked.then(|| server.challenge(hello.server_name())).flatten() {
@@ -158,10 +158,10 @@ impl Handshake {
     }
 
     /// The session, once [`Handshake::is_done`]; none after a challenge.
-    pub fn finish(self) -> Option<(Session, Secured)> {
+    pub fn finish(self) -> Option<(Session, SessionTerms)> {
         match self.state {
             State::Agreeing(connection, Some(shown)) if !connection.is_handshaking() => {
-                let secured = Secured::new(&connection, shown);
+                let secured = SessionTerms::new(&connection, shown);
                 Some((Session::new(*connection, self.rest), secured))
             }
             _ => None,
@@ -185,18 +185,18 @@ mod tests {
 
     use super::*;
     use crate::Domain;
-    use crate::pair::Pair;
+    use crate::pair::CertificateKeyPair;
     use crate::server::tests::{keys, made};
 
     /// More than a connection holds for somebody who does not read from it.
     const MUCH: usize = 100 * 1024;
 
-    fn ends() -> (ClientConnection, Server) {
+    fn ends() -> (ClientConnection, ServerContext) {
         let (cert, key) = made(&["a.test"]);
-        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        let pair = CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
         let domain = Domain { pairs: vec![Arc::new(pair)], auth: None };
         let find = Box::new(|_: &[u8]| Some(0));
-        let server = Server::new(vec![domain], None, find, true, &keys()).expect("a server");
+        let server = ServerContext::new(vec![domain], None, find, true, &keys()).expect("a server");
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_slice(cert.as_bytes()).expect("a certificate");
         roots.add(root).expect("a root");

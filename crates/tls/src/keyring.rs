@@ -188,7 +188,7 @@ impl TicketKeys {
             Some(Some(digest)) => (Arc::clone(self), digest.to_vec()),
             Some(None) => (Self::new()?, Vec::new()),
         };
-        let made = ArcSwap::from_pointee(Made { from: Arc::default(), keys: Vec::new() });
+        let made = ArcSwap::from_pointee(DerivedKeys { from: Arc::default(), keys: Vec::new() });
         Ok(Arc::new(Maker { keys, of, made }))
     }
 }
@@ -233,11 +233,11 @@ struct Maker {
     keys: Arc<TicketKeys>,
     /// The digest that tells those whom it is for from others.
     of: Vec<u8>,
-    made: ArcSwap<Made>,
+    made: ArcSwap<DerivedKeys>,
 }
 
 /// Keys made of secrets.
-struct Made {
+struct DerivedKeys {
     from: Arc<Secrets>,
     keys: Vec<TicketKey>,
 }
@@ -256,14 +256,14 @@ impl fmt::Debug for Maker {
 
 impl Maker {
     /// Keys of the secrets of now.
-    fn made(&self, now_secs: u64) -> Arc<Made> {
+    fn made(&self, now_secs: u64) -> Arc<DerivedKeys> {
         self.keys.roll(now_secs);
         let (made, secrets) = (self.made.load_full(), self.keys.secrets.load_full());
         if Arc::ptr_eq(&made.from, &secrets) {
             return made;
         }
         let keys = secrets.iter().filter_map(|secret| TicketKey::new(secret, &self.of)).collect();
-        let made = Arc::new(Made { from: secrets, keys });
+        let made = Arc::new(DerivedKeys { from: secrets, keys });
         self.made.store(Arc::clone(&made));
         made
     }
@@ -353,7 +353,7 @@ mod tests {
     const NOW: u64 = 1_700_000_000;
 
     fn maker(keys: &Arc<TicketKeys>) -> Maker {
-        let made = ArcSwap::from_pointee(Made { from: Arc::default(), keys: Vec::new() });
+        let made = ArcSwap::from_pointee(DerivedKeys { from: Arc::default(), keys: Vec::new() });
         Maker { keys: Arc::clone(keys), of: Vec::new(), made }
     }
 

@@ -110,14 +110,14 @@ pub struct Inquiry {
 
 /// The parts of a certificate that concern its status.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct RevocationFacts {
     /// Whom to ask; `None` where it names nobody, or its issuer is not in the chain.
     pub(crate) inquiry: Option<Inquiry>,
     /// True if clients insist on an answer in the handshake.
     pub(crate) must_staple: bool,
 }
 
-impl Said {
+impl RevocationFacts {
     /// That of the first of `chain`; the second is its issuer.
     pub(crate) fn of(chain: &[impl AsRef<[u8]>]) -> Self {
         let nothing = Self { inquiry: None, must_staple: false };

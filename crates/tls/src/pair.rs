@@ -11,15 +11,15 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::{self, common_name, hosts, issuer_key_and_serial, validity};
 use crate::error::MaterialError;
-use crate::ocsp::{Inquiry, Said, Staple};
+use crate::ocsp::{Inquiry, RevocationFacts, Staple};
 use crate::provider::provider;
 
 /// A certificate chain and the key that belongs to it, checked against each other.
 #[derive(Debug)]
-pub struct Pair {
+pub struct CertificateKeyPair {
     certified: ArcSwap<CertifiedKey>,
     /// The parts of the leaf that concern its status.
-    said: Said,
+    said: RevocationFacts,
     /// End of the answer that handshakes show, in seconds since 1970; 0 when they show none.
     stapled_until: AtomicU64,
     /// The certificate itself.
@@ -38,7 +38,7 @@ pub struct Pair {
     elliptic: bool,
 }
 
-impl Pair {
+impl CertificateKeyPair {
     /// Reads a chain, leaf first, and its key (PKCS#8, SEC1 or PKCS#1), both PEM.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Pair {
             ])
             .is_some();
         let leaf = certified.cert.first().cloned().ok_or(MaterialError::NoCertificate)?;
-        let said = Said::of(&certified.cert);
+        let said = RevocationFacts::of(&certified.cert);
         Ok(Self {
             certified: ArcSwap::from_pointee(certified),
             said,
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn names_and_wildcards_cover_as_rfc_6125_says() {
         let (cert, key) = made(&["example.com", "*.example.com", "192.0.2.1"]);
-        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        let pair = CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
         for host in ["example.com", "www.example.com", "192.0.2.1"] {
             assert!(pair.covers(host), "{host}");
         }
@@ -244,7 +244,9 @@ mod tests {
     fn what_is_no_pair_says_why() {
         let (cert, key) = made(&["a.test"]);
         let (other, _) = made(&["a.test"]);
-        let parse = |cert: &str, key: &str| Pair::parse(cert.as_bytes(), key.as_bytes()).err();
+        let parse = |cert: &str, key: &str| {
+            CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).err()
+        };
         assert_eq!(parse(&cert, &key), None);
         assert_eq!(parse(&other, &key), Some(MaterialError::Mismatch));
         assert_eq!(parse("", &key), Some(MaterialError::NoCertificate));

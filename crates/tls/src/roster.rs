@@ -17,7 +17,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::error::MaterialError;
-use crate::pair::Pair;
+use crate::pair::CertificateKeyPair;
 use crate::provider::provider;
 use crypto::digest::{SHA256, digest};
 
@@ -27,7 +27,7 @@ pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
     /// That of the certificate of `pair`.
-    pub fn of(pair: &Pair) -> Self {
+    pub fn of(pair: &CertificateKeyPair) -> Self {
         Self::of_der(pair.leaf())
     }
 
@@ -83,7 +83,7 @@ impl Roster {
     }
 }
 
-impl Pair {
+impl CertificateKeyPair {
     /// A certificate for the node `name`, signed by itself, with a new key. Others believe it by
     /// its fingerprint, so that it is good for as long as its key is.
     ///
@@ -100,9 +100,9 @@ impl Pair {
 
 /// Believes the nodes of a roster.
 #[derive(Debug)]
-pub(crate) struct Known(pub(crate) Arc<Roster>);
+pub(crate) struct RosterVerifier(pub(crate) Arc<Roster>);
 
-impl Known {
+impl RosterVerifier {
     fn name(
         &self,
         shown: &CertificateDer<'_>,
@@ -113,7 +113,7 @@ impl Known {
     }
 }
 
-impl ServerCertVerifier for Known {
+impl ServerCertVerifier for RosterVerifier {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -154,7 +154,7 @@ impl ServerCertVerifier for Known {
     }
 }
 
-impl ClientCertVerifier for Known {
+impl ClientCertVerifier for RosterVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -199,22 +199,23 @@ mod tests {
     use crate::auth::ClientAuth;
     use crate::handshake::Handshake;
     use crate::server::tests::keys;
-    use crate::server::{Domain, Server};
+    use crate::server::{Domain, ServerContext};
     use crate::upstream::Upstream;
 
     struct Node {
-        pair: Arc<Pair>,
+        pair: Arc<CertificateKeyPair>,
         roster: Arc<Roster>,
-        server: Server,
+        server: ServerContext,
     }
 
     impl Node {
         fn named(name: &str) -> Self {
-            let pair = Arc::new(Pair::for_node(name).expect("a certificate"));
+            let pair = Arc::new(CertificateKeyPair::for_node(name).expect("a certificate"));
             let roster = Arc::new(Roster::default());
             let auth = Some(ClientAuth::of_nodes(Arc::clone(&roster)));
             let domain = Domain { pairs: vec![Arc::clone(&pair)], auth };
-            let server = Server::new(Vec::new(), Some(domain), Box::new(|_| None), false, &keys());
+            let server =
+                ServerContext::new(Vec::new(), Some(domain), Box::new(|_| None), false, &keys());
             Self { pair, roster, server: server.expect("a server") }
         }
 
@@ -270,14 +271,14 @@ mod tests {
 
     #[test]
     fn fingerprints_are_written_and_read() {
-        let pair = Pair::for_node("web-1").expect("a certificate");
+        let pair = CertificateKeyPair::for_node("web-1").expect("a certificate");
         let fingerprint = Fingerprint::of(&pair);
         let written = fingerprint.to_string();
         assert_eq!((written.len(), Fingerprint::parse(&written)), (64, Some(fingerprint)));
         for wrong in ["", &written[1..], &format!("{written}0"), &written.replace(|_| true, "g")] {
             assert_eq!(Fingerprint::parse(wrong), None, "{wrong}");
         }
-        let other = Pair::for_node("web-1").expect("a certificate");
+        let other = CertificateKeyPair::for_node("web-1").expect("a certificate");
         assert_ne!(fingerprint, Fingerprint::of(&other), "each has a key of its own");
     }
 }

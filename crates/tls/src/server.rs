@@ -14,7 +14,7 @@ use crate::auth::ClientAuth;
 use crate::challenge::Challenges;
 use crate::error::MaterialError;
 use crate::keyring::TicketKeys;
-use crate::pair::Pair;
+use crate::pair::CertificateKeyPair;
 use crate::provider::provider;
 
 /// Application protocols offered, the preferred first (RFC 7301).
@@ -24,7 +24,7 @@ const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
     /// Its certificates; a client gets the first it can check, elliptic ones before RSA.
-    pub pairs: Vec<Arc<Pair>>,
+    pub pairs: Vec<Arc<CertificateKeyPair>>,
     /// The check of clients; `None` lets everyone in.
     pub auth: Option<ClientAuth>,
 }
@@ -38,19 +38,19 @@ impl Domain {
 
 /// The index of the domain for a name in lower case; the empty name is that of clients that name
 /// none.
-pub type Find = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
+pub type DomainFinder = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
 
 /// All that handshakes need. Immutable: a change makes a new one.
-pub struct Server {
-    domains: Vec<Option<Arc<Shown>>>,
-    default: Option<Arc<Shown>>,
-    find: Find,
+pub struct ServerContext {
+    domains: Vec<Option<Arc<HandshakeDomain>>>,
+    default: Option<Arc<HandshakeDomain>>,
+    find: DomainFinder,
     tickets: Vec<(Option<ClientAuth>, Arc<dyn ProducesTickets>)>,
     challenges: Option<Arc<Challenges>>,
     http2: bool,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ServerContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("domains", &self.domains.len()).finish_non_exhaustive()
     }
@@ -58,13 +58,13 @@ impl fmt::Debug for Server {
 
 /// A domain ready for handshakes.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct HandshakeDomain {
     pub(crate) config: Arc<ServerConfig>,
-    pub(crate) pairs: Vec<Arc<Pair>>,
+    pub(crate) pairs: Vec<Arc<CertificateKeyPair>>,
     pub(crate) auth: Option<ClientAuth>,
 }
 
-impl Server {
+impl ServerContext {
     /// Serves the `wanted` domains; `find` tells which of them a name belongs to. `default`, a
     /// domain of its own, is for clients that name no host or one without certificate; without it
     /// they are refused. Domains without pairs use the default's.
@@ -79,7 +79,7 @@ impl Server {
     pub fn new(
         wanted: Vec<Domain>,
         default: Option<Domain>,
-        find: Find,
+        find: DomainFinder,
         http2: bool,
         keys: &Arc<TicketKeys>,
     ) -> Result<Self, MaterialError> {
@@ -121,7 +121,7 @@ impl Server {
         &mut self,
         mut domain: Domain,
         keys: &Arc<TicketKeys>,
-    ) -> Result<Arc<Shown>, MaterialError> {
+    ) -> Result<Arc<HandshakeDomain>, MaterialError> {
         domain.pairs.sort_by_key(|pair| !pair.is_elliptic());
         let verifier = match &domain.auth {
             Some(auth) => auth.verifier(),
@@ -137,7 +137,11 @@ impl Server {
         config.ticketer = self.ticketer(domain.auth.as_ref(), keys)?;
         // Tickets do for every client of this century; a store would be a lock all cores share.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(Arc::new(Shown { config: Arc::new(config), pairs: domain.pairs, auth: domain.auth }))
+        Ok(Arc::new(HandshakeDomain {
+            config: Arc::new(config),
+            pairs: domain.pairs,
+            auth: domain.auth,
+        }))
     }
 
     /// The ticket keys for everyone who is checked by `auth`: a ticket of one site cannot even be
@@ -157,7 +161,7 @@ impl Server {
 
     /// The domain for a client that names `sni`. Who names none gets what is there for every other
     /// name.
-    pub(crate) fn choose(&self, sni: Option<&str>) -> Option<&Arc<Shown>> {
+    pub(crate) fn choose(&self, sni: Option<&str>) -> Option<&Arc<HandshakeDomain>> {
         match (self.find)(sni.unwrap_or_default().as_bytes()) {
             // A site that has no certificate is not shown under another's.
             Some(domain) => self.domains.get(domain)?.as_ref(),
@@ -168,7 +172,7 @@ impl Server {
 
 /// Shows the first certificate whose kind of signature the client can check.
 #[derive(Debug)]
-struct Chooser(Vec<Arc<Pair>>);
+struct Chooser(Vec<Arc<CertificateKeyPair>>);
 
 impl ResolvesServerCert for Chooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
@@ -196,11 +200,11 @@ pub(crate) mod tests {
 
     fn domain(name: &str, auth: Option<ClientAuth>) -> Domain {
         let (cert, key) = made(&[name]);
-        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        let pair = CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
         Domain { pairs: vec![Arc::new(pair)], auth }
     }
 
-    fn find() -> Find {
+    fn find() -> DomainFinder {
         Box::new(|name| match name {
             b"a.test" => Some(0),
             b"b.test" => Some(1),
@@ -212,8 +216,8 @@ pub(crate) mod tests {
     #[test]
     fn names_choose_their_domain_and_strangers_the_default() {
         let domains = || vec![domain("a.test", None), domain("b.test", None), Domain::default()];
-        let server = Server::new(domains(), None, find(), true, &keys()).expect("a server");
-        let covers = |server: &Server, sni: Option<&str>, host: &str| {
+        let server = ServerContext::new(domains(), None, find(), true, &keys()).expect("a server");
+        let covers = |server: &ServerContext, sni: Option<&str>, host: &str| {
             server.choose(sni).is_some_and(|shown| shown.pairs[0].covers(host))
         };
         assert!(covers(&server, Some("a.test"), "a.test"));
@@ -222,7 +226,8 @@ pub(crate) mod tests {
             assert!(server.choose(sni).is_none(), "{sni:?}");
         }
         let default = Some(domain("default.test", None));
-        let server = Server::new(domains(), default, find(), true, &keys()).expect("a server");
+        let server =
+            ServerContext::new(domains(), default, find(), true, &keys()).expect("a server");
         for sni in [None, Some("none.test"), Some("stranger.test")] {
             assert!(covers(&server, sni, "default.test"), "{sni:?}");
         }
@@ -243,9 +248,10 @@ pub(crate) mod tests {
             ]
         };
         let common = keys();
-        let serve = |keys| Server::new(domains(), None, find(), true, keys).expect("a server");
+        let serve =
+            |keys| ServerContext::new(domains(), None, find(), true, keys).expect("a server");
         let (first, second, stranger) = (serve(&common), serve(&common), serve(&keys()));
-        let of = |server: &Server, at: usize| {
+        let of = |server: &ServerContext, at: usize| {
             Arc::clone(&server.domains[at].as_ref().expect("a domain").config.ticketer)
         };
         let alike = [0, 0, 1, 1, 2];

@@ -7,7 +7,7 @@ use rustls::ServerConnection;
 
 use crate::auth::ClientAuth;
 use crate::identity::Identity;
-use crate::server::Shown;
+use crate::server::HandshakeDomain;
 
 /// An established session. It holds sealed bytes that wait to be sent, and of what was received at
 /// most one record that is not whole.
@@ -99,9 +99,9 @@ impl Session {
 
 /// The terms of a session: they tell which requests may come over it.
 #[derive(Debug)]
-pub struct Secured {
+pub struct SessionTerms {
     sni: Option<Box<str>>,
-    shown: Arc<Shown>,
+    shown: Arc<HandshakeDomain>,
     identity: Option<Box<Identity>>,
     resumed: bool,
     tls12: bool,
@@ -109,8 +109,8 @@ pub struct Secured {
     alpn: Option<&'static str>,
 }
 
-impl Secured {
-    pub(crate) fn new(connection: &ServerConnection, shown: Arc<Shown>) -> Self {
+impl SessionTerms {
+    pub(crate) fn new(connection: &ServerConnection, shown: Arc<HandshakeDomain>) -> Self {
         // Kept in tickets too.
         let identity = connection.peer_certificates().and_then(<[_]>::first);
         Self {

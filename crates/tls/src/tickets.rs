@@ -81,10 +81,10 @@ mod tests {
     use rustls::{ClientConnection, HandshakeKind};
 
     use crate::server::tests::{keys, made};
-    use crate::{Domain, Handshake, Pair, Server, Upstream};
+    use crate::{CertificateKeyPair, Domain, Handshake, ServerContext, Upstream};
 
     /// A handshake, and what the server sends behind it; how it went.
-    fn shake(mut client: ClientConnection, server: &Server) -> Option<HandshakeKind> {
+    fn shake(mut client: ClientConnection, server: &ServerContext) -> Option<HandshakeKind> {
         let mut handshake = Handshake::default();
         let mut message = Vec::new();
         while client.is_handshaking() || !handshake.is_done() {
@@ -106,10 +106,11 @@ mod tests {
     #[test]
     fn connections_that_begin_together_each_find_a_ticket() {
         let (cert, key) = made(&["a.test"]);
-        let pair = Pair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
+        let pair = CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair");
         let shown = Domain { pairs: vec![Arc::new(pair)], auth: None };
-        let server = Server::new(Vec::new(), Some(shown), Box::new(|_| None), false, &keys())
-            .expect("a server");
+        let server =
+            ServerContext::new(Vec::new(), Some(shown), Box::new(|_| None), false, &keys())
+                .expect("a server");
         let upstream = Upstream::new(None, None).expect("nothing to verify by");
         let peer = upstream.offering(&["http/1.1"], true).peer("a.test").expect("a name");
         let begin = || -> Vec<_> {

@@ -18,9 +18,9 @@ use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::certificate;
 use crate::error::MaterialError;
-use crate::pair::{Pair, certificates};
+use crate::pair::{CertificateKeyPair, certificates};
 use crate::provider::provider;
-use crate::roster::{Known, Roster};
+use crate::roster::{Roster, RosterVerifier};
 use crate::tickets::Tickets;
 
 /// The settings of TLS connections to origins. Two are equal when they trust and show the same.
@@ -29,7 +29,7 @@ pub struct Upstream {
     config: Arc<ClientConfig>,
     /// The authorities as they came; `None` if nothing is verified.
     authorities: Option<Arc<[u8]>>,
-    own: Option<Arc<Pair>>,
+    own: Option<Arc<CertificateKeyPair>>,
     /// The nodes that are trusted in place of authorities.
     roster: Option<Arc<Roster>>,
 }
@@ -59,10 +59,13 @@ impl Upstream {
     ///
     /// # Errors
     /// When there is no authority among them that can be used.
-    pub fn new(authorities: Option<&[u8]>, own: Option<Arc<Pair>>) -> Result<Self, MaterialError> {
+    pub fn new(
+        authorities: Option<&[u8]>,
+        own: Option<Arc<CertificateKeyPair>>,
+    ) -> Result<Self, MaterialError> {
         let wrong = |error: &dyn fmt::Display| MaterialError::Authorities(error.to_string());
         let verifier: Arc<dyn ServerCertVerifier> = match authorities {
-            None => Arc::new(Anyone),
+            None => Arc::new(AnyCertificateVerifier),
             Some(pem) => {
                 let mut roots = RootCertStore::empty();
                 // A system's collection may have one that nothing here can read; the others do.
@@ -85,8 +88,11 @@ impl Upstream {
     ///
     /// # Errors
     /// When TLS cannot be had at all.
-    pub fn of_nodes(roster: Arc<Roster>, own: Arc<Pair>) -> Result<Self, MaterialError> {
-        let mut config = config(Arc::new(Known(Arc::clone(&roster))), Some(&own))?;
+    pub fn of_nodes(
+        roster: Arc<Roster>,
+        own: Arc<CertificateKeyPair>,
+    ) -> Result<Self, MaterialError> {
+        let mut config = config(Arc::new(RosterVerifier(Arc::clone(&roster))), Some(&own))?;
         config.resumption = Resumption::disabled();
         let own = Some(own);
         Ok(Self { config: Arc::new(config), authorities: None, own, roster: Some(roster) })
@@ -106,17 +112,17 @@ impl Upstream {
 
     /// A server to connect to, by the name or address that its certificate must be for, which it is
     /// also told (SNI); `None` if no certificate can be for that.
-    pub fn peer(&self, host: &str) -> Option<Peer> {
+    pub fn peer(&self, host: &str) -> Option<UpstreamPeer> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let name = ServerName::try_from(bare.to_owned()).ok()?;
-        Some(Peer { config: Arc::clone(&self.config), name })
+        Some(UpstreamPeer { config: Arc::clone(&self.config), name })
     }
 }
 
 /// Believes servers by `verifier`, and shows `own` to those who ask for it.
 fn config(
     verifier: Arc<dyn ServerCertVerifier>,
-    own: Option<&Arc<Pair>>,
+    own: Option<&Arc<CertificateKeyPair>>,
 ) -> Result<ClientConfig, MaterialError> {
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13, &TLS12])
@@ -136,18 +142,18 @@ fn config(
 
 /// A server to connect to, and how.
 #[derive(Clone)]
-pub struct Peer {
+pub struct UpstreamPeer {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
 }
 
-impl fmt::Debug for Peer {
+impl fmt::Debug for UpstreamPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Peer").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl Peer {
+impl UpstreamPeer {
     /// The configuration of a connector.
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
@@ -162,9 +168,9 @@ impl Peer {
 /// Believes every certificate, of X.509's version 1 too, for those who said so. That its owner
 /// holds the key is still checked.
 #[derive(Debug)]
-struct Anyone;
+struct AnyCertificateVerifier;
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyCertificateVerifier {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use base::Limits;
 use clap::Args;
-use h1::{HeadLimits, Progress, ResponseReader};
+use h1::{HeadLimits, ReadProgress, ResponseReader};
 use message::{Framing, Method, Response, Status};
 use serde_json::{Map, Value, json};
 
-use crate::nearby;
+use crate::socket_help;
 
 /// The time to wait for an answer. An answer that counts what a purge hit takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -65,7 +65,7 @@ pub fn reload(socket: &Path) -> Result<(), String> {
                   larder purge --tag product-17 --tag product-18 --soft\n  \
                   larder purge --ban 'req.http.host == example.org && obj.status == 404'")]
 #[group(id = "what", required = true, multiple = true)]
-pub(crate) struct PurgeWhat {
+pub(crate) struct PurgeSelection {
     /// URLs, with scheme and host: every variant of them, over http and https.
     #[arg(value_name = "URL")]
     urls: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct PurgeWhat {
 #[command(arg_required_else_help = true)]
 pub struct PurgeArgs {
     #[command(flatten)]
-    what: PurgeWhat,
+    what: PurgeSelection,
     /// It becomes stale instead of leaving: it may answer while one fetch refreshes it.
     #[arg(long)]
     soft: bool,
@@ -111,7 +111,7 @@ pub struct PurgeArgs {
 /// # Errors
 /// A message for standard error.
 pub fn purge(args: &PurgeArgs) -> Result<(), String> {
-    let PurgeWhat { urls, tag, host, prefix, ban, all } = &args.what;
+    let PurgeSelection { urls, tag, host, prefix, ban, all } = &args.what;
     let mut wanted = Map::new();
     let mut put = |name: &str, value: Value| _ = wanted.insert(name.to_owned(), value);
     if !urls.is_empty() {
@@ -193,7 +193,7 @@ fn exchange(
     let failed =
         |e: io::Error| format!("larder: no running daemon answers at {}: {e}", socket.display());
     let mut stream =
-        UnixStream::connect(socket).map_err(|error| nearby::unanswered(socket, &error))?;
+        UnixStream::connect(socket).map_err(|error| socket_help::unanswered(socket, &error))?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let fields = body.map_or_else(String::new, |body| {
         format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())
@@ -214,7 +214,7 @@ fn read(bytes: &[u8], method: &str) -> Option<(u16, String)> {
     let limits = HeadLimits::from(&Limits::default());
     let method = Method::from_token(method.as_bytes());
     let read = ResponseReader::new().read(bytes, &limits, &method, &mut response);
-    let Ok(Progress::Complete(head)) = read else { return None };
+    let Ok(ReadProgress::Complete(head)) = read else { return None };
     let body = &bytes[head.consumed..];
     let whole = head.framing == Framing::Length(body.len() as u64);
     whole.then(|| (response.status.code(), String::from_utf8_lossy(body).into_owned()))

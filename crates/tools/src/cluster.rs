@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::{AdminArgs, ask, call};
-use crate::numbers::coarse;
-use crate::rollout::{self, ClusterRollBackArgs, ClusterRollOutArgs, Gather};
+use crate::numbers::rounded_age;
+use crate::rollout::{self, ClusterRollBackArgs, ClusterRollOutArgs, ConfigurationLoader};
 
 /// Verbs about a cluster.
 #[derive(Clone, Debug, Subcommand)]
@@ -51,7 +51,7 @@ pub struct ClusterStatusArgs {
 ///
 /// # Errors
 /// A message for standard error.
-pub fn cluster(verb: &ClusterVerb, gather: Gather) -> Result<(), String> {
+pub fn cluster(verb: &ClusterVerb, gather: ConfigurationLoader) -> Result<(), String> {
     let (order, args) = match verb {
         ClusterVerb::Status(args) => return show(args),
         ClusterVerb::RollOut(args) => return rollout::roll_out(args, gather),
@@ -194,7 +194,7 @@ fn shared(shared: &Value) -> Vec<String> {
     lines.push(format!("{:<width$} {:<20} {:>9}", "shared", "by", "age"));
     for own in secrets {
         let text = |key: &str| own[key].as_str().unwrap_or_default().to_owned();
-        let age = coarse(own["age_secs"].as_u64().unwrap_or_default());
+        let age = rounded_age(own["age_secs"].as_u64().unwrap_or_default());
         let refused = own["refused"].as_str().map(|why| format!("  refused: {why}"));
         let (name, node) = (text("name"), text("node"));
         let age = age.to_string();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use observe::format::Fields;
-use observe::ring::{Follower, From, Polled, folders};
+use observe::format::FieldPositions;
+use observe::ring::{FollowStart, PollOutcome, RingFollower, folders};
 use observe::{Query, Record};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// The end of the window, unless that is just now.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn end_text(&self) -> String {
         /// Requests that ended so many seconds ago are those of now.
         const NOW_S: f64 = 2.0;
         match self.ended_ago {
@@ -88,8 +88,8 @@ impl Window {
 
 /// An open ring, and the filter.
 pub(crate) struct Feed {
-    follower: Follower,
-    pub(crate) fields: Fields,
+    follower: RingFollower,
+    pub(crate) fields: FieldPositions,
     text: Option<String>,
     query: Option<Query>,
     kinds: Kinds,
@@ -135,18 +135,19 @@ impl FeedArgs {
     }
 
     /// Opens the daemon's ring.
-    pub(crate) fn open(&self, from: From) -> Result<Feed, String> {
+    pub(crate) fn open(&self, from: FollowStart) -> Result<Feed, String> {
         // A slip is told before a daemon that does not run, and as one.
-        read(self.query.as_deref(), &Fields::open())?;
+        read(self.query.as_deref(), &FieldPositions::open())?;
         let folder = match &self.log_ring {
             Some(folder) => folder.clone(),
             None => find(&self.admin.admin_socket)?,
         };
-        let follower = Follower::open(&folder, from).map_err(|error| refusal(&folder, &error))?;
+        let follower =
+            RingFollower::open(&folder, from).map_err(|error| refusal(&folder, &error))?;
         let text = self.query.clone();
         let mut feed = Feed {
             follower,
-            fields: Fields::default(),
+            fields: FieldPositions::default(),
             text,
             query: None,
             kinds: Kinds::default(),
@@ -162,13 +163,13 @@ impl FeedArgs {
     pub(crate) fn read_last(
         &self,
         seconds: u64,
-        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+        sink: &mut dyn FnMut(&Record<'_>, &FieldPositions),
     ) -> Result<Window, String> {
-        let mut feed = self.open(From::Oldest)?;
+        let mut feed = self.open(FollowStart::Oldest)?;
         let began_ms = unix_ms();
         // Cores' rings are not in one order: the end is known when all are read.
         let (mut first_us, mut last_us, mut last_ms) = (u64::MAX, 0, began_ms);
-        let mut all = Self { query: None, ..self.clone() }.open(From::Oldest)?;
+        let mut all = Self { query: None, ..self.clone() }.open(FollowStart::Oldest)?;
         all.read_until(began_ms, &mut |record, _| {
             first_us = first_us.min(record.start_us);
             if record.end_us() >= last_us {
@@ -200,7 +201,7 @@ fn unix_ms() -> u64 {
 }
 
 /// The filter that `text` is for records with `fields`, if there is one.
-fn read(text: Option<&str>, fields: &Fields) -> Result<Option<Query>, String> {
+fn read(text: Option<&str>, fields: &FieldPositions) -> Result<Option<Query>, String> {
     let query = text.map(|text| Query::parse(text, fields)).transpose();
     query.map_err(|error| format!("larder: this filter cannot be used:\n{error}"))
 }
@@ -257,7 +258,7 @@ fn refusal(folder: &Path, error: &io::Error) -> String {
 impl Feed {
     /// Takes over the names of fields of the daemon's ring.
     fn renew(&mut self) -> Result<(), String> {
-        self.fields = Fields::new(self.follower.names());
+        self.fields = FieldPositions::new(self.follower.names());
         self.query = read(self.text.as_deref(), &self.fields)?;
         Ok(())
     }
@@ -293,8 +294,8 @@ impl Feed {
     /// Hands on the records that came since the last call and that the filter holds for.
     pub(crate) fn poll(
         &mut self,
-        sink: &mut dyn FnMut(&Record<'_>, &Fields),
-    ) -> Result<Polled, String> {
+        sink: &mut dyn FnMut(&Record<'_>, &FieldPositions),
+    ) -> Result<PollOutcome, String> {
         if let Some(lease) = &mut self.lease {
             lease.renew();
         }
@@ -316,7 +317,7 @@ impl Feed {
     fn read_until(
         &mut self,
         unix_ms: u64,
-        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+        sink: &mut dyn FnMut(&Record<'_>, &FieldPositions),
     ) -> Result<u64, String> {
         let mut lost = 0;
         loop {
@@ -337,7 +338,7 @@ impl Feed {
     /// keyboard; the result is how many records were lost.
     pub(crate) fn drain(
         &mut self,
-        sink: &mut dyn FnMut(&Record<'_>, &Fields),
+        sink: &mut dyn FnMut(&Record<'_>, &FieldPositions),
     ) -> Result<u64, String> {
         let mut lost = 0;
         for _ in 0..POLLS {

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use observe::Record;
-use observe::histogram::{self, Histogram, PARTS, Pair, quantiles};
-use observe::ring::From;
+use observe::histogram::{self, Histogram, HitHistograms, PARTS, quantiles};
+use observe::ring::FollowStart;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::style::{Modifier, Style};
@@ -11,7 +11,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::Paragraph;
 
 use super::feed::{Feed, FeedArgs, Window};
-use super::screen::{self, View};
+use super::screen::{self, ScreenView};
 use crate::numbers::{grouped, time};
 use crate::output::{is_terminal, print};
 
@@ -46,19 +46,19 @@ pub struct HistArgs {
 }
 
 #[derive(Clone, Default)]
-struct Both {
-    total: Pair,
-    ttfb: Pair,
+struct TimeHistograms {
+    total: HitHistograms,
+    ttfb: HitHistograms,
     lost: u64,
 }
 
-impl Both {
+impl TimeHistograms {
     fn add(&mut self, record: &Record<'_>) {
         self.total.add(record, record.phases.end);
         self.ttfb.add(record, record.ttfb_us());
     }
 
-    fn pair(&self, ttfb: bool) -> &Pair {
+    fn pair(&self, ttfb: bool) -> &HitHistograms {
         if ttfb { &self.ttfb } else { &self.total }
     }
 
@@ -76,12 +76,12 @@ pub fn run(args: &HistArgs) -> Result<(), String> {
     if args.once || args.json || !is_terminal() {
         return once(args);
     }
-    let feed = args.feed.open(From::Now)?;
-    screen::show(&mut Hist { feed, both: Both::default(), ttfb: args.ttfb })
+    let feed = args.feed.open(FollowStart::Now)?;
+    screen::show(&mut Hist { feed, both: TimeHistograms::default(), ttfb: args.ttfb })
 }
 
 fn once(args: &HistArgs) -> Result<(), String> {
-    let mut both = Both::default();
+    let mut both = TimeHistograms::default();
     let window = args.feed.read_last(args.seconds, &mut |record, _| both.add(record))?;
     both.lost = window.lost;
     let pair = both.pair(args.ttfb);
@@ -90,7 +90,7 @@ fn once(args: &HistArgs) -> Result<(), String> {
         false => {
             let mut lines = histogram::draw(&pair.hits, &pair.others, WIDTH, HEIGHT);
             lines.extend(legend(pair, args.ttfb, both.lost));
-            lines.push(format!("  {:.1} s{}", window.seconds, window.told()));
+            lines.push(format!("  {:.1} s{}", window.seconds, window.end_text()));
             lines.join("\n") + "\n"
         }
     };
@@ -98,7 +98,7 @@ fn once(args: &HistArgs) -> Result<(), String> {
 }
 
 /// The meaning of the signs, and the quantiles.
-fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
+fn legend(pair: &HitHistograms, ttfb: bool, lost: u64) -> Vec<String> {
     let what = if ttfb { "until the first byte" } else { "whole time" };
     let line = |sign: char, name: &str, histogram: &Histogram| {
         let mut text = format!("{sign} {name:<6} {:>10}", grouped(histogram.total() as u64));
@@ -120,7 +120,7 @@ fn legend(pair: &Pair, ttfb: bool, lost: u64) -> Vec<String> {
     lines
 }
 
-fn json(pair: &Pair, window: &Window) -> String {
+fn json(pair: &HitHistograms, window: &Window) -> String {
     let value = serde_json::json!({
         "hits": quantiles(&pair.hits),
         "others": quantiles(&pair.others),
@@ -134,11 +134,11 @@ fn json(pair: &Pair, window: &Window) -> String {
 /// The moving picture.
 struct Hist {
     feed: Feed,
-    both: Both,
+    both: TimeHistograms,
     ttfb: bool,
 }
 
-impl View for Hist {
+impl ScreenView for Hist {
     fn look(&mut self, passed: f64) -> Result<(), String> {
         self.both.fade((-passed / PERIOD_S).exp());
         let both = &mut self.both;
@@ -150,7 +150,7 @@ impl View for Hist {
     fn key(&mut self, key: KeyCode) {
         match key {
             KeyCode::Char('t') => self.ttfb = !self.ttfb,
-            KeyCode::Char('z') => self.both = Both::default(),
+            KeyCode::Char('z') => self.both = TimeHistograms::default(),
             _ => {}
         }
     }

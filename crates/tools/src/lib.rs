@@ -9,48 +9,50 @@
 mod client;
 mod cluster;
 mod dashboard;
+mod explain;
 mod feed;
 #[cfg(feature = "screens")]
 mod hist;
 #[cfg(feature = "screens")]
-mod live;
+mod live_view;
 mod log;
 mod logstat;
-mod nearby;
 mod numbers;
 mod output;
-mod parts;
+mod programs;
 mod rollout;
 #[cfg(feature = "screens")]
 mod screen;
+mod socket_help;
 mod stat;
 mod status;
 mod tags;
 #[cfg(feature = "screens")]
 mod top;
-mod why;
 
 pub use client::{AdminArgs, PurgeArgs, default_socket, purge, purge_all, reload};
 pub use cluster::{ClusterOrderArgs, ClusterStatusArgs, ClusterVerb, cluster};
 pub use dashboard::DashboardArgs;
+pub use explain::{ExplainArgs, reasons};
 #[cfg(feature = "screens")]
 pub use hist::HistArgs;
 #[cfg(feature = "screens")]
-pub use live::{LiveView, Moment};
+pub use live_view::{LiveView, MeasurementSnapshot};
 pub use log::LogArgs;
 pub use logstat::LogstatArgs;
 pub use output::print;
-pub use parts::{
-    Key, PartArgs, Program, Section, Settings, Verb, become_part, described, describes,
+pub use programs::{
+    Key, PartArgs, ProgramDescription, Section, SettingsReference, VerbDescription, exec_program,
+    print_description, read_description,
 };
-pub use rollout::{ClusterRollBackArgs, ClusterRollOutArgs, Gather};
+pub use rollout::{ClusterRollBackArgs, ClusterRollOutArgs, ConfigurationLoader};
 pub use stat::StatArgs;
 pub use status::StatusArgs;
 #[cfg(feature = "screens")]
 pub use top::TopArgs;
-pub use why::{ExplainArgs, reasons};
 
 pub use dashboard::run as dashboard;
+pub use explain::run as explain;
 #[cfg(feature = "screens")]
 pub use hist::run as hist;
 pub use log::run as log;
@@ -61,4 +63,3 @@ pub use stat::run_moving as stat_moving;
 pub use status::run as status;
 #[cfg(feature = "screens")]
 pub use top::run as top;
-pub use why::run as explain;

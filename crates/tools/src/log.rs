@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use observe::Record;
-use observe::format::{self, Fields};
-use observe::pattern::{Pattern, View};
-use observe::ring::From;
+use observe::format::{self, FieldPositions};
+use observe::pattern::{Pattern, TransactionView};
+use observe::ring::FollowStart;
 use observe::vsl;
 
 use super::feed::{Feed, FeedArgs, Kinds};
@@ -139,17 +139,17 @@ impl Form {
         }
     }
 
-    fn write(&self, record: &Record<'_>, fields: &Fields, out: &mut Vec<u8>) {
+    fn write(&self, record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>) {
         match self {
             Self::Combined => format::combined(record, fields, out),
             Self::Pattern(pattern, kinds) => {
                 if record.is_client() && *kinds != Kinds::Backend {
-                    pattern.write(record, fields, View::Client, out);
+                    pattern.write(record, fields, TransactionView::Client, out);
                 }
                 if record.phases.fetch.is_some()
                     && (*kinds != Kinds::Clients || !record.is_client())
                 {
-                    pattern.write(record, fields, View::Backend, out);
+                    pattern.write(record, fields, TransactionView::Backend, out);
                 }
             }
             Self::Vsl(grouping, kinds) => vsl(record, *grouping, *kinds, out),
@@ -169,12 +169,12 @@ fn vsl(record: &Record<'_>, grouping: Grouping, kinds: Kinds, out: &mut Vec<u8>)
     let nested = matches!(grouping, Grouping::Request | Grouping::Session);
     // A fetch stands in the group of its request.
     let is_fetch = record.phases.fetch.is_some() && (kinds != Kinds::Clients || nested);
-    let shown = [(is_client, View::Client), (is_fetch, View::Backend)];
+    let shown = [(is_client, TransactionView::Client), (is_fetch, TransactionView::Backend)];
     let mut level = 1;
     for (_, view) in shown.into_iter().filter(|(is_shown, _)| *is_shown) {
         let (kind, side) = match view {
-            View::Client => ("Request", 'c'),
-            View::Backend => ("BeReq", 'b'),
+            TransactionView::Client => ("Request", 'c'),
+            TransactionView::Backend => ("BeReq", 'b'),
         };
         if grouping != Grouping::Raw {
             let stars = "*".repeat(level);
@@ -230,7 +230,7 @@ pub fn run(args: &LogArgs) -> Result<(), String> {
     let form = Form::of(args, kinds)?;
     let (count, folder) = last_and_folder(&args.last)?;
     let past = args.once || count.is_some();
-    let from = if past { From::Oldest } else { From::Now };
+    let from = if past { FollowStart::Oldest } else { FollowStart::Now };
     let source = args.feed.of_folder(folder);
     let mut feed = source.open(from)?;
     feed.show(kinds);

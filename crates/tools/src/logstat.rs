@@ -8,7 +8,7 @@ use clap::Args;
 use flate2::read::MultiGzDecoder;
 use observe::access::{self, Line};
 use observe::text::Printable;
-use observe::visits::{self, Peak, Report, Rules, Span, Visits};
+use observe::visitor_statistics::{self, Peak, PeriodCounts, Report, SessionRules, Visits};
 
 use crate::numbers::{bytes, grouped};
 use crate::output::print;
@@ -52,8 +52,10 @@ pub struct LogstatArgs {
 /// # Errors
 /// A message for standard error.
 pub fn run(args: &LogstatArgs) -> Result<(), String> {
-    let rules =
-        Rules { gap_s: args.gap.saturating_mul(60), window_s: args.window.saturating_mul(60) };
+    let rules = SessionRules {
+        gap_s: args.gap.saturating_mul(60),
+        window_s: args.window.saturating_mul(60),
+    };
     let mut visits = Visits::new(rules);
     for file in in_order(&args.files)? {
         for_each_line(&file, &mut |line| {
@@ -131,7 +133,8 @@ fn plain(visits: &Visits, report: &Report, args: &LogstatArgs) -> String {
     let all = &report.all;
     let mut out = String::new();
     let mut line = |name: &str, value: String| out.push_str(&format!("{name:<28} {value}\n"));
-    let when = |at: u64| format!("{} {}", visits::day(at), visits::clock(at));
+    let when =
+        |at: u64| format!("{} {}", visitor_statistics::day(at), visitor_statistics::clock(at));
     line("requests", grouped(all.requests));
     line("  per second, average", format!("{:.2}", all.rate()));
     line("  per second, peak", format!("{}  at {}", grouped(all.peak.count), when(all.peak.at)));
@@ -148,8 +151,10 @@ fn plain(visits: &Visits, report: &Report, args: &LogstatArgs) -> String {
     if report.unread > 0 {
         line("lines that are none", grouped(report.unread));
     }
-    let spans: Vec<(String, &Span)> = match args.by.as_str() {
-        "day" => report.days.iter().map(|(at, span)| (visits::day(*at), span)).collect(),
+    let spans: Vec<(String, &PeriodCounts)> = match args.by.as_str() {
+        "day" => {
+            report.days.iter().map(|(at, span)| (visitor_statistics::day(*at), span)).collect()
+        }
         "month" => report.months.iter().map(|(name, span)| (name.clone(), span)).collect(),
         _ => Vec::new(),
     };
@@ -173,7 +178,7 @@ fn plain(visits: &Visits, report: &Report, args: &LogstatArgs) -> String {
     out
 }
 
-fn spans_table(by: &str, spans: &[(String, &Span)]) -> String {
+fn spans_table(by: &str, spans: &[(String, &PeriodCounts)]) -> String {
     let mut out = format!(
         "\n{by:<10} {:>12} {:>9} {:>9} {:>9} {:>9} {:>10} {:>9} {:>8}\n",
         "requests", "peak/s", "users", "at once", "sessions", "at once", "5xx", "hits"
@@ -194,12 +199,12 @@ fn spans_table(by: &str, spans: &[(String, &Span)]) -> String {
     out
 }
 
-fn ratio(span: &Span) -> Option<String> {
+fn ratio(span: &PeriodCounts) -> Option<String> {
     span.hit_ratio().map(|ratio| format!("{:.1} %", ratio * 100.0))
 }
 
 fn json(visits: &Visits, report: &Report, rows: usize) -> String {
-    let span = |span: &Span| {
+    let span = |span: &PeriodCounts| {
         serde_json::json!({
             "requests": span.requests,
             "requests_per_second": span.rate(),
@@ -213,7 +218,7 @@ fn json(visits: &Visits, report: &Report, rows: usize) -> String {
             "hit_ratio": span.hit_ratio(),
         })
     };
-    let days = report.days.iter().map(|(at, one)| (visits::day(*at), span(one)));
+    let days = report.days.iter().map(|(at, one)| (visitor_statistics::day(*at), span(one)));
     let months = report.months.iter().map(|(name, one)| (name.clone(), span(one)));
     let table = |rows: Vec<(String, u64)>| -> serde_json::Value {
         let row = |(key, requests)| serde_json::json!({ "key": key, "requests": requests });

@@ -38,7 +38,7 @@ pub(crate) fn time(us: f64) -> String {
 }
 
 /// An age in the largest unit in which it is two at least.
-pub(crate) fn coarse(secs: u64) -> DurationMs {
+pub(crate) fn rounded_age(secs: u64) -> DurationMs {
     let unit = [86_400, 3_600, 60].into_iter().find(|unit| secs >= 2 * unit).unwrap_or(1);
     DurationMs((secs / unit * unit).saturating_mul(1000))
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::client::{AdminArgs, ask, call};
-use crate::numbers::coarse;
+use crate::numbers::rounded_age;
 
 /// The time between two looks while somebody waits.
 const LOOK: Duration = Duration::from_millis(300);
@@ -18,7 +18,7 @@ const PATIENCE_MS: u64 = 60_000;
 const PATH: &str = "/api/v1/cluster/configuration";
 
 /// Reads a configuration as it is rolled out: what the API takes as `configuration`.
-pub type Gather = fn(&Path) -> Result<Value, String>;
+pub type ConfigurationLoader = fn(&Path) -> Result<Value, String>;
 
 /// Arguments of `larder cluster roll-out`.
 #[derive(Clone, Debug, Args)]
@@ -77,7 +77,10 @@ fn duration(text: &str) -> Result<u64, String> {
 }
 
 /// Runs `larder cluster roll-out`.
-pub(crate) fn roll_out(args: &ClusterRollOutArgs, gather: Gather) -> Result<(), String> {
+pub(crate) fn roll_out(
+    args: &ClusterRollOutArgs,
+    gather: ConfigurationLoader,
+) -> Result<(), String> {
     let wish = json!({
         "configuration": gather(&args.file)?,
         "canaries": args.canary,
@@ -129,38 +132,38 @@ fn wait(socket: &Path, begun: &Value) -> Result<Value, String> {
     loop {
         let state = state(socket)?;
         match progress(&state, begun["number"].as_u64().unwrap_or_default()) {
-            Progress::Done => return Ok(state),
-            Progress::Failed(why) => return Err(format!("larder: {why}")),
-            Progress::Awaited(whom) if started.elapsed() >= most => {
+            RolloutProgress::Done => return Ok(state),
+            RolloutProgress::Failed(why) => return Err(format!("larder: {why}")),
+            RolloutProgress::Awaited(whom) if started.elapsed() >= most => {
                 return Err(format!("larder: {}\nstill waiting for {whom}", summary(&state)));
             }
-            Progress::Awaited(_) => std::thread::sleep(LOOK),
+            RolloutProgress::Awaited(_) => std::thread::sleep(LOOK),
         }
     }
 }
 
 /// The progress of a roll-out, for somebody who waits for it.
 #[derive(Debug, PartialEq, Eq)]
-enum Progress {
+enum RolloutProgress {
     Done,
     Failed(String),
     /// For these.
     Awaited(String),
 }
 
-fn progress(state: &Value, number: u64) -> Progress {
+fn progress(state: &Value, number: u64) -> RolloutProgress {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if state["number"].as_u64().is_some_and(|own| own != number) {
-        return Progress::Failed(format!("another took its place: {}", summary(state)));
+        return RolloutProgress::Failed(format!("another took its place: {}", summary(state)));
     }
     if state["stage"] == "failed" {
-        return Progress::Failed(summary(state));
+        return RolloutProgress::Failed(summary(state));
     }
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     if state["stage"] != "all" {
         let awaited = list(&state["canaries"]);
         let awaited = awaited.iter().filter(|own| own["is_well"] != true);
-        return Progress::Awaited(
+        return RolloutProgress::Awaited(
             awaited.map(|own| text(&own["node"])).collect::<Vec<_>>().join(", "),
         );
     }
@@ -173,9 +176,11 @@ fn progress(state: &Value, number: u64) -> Progress {
     let awaited: Vec<_> =
         others().filter(|own| own["fault"] == "").map(|own| text(&own["name"])).collect();
     match (awaited.as_slice(), refused.as_slice()) {
-        ([], []) => Progress::Done,
-        ([], refused) => Progress::Failed(format!("not all took it:\n{}", refused.join("\n"))),
-        (awaited, _) => Progress::Awaited(awaited.join(", ")),
+        ([], []) => RolloutProgress::Done,
+        ([], refused) => {
+            RolloutProgress::Failed(format!("not all took it:\n{}", refused.join("\n")))
+        }
+        (awaited, _) => RolloutProgress::Awaited(awaited.join(", ")),
     }
 }
 
@@ -222,7 +227,7 @@ fn page(state: &Value) -> String {
         let age = now_ms.saturating_sub(own["unix_ms"].as_u64().unwrap_or_default()) / 1000;
         let passed = if own["passed"] == true { "" } else { "(never on all) " };
         let (version, node, age) =
-            (text(&own["version"]), text(&own["node"]), coarse(age).to_string());
+            (text(&own["version"]), text(&own["node"]), rounded_age(age).to_string());
         let line = format!("{version:<12} {node:<20} {age:>6}  {passed}{}", text(&own["comment"]));
         lines.push(line.trim_end().to_owned());
     }
@@ -270,13 +275,15 @@ mod tests {
     fn whoever_waits_is_told_for_whom_and_why_not() {
         let (a, gone) = (("a", "v2", true, ""), ("z", "v1", false, ""));
         let (b, c) = (("b", "v1", true, ""), ("c", "v1", true, "v2: no such file"));
-        assert_eq!(progress(&state("all", &[a, gone]), 3), Progress::Done);
-        assert_eq!(progress(&state("all", &[a, b, c]), 3), Progress::Awaited("b".into()));
-        let Progress::Failed(why) = progress(&state("all", &[a, c]), 3) else { panic!("refused") };
+        assert_eq!(progress(&state("all", &[a, gone]), 3), RolloutProgress::Done);
+        assert_eq!(progress(&state("all", &[a, b, c]), 3), RolloutProgress::Awaited("b".into()));
+        let RolloutProgress::Failed(why) = progress(&state("all", &[a, c]), 3) else {
+            panic!("refused")
+        };
         assert!(why.ends_with("c: v2: no such file"), "{why}");
-        assert_eq!(progress(&state("canary", &[]), 3), Progress::Awaited("b".into()));
+        assert_eq!(progress(&state("canary", &[]), 3), RolloutProgress::Awaited("b".into()));
         for (stage, number) in [("failed", 3), ("all", 2)] {
-            assert!(matches!(progress(&state(stage, &[a]), number), Progress::Failed(_)));
+            assert!(matches!(progress(&state(stage, &[a]), number), RolloutProgress::Failed(_)));
         }
     }
 

@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(1000);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A tool that runs on a screen.
-pub(crate) trait View {
+pub(crate) trait ScreenView {
     /// Takes what came in; `passed` seconds since the last time.
     fn look(&mut self, passed: f64) -> Result<(), String>;
     /// Heeds a key.
@@ -21,7 +21,7 @@ pub(crate) trait View {
 }
 
 /// Shows `view` until `q`, Escape or Ctrl-C. The terminal is given back however it ends.
-pub(crate) fn show(view: &mut dyn View) -> Result<(), String> {
+pub(crate) fn show(view: &mut dyn ScreenView) -> Result<(), String> {
     let mut terminal =
         ratatui::try_init().map_err(|error| format!("larder: no terminal to draw on: {error}"))?;
     let shown = turn(&mut terminal, view);
@@ -29,7 +29,7 @@ pub(crate) fn show(view: &mut dyn View) -> Result<(), String> {
     shown
 }
 
-fn turn(terminal: &mut DefaultTerminal, view: &mut dyn View) -> Result<(), String> {
+fn turn(terminal: &mut DefaultTerminal, view: &mut dyn ScreenView) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("larder: the terminal is gone: {error}");
     let mut looked = Instant::now();
     let mut drawn: Option<Instant> = None;

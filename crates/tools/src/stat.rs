@@ -2,7 +2,7 @@
 
 mod figures;
 #[cfg(feature = "screens")]
-mod moving;
+mod live_figures;
 
 use clap::Args;
 
@@ -60,5 +60,5 @@ pub fn run_moving(args: &StatArgs) -> Result<(), String> {
         return run(args);
     }
     let socket = &args.admin.admin_socket;
-    moving::show(socket, figures(socket)?)
+    live_figures::show(socket, figures(socket)?)
 }

@@ -3,8 +3,8 @@
 use base::tally::Outcome;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use observe::ring::From;
-use observe::tally::{By, Sort, Sums, Tally};
+use observe::ring::FollowStart;
+use observe::tally::{By, FrequencyTable, Sort, Sums};
 use observe::text::Printable;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -14,7 +14,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::feed::{Feed, FeedArgs, Window};
-use super::screen::{self, View};
+use super::screen::{self, ScreenView};
 use crate::numbers::{bytes, grouped, time};
 use crate::output::{is_terminal, print};
 
@@ -112,17 +112,17 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
     if args.once || args.json || !is_terminal() {
         return once(args, by, sort);
     }
-    let feed = args.feed.open(From::Now)?;
+    let feed = args.feed.open(FollowStart::Now)?;
     // Every table is kept, so that a key shows what was counted all along.
-    let tallies = By::ALL.iter().map(|by| Tally::new(*by, Some(PERIOD_S))).collect();
+    let tallies = By::ALL.iter().map(|by| FrequencyTable::new(*by, Some(PERIOD_S))).collect();
     screen::show(&mut Top { feed, tallies, by, sort, lost: 0, held: None })
 }
 
 fn once(args: &TopArgs, by: By, sort: Sort) -> Result<(), String> {
-    let mut tally = Tally::new(by, None);
+    let mut tally = FrequencyTable::new(by, None);
     let window =
         args.feed.read_last(args.seconds, &mut |record, fields| tally.add(record, fields))?;
-    tally.pass(window.seconds);
+    tally.advance(window.seconds);
     let text = match args.json {
         true => json(&tally, sort, args.rows, &window),
         false => plain(&tally, sort, args.rows, &window),
@@ -154,13 +154,13 @@ fn classes(sums: &Sums, shown: impl Fn(f64) -> String) -> String {
     Outcome::ALL.map(class).join(", ")
 }
 
-fn plain(tally: &Tally, sort: Sort, count: usize, window: &Window) -> String {
+fn plain(tally: &FrequencyTable, sort: Sort, count: usize, window: &Window) -> String {
     let all = tally.all();
     let (seconds, by, sort_word) = (tally.seconds(), tally.by().word(), sort.word());
     let mut out = format!(
         "{} requests in {seconds:.1} s{}, by {by}, most {sort_word} first\n",
         grouped(all.requests as u64),
-        window.told()
+        window.end_text()
     );
     out.push_str(&format!("{}\n", classes(all, |count| grouped(count as u64))));
     let lost = window.lost;
@@ -180,7 +180,7 @@ fn plain(tally: &Tally, sort: Sort, count: usize, window: &Window) -> String {
     out
 }
 
-fn json(tally: &Tally, sort: Sort, count: usize, window: &Window) -> String {
+fn json(tally: &FrequencyTable, sort: Sort, count: usize, window: &Window) -> String {
     let row = |sums: &Sums| {
         let classes: serde_json::Map<_, _> = Outcome::ALL
             .into_iter()
@@ -220,21 +220,21 @@ fn json(tally: &Tally, sort: Sort, count: usize, window: &Window) -> String {
 /// The moving table.
 struct Top {
     feed: Feed,
-    tallies: Vec<Tally>,
+    tallies: Vec<FrequencyTable>,
     by: By,
     sort: Sort,
     lost: u64,
     /// The table that is shown while the view is held.
-    held: Option<Tally>,
+    held: Option<FrequencyTable>,
 }
 
-impl View for Top {
+impl ScreenView for Top {
     fn look(&mut self, passed: f64) -> Result<(), String> {
         let tallies = &mut self.tallies;
         self.lost += self.feed.drain(&mut |record, fields| {
             tallies.iter_mut().for_each(|tally| tally.add(record, fields));
         })?;
-        tallies.iter_mut().for_each(|tally| tally.pass(passed));
+        tallies.iter_mut().for_each(|tally| tally.advance(passed));
         Ok(())
     }
 

@@ -19,6 +19,6 @@ mod words;
 pub use auth::Challenge;
 pub use command::{Call, Spec, TABLE, Verb, help, help_json, read};
 pub use json::{begin as json_begin, string as json_string};
-pub use reader::{Reader, TooLong, Words};
+pub use reader::{OversizedRequest, Reader, Words};
 pub use reply::{Reply, Status};
 pub use words::SyntaxError;

@@ -7,19 +7,19 @@ use crate::words::{self, SyntaxError, is_blank};
 /// A request that is longer than it may be. What follows it cannot be told apart from it: the
 /// connection must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLong;
+pub struct OversizedRequest;
 
-impl fmt::Display for TooLong {
+impl fmt::Display for OversizedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Request too long")
     }
 }
 
-impl std::error::Error for TooLong {}
+impl std::error::Error for OversizedRequest {}
 
 /// A here-document whose end has not come yet.
 #[derive(Clone, Debug)]
-struct Here {
+struct HereDocument {
     /// The words before it.
     words: Vec<Vec<u8>>,
     /// The line that ends it.
@@ -37,7 +37,7 @@ pub struct Reader {
     taken: usize,
     /// Bytes of `buffer` that are known to have no line's end behind `taken`.
     looked_at: usize,
-    here: Option<Here>,
+    here: Option<HereDocument>,
 }
 
 /// The words of a request, or why there are none.
@@ -68,15 +68,19 @@ impl Reader {
     ///
     /// # Errors
     /// When a request is longer than it may be.
-    pub fn next(&mut self, here_documents: bool) -> Result<Option<Words>, TooLong> {
+    pub fn next(&mut self, here_documents: bool) -> Result<Option<Words>, OversizedRequest> {
         loop {
             let before = self.here.as_ref().map_or(0, |here| here.text.len());
             let Some(line) = self.line() else {
                 let waiting = self.buffer.len() - self.taken;
-                return if before + waiting > self.limit { Err(TooLong) } else { Ok(None) };
+                return if before + waiting > self.limit {
+                    Err(OversizedRequest)
+                } else {
+                    Ok(None)
+                };
             };
             if before + line.len() > self.limit {
-                return Err(TooLong);
+                return Err(OversizedRequest);
             }
             let line = self.buffer[line].to_vec();
             if let Some(here) = &mut self.here {
@@ -101,7 +105,7 @@ impl Reader {
             let begins = matches!(&words[..], [.., mark, _] if here_documents && mark == b"<<");
             let Some(end) = words.pop_if(|_| begins) else { return Ok(Some(Ok(words))) };
             words.pop();
-            self.here = Some(Here { words, end, text: Vec::new() });
+            self.here = Some(HereDocument { words, end, text: Vec::new() });
         }
     }
 

@@ -79,7 +79,7 @@ fn what_is_too_long_is_told_before_it_has_ended() {
     for bytes in [&b"12345678901"[..], b"12345678901\n", b"a << E\n1234567\n1234\nE\n"] {
         let mut reader = Reader::new(10);
         reader.feed(bytes);
-        assert_eq!(reader.next(true), Err(TooLong), "{}", bytes.escape_ascii());
+        assert_eq!(reader.next(true), Err(OversizedRequest), "{}", bytes.escape_ascii());
     }
     let mut reader = Reader::new(10);
     reader.feed(b"1234567890\n");

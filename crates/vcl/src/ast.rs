@@ -2,7 +2,7 @@
 //!
 //! Nothing is checked here but the grammar. Names are as they stand in the source.
 
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 /// A program: `vcl 4.1;` and its declarations.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct Ast {
     /// changes nothing.
     pub version: u32,
     /// The declarations, those of included files in place of the `include`.
-    pub items: Vec<Item>,
+    pub items: Vec<Declaration>,
 }
 
 /// A name and where it stands. May have dots (`directors.round_robin`, `req.http.host`).
@@ -21,12 +21,12 @@ pub struct Name {
     /// begins with `req.http.` has more dots.
     pub text: Box<str>,
     /// Where.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// A declaration.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum Declaration {
     /// `import std;`, `import std from "path";`, `import std as s;`
     Import {
         /// The module.
@@ -34,7 +34,7 @@ pub enum Item {
         /// The name it goes by here.
         alias: Option<Name>,
         /// `from`, which is read and not used: VMODs are built in.
-        from: Option<(Box<str>, Span)>,
+        from: Option<(Box<str>, SourceSpan)>,
     },
     /// `acl name { ... }`
     Acl(AclDeclaration),
@@ -59,7 +59,7 @@ pub enum Item {
         /// Its name.
         name: Name,
         /// Its statements.
-        body: Block,
+        body: StatementBlock,
     },
 }
 
@@ -93,11 +93,11 @@ pub struct AclEntry {
     /// The entry stands in parentheses. A name that is not found is then no error.
     pub optional: bool,
     /// Address or host name.
-    pub host: (Box<str>, Span),
+    pub host: (Box<str>, SourceSpan),
     /// The mask's bits, as written.
-    pub mask: Option<(u32, Span)>,
+    pub mask: Option<(u32, SourceSpan)>,
     /// The whole entry.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// `.name = value;` of a backend or probe.
@@ -115,18 +115,18 @@ pub enum FieldValue {
     /// An expression: for most attributes a constant.
     Expr(Expr),
     /// Several strings one after the other, as `.request` has them.
-    Strings(Vec<(Box<[u8]>, Span)>),
+    Strings(Vec<(Box<[u8]>, SourceSpan)>),
     /// `.probe = { ... }`
-    Probe(Vec<Field>, Span),
+    Probe(Vec<Field>, SourceSpan),
 }
 
 /// `{ ... }`
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct StatementBlock {
     /// Its statements.
     pub statements: Vec<Statement>,
     /// From brace to brace.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// A statement and where it stands.
@@ -135,20 +135,20 @@ pub struct Statement {
     /// Its kind.
     pub kind: StatementKind,
     /// From its first word to its last.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// The kinds of statements.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// `{ ... }` on its own.
-    Block(Block),
+    Block(StatementBlock),
     /// `if (...) {...} elsif (...) {...} else {...}`
     If {
         /// Conditions and what follows them, in order.
         arms: Vec<Conditional>,
         /// The `else`.
-        otherwise: Option<Block>,
+        otherwise: Option<StatementBlock>,
     },
     /// `set target = value;`, also `+=`, `-=`, `*=`, `/=`.
     Set {
@@ -190,7 +190,7 @@ pub struct Conditional {
     /// The condition.
     pub condition: Expr,
     /// The statements.
-    pub block: Block,
+    pub block: StatementBlock,
 }
 
 /// The contents of the parentheses of a `return`.
@@ -223,7 +223,7 @@ pub struct Expr {
     /// Its kind.
     pub kind: ExprKind,
     /// Where.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// The kinds of expressions.
@@ -270,7 +270,7 @@ pub enum ExprKind {
         /// Between.
         op: BinaryOp,
         /// Where the operator stands.
-        op_span: Span,
+        op_span: SourceSpan,
         /// Right.
         right: Box<Expr>,
     },
@@ -321,7 +321,7 @@ pub struct CallExpr {
     /// The arguments in order.
     pub arguments: Vec<Argument>,
     /// The whole call.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// An argument: `value` or `name = value`.

@@ -5,9 +5,9 @@
 ///
 /// Boxed twice: a result that may be a failure then fits in registers, and nearly none is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(Box<Box<str>>);
+pub struct ProgramFailure(Box<Box<str>>);
 
-impl Failure {
+impl ProgramFailure {
     /// A failure for this reason.
     pub fn new(reason: impl Into<Box<str>>) -> Self {
         Self(Box::new(reason.into()))

@@ -3,15 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::headers;
-use crate::input::{Input, Rules};
+use crate::input::{CompileSettings, Input};
 use crate::lex::{self, TokenKind};
 use crate::parse;
 use crate::report::Report;
 use crate::shared::database;
-use crate::source::{NoFiles, SourceFile, Sources, Span};
+use crate::source::{NoFiles, SourceFile, SourceSpan, Sources};
 use crate::state::program::{Instance, Program};
 use crate::sub::Sub;
-use crate::testing::{Bench, Memory, NOW};
+use crate::testing::{NOW, RecordingEnvironment, SubroutineFixture};
 
 /// Any bytes have tokens: in their order, apart from each other, within the file; a string's
 /// content lies within its token. What is bad has been complained of.
@@ -21,7 +21,7 @@ pub fn lexer(data: &[u8]) {
     let tokens = lex::tokens(0, &file, &mut report);
     let mut last = 0;
     for token in &tokens {
-        let Span { start, end, .. } = token.span;
+        let SourceSpan { start, end, .. } = token.span;
         assert!(last <= start && start < end && end as usize <= data.len());
         last = end;
         let bytes = &data[start as usize..end as usize];
@@ -41,7 +41,8 @@ pub fn lexer(data: &[u8]) {
 pub fn parser(data: &[u8]) {
     let read = || {
         let (mut sources, mut report) = (Sources::default(), Report::default());
-        let rules = Rules { storages: &[], labels: &[], include_depth: 3, unused_is_error: true };
+        let rules =
+            CompileSettings { storages: &[], labels: &[], include_depth: 3, unused_is_error: true };
         let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
         let ast = parse::parse(&input, &mut sources, &mut report);
         assert!(ast.is_some() || report.has_errors());
@@ -53,15 +54,19 @@ pub fn parser(data: &[u8]) {
 /// Any program is refused with something said, or runs: each of its subroutines comes to an end
 /// within its budget of steps.
 pub fn program(data: &[u8]) {
-    let rules =
-        Rules { storages: &["s0"], labels: &["other"], include_depth: 3, unused_is_error: true };
+    let rules = CompileSettings {
+        storages: &["s0"],
+        labels: &["other"],
+        include_depth: 3,
+        unused_is_error: true,
+    };
     let input = Input { name: "fuzz.vcl", text: data, loader: &NoFiles, rules };
     let program = match Program::compile(&input) {
         Ok(compiled) => compiled.program,
         Err(said) => return assert!(!said.is_empty()),
     };
-    let Ok(instance) = program.start(&Memory::default(), NOW) else { return };
-    let mut bench = Bench::with(Arc::clone(&instance));
+    let Ok(instance) = program.start(&RecordingEnvironment::default(), NOW) else { return };
+    let mut bench = SubroutineFixture::with(Arc::clone(&instance));
     for sub in Sub::ALL {
         bench.task.steps = 1000;
         bench.run(*sub);
@@ -178,12 +183,12 @@ pub fn database(data: &[u8]) {
 
 fn started(program: &str) -> Arc<Instance> {
     let program = crate::testing::compile(program).expect("it is right");
-    program.start(&Memory::default(), NOW).expect("there is nothing to fail")
+    program.start(&RecordingEnvironment::default(), NOW).expect("there is nothing to fail")
 }
 
 /// Runs a subroutine with half of `data` in each of two headers, and looks at what it has set.
 fn work(instance: &Arc<Instance>, sub: Sub, data: &[u8]) {
-    let mut bench = Bench::with(Arc::clone(instance));
+    let mut bench = SubroutineFixture::with(Arc::clone(instance));
     let (a, b) = data.split_at(data.len() / 2);
     for (name, value) in [("a", a), ("b", b)] {
         if headers::is_valid(value) {

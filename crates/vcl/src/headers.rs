@@ -7,10 +7,10 @@ use bytes::Bytes;
 use message::header::is_token_byte;
 use message::{HeaderBlock, HeaderId, Method, Request, Response, Status, Version};
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::rules::status::reason;
 use crate::state::ctx::Ctx;
-use crate::state::value::{Header, Place, Value};
+use crate::state::value::{Header, Value, VclMessage};
 
 /// The longest name of a header, in bytes: Varnish stores the length with its colon in one byte
 /// that must not look negative.
@@ -35,7 +35,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 impl Header {
     /// The header `name` of a message, interned.
-    pub fn new(place: Place, name: &str) -> Self {
+    pub fn new(place: VclMessage, name: &str) -> Self {
         Self { place, id: HeaderId::of(name.as_bytes()), name: name.into() }
     }
 
@@ -49,7 +49,7 @@ impl Header {
 
 /// The first value of a header; `None` if it is not there.
 pub fn get<'c>(ctx: &'c Ctx<'_>, header: &Header) -> Option<&'c [u8]> {
-    if header.place == Place::Obj {
+    if header.place == VclMessage::Obj {
         return stored_value(ctx.obj?.head, header.name.as_bytes());
     }
     first(block(ctx, header.place)?, header)
@@ -64,7 +64,7 @@ pub fn first<'b>(block: &'b HeaderBlock, header: &Header) -> Option<&'b [u8]> {
 ///
 /// # Errors
 /// The value has a byte that no header may have: a control character other than a tab.
-pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failure> {
+pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), ProgramFailure> {
     let value = valid(header, value)?;
     if let Some(block) = block_mut(ctx, header.place) {
         block.set_as(header.id, header.name.as_bytes(), value);
@@ -74,19 +74,19 @@ pub fn set(ctx: &mut Ctx<'_>, header: &Header, value: &[u8]) -> Result<(), Failu
 
 /// Returns `value` as a value of `header`: without the blanks before it, which readers of a header
 /// skip.
-pub(crate) fn valid<'v>(header: &Header, value: &'v [u8]) -> Result<&'v [u8], Failure> {
+pub(crate) fn valid<'v>(header: &Header, value: &'v [u8]) -> Result<&'v [u8], ProgramFailure> {
     let blanks = value.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let value = &value[blanks..];
     if is_valid(value) {
         return Ok(value);
     }
     let shown = String::from_utf8_lossy(value);
-    Err(Failure::new(format!("Bad header {}: {shown}", header.name)))
+    Err(ProgramFailure::new(format!("Bad header {}: {shown}", header.name)))
 }
 
 /// Does what setting a header to its own value does, if that is no more than to have its name
 /// written as the program writes it; whether it is.
-pub(crate) fn respell(ctx: &mut Ctx<'_>, header: &Header) -> bool {
+pub(crate) fn replace_name_spelling(ctx: &mut Ctx<'_>, header: &Header) -> bool {
     let block = block_mut(ctx, header.place);
     block.is_some_and(|block| block.respell(header.id, header.name.as_bytes()))
 }
@@ -102,13 +102,13 @@ pub fn unset(ctx: &mut Ctx<'_>, header: &Header) {
 ///
 /// # Errors
 /// It names one.
-pub(crate) fn no_filters(variable: &str, value: Value) -> Result<Bytes, Failure> {
+pub(crate) fn no_filters(variable: &str, value: Value) -> Result<Bytes, ProgramFailure> {
     let names = value.into_bytes().unwrap_or_default();
     match names.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => Ok(names),
         Some(_) => {
             let shown = String::from_utf8_lossy(&names);
-            Err(Failure::new(format!("{variable}: there is no filter \"{}\"", shown.trim())))
+            Err(ProgramFailure::new(format!("{variable}: there is no filter \"{}\"", shown.trim())))
         }
     }
 }
@@ -120,25 +120,25 @@ pub fn is_valid(value: &[u8]) -> bool {
 
 /// The headers of a message; `None` where there is no such message, and for `obj`, whose head is
 /// not taken apart.
-pub fn block<'c>(ctx: &'c Ctx<'_>, place: Place) -> Option<&'c HeaderBlock> {
+pub fn block<'c>(ctx: &'c Ctx<'_>, place: VclMessage) -> Option<&'c HeaderBlock> {
     match place {
-        Place::Req => Some(&ctx.req.as_ref()?.head.headers),
-        Place::ReqTop => Some(&top(ctx)?.headers),
-        Place::Bereq => Some(&ctx.bereq.as_ref()?.head.headers),
-        Place::Beresp => Some(&ctx.beresp.as_ref()?.head.headers),
-        Place::Resp => Some(&ctx.resp.as_ref()?.head.headers),
-        Place::Obj => None,
+        VclMessage::Req => Some(&ctx.req.as_ref()?.head.headers),
+        VclMessage::ReqTop => Some(&top(ctx)?.headers),
+        VclMessage::Bereq => Some(&ctx.bereq.as_ref()?.head.headers),
+        VclMessage::Beresp => Some(&ctx.beresp.as_ref()?.head.headers),
+        VclMessage::Resp => Some(&ctx.resp.as_ref()?.head.headers),
+        VclMessage::Obj => None,
     }
 }
 
 /// The headers of a message that can be changed.
-pub fn block_mut<'c>(ctx: &'c mut Ctx<'_>, place: Place) -> Option<&'c mut HeaderBlock> {
+pub fn block_mut<'c>(ctx: &'c mut Ctx<'_>, place: VclMessage) -> Option<&'c mut HeaderBlock> {
     match place {
-        Place::Req => Some(&mut ctx.req.as_mut()?.head.headers),
-        Place::Bereq => Some(&mut ctx.bereq.as_mut()?.head.headers),
-        Place::Beresp => Some(&mut ctx.beresp.as_mut()?.head.headers),
-        Place::Resp => Some(&mut ctx.resp.as_mut()?.head.headers),
-        Place::ReqTop | Place::Obj => None,
+        VclMessage::Req => Some(&mut ctx.req.as_mut()?.head.headers),
+        VclMessage::Bereq => Some(&mut ctx.bereq.as_mut()?.head.headers),
+        VclMessage::Beresp => Some(&mut ctx.beresp.as_mut()?.head.headers),
+        VclMessage::Resp => Some(&mut ctx.resp.as_mut()?.head.headers),
+        VclMessage::ReqTop | VclMessage::Obj => None,
     }
 }
 
@@ -190,28 +190,32 @@ pub(crate) fn version(version: Version) -> &'static [u8] {
 }
 
 /// A string that becomes part of a first line.
-pub(crate) fn line_part(what: &str, value: Value) -> Result<Box<[u8]>, Failure> {
+pub(crate) fn line_part(what: &str, value: Value) -> Result<Box<[u8]>, ProgramFailure> {
     let bytes = value.into_bytes().unwrap_or_default();
     check_line_part(what, &bytes)?;
     Ok(bytes[..].into())
 }
 
-fn check_line_part(what: &str, bytes: &[u8]) -> Result<(), Failure> {
+fn check_line_part(what: &str, bytes: &[u8]) -> Result<(), ProgramFailure> {
     if bytes.is_empty() {
-        return Err(Failure::new(format!("Setting {what} to empty string")));
+        return Err(ProgramFailure::new(format!("Setting {what} to empty string")));
     }
     if !is_valid(bytes) {
-        return Err(Failure::new(format!("{what} cannot have control characters")));
+        return Err(ProgramFailure::new(format!("{what} cannot have control characters")));
     }
     Ok(())
 }
 
-pub(crate) fn set_method(head: &mut Request, what: &str, value: Value) -> Result<(), Failure> {
+pub(crate) fn set_method(
+    head: &mut Request,
+    what: &str,
+    value: Value,
+) -> Result<(), ProgramFailure> {
     head.method = Method::from_token(&line_part(what, value)?);
     Ok(())
 }
 
-pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<(), Failure> {
+pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<(), ProgramFailure> {
     let url = value.into_bytes().unwrap_or_default();
     check_line_part(what, &url)?;
     head.target.clear();
@@ -220,13 +224,17 @@ pub(crate) fn set_url(head: &mut Request, what: &str, value: Value) -> Result<()
 }
 
 /// Sets a status and the usual reason with it; says what VCL reads as the status from now on.
-pub(crate) fn set_status(head: &mut Response, message: &str, status: i64) -> Result<u16, Failure> {
+pub(crate) fn set_status(
+    head: &mut Response,
+    message: &str,
+    status: i64,
+) -> Result<u16, ProgramFailure> {
     let Some(full) = u16::try_from(status).ok() else {
         let why = if status < 0 { "is negative" } else { "> 65535" };
-        return Err(Failure::new(format!("{message}.status ({status}) {why}")));
+        return Err(ProgramFailure::new(format!("{message}.status ({status}) {why}")));
     };
     let Some(sent) = Status::new(full % 1000) else {
-        return Err(Failure::new(format!("illegal {message}.status ({status}) (..0##)")));
+        return Err(ProgramFailure::new(format!("illegal {message}.status ({status}) (..0##)")));
     };
     head.status = sent;
     head.reason = reason(full).into();

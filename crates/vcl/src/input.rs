@@ -11,12 +11,12 @@ pub struct Input<'a> {
     /// The loader of included files.
     pub loader: &'a dyn Loader,
     /// The rules.
-    pub rules: Rules<'a>,
+    pub rules: CompileSettings<'a>,
 }
 
 /// The parameters that rule compiling.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+pub struct CompileSettings<'a> {
     /// Names of the storages there are, for `storage.*`.
     pub storages: &'a [&'a str],
     /// Labels that `return (vcl(...))` may name.

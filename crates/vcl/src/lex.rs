@@ -4,7 +4,7 @@
 //! parser says nothing more about it. Must never fail: any bytes have tokens.
 
 use crate::report::Report;
-use crate::source::{SourceFile, Span};
+use crate::source::{SourceFile, SourceSpan};
 
 /// Bytes of one file. The longest in use have some hundred kilobytes, of access lists.
 pub const MAX_FILE: usize = 8 << 20;
@@ -38,7 +38,7 @@ pub struct Token {
     /// Its kind.
     pub kind: TokenKind,
     /// Where.
-    pub span: Span,
+    pub span: SourceSpan,
 }
 
 /// The signs, longer ones before those they begin with. Some mean nothing in VCL: they are tokens
@@ -94,9 +94,9 @@ struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    fn span(&self, start: usize, end: usize) -> Span {
+    fn span(&self, start: usize, end: usize) -> SourceSpan {
         // A file has at most MAX_FILE bytes.
-        Span { file: self.file, start: start as u32, end: end as u32 }
+        SourceSpan { file: self.file, start: start as u32, end: end as u32 }
     }
 
     fn rest(&self) -> &'a [u8] {

@@ -24,15 +24,16 @@
 
 pub mod acl;
 pub mod ast;
-mod compile;
+mod compiler;
 pub mod counts;
+pub mod explanation;
 mod failure;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
 pub mod headers;
 mod input;
 pub mod lex;
-mod life;
+mod lifecycle;
 mod lower;
 pub mod params;
 pub mod parse;
@@ -49,12 +50,11 @@ mod tag;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod testing;
 pub mod text;
-pub mod told;
+pub mod trace;
 pub mod types;
 pub mod vars;
 pub mod vmod;
 pub mod vmods;
-pub mod words;
 pub mod workspace;
 
 pub use state::{backend, ctx, program, value};

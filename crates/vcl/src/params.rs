@@ -2,8 +2,8 @@
 //!
 //! The meaning of a value is the business of the code that asks for it.
 
+mod formatting;
 mod row;
-mod show;
 mod table;
 
 use std::fmt;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::state::value::Place;
-use crate::sub::{Side, Sub, Subs};
+use crate::state::value::VclMessage;
+use crate::sub::{Sub, Subs, TaskSide};
 use crate::types::Type;
 use crate::vars::{self, StorageFact, Var};
-use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Parameter};
+use crate::vmod::{ArgumentType, Class, Function, Method, Module, Parameter, ParameterDefault};
 use crate::vmods;
 
 /// The page about variables, in Markdown.
@@ -46,11 +46,11 @@ fn heading(out: &mut String, scope: &str) {
     let _ = write!(out, "\n## {title}\n\n");
 }
 
-fn message(scope: &str) -> Option<Place> {
+fn message(scope: &str) -> Option<VclMessage> {
     vars::header(&format!("{scope}.http.x")).map(|header| header.place)
 }
 
-fn headers_of(out: &mut String, scope: &str, place: Place) {
+fn headers_of(out: &mut String, scope: &str, place: VclMessage) {
     let name = format!("{scope}.http.x");
     let Some(header) = vars::header(&name).filter(|header| header.place == place) else { return };
     let _ = write!(out, "- **`{scope}.http.*`** (HEADER): The header fields, by name.");
@@ -84,9 +84,9 @@ fn places(subs: Subs) -> String {
     }
     let mut words = Vec::new();
     let sides = [
-        (Subs::CLIENT, Side::Client, "client"),
-        (Subs::BACKEND, Side::Backend, "backend"),
-        (Subs::HOUSEKEEPING, Side::Housekeeping, "`vcl_init`, `vcl_fini`"),
+        (Subs::CLIENT, TaskSide::Client, "client"),
+        (Subs::BACKEND, TaskSide::Backend, "backend"),
+        (Subs::HOUSEKEEPING, TaskSide::Housekeeping, "`vcl_init`, `vcl_fini`"),
     ];
     for (set, side, word) in sides {
         if subs.has_all(set) {
@@ -168,11 +168,11 @@ fn parameter(param: &Parameter) -> String {
     let name = param.name;
     match param.default {
         None => format!("{kind} {name}"),
-        Some(Default::Absent) => format!("[{kind} {name}]"),
-        Some(Default::Str(text)) => format!("[{kind} {name} = \"{text}\"]"),
-        Some(Default::Number(number)) => format!("[{kind} {name} = {number}]"),
-        Some(Default::Bool(truth)) => format!("[{kind} {name} = {truth}]"),
-        Some(Default::Word(word)) => format!("[{kind} {name} = {word}]"),
+        Some(ParameterDefault::Absent) => format!("[{kind} {name}]"),
+        Some(ParameterDefault::Str(text)) => format!("[{kind} {name} = \"{text}\"]"),
+        Some(ParameterDefault::Number(number)) => format!("[{kind} {name} = {number}]"),
+        Some(ParameterDefault::Bool(truth)) => format!("[{kind} {name} = {truth}]"),
+        Some(ParameterDefault::Word(word)) => format!("[{kind} {name} = {word}]"),
     }
 }
 

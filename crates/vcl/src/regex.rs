@@ -14,12 +14,12 @@ mod tests;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use backtracking::{Backtracking, Room, words};
+use backtracking::{BacktrackingRegex, CaptureBuffer, words};
 pub use backtracking::{Limits, PatternError};
-pub(crate) use common::Before;
+pub(crate) use common::PrecedingElement;
 use linear::{Captures, Options, Regex as Linear, Span};
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::workspace::Workspace;
 
 /// The engine that a pattern runs on.
@@ -38,9 +38,9 @@ pub struct Regex {
     limits: Limits,
     linear: Option<(Linear, common::PatternFacts)>,
     /// PCRE2's, made when it is needed.
-    pcre2: OnceLock<Backtracking>,
+    pcre2: OnceLock<BacktrackingRegex>,
     /// The same, but no match is empty: for `regsuball`.
-    not_empty: OnceLock<Backtracking>,
+    not_empty: OnceLock<BacktrackingRegex>,
 }
 
 impl Regex {
@@ -54,7 +54,7 @@ impl Regex {
         });
         let pcre2 = OnceLock::new();
         if linear.is_none() {
-            let _ = pcre2.set(Backtracking::new("", pattern, limits)?);
+            let _ = pcre2.set(BacktrackingRegex::new("", pattern, limits)?);
         }
         Ok(Self { pattern: pattern.into(), limits, linear, pcre2, not_empty: OnceLock::new() })
     }
@@ -73,7 +73,7 @@ impl Regex {
     ///
     /// # Errors
     /// PCRE2 has reached a limit.
-    pub fn is_match(&self, subject: &[u8]) -> Result<bool, Failure> {
+    pub fn is_match(&self, subject: &[u8]) -> Result<bool, ProgramFailure> {
         if self.rules_out(subject) {
             return Ok(false);
         }
@@ -96,7 +96,7 @@ impl Regex {
         replacement: &[u8],
         all: bool,
         room: &Workspace,
-    ) -> Result<Cow<'s, [u8]>, Failure> {
+    ) -> Result<Cow<'s, [u8]>, ProgramFailure> {
         if self.rules_out(subject) {
             return Ok(Cow::Borrowed(subject));
         }
@@ -148,35 +148,35 @@ impl Regex {
         self.linear.as_ref().map_or(0, |(_, facts)| facts.bytes_min)
     }
 
-    fn pcre2(&self) -> Result<&Backtracking, Failure> {
+    fn pcre2(&self) -> Result<&BacktrackingRegex, ProgramFailure> {
         self.made(&self.pcre2, "")
     }
 
-    fn not_empty(&self) -> Result<&Backtracking, Failure> {
+    fn not_empty(&self) -> Result<&BacktrackingRegex, ProgramFailure> {
         self.made(&self.not_empty, "(*NOTEMPTY)")
     }
 
     /// The engine in `cell`, made now if `cell` is empty.
     fn made<'c>(
         &self,
-        cell: &'c OnceLock<Backtracking>,
+        cell: &'c OnceLock<BacktrackingRegex>,
         option: &str,
-    ) -> Result<&'c Backtracking, Failure> {
+    ) -> Result<&'c BacktrackingRegex, ProgramFailure> {
         if let Some(regex) = cell.get() {
             return Ok(regex);
         }
-        let regex = Backtracking::new(option, &self.pattern, self.limits)
-            .map_err(|e| Failure::new(format!("Regexp compilation failed: {e}")))?;
+        let regex = BacktrackingRegex::new(option, &self.pattern, self.limits)
+            .map_err(|e| ProgramFailure::new(format!("Regexp compilation failed: {e}")))?;
         Ok(cell.get_or_init(|| regex))
     }
 }
 
-fn match_failed(error: &pcre2::Error) -> Failure {
-    Failure::new(format!("Regexp matching failed: {}", words(error)))
+fn match_failed(error: &pcre2::Error) -> ProgramFailure {
+    ProgramFailure::new(format!("Regexp matching failed: {}", words(error)))
 }
 
-fn replace_failed(error: &pcre2::Error) -> Failure {
-    Failure::new(format!("regsub: Regexp matching returned {}", error.code()))
+fn replace_failed(error: &pcre2::Error) -> ProgramFailure {
+    ProgramFailure::new(format!("regsub: Regexp matching returned {}", error.code()))
 }
 
 /// Finds matches one after the other.
@@ -184,16 +184,20 @@ enum Finder<'r> {
     /// Only where matches begin and end is asked for.
     Whole(&'r Linear, Option<Span>),
     Groups(&'r Linear, Captures),
-    Pcre2(&'r Backtracking, Room<'r>),
+    Pcre2(&'r BacktrackingRegex, CaptureBuffer<'r>),
 }
 
 impl<'r> Finder<'r> {
-    fn pcre2(regex: &'r Backtracking) -> Self {
+    fn pcre2(regex: &'r BacktrackingRegex) -> Self {
         Self::Pcre2(regex, regex.room())
     }
 
     /// The first match at or after byte `at`: where it begins and ends.
-    fn find(&mut self, subject: &[u8], at: usize) -> Result<Option<(usize, usize)>, Failure> {
+    fn find(
+        &mut self,
+        subject: &[u8],
+        at: usize,
+    ) -> Result<Option<(usize, usize)>, ProgramFailure> {
         match self {
             Self::Whole(regex, found) => *found = regex.find(subject, at),
             Self::Groups(regex, groups) => regex.groups(subject, at, groups),

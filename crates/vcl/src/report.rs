@@ -8,7 +8,7 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
 };
 
-use crate::source::{Sources, Span};
+use crate::source::{SourceSpan, Sources};
 
 /// Entries that are kept. Who has made a hundred mistakes has made one a hundred times.
 pub const MAX_ENTRIES: usize = 100;
@@ -29,9 +29,9 @@ pub enum Severity {
 pub struct Finding {
     severity: Severity,
     message: String,
-    span: Option<Span>,
+    span: Option<SourceSpan>,
     here: Option<String>,
-    labels: Vec<(Span, String)>,
+    labels: Vec<(SourceSpan, String)>,
     notes: Vec<String>,
     helps: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl Finding {
     }
 
     /// Says something about another place, which may be in another file.
-    pub fn label(&mut self, span: Span, text: impl Into<String>) -> &mut Self {
+    pub fn label(&mut self, span: SourceSpan, text: impl Into<String>) -> &mut Self {
         self.labels.push((span, text.into()));
         self
     }
@@ -91,7 +91,7 @@ pub struct Report {
 
 impl Report {
     /// A fault at `span`.
-    pub fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+    pub fn error(&mut self, span: SourceSpan, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Error, Some(span), message.into())
     }
 
@@ -101,12 +101,12 @@ impl Report {
     }
 
     /// Something at `span` that is allowed and hardly meant.
-    pub fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+    pub fn warning(&mut self, span: SourceSpan, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Warning, Some(span), message.into())
     }
 
     /// Something at `span` that is hardly meant, and that Varnish says nothing of.
-    pub fn advice(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
+    pub fn advice(&mut self, span: SourceSpan, message: impl Into<String>) -> &mut Finding {
         self.add(Severity::Advice, Some(span), message.into())
     }
 
@@ -130,7 +130,12 @@ impl Report {
         self.entries.is_empty()
     }
 
-    fn add(&mut self, severity: Severity, span: Option<Span>, message: String) -> &mut Finding {
+    fn add(
+        &mut self,
+        severity: Severity,
+        span: Option<SourceSpan>,
+        message: String,
+    ) -> &mut Finding {
         let entry = Finding {
             severity,
             message,
@@ -227,7 +232,7 @@ impl Finding {
 
 /// A place of a finding that is marked in the lines around it.
 struct Mark<'a> {
-    span: Span,
+    span: SourceSpan,
     kind: AnnotationKind,
     label: Option<&'a str>,
 }
@@ -313,7 +318,7 @@ mod tests {
     use super::*;
     use crate::source::SourceFile;
 
-    fn sources(texts: &[(&str, &[u8], Option<Span>)]) -> Sources {
+    fn sources(texts: &[(&str, &[u8], Option<SourceSpan>)]) -> Sources {
         let mut sources = Sources::default();
         for (name, text, included_at) in texts {
             sources.add(SourceFile {
@@ -330,7 +335,7 @@ mod tests {
         let sources = sources(&[("a.vcl", b"vcl 4.1;\nset x = 1;\n", None)]);
         let mut report = Report::default();
         report
-            .error(Span { file: 0, start: 13, end: 14 }, "no variable is called `x`")
+            .error(SourceSpan { file: 0, start: 13, end: 14 }, "no variable is called `x`")
             .expected("a variable")
             .did_you_mean("req.htpp", ["beresp.ttl", "req.http"]);
         let text = report.render(&sources);
@@ -348,15 +353,15 @@ error: no variable is called `x`
 
     #[test]
     fn an_included_file_says_where_it_was_included() {
-        let at = Span { file: 0, start: 9, end: 16 };
+        let at = SourceSpan { file: 0, start: 9, end: 16 };
         let sources = sources(&[
             ("a.vcl", b"vcl 4.1;\ninclude \"b.vcl\";\n", None),
             ("b.vcl", b"\xff\xff bad\n", Some(at)),
         ]);
         let mut report = Report::default();
         report
-            .warning(Span { file: 1, start: 3, end: 6 }, "odd")
-            .label(Span { file: 0, start: 0, end: 3 }, "because of this");
+            .warning(SourceSpan { file: 1, start: 3, end: 6 }, "odd")
+            .label(SourceSpan { file: 0, start: 0, end: 3 }, "because of this");
         let text = report.render(&sources);
         assert!(text.contains("b.vcl:1:4") && text.contains("a.vcl:1:1"), "{text}");
         assert!(text.contains("note: included at a.vcl:2:1"), "{text}");
@@ -368,7 +373,7 @@ error: no variable is called `x`
         let sources = sources(&[("a.vcl", b"a\xc3\xa9\n", None), ("", b"", None)]);
         for (file, start, end) in [(0, 0, 0), (0, 2, 9), (0, 9, 12), (0, 3, 1), (1, 0, 5)] {
             let mut report = Report::default();
-            report.error(Span { file, start, end }, "wrong").here("here");
+            report.error(SourceSpan { file, start, end }, "wrong").here("here");
             assert!(report.render(&sources).contains("wrong"));
         }
     }
@@ -378,7 +383,7 @@ error: no variable is called `x`
         let sources = sources(&[("a.vcl", b"a", None)]);
         let mut report = Report::default();
         for _ in 0..MAX_ENTRIES + 3 {
-            report.error(Span::default(), "wrong").note("again");
+            report.error(SourceSpan::default(), "wrong").note("again");
         }
         assert!(report.render(&sources).ends_with("... and 3 more"));
         assert_eq!(report.errors(), MAX_ENTRIES + 3);

@@ -3,7 +3,7 @@
 pub(crate) mod buckets;
 pub(crate) mod database;
 pub(crate) mod globals;
-pub(crate) mod newcomers;
+pub(crate) mod host_limiter;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -11,18 +11,18 @@ use base::Limits;
 use buckets::Buckets;
 use database::Databases;
 use globals::Globals;
-use newcomers::Newcomers;
+use host_limiter::HostLimiter;
 
 /// State that VMODs keep for as long as the daemon runs, whatever program is in use. Every
 /// [`World`](crate::state::world::World) has one.
 #[derive(Debug)]
-pub struct Shared {
+pub struct VmodState {
     /// The variables of `var.global_set`.
     pub(crate) globals: Globals,
     /// The buckets of `vsthrottle`.
     pub(crate) buckets: Buckets,
     /// Hosts that `dynamic` takes on.
-    pub(crate) newcomers: Newcomers,
+    pub(crate) newcomers: HostLimiter,
     /// The databases of `geoip2`.
     pub(crate) databases: Databases,
     /// The most bytes that one of them may have.
@@ -31,13 +31,13 @@ pub struct Shared {
     most_backends: AtomicUsize,
 }
 
-impl Shared {
+impl VmodState {
     /// Nothing yet, with room as `limits` allow.
     pub fn new(limits: &Limits) -> Self {
         Self {
             globals: Globals::new(limits.vcl_globals, limits.vcl_global_bytes),
             buckets: Buckets::new(limits.throttle_buckets as usize),
-            newcomers: Newcomers::new(limits.director_new_hosts),
+            newcomers: HostLimiter::new(limits.director_new_hosts),
             databases: Databases::default(),
             geoip_bytes: AtomicU64::new(limits.geoip_bytes),
             most_backends: AtomicUsize::new(limits.director_backends as usize),
@@ -64,7 +64,7 @@ impl Shared {
     }
 }
 
-impl Default for Shared {
+impl Default for VmodState {
     fn default() -> Self {
         Self::new(&Limits::default())
     }

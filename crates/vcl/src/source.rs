@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// A place in the sources: bytes `start..end` of file number `file` in [`Sources`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct SourceSpan {
     /// Number of the file.
     pub file: u32,
     /// First byte.
@@ -15,7 +15,7 @@ pub struct Span {
     pub end: u32,
 }
 
-impl Span {
+impl SourceSpan {
     /// From the beginning of `self` to the end of `other`; `self` when that is in another file.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
@@ -27,9 +27,9 @@ impl Span {
 /// A statement, by its number in the program: where it stands is told by
 /// [`Program::place`](crate::state::program::Program::place).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct At(NonZeroU32);
+pub struct StatementNumber(NonZeroU32);
 
-impl At {
+impl StatementNumber {
     /// Number `index`, from 0. What is beyond four billions is the last.
     pub(crate) fn nth(index: usize) -> Self {
         let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
@@ -50,7 +50,7 @@ pub struct SourceFile {
     /// Its bytes. VCL is bytes; comments and strings may hold any encoding.
     pub text: Arc<[u8]>,
     /// Where it was included; none for the first file and the builtin.
-    pub included_at: Option<Span>,
+    pub included_at: Option<SourceSpan>,
 }
 
 /// All files of a program. File 0 is the one that was asked for; the builtin VCL comes last.
@@ -77,7 +77,7 @@ impl Sources {
     }
 
     /// Line and column of the first byte of `span`, both from 1; columns count bytes.
-    pub fn position(&self, span: Span) -> (u32, u32) {
+    pub fn position(&self, span: SourceSpan) -> (u32, u32) {
         let text = &self.file(span.file).text[..span.start as usize];
         let line = text.iter().filter(|b| **b == b'\n').count() as u32 + 1;
         let column = text.iter().rev().take_while(|b| **b != b'\n').count() as u32 + 1;
@@ -87,7 +87,7 @@ impl Sources {
 
 /// Where a statement stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Spot {
+struct StatementLocation {
     file: u32,
     /// From 1.
     line: u32,
@@ -96,21 +96,21 @@ struct Spot {
 /// Where the statements of a program stand, known beforehand: a request that tells its way looks
 /// nothing up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct StatementLocations {
     /// By [`At`].
-    spots: Box<[Spot]>,
+    spots: Box<[StatementLocation]>,
     /// Names of the files in logs.
     names: Box<[Box<str>]>,
 }
 
-impl Places {
+impl StatementLocations {
     /// Those of statements at `spans` of `sources`.
-    pub(crate) fn of(sources: &Sources, spans: &[Span]) -> Self {
+    pub(crate) fn of(sources: &Sources, spans: &[SourceSpan]) -> Self {
         let files = sources.files();
         let starts: Vec<Vec<u32>> = files.iter().map(|file| line_starts(&file.text)).collect();
-        let spot = |span: &Span| {
+        let spot = |span: &SourceSpan| {
             let before = starts[span.file as usize].partition_point(|start| *start <= span.start);
-            Spot { file: span.file, line: before as u32 }
+            StatementLocation { file: span.file, line: before as u32 }
         };
         let folder = files.first().and_then(|first| first.name.rfind('/').map(|at| at + 1));
         let folder = folder.map_or("", |end| &files[0].name[..end]);
@@ -119,13 +119,13 @@ impl Places {
     }
 
     /// The number of the file, and the line from 1.
-    pub(crate) fn spot(&self, at: At) -> Option<(u32, u32)> {
+    pub(crate) fn spot(&self, at: StatementNumber) -> Option<(u32, u32)> {
         self.spots.get(at.index()).map(|spot| (spot.file, spot.line))
     }
 
     /// Appends the place as logs have it: `default.vcl:14`.
-    pub(crate) fn write(&self, at: At, out: &mut Vec<u8>) {
-        let Some(Spot { file, line }) = self.spots.get(at.index()) else { return };
+    pub(crate) fn write(&self, at: StatementNumber, out: &mut Vec<u8>) {
+        let Some(StatementLocation { file, line }) = self.spots.get(at.index()) else { return };
         out.extend_from_slice(self.names[*file as usize].as_bytes());
         out.push(b':');
         out.extend_from_slice(itoa::Buffer::new().format(*line).as_bytes());

@@ -6,6 +6,6 @@
 
 pub mod backend;
 pub mod ctx;
+pub(crate) mod environment;
 pub mod program;
 pub mod value;
-pub(crate) mod world;

@@ -23,8 +23,8 @@ macro_rules! subs {
             }
 
             /// The task that it belongs to.
-            pub fn side(self) -> Side {
-                match self { $(Self::$name => Side::$side,)* }
+            pub fn side(self) -> TaskSide {
+                match self { $(Self::$name => TaskSide::$side,)* }
             }
 
             /// The verbs that it may return.
@@ -37,7 +37,7 @@ macro_rules! subs {
 
 /// The task a subroutine belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum TaskSide {
     /// The client's request.
     Client,
     /// The fetch from a backend.
@@ -166,7 +166,7 @@ pub enum Action {
     /// Deliver, or use the answer.
     Deliver,
     /// From the fetch to `vcl_backend_error`.
-    Error(Said),
+    Error(SyntheticStatus),
     /// The program has failed (`return (fail)`, a VMOD's failure, the budget of steps). The reason,
     /// for the log; empty for a `return (fail)` without one.
     Fail(Box<str>),
@@ -193,7 +193,7 @@ pub enum Action {
     /// Fetch again.
     Retry,
     /// Answer with this.
-    Synth(Said),
+    Synth(SyntheticStatus),
     /// Go on in the program of this label.
     Vcl(Box<str>),
 }
@@ -226,7 +226,7 @@ impl Action {
 
 /// Status and reason of a synthetic answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct SyntheticStatus {
     /// 100 to 65535. What is sent is its last three digits.
     pub status: u16,
     /// None for the usual one.

@@ -12,20 +12,20 @@ use base::{KeyBuf, Limit};
 use bytes::Bytes;
 use message::{HeaderBlock, Request, Response, Status};
 
-use crate::input::{Input, Rules};
+use crate::input::{CompileSettings, Input};
 use crate::params::Params;
 use crate::rules::lifetime::{self, Lifetime};
 use crate::source::NoFiles;
 use crate::state::backend::{Backend, BackendSpec, Leaf};
 use crate::state::ctx::{
-    Bereq, BereqState, Beresp, BerespState, Connection, Ctx, Measured, Obj, Req, ReqState, Resp,
-    RespState, Session, Task, Times,
+    Bereq, BereqState, Beresp, BerespState, Connection, ConnectionTimeouts, Ctx, Obj, Req,
+    ReqState, Resp, RespState, Session, Task, TcpInfo,
 };
+use crate::state::environment::{ProgramEnvironment, PurgeMode};
 use crate::state::program::{Instance, Program};
-use crate::state::world::{Purging, World};
-use crate::sub::{Action, Side, Sub};
+use crate::sub::{Action, Sub, TaskSide};
 use crate::tag::Tag;
-use crate::vmod::Shared;
+use crate::vmod::VmodState;
 use crate::workspace::Workspace;
 
 /// When it is in these tests: Sun, 06 Nov 1994 08:49:37.5 GMT.
@@ -43,12 +43,12 @@ pub fn compile(text: &str) -> Result<Arc<Program>, String> {
 ///
 /// # Errors
 /// The compiler's messages.
-pub fn compile_all(text: &str) -> Result<crate::state::program::Compiled, String> {
+pub fn compile_all(text: &str) -> Result<crate::state::program::CompilationResult, String> {
     Program::compile(&Input {
         name: "test.vcl",
         text: text.as_bytes(),
         loader: &NoFiles,
-        rules: Rules {
+        rules: CompileSettings {
             storages: &["s0", "Transient"],
             labels: &["other"],
             include_depth: 10,
@@ -58,17 +58,17 @@ pub fn compile_all(text: &str) -> Result<crate::state::program::Compiled, String
 }
 
 /// Everything a subroutine may see, with values that tell each other apart.
-pub struct Bench {
+pub struct SubroutineFixture {
     /// The program.
     pub instance: Arc<Instance>,
     /// The world.
-    pub world: Memory,
+    pub world: RecordingEnvironment,
     /// Seconds since 1970.
     pub now: f64,
     /// The session.
     pub session: Session,
     /// Its connection.
-    pub wire: Rc<Wire>,
+    pub wire: Rc<RecordingConnection>,
     /// State kept for the task.
     pub task: Task,
     /// `req`
@@ -100,13 +100,13 @@ pub struct Bench {
 /// The head of `obj` in a [`Bench`].
 pub const OBJ_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Obj: stored\r\n";
 
-impl Bench {
+impl SubroutineFixture {
     /// A bench for the program `text`, whose `vcl_init` has run.
     ///
     /// # Errors
     /// The message of the compiler or of `vcl_init`.
     pub fn of(text: &str) -> Result<Self, String> {
-        let world = Memory::default();
+        let world = RecordingEnvironment::default();
         let instance = compile(text)?.start(&world, NOW)?;
         Ok(Self { world, ..Self::with(instance) })
     }
@@ -132,9 +132,9 @@ impl Bench {
         let mut resp = Response::new(Status::OK);
         resp.headers.push_named(b"X-Resp", b"delivered");
         let hint = instance.default_backend().clone();
-        let wire = Rc::<Wire>::default();
+        let wire = Rc::<RecordingConnection>::default();
         Self {
-            world: Memory::default(),
+            world: RecordingEnvironment::default(),
             now: NOW,
             session: Session { control: Some(wire.clone()), ..session() },
             wire,
@@ -183,8 +183,8 @@ impl Bench {
 
     /// The context of `sub`, with what Varnish lets it see.
     pub fn ctx(&mut self, sub: Sub) -> Ctx<'_> {
-        let client = sub.side() == Side::Client;
-        let backend = sub.side() == Side::Backend;
+        let client = sub.side() == TaskSide::Client;
+        let backend = sub.side() == TaskSide::Backend;
         let has_resp = matches!(sub, Sub::Deliver | Sub::Synth);
         let has_obj = matches!(sub, Sub::Hit | Sub::Deliver | Sub::BackendRefresh);
         let has_beresp =
@@ -254,20 +254,20 @@ pub fn session() -> Session {
 
 /// A connection that remembers what was asked of it. Its kernel knows `reno` and `cubic`.
 #[derive(Debug)]
-pub struct Wire {
+pub struct RecordingConnection {
     /// The timeouts.
-    pub times: Cell<Times>,
+    pub times: Cell<ConnectionTimeouts>,
     /// The type of service.
     pub tos: Cell<u8>,
     /// The congestion control algorithm.
     pub congestion: RefCell<String>,
     /// The kernel's measurements; `None` if reading them fails.
-    pub measured: Cell<Option<Measured>>,
+    pub measured: Cell<Option<TcpInfo>>,
     /// Bytes per second.
     pub pace: Cell<u64>,
 }
 
-impl Default for Wire {
+impl Default for RecordingConnection {
     fn default() -> Self {
         Self {
             times: Cell::default(),
@@ -279,12 +279,12 @@ impl Default for Wire {
     }
 }
 
-impl Connection for Wire {
-    fn times(&self) -> Times {
+impl Connection for RecordingConnection {
+    fn times(&self) -> ConnectionTimeouts {
         self.times.get()
     }
 
-    fn set_times(&self, times: Times) {
+    fn set_times(&self, times: ConnectionTimeouts) {
         self.times.set(times);
     }
 
@@ -305,7 +305,7 @@ impl Connection for Wire {
         Ok(self.congestion.borrow().clone())
     }
 
-    fn measured(&self) -> io::Result<Measured> {
+    fn measured(&self) -> io::Result<TcpInfo> {
         self.measured.get().ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
@@ -316,9 +316,9 @@ impl Connection for Wire {
 
 /// A world that remembers.
 #[derive(Default)]
-pub struct Memory {
+pub struct RecordingEnvironment {
     /// State that VMODs keep.
-    pub shared: Shared,
+    pub shared: VmodState,
     /// Lines of the log.
     pub log: RefCell<Vec<(Tag, Vec<u8>)>>,
     /// Lines of the system's log.
@@ -326,7 +326,7 @@ pub struct Memory {
     /// Bans.
     pub bans: RefCell<Vec<String>>,
     /// Purges of keys of requests.
-    pub purges: RefCell<Vec<(Vec<u8>, Purging)>>,
+    pub purges: RefCell<Vec<(Vec<u8>, PurgeMode)>>,
     /// Purges by surrogate keys, soft ones marked.
     pub key_purges: RefCell<Vec<(Vec<Vec<u8>>, bool)>>,
     /// The number of looks at the clock.
@@ -347,8 +347,8 @@ pub struct Memory {
     pub params: HashMap<String, f64>,
 }
 
-impl World for Memory {
-    fn shared(&self) -> &Shared {
+impl ProgramEnvironment for RecordingEnvironment {
+    fn shared(&self) -> &VmodState {
         &self.shared
     }
 
@@ -368,7 +368,7 @@ impl World for Memory {
         Ok(())
     }
 
-    fn purge(&self, key: &[u8], how: Purging) -> Result<u64, String> {
+    fn purge(&self, key: &[u8], how: PurgeMode) -> Result<u64, String> {
         self.purges.borrow_mut().push((key.to_vec(), how));
         Ok(1)
     }

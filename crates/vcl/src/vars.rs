@@ -20,7 +20,7 @@ pub use key::KEY_MARK;
 pub(crate) use key::digest;
 pub use names::{HeaderVar, StorageFact, StorageVar, header, nearest_header, storage};
 pub use response::add_to_body;
-pub use var::{Borrow, Get, Remove, Set, Var};
+pub use var::{StringGetter, Var, VariableGetter, VariableSetter, VariableUnsetter};
 
 /// The result of looking a name up.
 #[derive(Debug)]

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 
-pub use crate::shared::Shared;
+pub use crate::shared::VmodState;
 
 /// A module.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub struct Module {
     /// Its classes.
     pub classes: &'static [Class],
     /// Functions and methods that Varnish's module has and this one cannot have.
-    pub refused: &'static [Refused],
+    pub refused: &'static [UnsupportedFunction],
 }
 
 /// Something that a module of Varnish has and ours has not.
 #[derive(Debug)]
-pub struct Refused {
+pub struct UnsupportedFunction {
     /// A function, or a method behind its class and a point.
     pub name: &'static str,
     /// Why it is refused: an end of the sentence that begins with the name.
@@ -57,17 +57,18 @@ pub struct Function {
 
 /// A function: its arguments come in the order of the parameters, one for each; [`Value::Void`]
 /// for an optional one that was not given.
-pub type Call = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, Failure>;
+pub type Call = fn(&mut Ctx<'_>, &[Value]) -> Result<Value, ProgramFailure>;
 
 /// A method: the same with the object.
-pub type MethodCall = fn(&mut Ctx<'_>, &Arc<dyn Object>, &[Value]) -> Result<Value, Failure>;
+pub type MethodCall = fn(&mut Ctx<'_>, &Arc<dyn Object>, &[Value]) -> Result<Value, ProgramFailure>;
 
 /// Makes an object in `vcl_init`.
-pub type Construct = fn(&mut Ctx<'_>, &Naming<'_>, &[Value]) -> Result<Arc<dyn Object>, Failure>;
+pub type ObjectConstructor =
+    fn(&mut Ctx<'_>, &ObjectIdentity<'_>, &[Value]) -> Result<Arc<dyn Object>, ProgramFailure>;
 
 /// The name and number of an object.
 #[derive(Clone, Copy, Debug)]
-pub struct Naming<'a> {
+pub struct ObjectIdentity<'a> {
     /// Its name in the program.
     pub name: &'a str,
     /// Its number in the program.
@@ -82,7 +83,7 @@ pub struct Parameter {
     /// Its type.
     pub kind: ArgumentType,
     /// Its value when it is not given. A parameter without a default must be given.
-    pub default: Option<Default>,
+    pub default: Option<ParameterDefault>,
 }
 
 /// The type of a parameter.
@@ -99,7 +100,7 @@ pub enum ArgumentType {
 
 /// The value of a parameter that is not given.
 #[derive(Clone, Copy, Debug)]
-pub enum Default {
+pub enum ParameterDefault {
     /// [`Value::Void`]: the function sees that it was not given.
     Absent,
     /// This string.
@@ -122,7 +123,7 @@ pub struct Class {
     /// Parameters of `new`.
     pub params: &'static [Parameter],
     /// Makes one.
-    pub construct: Construct,
+    pub construct: ObjectConstructor,
     /// Its methods.
     pub methods: &'static [Method],
 }

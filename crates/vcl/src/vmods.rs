@@ -28,7 +28,7 @@ pub mod vsthrottle;
 pub mod vtc;
 pub mod xkey;
 
-use crate::vmod::{Class, Module, Refused};
+use crate::vmod::{Class, Module, UnsupportedFunction};
 
 /// Every module, sorted by name.
 static MODULES: &[&Module] = &[
@@ -66,7 +66,7 @@ pub fn find(name: &str) -> Option<&'static Module> {
 }
 
 /// Why a method that `class` has in Varnish is refused here.
-pub(crate) fn refused_method(class: &Class, name: &str) -> Option<&'static Refused> {
+pub(crate) fn refused_method(class: &Class, name: &str) -> Option<&'static UnsupportedFunction> {
     let module = all().iter().find(|module| module.classes.iter().any(|c| c.name == class.name))?;
     module.refused.iter().find(|refused| {
         let method = refused.name.split_once('.');

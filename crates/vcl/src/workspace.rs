@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 
 /// A workspace, as the bytes that are left of it.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Workspace {
     ///
     /// # Errors
     /// They are not left.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), Failure> {
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), ProgramFailure> {
         self.charge(usize::try_from(bytes).map_err(|_| self.overflow())?)?;
         self.taken.set(self.taken.get() + bytes);
         Ok(())
@@ -65,7 +65,7 @@ impl Workspace {
     /// # Errors
     /// They are not left.
     #[inline]
-    pub(crate) fn charge(&self, bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), ProgramFailure> {
         match self.left.get().checked_sub(bytes as u64) {
             Some(left) => {
                 self.left.set(left);
@@ -77,14 +77,14 @@ impl Workspace {
 
     /// Fails what has made so many bytes and goes on, if they are not left.
     #[inline]
-    pub(crate) fn check(&self, bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn check(&self, bytes: usize) -> Result<(), ProgramFailure> {
         if bytes as u64 > self.left.get() { Err(self.overflow()) } else { Ok(()) }
     }
 
     /// Notes that something does not fit, and fails.
     #[cold]
-    pub(crate) fn overflow(&self) -> Failure {
+    pub(crate) fn overflow(&self) -> ProgramFailure {
         self.overflown.set(true);
-        Failure::new("Workspace overflow")
+        ProgramFailure::new("Workspace overflow")
     }
 }

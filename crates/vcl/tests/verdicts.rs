@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use vcl::program::{Input, Program, Rules};
+use vcl::program::{CompileSettings, Input, Program};
 use vcl::source::Loader;
 
 /// The programs of one directory, sorted.
@@ -63,7 +63,7 @@ fn verdict(path: &Path) -> Result<String, String> {
     let text = fs::read(path).expect("a program can be read");
     let directory = path.parent().expect("a program is in a directory");
     let name = path.file_name().expect("a program has a name").to_string_lossy();
-    let rules = Rules {
+    let rules = CompileSettings {
         storages: &["s0", "Transient"],
         labels: &[],
         include_depth: 16,

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 
 /// A page's path, and what makes it: of the page in the tree only what is not made stays.
-type Page = (&'static str, fn(root: &Path, page: String) -> Result<String, String>);
+type ReferencePage = (&'static str, fn(root: &Path, page: String) -> Result<String, String>);
 
 /// All pages.
-const PAGES: &[Page] = &[
+const PAGES: &[ReferencePage] = &[
     ("docs/reference/configuration.md", |_, _| Ok(config::reference_markdown())),
     ("docs/reference/vcl-variables.md", |_, _| Ok(vcl::reference::variables_markdown())),
     ("docs/reference/vcl-vmods.md", |_, _| Ok(vcl::reference::modules_markdown())),

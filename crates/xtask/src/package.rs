@@ -28,14 +28,14 @@ use tree::Tree;
 
 /// The words on the command line.
 #[derive(Debug, Default)]
-struct Wanted {
+struct PackageArguments {
     /// The daemon to package, with the other programs beside it; built when absent.
     binary: Option<PathBuf>,
     /// The folder that packages go to.
     out: Option<PathBuf>,
 }
 
-impl Wanted {
+impl PackageArguments {
     fn read(words: &[&str]) -> Result<Self, String> {
         let mut wanted = Self::default();
         for pair in words.chunks(2) {
@@ -51,7 +51,7 @@ impl Wanted {
 
 /// Makes the packages.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
-    let wanted = Wanted::read(words)?;
+    let wanted = PackageArguments::read(words)?;
     let target = build::target_folder(root)?;
     let out = wanted.out.unwrap_or_else(|| target.join("package"));
     let seconds = epoch(root)?;

@@ -6,7 +6,7 @@
 //! judgement on each test stays libtest's: this only reads what libtest reports.
 
 mod report;
-mod run;
+mod suite;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use report::Tally;
-use run::Suite;
+use report::TestTally;
+use suite::Suite;
 
 /// Suites that take longest, the longest first: they start first, so that none runs on alone at the
 /// end.
@@ -34,7 +34,7 @@ const LONG: &[&str] = &[
 
 /// The plan of a run.
 #[derive(Debug)]
-struct Plan {
+struct TestPlan {
     /// Times that each suite is run.
     rounds: usize,
     /// Something else keeps every core busy meanwhile.
@@ -43,7 +43,7 @@ struct Plan {
     package: Option<String>,
 }
 
-impl Plan {
+impl TestPlan {
     fn read(words: &[&str]) -> Result<Self, String> {
         let mut plan = Self { rounds: 1, busy: false, package: None };
         let mut words = words.iter();
@@ -68,7 +68,7 @@ impl Plan {
 
 /// Builds and runs the tests of the workspace at `root`; the closing line counts.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
-    let plan = Plan::read(words)?;
+    let plan = TestPlan::read(words)?;
     let suites = build(root, plan.package.as_deref())?;
     let begin = Instant::now();
     let done = AtomicBool::new(false);
@@ -80,7 +80,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> Result<String, String> {
                 }
             });
         }
-        let mut tally = Tally::default();
+        let mut tally = TestTally::default();
         for round in 1..=plan.rounds {
             if plan.rounds > 1 {
                 println!("round {round} of {}", plan.rounds);
@@ -98,7 +98,7 @@ fn cores() -> usize {
 }
 
 /// Runs every suite once, then the tests that failed again.
-fn side_by_side(suites: &[Suite], tally: &mut Tally) {
+fn side_by_side(suites: &[Suite], tally: &mut TestTally) {
     let queue: Mutex<VecDeque<&Suite>> = Mutex::new(suites.iter().collect());
     let next = || queue.lock().pop_front();
     let outcomes = Mutex::new(Vec::new());
@@ -153,10 +153,10 @@ mod tests {
     #[test]
     fn a_plan_is_read_from_its_words_and_unknown_ones_are_refused() {
         let plan =
-            Plan::read(&["--rounds", "20", "--busy", "--package", "larder"]).expect("a plan");
+            TestPlan::read(&["--rounds", "20", "--busy", "--package", "larder"]).expect("a plan");
         assert_eq!((plan.rounds, plan.busy, plan.package.as_deref()), (20, true, Some("larder")));
-        assert!(Plan::read(&["--rounds", "0"]).is_err());
-        assert!(Plan::read(&["--rounds"]).is_err());
-        assert!(Plan::read(&["--slow"]).expect_err("unknown").contains("--slow"));
+        assert!(TestPlan::read(&["--rounds", "0"]).is_err());
+        assert!(TestPlan::read(&["--rounds"]).is_err());
+        assert!(TestPlan::read(&["--slow"]).expect_err("unknown").contains("--slow"));
     }
 }

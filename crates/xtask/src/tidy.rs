@@ -8,7 +8,7 @@ mod circles;
 mod files;
 mod functions;
 mod layers;
-mod mask;
+mod lexer;
 mod names;
 mod paths;
 mod problem;
@@ -23,7 +23,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let mut problems = layers::check(root)?;
     let sources = sources(root)?;
     let count = sources.len();
-    let mut names = names::Names::default();
+    let mut names = names::TypeNames::default();
     let mut targets = targets::Targets::default();
     let mut circles = circles::Circles::default();
     let mut tuples = tuples::Tuples::default();

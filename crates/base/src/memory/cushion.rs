@@ -38,10 +38,10 @@ impl From<IpAddr> for ClientId {
 /// Bytes taken of the cushion, by client. It is asked only when the share has no room, so that its
 /// lock costs nothing as long as there is memory.
 #[derive(Debug, Default)]
-pub(super) struct Cushion(Mutex<Taken>);
+pub(super) struct Cushion(Mutex<CushionUse>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct CushionUse {
     all: u64,
     by_client: HashMap<ClientId, u64>,
 }

@@ -16,7 +16,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Admission, Left, Rate, moment_ns};
+use super::{Admission, Rate, RemainingQuota, moment_ns};
 
 /// Places in a bucket: their marks are one cache line, what they owe is another.
 const PLACES: usize = 8;
@@ -55,7 +55,7 @@ impl fmt::Debug for RateTable {
 
 /// The outcome of [`RateTable::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmissionResult {
     /// The answer of the rate.
     pub admission: Admission,
     /// The client took the place of another that still owed something.
@@ -77,7 +77,7 @@ impl RateTable {
     }
 
     /// Admits the client of this `mark`, an even and secret hash of it, at `now_ms`.
-    pub fn admit(&self, rate: &Rate, mark: u64, now_ms: u64) -> Admitted {
+    pub fn admit(&self, rate: &Rate, mark: u64, now_ms: u64) -> AdmissionResult {
         let now_ns = moment_ns(now_ms);
         let bucket = self.bucket(mark);
         let (place, displaced) = bucket.take_place(mark.max(1), now_ns);
@@ -96,11 +96,11 @@ impl RateTable {
                 Err(now) => before = now,
             }
         };
-        Admitted { admission, displaced }
+        AdmissionResult { admission, displaced }
     }
 
     /// Foresees what [`RateTable::admit`] would say, and what is left; changes nothing.
-    pub fn foresee(&self, rate: &Rate, mark: u64, now_ms: u64) -> (Admission, Left) {
+    pub fn foresee(&self, rate: &Rate, mark: u64, now_ms: u64) -> (Admission, RemainingQuota) {
         let now_ns = moment_ns(now_ms);
         let bucket = self.bucket(mark);
         let place = bucket.find(mark.max(1)).unwrap_or_else(|| bucket.least(now_ns).0);
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
     use crate::HashSeed;
-    use crate::rate::Pace;
+    use crate::rate::RateQuota;
 
     fn mark(client: u64) -> u64 {
         HashSeed::from_u64(7).hash(&client.to_le_bytes())
@@ -179,7 +179,7 @@ mod tests {
             clients in 1_u64..80,
             visits in prop::collection::vec((any::<u64>(), 0_u64..40), 1..600),
         ) {
-            let rate = Rate::new(Pace { count: 10, per_ms: 1000 }, burst, queue);
+            let rate = Rate::new(RateQuota { count: 10, per_ms: 1000 }, burst, queue);
             let (small, large) = (RateTable::new(16), RateTable::new(4096));
             let (mut alone, mut small_owed) = (HashMap::new(), HashMap::new());
             let mut now_ms = 0;
@@ -191,7 +191,7 @@ mod tests {
                 *owed = next;
                 let foreseen = large.foresee(&rate, mark(who), now_ms).0;
                 let admitted = large.admit(&rate, mark(who), now_ms);
-                prop_assert_eq!(admitted, Admitted { admission: said, displaced: false });
+                prop_assert_eq!(admitted, AdmissionResult { admission: said, displaced: false });
                 prop_assert_eq!(foreseen, said);
                 // What the small table admits is counted by a model that knows every client.
                 let owed = small_owed.entry(who).or_insert(0);
@@ -209,7 +209,7 @@ mod tests {
             clients in 17_u64..5000,
             visits in 100_usize..3000,
         ) {
-            let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 3, 0);
+            let rate = Rate::new(RateQuota { count: 1, per_ms: 3_600_000 }, 3, 0);
             let table = RateTable::new(16);
             let visit = |n: usize| table.admit(&rate, mark(n as u64 % clients), 1).admission;
             let admitted = (0..visits).filter(|n| is_in(visit(*n))).count();
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn who_is_limited_stays_limited_while_others_come_once() {
-        let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 3, 0);
+        let rate = Rate::new(RateQuota { count: 1, per_ms: 3_600_000 }, 3, 0);
         let table = RateTable::new(8);
         let come = |who| table.admit(&rate, mark(who), 1).admission;
         assert_eq!((0..4).filter(|_| is_in(come(0))).count(), 4);
@@ -233,13 +233,13 @@ mod tests {
 
     #[test]
     fn who_owes_nothing_gives_up_his_place_at_no_loss() {
-        let rate = Rate::new(Pace { count: 1, per_ms: 1000 }, 0, 0);
+        let rate = Rate::new(RateQuota { count: 1, per_ms: 1000 }, 0, 0);
         let table = RateTable::new(8);
         for second in 1..100 {
             for who in 0..8 {
                 let client = second * 8 + who;
                 let admitted = table.admit(&rate, mark(client), second * 1000);
-                let expected = Admitted { admission: Admission::Now, displaced: false };
+                let expected = AdmissionResult { admission: Admission::Now, displaced: false };
                 assert_eq!(admitted, expected);
             }
         }
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn threads_together_admit_what_one_would() {
-        let rate = Rate::new(Pace { count: 1, per_ms: 3_600_000 }, 99, 0);
+        let rate = Rate::new(RateQuota { count: 1, per_ms: 3_600_000 }, 99, 0);
         let table = RateTable::new(64);
         let come = || is_in(table.admit(&rate, mark(1), 1).admission);
         let admitted: usize = std::thread::scope(|scope| {

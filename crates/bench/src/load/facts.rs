@@ -37,7 +37,7 @@ pub(crate) struct Precondition {
 
 /// Facts of a response's head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct ResponseFacts {
     /// The field that told of a cache, and whether that was a hit.
     pub(crate) source: Option<(Field, bool)>,
     /// Cache-Status' reason for what was no hit.
@@ -48,7 +48,7 @@ pub(crate) struct Facts {
     pub(crate) condition: Option<Precondition>,
 }
 
-impl Facts {
+impl ResponseFacts {
     /// Reads the facts from a head's fields, a condition only if it is `conditional`. Of a field
     /// that comes more than once the last counts.
     pub(crate) fn of<'a>(
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn source(name: &str, value: &str) -> Option<(Field, bool)> {
-        Facts::of([(name.as_bytes(), value.as_bytes())].into_iter(), false).source
+        ResponseFacts::of([(name.as_bytes(), value.as_bytes())].into_iter(), false).source
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_miss_has_its_reason() {
         let reason = |value: &str| {
-            Facts::of([(&b"Cache-Status"[..], value.as_bytes())].into_iter(), false).reason
+            ResponseFacts::of([(&b"Cache-Status"[..], value.as_bytes())].into_iter(), false).reason
         };
         assert_eq!(
             reason("larder; fwd=miss; detail=private").as_deref(),
@@ -174,7 +174,7 @@ mod tests {
     fn a_validator_is_the_next_condition() {
         let of = |fields: &[(&str, &str)], conditional| {
             let fields = fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-            let condition = Facts::of(fields, conditional).condition?;
+            let condition = ResponseFacts::of(fields, conditional).condition?;
             Some(format!("{}: {}", condition.name, condition.value))
         };
         let both = [("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"), ("ETag", "W/\"a\"")];

@@ -4,7 +4,7 @@ use std::io;
 
 /// A request that got no response, or a connection that could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum LoadFailure {
     /// No connection.
     Connect(String),
     /// No TLS session.
@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     Machine(String),
 }
 
-impl Failure {
+impl LoadFailure {
     /// The failure to connect that `error` is.
     pub(crate) fn connecting(error: &io::Error) -> Self {
         match error.raw_os_error() {

@@ -7,15 +7,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use h1::{BodyReader, HeadLimits, Progress, ResponseReader};
+use h1::{BodyReader, HeadLimits, ReadProgress, ResponseReader};
 use message::{Method, Response, Status};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::facts::{Facts, Precondition};
-use super::failure::Failure;
-use super::plan::Prepared;
-use super::recorder::Answer;
-use super::stream::{Moved, Stream};
+use super::facts::{Precondition, ResponseFacts};
+use super::failure::LoadFailure;
+use super::plan::PreparedRequest;
+use super::recorder::MeasuredResponse;
+use super::stream::{Stream, TransferCounts};
 
 /// Bytes that are read at once. A thread has one such buffer for all its connections.
 pub(crate) const SCRATCH: usize = 256 << 10;
@@ -36,7 +36,7 @@ pub(crate) struct Http1 {
     out: Vec<u8>,
     sent: usize,
     /// Bytes of the connection so far.
-    moved: Moved,
+    moved: TransferCounts,
     /// True once a response came over it.
     used: bool,
     /// Methods of the requests that wait for their responses.
@@ -49,7 +49,7 @@ pub(crate) struct Http1 {
 
 enum State {
     Head { first_byte: Option<Instant> },
-    Body { answer: Answer, body: BodyReader },
+    Body { answer: MeasuredResponse, body: BodyReader },
 }
 
 impl Http1 {
@@ -65,7 +65,7 @@ impl Http1 {
             keep_alive: true,
             out: Vec::new(),
             sent: 0,
-            moved: Moved::default(),
+            moved: TransferCounts::default(),
             used: false,
             methods: VecDeque::new(),
             learning: false,
@@ -74,7 +74,7 @@ impl Http1 {
     }
 
     /// Keeps bodies of up to `most` bytes.
-    pub(crate) fn keeping(self, most: usize) -> Self {
+    pub(crate) fn with_body_limit(self, most: usize) -> Self {
         Self { kept: Some((Vec::new(), most)), ..self }
     }
 
@@ -90,12 +90,12 @@ impl Http1 {
     }
 
     /// Keeps the validators of responses if `learning`.
-    pub(crate) fn learning(self, learning: bool) -> Self {
+    pub(crate) fn with_validators(self, learning: bool) -> Self {
         Self { learning, ..self }
     }
 
     /// Adds a request to those that are sent, perhaps with a condition.
-    pub(crate) fn queue(&mut self, ask: &Prepared, condition: Option<&Precondition>) {
+    pub(crate) fn queue(&mut self, ask: &PreparedRequest, condition: Option<&Precondition>) {
         let (fields, rest) = ask.bytes.split_at(ask.fields_end.min(ask.bytes.len()));
         self.queue_bytes(fields, &ask.method);
         if let Some(Precondition { name, value }) = condition {
@@ -128,7 +128,7 @@ impl Http1 {
     }
 
     /// Bytes sent and received since the last call.
-    pub(crate) fn take_moved(&mut self) -> Moved {
+    pub(crate) fn take_moved(&mut self) -> TransferCounts {
         std::mem::take(&mut self.moved)
     }
 
@@ -137,7 +137,7 @@ impl Http1 {
         &mut self,
         cx: &mut Context<'_>,
         scratch: &RefCell<Vec<u8>>,
-    ) -> Poll<Result<Answer, Failure>> {
+    ) -> Poll<Result<MeasuredResponse, LoadFailure>> {
         loop {
             let mut scratch = scratch.borrow_mut();
             if let Some(answer) = ready!(self.poll_piece(cx, &mut scratch))? {
@@ -152,8 +152,8 @@ impl Http1 {
         &mut self,
         cx: &mut Context<'_>,
         scratch: &mut [u8],
-    ) -> Poll<Result<Option<Answer>, Failure>> {
-        let broken = self.poll_send(cx).map_err(|error| Failure::broken(&error));
+    ) -> Poll<Result<Option<MeasuredResponse>, LoadFailure>> {
+        let broken = self.poll_send(cx).map_err(|error| LoadFailure::broken(&error));
         if !self.carry.is_empty() && matches!(self.state, State::Head { first_byte: None }) {
             let carry = std::mem::take(&mut self.carry);
             if let Some(answer) = self.feed(&carry)? {
@@ -168,9 +168,9 @@ impl Http1 {
                 Poll::Ready(self.feed(buf.filled()))
             }
             Err(error) => {
-                let failure = Failure::broken(&error);
+                let failure = LoadFailure::broken(&error);
                 Poll::Ready(Err(match broken {
-                    Poll::Ready(Err(broken)) if failure == Failure::Closed => broken,
+                    Poll::Ready(Err(broken)) if failure == LoadFailure::Closed => broken,
                     _ => failure,
                 }))
             }
@@ -194,7 +194,7 @@ impl Http1 {
     }
 
     /// Reads on in `bytes`, which follow those of the last call; what is left of them is kept.
-    fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Answer>, Failure> {
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<MeasuredResponse>, LoadFailure> {
         loop {
             match &mut self.state {
                 State::Head { .. } => {
@@ -204,8 +204,9 @@ impl Http1 {
                     bytes = rest;
                 }
                 State::Body { body, answer } => {
-                    let step =
-                        body.read(bytes).map_err(|error| Failure::Malformed(error.to_string()))?;
+                    let step = body
+                        .read(bytes)
+                        .map_err(|error| LoadFailure::Malformed(error.to_string()))?;
                     answer.body += step.data.len() as u64;
                     if let Some((body, most)) = &mut self.kept
                         && body.len() <= *most
@@ -234,7 +235,7 @@ impl Http1 {
     }
 
     /// Reads a head; the bytes behind it, or nothing while it is not whole.
-    fn head<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Failure> {
+    fn head<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, LoadFailure> {
         let State::Head { first_byte } = &mut self.state else {
             return Ok(Some(bytes));
         };
@@ -248,20 +249,20 @@ impl Http1 {
         };
         let method = self.methods.front().cloned().unwrap_or(Method::Get);
         let head = match self.reader.read(window, &self.limits, &method, &mut self.response) {
-            Err(error) => return Err(Failure::Malformed(error.to_string())),
-            Ok(Progress::Partial) => {
+            Err(error) => return Err(LoadFailure::Malformed(error.to_string())),
+            Ok(ReadProgress::Partial) => {
                 if earlier == 0 {
                     self.carry.extend_from_slice(bytes);
                 }
                 return Ok(None);
             }
-            Ok(Progress::Complete(head)) => head,
+            Ok(ReadProgress::Complete(head)) => head,
         };
         self.carry.clear();
         let rest = bytes.get(head.consumed.saturating_sub(earlier)..).unwrap_or_default();
         let status = self.response.status.code();
         if status == 101 {
-            return Err(Failure::Malformed("101 without a request to switch".to_owned()));
+            return Err(LoadFailure::Malformed("101 without a request to switch".to_owned()));
         }
         if status < 200 {
             self.state = State::Head { first_byte: None };
@@ -269,35 +270,36 @@ impl Http1 {
         }
         self.keep_alive = head.keep_alive;
         let headers = &self.response.headers;
-        let facts = Facts::of(headers.iter().map(|field| (field.name, field.value)), self.learning);
-        let answer = Answer { status, facts, body: 0, first_byte, last_byte: first_byte };
+        let facts =
+            ResponseFacts::of(headers.iter().map(|field| (field.name, field.value)), self.learning);
+        let answer = MeasuredResponse { status, facts, body: 0, first_byte, last_byte: first_byte };
         self.state = State::Body { answer, body: BodyReader::for_response(head.framing, TRAILERS) };
         Ok(Some(rest))
     }
 
     /// The response that has ended.
-    fn finish(&mut self) -> Answer {
+    fn finish(&mut self) -> MeasuredResponse {
         self.methods.pop_front();
         self.used = true;
         let next = State::Head { first_byte: None };
         let State::Body { mut answer, .. } = std::mem::replace(&mut self.state, next) else {
             let now = Instant::now();
-            let facts = Facts::default();
-            return Answer { status: 0, facts, body: 0, first_byte: now, last_byte: now };
+            let facts = ResponseFacts::default();
+            return MeasuredResponse { status: 0, facts, body: 0, first_byte: now, last_byte: now };
         };
         answer.last_byte = Instant::now();
         answer
     }
 
     /// The response that the end of the connection ends.
-    fn ended(&mut self) -> Result<Answer, Failure> {
+    fn ended(&mut self) -> Result<MeasuredResponse, LoadFailure> {
         self.keep_alive = false;
         match &self.state {
             State::Body { body, .. } => {
-                body.at_eof().map_err(|_| Failure::Closed)?;
+                body.at_eof().map_err(|_| LoadFailure::Closed)?;
                 Ok(self.finish())
             }
-            State::Head { .. } => Err(Failure::Closed),
+            State::Head { .. } => Err(LoadFailure::Closed),
         }
     }
 }

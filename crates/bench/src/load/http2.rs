@@ -12,10 +12,10 @@ use h2_client::client::{Builder, SendRequest};
 use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::facts::Facts;
-use super::failure::Failure;
-use super::recorder::Answer;
-use super::stream::{Moved, Stream};
+use super::facts::ResponseFacts;
+use super::failure::LoadFailure;
+use super::recorder::MeasuredResponse;
+use super::stream::{Stream, TransferCounts};
 
 /// Bytes of a stream that a server may send ahead, and of all streams together. As browsers have
 /// it, so that the windows are no limit.
@@ -26,9 +26,9 @@ const CONNECTION_WINDOW: u32 = 15 << 20;
 #[derive(Clone)]
 pub(crate) struct Http2 {
     send: SendRequest<Bytes>,
-    moved: Rc<Cell<Moved>>,
+    moved: Rc<Cell<TransferCounts>>,
     /// The error that ended the connection.
-    ended: Rc<RefCell<Option<Failure>>>,
+    ended: Rc<RefCell<Option<LoadFailure>>>,
     over: Rc<Cell<bool>>,
     learning: bool,
 }
@@ -40,9 +40,9 @@ impl Http2 {
         stream: Stream,
         streams: usize,
         learning: bool,
-    ) -> Result<Self, Failure> {
-        let moved = Rc::<Cell<Moved>>::default();
-        let counted = Counted { stream, moved: Rc::clone(&moved) };
+    ) -> Result<Self, LoadFailure> {
+        let moved = Rc::<Cell<TransferCounts>>::default();
+        let counted = CountingStream { stream, moved: Rc::clone(&moved) };
         let (send, connection) = Builder::new()
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
@@ -64,7 +64,7 @@ impl Http2 {
     }
 
     /// Bytes sent and received since the last call, of all streams.
-    pub(crate) fn take_moved(&self) -> Moved {
+    pub(crate) fn take_moved(&self) -> TransferCounts {
         self.moved.take()
     }
 
@@ -74,7 +74,11 @@ impl Http2 {
     }
 
     /// Sends a request and reads its response to the end.
-    pub(crate) async fn ask(&self, head: Request<()>, body: Bytes) -> Result<Answer, Failure> {
+    pub(crate) async fn ask(
+        &self,
+        head: Request<()>,
+        body: Bytes,
+    ) -> Result<MeasuredResponse, LoadFailure> {
         let result = self.exchange(head, body).await;
         result.map_err(|error| {
             // The end of the connection says more than that of a stream.
@@ -82,7 +86,11 @@ impl Http2 {
         })
     }
 
-    async fn exchange(&self, head: Request<()>, body: Bytes) -> Result<Answer, h2_client::Error> {
+    async fn exchange(
+        &self,
+        head: Request<()>,
+        body: Bytes,
+    ) -> Result<MeasuredResponse, h2_client::Error> {
         let mut send = self.send.clone().ready().await?;
         let (response, mut upload) = send.send_request(head, body.is_empty())?;
         if !body.is_empty() {
@@ -93,7 +101,7 @@ impl Http2 {
         let (head, mut body) = response.into_parts();
         let fields = head.headers.iter();
         let fields = fields.map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
-        let facts = Facts::of(fields, self.learning);
+        let facts = ResponseFacts::of(fields, self.learning);
         let mut read = 0;
         while let Some(data) = body.data().await {
             let length = data?.len();
@@ -101,27 +109,27 @@ impl Http2 {
             body.flow_control().release_capacity(length)?;
         }
         let status = head.status.as_u16();
-        Ok(Answer { status, facts, body: read, first_byte, last_byte: Instant::now() })
+        Ok(MeasuredResponse { status, facts, body: read, first_byte, last_byte: Instant::now() })
     }
 }
 
 /// The failure that an error of the protocol is.
-fn failure(error: &h2_client::Error) -> Failure {
+fn failure(error: &h2_client::Error) -> LoadFailure {
     match error.get_io() {
-        Some(error) => Failure::broken(error),
-        None if error.is_go_away() && error.is_remote() => Failure::Closed,
-        None if error.is_remote() => Failure::Broken(error.to_string()),
-        None => Failure::Malformed(error.to_string()),
+        Some(error) => LoadFailure::broken(error),
+        None if error.is_go_away() && error.is_remote() => LoadFailure::Closed,
+        None if error.is_remote() => LoadFailure::Broken(error.to_string()),
+        None => LoadFailure::Malformed(error.to_string()),
     }
 }
 
 /// A connection whose bytes are counted.
-struct Counted {
+struct CountingStream {
     stream: Stream,
-    moved: Rc<Cell<Moved>>,
+    moved: Rc<Cell<TransferCounts>>,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -131,12 +139,12 @@ impl AsyncRead for Counted {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         let moved = self.moved.get();
         let received = moved.received + (buf.filled().len() - before) as u64;
-        self.moved.set(Moved { received, ..moved });
+        self.moved.set(TransferCounts { received, ..moved });
         read
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountingStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -145,7 +153,7 @@ impl AsyncWrite for Counted {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         if let Poll::Ready(Ok(length)) = &written {
             let moved = self.moved.get();
-            self.moved.set(Moved { sent: moved.sent + *length as u64, ..moved });
+            self.moved.set(TransferCounts { sent: moved.sent + *length as u64, ..moved });
         }
         written
     }

@@ -10,11 +10,11 @@ use std::time::Instant;
 use tokio::sync::Mutex;
 use tokio::time::Sleep;
 
-use super::failure::Failure;
+use super::failure::LoadFailure;
 use super::http1::Http1;
 use super::http2::Http2;
-use super::plan::{Plan, Prepared};
-use super::recorder::Answer;
+use super::plan::{LoadPlan, PreparedRequest};
+use super::recorder::MeasuredResponse;
 use super::stream::{Endpoint, Stream};
 use super::thread::Thread;
 use crate::settings::Protocol;
@@ -58,7 +58,10 @@ impl Lane {
     }
 
     /// Sends a request, and reads its response.
-    pub(crate) async fn ask(&mut self, ask: &Prepared) -> Result<Answer, Failure> {
+    pub(crate) async fn ask(
+        &mut self,
+        ask: &PreparedRequest,
+    ) -> Result<MeasuredResponse, LoadFailure> {
         let begun = Instant::now();
         let flight = &self.thread.in_flight;
         flight.set(flight.get() + 1);
@@ -73,10 +76,10 @@ impl Lane {
 
     /// Sends requests one behind another, and hands over their responses as they come. After a
     /// failure the rest fails too.
-    pub(crate) async fn ask_in_a_row(
+    pub(crate) async fn send_pipelined(
         &mut self,
-        asks: &[&Prepared],
-        mut each: impl FnMut(&Prepared, Result<Answer, Failure>),
+        asks: &[&PreparedRequest],
+        mut each: impl FnMut(&PreparedRequest, Result<MeasuredResponse, LoadFailure>),
     ) {
         let begun = Instant::now();
         let mut failed = None;
@@ -87,7 +90,7 @@ impl Lane {
         };
         for (ask, nth) in asks.iter().zip(0..) {
             let result = match &failed {
-                Some(failure) => Err(Failure::clone(failure)),
+                Some(failure) => Err(LoadFailure::clone(failure)),
                 None if nth == 0 => {
                     let all = asks.iter().skip(1).filter(|ask| ask.endpoint == first.endpoint);
                     self.exchange(ask, all.copied(), begun).await
@@ -101,7 +104,11 @@ impl Lane {
         self.drop_if_over(first.endpoint);
     }
 
-    async fn ask_http1(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
+    async fn ask_http1(
+        &mut self,
+        ask: &PreparedRequest,
+        begun: Instant,
+    ) -> Result<MeasuredResponse, LoadFailure> {
         let result = self.exchange(ask, std::iter::empty(), begun).await;
         self.drop_if_over(ask.endpoint);
         result
@@ -111,12 +118,12 @@ impl Lane {
     /// connection may have been at its end already.
     async fn exchange<'a>(
         &mut self,
-        ask: &'a Prepared,
-        more: impl Iterator<Item = &'a Prepared> + Clone,
+        ask: &'a PreparedRequest,
+        more: impl Iterator<Item = &'a PreparedRequest> + Clone,
         begun: Instant,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<MeasuredResponse, LoadFailure> {
         let thread = Rc::clone(&self.thread);
-        let condition = |ask: &Prepared| thread.condition(ask.number);
+        let condition = |ask: &PreparedRequest| thread.condition(ask.number);
         loop {
             let connection = match self.own.get_mut(ask.endpoint).and_then(Option::take) {
                 Some(connection) => connection,
@@ -130,28 +137,32 @@ impl Lane {
             let stale = connection.may_be_stale();
             let result = self.answer(ask, begun).await;
             match &result {
-                Err(Failure::Closed | Failure::Broken(_)) if stale => {}
+                Err(LoadFailure::Closed | LoadFailure::Broken(_)) if stale => {}
                 _ => return result,
             }
         }
     }
 
-    fn put(&mut self, endpoint: usize, connection: Http1) -> Result<&mut Http1, Failure> {
+    fn put(&mut self, endpoint: usize, connection: Http1) -> Result<&mut Http1, LoadFailure> {
         let place = self.own.get_mut(endpoint);
-        let place = place.ok_or_else(|| Failure::Connect("no such server".to_owned()))?;
+        let place = place.ok_or_else(|| LoadFailure::Connect("no such server".to_owned()))?;
         Ok(place.insert(connection))
     }
 
     /// The next response of the connection; a connection that failed is gone.
-    async fn answer(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
+    async fn answer(
+        &mut self,
+        ask: &PreparedRequest,
+        begun: Instant,
+    ) -> Result<MeasuredResponse, LoadFailure> {
         let limit = begun + self.thread.plan.settings.timeout;
         let Some(connection) = self.own.get_mut(ask.endpoint).and_then(Option::as_mut) else {
-            return Err(Failure::Closed);
+            return Err(LoadFailure::Closed);
         };
         let (alarm, scratch) = (&mut self.alarm, &self.thread.scratch);
         let result = poll_fn(|cx| match connection.poll_answer(cx, scratch) {
             Poll::Pending if is_over(alarm.as_mut(), limit, cx) => {
-                Poll::Ready(Err(Failure::Timeout))
+                Poll::Ready(Err(LoadFailure::Timeout))
             }
             other => other,
         });
@@ -175,14 +186,18 @@ impl Lane {
         }
     }
 
-    async fn open(&mut self, endpoint: usize, begun: Instant) -> Result<Http1, Failure> {
+    async fn open(&mut self, endpoint: usize, begun: Instant) -> Result<Http1, LoadFailure> {
         let limit = begun + self.thread.plan.settings.timeout;
         let stream = connect(&self.thread, endpoint, self.alarm.as_mut(), limit).await?;
-        let Plan { head_limits, settings, .. } = &*self.thread.plan;
-        Ok(Http1::new(stream, *head_limits).learning(settings.conditional))
+        let LoadPlan { head_limits, settings, .. } = &*self.thread.plan;
+        Ok(Http1::new(stream, *head_limits).with_validators(settings.conditional))
     }
 
-    async fn ask_http2(&mut self, ask: &Prepared, begun: Instant) -> Result<Answer, Failure> {
+    async fn ask_http2(
+        &mut self,
+        ask: &PreparedRequest,
+        begun: Instant,
+    ) -> Result<MeasuredResponse, LoadFailure> {
         let limit = begun + self.thread.plan.settings.timeout;
         loop {
             let known = self.seen.get(ask.endpoint).and_then(Clone::clone);
@@ -199,12 +214,12 @@ impl Lane {
             let when = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
             self.thread.moved(when, connection.take_moved());
             match &result {
-                Ok(_) | Err(Failure::Timeout) => return result,
+                Ok(_) | Err(LoadFailure::Timeout) => return result,
                 Err(failure) => {
                     if let Some(seen) = self.seen.get_mut(ask.endpoint) {
                         *seen = None;
                     }
-                    if !reused || !matches!(failure, Failure::Closed | Failure::Broken(_)) {
+                    if !reused || !matches!(failure, LoadFailure::Closed | LoadFailure::Broken(_)) {
                         return result;
                     }
                 }
@@ -213,13 +228,13 @@ impl Lane {
     }
 
     /// The group's connection to a server. It is opened anew if it has ended.
-    async fn join(&mut self, endpoint: usize, limit: Instant) -> Result<Http2, Failure> {
+    async fn join(&mut self, endpoint: usize, limit: Instant) -> Result<Http2, LoadFailure> {
         let Protocol::Http2 { streams } = self.thread.plan.settings.protocol else {
-            return Err(Failure::Connect("not HTTP/2".to_owned()));
+            return Err(LoadFailure::Connect("not HTTP/2".to_owned()));
         };
         let group = Rc::clone(&self.group);
         let Some(place) = group.get(endpoint) else {
-            return Err(Failure::Connect("no such server".to_owned()));
+            return Err(LoadFailure::Connect("no such server".to_owned()));
         };
         let mut shared = within(self.alarm.as_mut(), limit, place.lock()).await?;
         let connection = match shared.as_ref().filter(|shared| !shared.is_over()) {
@@ -244,9 +259,9 @@ async fn connect(
     endpoint: usize,
     alarm: Pin<&mut Sleep>,
     limit: Instant,
-) -> Result<Stream, Failure> {
+) -> Result<Stream, LoadFailure> {
     let endpoint: Option<&Endpoint> = thread.plan.endpoints.get(endpoint);
-    let endpoint = endpoint.ok_or_else(|| Failure::Connect("no such server".to_owned()))?;
+    let endpoint = endpoint.ok_or_else(|| LoadFailure::Connect("no such server".to_owned()))?;
     let (stream, opened) = within(alarm, limit, endpoint.connect()).await??;
     thread.opened(&opened);
     Ok(stream)
@@ -257,11 +272,13 @@ async fn within<F: Future>(
     mut alarm: Pin<&mut Sleep>,
     limit: Instant,
     future: F,
-) -> Result<F::Output, Failure> {
+) -> Result<F::Output, LoadFailure> {
     let mut future = pin!(future);
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Ok(output)),
-        Poll::Pending if is_over(alarm.as_mut(), limit, cx) => Poll::Ready(Err(Failure::Timeout)),
+        Poll::Pending if is_over(alarm.as_mut(), limit, cx) => {
+            Poll::Ready(Err(LoadFailure::Timeout))
+        }
         Poll::Pending => Poll::Pending,
     })
     .await

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::lane::{Group, Lane, group};
-use super::pacer::{Arrivals, Due, Timer};
+use super::pacer::{Arrivals, DueRequest, Timer};
 use super::thread::Thread;
 use crate::settings::{Load, Protocol, Visit};
 
@@ -116,11 +116,11 @@ async fn one_closed(thread: Rc<Thread>, group: Group) {
             }
             several => {
                 let start = begun;
-                let each = |ask: &super::plan::Prepared, result| {
+                let each = |ask: &super::plan::PreparedRequest, result| {
                     failed |= Result::is_err(&result);
                     count_closed(&thread, ask.number, &mut begun, start, &result);
                 };
-                lane.ask_in_a_row(several, each).await;
+                lane.send_pipelined(several, each).await;
             }
         }
         if failed {
@@ -136,10 +136,10 @@ fn count_closed(
     number: u32,
     begun: &mut Instant,
     due: Instant,
-    result: &Result<super::recorder::Answer, super::failure::Failure>,
+    result: &Result<super::recorder::MeasuredResponse, super::failure::LoadFailure>,
 ) {
     let end = result.as_ref().map_or_else(|_| Instant::now(), |answer| answer.last_byte);
-    if matches!(thread.plan.settings.until, crate::settings::Until::Time(_))
+    if matches!(thread.plan.settings.until, crate::settings::MeasurementEnd::Time(_))
         || due >= thread.times.start
     {
         thread.ended(end, number, due, result);
@@ -168,13 +168,13 @@ async fn ramp(thread: &Rc<Thread>, from: usize, to: usize, own: usize) -> Result
 }
 
 /// An open loop of one thread.
-struct Open {
+struct OpenLoop {
     thread: Rc<Thread>,
     /// Lanes that have nothing to do, and since when there is one.
     free: RefCell<Vec<Rc<Seat>>>,
     free_since: Cell<Instant>,
     /// Requests that were due when every lane was busy.
-    queue: RefCell<VecDeque<Due>>,
+    queue: RefCell<VecDeque<DueRequest>>,
     made: Cell<usize>,
     last_group: RefCell<Option<Group>>,
 }
@@ -182,14 +182,14 @@ struct Open {
 /// The seat of a lane that waits.
 #[derive(Default)]
 struct Seat {
-    due: Cell<Option<(Due, Instant)>>,
+    due: Cell<Option<(DueRequest, Instant)>>,
     called: Notify,
 }
 
 async fn open(thread: &Rc<Thread>, mut arrivals: Arrivals, most: usize) -> Result<(), String> {
     let lanes = lanes_each(thread.plan.settings.protocol);
     let most = most.max(1) * lanes;
-    let open = Rc::new(Open {
+    let open = Rc::new(OpenLoop {
         thread: Rc::clone(thread),
         free: RefCell::default(),
         free_since: Cell::new(Instant::now()),
@@ -259,7 +259,7 @@ fn patience(thread: &Thread) -> Duration {
     }
 }
 
-impl Open {
+impl OpenLoop {
     /// Notes a lane that has nothing to do.
     fn sit(&self, seat: &Rc<Seat>) {
         let mut free = self.free.borrow_mut();
@@ -279,7 +279,7 @@ impl Open {
     }
 }
 
-async fn one_open(open: Rc<Open>, group: Group, first: Due) {
+async fn one_open(open: Rc<OpenLoop>, group: Group, first: DueRequest) {
     let thread = Rc::clone(&open.thread);
     let mut lane = Lane::new(&thread, &group);
     let seat = Rc::new(Seat::default());
@@ -310,9 +310,9 @@ async fn one_open(open: Rc<Open>, group: Group, first: Due) {
     }
 }
 
-async fn one_due(thread: &Thread, lane: &mut Lane, due: Due) {
+async fn one_due(thread: &Thread, lane: &mut Lane, due: DueRequest) {
     let ask = match due.number {
-        Some(number) => thread.numbered(number),
+        Some(number) => thread.request_by_number(number),
         None => thread.next(),
     };
     if let Some(ask) = ask {
@@ -323,7 +323,7 @@ async fn one_due(thread: &Thread, lane: &mut Lane, due: Due) {
 
 /// One visit: bursts of requests with pauses between, over a connection of its own. The first
 /// request is timed from the moment at which the visit was due.
-async fn session(thread: &Thread, lane: &mut Lane, due: Due, visit: Visit) {
+async fn session(thread: &Thread, lane: &mut Lane, due: DueRequest, visit: Visit) {
     let Visit { bursts, calls, think } = visit;
     thread.record(due.at, |recorder| recorder.sessions_begun += 1);
     let mut from = Some(due.at);

@@ -19,7 +19,7 @@ const SPUN: Duration = Duration::from_micros(100);
 
 /// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct DueRequest {
     pub(crate) at: Instant,
     /// The number of the request; `None` for the next one of the list.
     pub(crate) number: Option<u32>,
@@ -64,23 +64,23 @@ impl Arrivals {
     }
 
     /// The next due time; `None` after the end of a log.
-    pub(crate) fn next(&mut self) -> Option<Due> {
+    pub(crate) fn next(&mut self) -> Option<DueRequest> {
         match self {
             Self::Even { begin, distance, next, step } => {
                 let after = Duration::from_secs_f64(*next as f64 * *distance);
                 *next += *step;
-                Some(Due { at: *begin + after, number: None })
+                Some(DueRequest { at: *begin + after, number: None })
             }
             Self::Random { at, mean, draws } => {
                 let after = Duration::from_secs_f64(-(1.0 - draws.f64()).ln() * *mean);
                 *at += after;
-                Some(Due { at: *at, number: None })
+                Some(DueRequest { at: *at, number: None })
             }
             Self::Replay { begin, speed, due, next } => {
                 let (after, number) = *due.get(*next)?;
                 *next += 1;
                 let after = Duration::from_secs_f64(after as f64 / 1e6 / *speed);
-                Some(Due { at: *begin + after, number: Some(number) })
+                Some(DueRequest { at: *begin + after, number: Some(number) })
             }
         }
     }

@@ -7,21 +7,21 @@ use message::Method;
 use super::facts::Precondition;
 use super::stream::Endpoint;
 use crate::settings::{Protocol, Settings};
-use crate::target::Target;
-use crate::urls::{Ask, Body};
+use crate::target::TargetServer;
+use crate::urls::{Body, ListedRequest};
 
 /// Everything that the threads of a run share.
-pub(crate) struct Plan {
+pub(crate) struct LoadPlan {
     pub(crate) settings: Settings,
     pub(crate) endpoints: Vec<Endpoint>,
     /// Requests, each once for every server that the list's paths stand for.
-    asks: Vec<Prepared>,
+    asks: Vec<PreparedRequest>,
     spread: usize,
     pub(crate) head_limits: HeadLimits,
 }
 
 /// A request that can be sent.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRequest {
     /// The number in the list.
     pub(crate) number: u32,
     /// The number of the server.
@@ -34,7 +34,7 @@ pub(crate) struct Prepared {
     pub(crate) body: Bytes,
 }
 
-impl Prepared {
+impl PreparedRequest {
     /// The head of HTTP/2, perhaps with a condition.
     pub(crate) fn head(&self, condition: Option<&Precondition>) -> http::Request<()> {
         let mut head = self.head.clone();
@@ -47,7 +47,7 @@ impl Prepared {
     }
 }
 
-impl Plan {
+impl LoadPlan {
     /// Prepares what `settings` name.
     pub(crate) fn new(settings: &Settings) -> Result<Self, String> {
         if settings.list.is_empty() {
@@ -81,12 +81,12 @@ impl Plan {
     }
 
     /// Request `number` of the list, for the `turn`th time.
-    pub(crate) fn ask(&self, number: u32, turn: usize) -> Option<&Prepared> {
+    pub(crate) fn ask(&self, number: u32, turn: usize) -> Option<&PreparedRequest> {
         self.asks.get(number as usize * self.spread + turn % self.spread)
     }
 }
 
-fn body(ask: &Ask) -> Result<Bytes, String> {
+fn body(ask: &ListedRequest) -> Result<Bytes, String> {
     match &ask.body {
         Body::None => Ok(Bytes::new()),
         Body::Text(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
@@ -98,20 +98,20 @@ fn body(ask: &Ask) -> Result<Bytes, String> {
 
 /// A request to the server that its URL names, or to that whose turn it is.
 fn prepared(
-    ask: &Ask,
+    ask: &ListedRequest,
     body: &Bytes,
     number: u32,
     turn: usize,
-    targets: &mut Vec<Target>,
+    targets: &mut Vec<TargetServer>,
     settings: &Settings,
-) -> Result<Prepared, String> {
+) -> Result<PreparedRequest, String> {
     let (endpoint, path) = if ask.url.starts_with('/') {
         if settings.targets.is_empty() {
             return Err(format!("{}: a path needs a server: name one by its URL", ask.url));
         }
         (turn, ask.url.clone())
     } else {
-        let (mut target, path) = Target::parse(&ask.url)?;
+        let (mut target, path) = TargetServer::parse(&ask.url)?;
         if let Some(same) = targets.iter().find(|own| {
             (own.secure, &own.host, own.port) == (target.secure, &target.host, target.port)
         }) {
@@ -126,7 +126,7 @@ fn prepared(
     };
     let target = targets.get(endpoint).ok_or("a request without a server")?;
     let bytes = serialised(ask, &path, target, body, settings);
-    Ok(Prepared {
+    Ok(PreparedRequest {
         number,
         endpoint,
         method: Method::from_token(ask.method.as_bytes()),
@@ -141,9 +141,9 @@ fn prepared(
 /// The bytes of a request in HTTP/1. A field of the settings takes the place of one that is sent by
 /// itself.
 fn serialised(
-    ask: &Ask,
+    ask: &ListedRequest,
     path: &str,
-    target: &Target,
+    target: &TargetServer,
     body: &Bytes,
     settings: &Settings,
 ) -> Vec<u8> {
@@ -178,7 +178,7 @@ fn serialised(
 
 /// Fields that are sent by themselves, unless the settings have them.
 fn own_fields(
-    target: &Target,
+    target: &TargetServer,
     body: &Bytes,
     settings: &Settings,
 ) -> impl Iterator<Item = (&'static str, String)> {
@@ -195,9 +195,9 @@ fn own_fields(
 
 /// The head of a request in HTTP/2.
 fn head(
-    ask: &Ask,
+    ask: &ListedRequest,
     path: &str,
-    target: &Target,
+    target: &TargetServer,
     body: &Bytes,
     settings: &Settings,
 ) -> Result<http::Request<()>, String> {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use rapidhash::RapidHashMap;
 
-use super::facts::{Facts, Field};
-use super::failure::Failure;
-use super::stream::Opened;
+use super::facts::{Field, ResponseFacts};
+use super::failure::LoadFailure;
+use super::stream::ConnectionTimes;
 use crate::latency::Latency;
 use crate::result::Round;
 
@@ -21,9 +21,9 @@ const TEXTS_KEPT: usize = 50;
 
 /// A response that was read to its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct MeasuredResponse {
     pub(crate) status: u16,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ResponseFacts,
     /// Bytes of the body.
     pub(crate) body: u64,
     pub(crate) first_byte: Instant,
@@ -129,7 +129,7 @@ impl Recorder {
     }
 
     /// Counts a response to request `number`, which was due at `due`.
-    pub(crate) fn answered(&mut self, number: u32, due: Instant, answer: &Answer) {
+    pub(crate) fn answered(&mut self, number: u32, due: Instant, answer: &MeasuredResponse) {
         self.attempted += 1;
         self.completed += 1;
         match self.statuses.iter_mut().find(|(status, _)| *status == answer.status) {
@@ -166,7 +166,7 @@ impl Recorder {
     }
 
     /// Counts a request that got no response.
-    pub(crate) fn failed(&mut self, failure: &Failure) {
+    pub(crate) fn failed(&mut self, failure: &LoadFailure) {
         self.attempted += 1;
         let (count, _) =
             self.errors.entry(failure.kind()).or_insert_with(|| (0, failure.text().to_owned()));
@@ -174,7 +174,7 @@ impl Recorder {
     }
 
     /// Counts a connection.
-    pub(crate) fn opened(&mut self, opened: &Opened) {
+    pub(crate) fn opened(&mut self, opened: &ConnectionTimes) {
         self.connections += 1;
         self.resumed += u64::from(opened.resumed);
         record(&mut self.connect, opened.connect);

@@ -13,24 +13,24 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::HandshakeKind;
 
-use super::failure::Failure;
-use crate::target::Target;
+use super::failure::LoadFailure;
+use crate::target::TargetServer;
 
 /// A server, with everything that a connection to it needs.
 pub(crate) struct Endpoint {
-    place: Place,
-    tls: Option<(TlsConnector, tls::Peer)>,
+    place: EndpointAddress,
+    tls: Option<(TlsConnector, tls::UpstreamPeer)>,
     http2: bool,
 }
 
-enum Place {
+enum EndpointAddress {
     Addresses(Vec<SocketAddr>),
     Socket(PathBuf),
 }
 
 /// The times that a connection took.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct ConnectionTimes {
     /// Time to connect.
     pub(crate) connect: Duration,
     /// Time of the handshake.
@@ -41,7 +41,7 @@ pub(crate) struct Opened {
 
 /// Bytes that have gone over a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moved {
+pub(crate) struct TransferCounts {
     /// To the server.
     pub(crate) sent: u64,
     /// From it.
@@ -51,13 +51,13 @@ pub(crate) struct Moved {
 impl Endpoint {
     /// Finds the addresses of `target`. `upstream` has its TLS settings.
     pub(crate) fn new(
-        target: &Target,
+        target: &TargetServer,
         upstream: &tls::Upstream,
         http2: bool,
     ) -> Result<Self, String> {
         let place = match &target.unix_socket {
-            Some(path) => Place::Socket(path.clone()),
-            None => Place::Addresses(target.addresses()?),
+            Some(path) => EndpointAddress::Socket(path.clone()),
+            None => EndpointAddress::Addresses(target.addresses()?),
         };
         let secured = if target.secure {
             let peer = upstream.peer(&target.host).ok_or_else(|| {
@@ -71,10 +71,10 @@ impl Endpoint {
     }
 
     /// Connects.
-    pub(crate) async fn connect(&self) -> Result<(Stream, Opened), Failure> {
+    pub(crate) async fn connect(&self) -> Result<(Stream, ConnectionTimes), LoadFailure> {
         let start = Instant::now();
-        let plain = self.plain().await.map_err(|error| Failure::connecting(&error))?;
-        let mut opened = Opened { connect: start.elapsed(), tls: None, resumed: false };
+        let plain = self.plain().await.map_err(|error| LoadFailure::connecting(&error))?;
+        let mut opened = ConnectionTimes { connect: start.elapsed(), tls: None, resumed: false };
         let Some((connector, peer)) = &self.tls else {
             return Ok((Stream::Plain(plain), opened));
         };
@@ -82,20 +82,20 @@ impl Endpoint {
         let stream = connector
             .connect(peer.name(), plain)
             .await
-            .map_err(|error| Failure::Tls(tls::explained(error).to_string()))?;
+            .map_err(|error| LoadFailure::Tls(tls::explained(error).to_string()))?;
         opened.tls = Some(start.elapsed());
         let session = stream.get_ref().1;
         opened.resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
         if self.http2 && session.alpn_protocol() != Some(b"h2") {
-            return Err(Failure::Tls("the server does not offer HTTP/2".to_owned()));
+            return Err(LoadFailure::Tls("the server does not offer HTTP/2".to_owned()));
         }
         Ok((Stream::Tls(Box::new(stream)), opened))
     }
 
     async fn plain(&self) -> io::Result<Plain> {
         match &self.place {
-            Place::Socket(path) => Ok(Plain::Unix(UnixStream::connect(path).await?)),
-            Place::Addresses(addresses) => {
+            EndpointAddress::Socket(path) => Ok(Plain::Unix(UnixStream::connect(path).await?)),
+            EndpointAddress::Addresses(addresses) => {
                 let stream = TcpStream::connect(addresses.as_slice()).await?;
                 stream.set_nodelay(true)?;
                 Ok(Plain::Tcp(stream))

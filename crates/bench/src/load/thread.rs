@@ -10,17 +10,17 @@ use parking_lot::Mutex;
 use rapidhash::RapidHashMap;
 
 use super::facts::Precondition;
-use super::failure::Failure;
+use super::failure::LoadFailure;
 use super::http1::SCRATCH;
-use super::plan::{Plan, Prepared};
-use super::recorder::{Answer, Recorder};
-use super::stream::{Moved, Opened};
-use crate::settings::Until;
+use super::plan::{LoadPlan, PreparedRequest};
+use super::recorder::{MeasuredResponse, Recorder};
+use super::stream::{ConnectionTimes, TransferCounts};
+use crate::settings::MeasurementEnd;
 use crate::urls::Picks;
 
 /// Times of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
+pub(crate) struct MeasurementTimes {
     /// The moment at which the load begins.
     pub(crate) begin: Instant,
     /// The moment from which it is measured.
@@ -31,7 +31,7 @@ pub(crate) struct Times {
     pub(crate) windows: usize,
 }
 
-impl Times {
+impl MeasurementTimes {
     /// The beginning of each window and the end of the last one; the beginning alone if the end is
     /// not known.
     pub(crate) fn edges(&self) -> Vec<Instant> {
@@ -46,7 +46,7 @@ impl Times {
 
 /// Words of threads to each other and to whoever watches them.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStatus {
     /// True once everything shall end.
     pub(crate) stop: AtomicBool,
     /// Requests that may still be begun.
@@ -60,9 +60,9 @@ pub(crate) struct Shared {
 
 /// One thread's state.
 pub(crate) struct Thread {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) times: Times,
+    pub(crate) plan: Arc<LoadPlan>,
+    pub(crate) shared: Arc<SharedStatus>,
+    pub(crate) times: MeasurementTimes,
     pub(crate) scratch: RefCell<Vec<u8>>,
     picks: RefCell<Picks>,
     turn: Cell<usize>,
@@ -85,9 +85,9 @@ const TOLD_EACH: Duration = Duration::from_millis(100);
 
 impl Thread {
     pub(crate) fn new(
-        plan: Arc<Plan>,
-        shared: Arc<Shared>,
-        times: Times,
+        plan: Arc<LoadPlan>,
+        shared: Arc<SharedStatus>,
+        times: MeasurementTimes,
         picks: Picks,
     ) -> Result<Self, String> {
         let recorders = (0..times.windows).map(|_| Recorder::new()).collect::<Result<_, _>>()?;
@@ -109,13 +109,13 @@ impl Thread {
     }
 
     /// The next request of the list.
-    pub(crate) fn next(&self) -> Option<&Prepared> {
+    pub(crate) fn next(&self) -> Option<&PreparedRequest> {
         let number = self.picks.borrow_mut().next()?;
-        self.numbered(number)
+        self.request_by_number(number)
     }
 
     /// Request `number` of the list.
-    pub(crate) fn numbered(&self, number: u32) -> Option<&Prepared> {
+    pub(crate) fn request_by_number(&self, number: u32) -> Option<&PreparedRequest> {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         self.plan.ask(number, turn)
@@ -143,7 +143,7 @@ impl Thread {
     /// Takes one from the count of requests or sessions, where there is one; false if none is left.
     /// What is begun before the measurement does not count.
     pub(crate) fn take_one(&self, now: Instant) -> bool {
-        if !matches!(self.plan.settings.until, Until::Count(_)) || now < self.times.start {
+        if !matches!(self.plan.settings.until, MeasurementEnd::Count(_)) || now < self.times.start {
             return true;
         }
         let left = &self.shared.left;
@@ -174,7 +174,7 @@ impl Thread {
         when: Instant,
         number: u32,
         due: Instant,
-        result: &Result<Answer, Failure>,
+        result: &Result<MeasuredResponse, LoadFailure>,
     ) {
         let end = match result {
             Ok(answer) => {
@@ -211,12 +211,12 @@ impl Thread {
     }
 
     /// Counts a connection.
-    pub(crate) fn opened(&self, opened: &Opened) {
+    pub(crate) fn opened(&self, opened: &ConnectionTimes) {
         self.record(Instant::now(), |recorder| recorder.opened(opened));
     }
 
     /// Counts bytes.
-    pub(crate) fn moved(&self, when: Instant, moved: Moved) {
+    pub(crate) fn moved(&self, when: Instant, moved: TransferCounts) {
         self.record(when, |recorder| {
             recorder.bytes_sent += moved.sent;
             recorder.bytes_received += moved.received;

@@ -106,7 +106,7 @@ fn row(name: &str, point: &Point) -> Vec<String> {
     let of = |figure: Column, show: fn(f64) -> String| {
         figure.spread(point).map_or_else(|| "–".to_owned(), |spread| show(spread.middle))
     };
-    let all = Round::together(&point.rounds);
+    let all = Round::merged(&point.rounds);
     let memory = point.rounds.iter().map(|round| round.usage().resident_bytes).max();
     let memory = memory.unwrap_or_default();
     let or_none = |known: bool, text: String| if known { text } else { "–".to_owned() };

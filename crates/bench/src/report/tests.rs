@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::*;
 use crate::latency::Latency;
-use crate::result::{Point, Round, Usage, VERSION, Verdict};
+use crate::result::{Point, Round, RunRemark, Usage, VERSION};
 
 fn round(rate: u64, micros: u64) -> Round {
     let mut histogram = Histogram::<u64>::new(3).expect("bounds");
@@ -23,7 +23,7 @@ fn round(rate: u64, micros: u64) -> Round {
     }
 }
 
-fn run(name: &str) -> Run {
+fn run(name: &str) -> RunResult {
     let points = [1.0, 2.0, 5.0, 10.0, 100.0, 400.0]
         .into_iter()
         .map(|x| Point {
@@ -33,7 +33,7 @@ fn run(name: &str) -> Run {
                 .collect(),
         })
         .collect();
-    Run {
+    RunResult {
         version: VERSION,
         settings: BTreeMap::new(),
         machine: [("cores".to_owned(), "2".to_owned())].into(),
@@ -41,7 +41,7 @@ fn run(name: &str) -> Run {
         command: "larder bench".to_owned(),
         began_s: 1_795_000_000,
         series: vec![Series { name: name.to_owned(), axis: Axis::Connections, points }],
-        verdicts: vec![Verdict { name: "noisy".to_owned(), text: "3% <steal>".to_owned() }],
+        verdicts: vec![RunRemark { name: "noisy".to_owned(), text: "3% <steal>".to_owned() }],
     }
 }
 

@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use super::{Ask, Body, List, Maker, checked_url};
+use super::{Body, List, ListedRequest, Maker, checked_url};
 
 /// Largest number of times that a URL can be asked in a pass.
 const WEIGHT_MAX: u64 = 1_000_000;
@@ -47,7 +47,7 @@ pub fn from_text(source: &str, text: &[u8]) -> List {
 fn read_line(
     line: &str,
     variables: &mut HashMap<String, String>,
-) -> Result<Option<(Ask, u64)>, String> {
+) -> Result<Option<(ListedRequest, u64)>, String> {
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
@@ -95,8 +95,8 @@ fn read_line(
     Ok(Some((ask(method, url, body), 1)))
 }
 
-fn ask(method: &str, url: &str, body: Body) -> Ask {
-    Ask { method: method.to_owned(), url: url.to_owned(), body }
+fn ask(method: &str, url: &str, body: Body) -> ListedRequest {
+    ListedRequest { method: method.to_owned(), url: url.to_owned(), body }
 }
 
 /// The first word, and what follows it.

@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use super::{Ask, List, Maker, checked_url};
+use super::{List, ListedRequest, Maker, checked_url};
 
 /// Bytes of a log that was compressed.
 const LOG_MAX: u64 = 4 << 30;
@@ -46,7 +46,7 @@ pub fn from_log(source: &str, text: &[u8]) -> List {
 }
 
 /// A line's request, and its second.
-fn request(line: &str) -> Result<(Ask, u64), String> {
+fn request(line: &str) -> Result<(ListedRequest, u64), String> {
     let line = observe::access::parse(line)
         .ok_or("no line of the combined, the common or Larder's format")?;
     match line.method.as_str() {
@@ -55,7 +55,7 @@ fn request(line: &str) -> Result<(Ask, u64), String> {
         other => return Err(format!("{other}: only GET and HEAD are asked again")),
     }
     let url = checked_url(&line.target)?;
-    Ok((Ask { method: line.method.clone(), ..Ask::get(url) }, line.unix_s))
+    Ok((ListedRequest { method: line.method.clone(), ..ListedRequest::get(url) }, line.unix_s))
 }
 
 /// Times in microseconds since the first second, those of one second spread over it.

@@ -5,7 +5,7 @@ use super::List;
 
 /// An order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum RequestOrder {
     /// As the source has it, from the start again after its end.
     Sequence,
     /// Each request as often in a pass as in the source; another order in each pass, the same for
@@ -27,17 +27,17 @@ pub struct Picks {
 
 impl Picks {
     /// The picks of `list`.
-    pub fn new(list: &List, order: Order) -> Self {
+    pub fn new(list: &List, order: RequestOrder) -> Self {
         Self::share(list, order, 0, 1)
     }
 
     /// The picks of `list` for one of several who ask in turns: number `own` of `all`, from 0.
     /// Together they ask what one alone would.
-    pub fn share(list: &List, order: Order, own: usize, all: usize) -> Self {
+    pub fn share(list: &List, order: RequestOrder, own: usize, all: usize) -> Self {
         let (seed, shuffles) = match order {
-            Order::Sequence => (None, false),
-            Order::Shuffle(seed) => (Some(seed), true),
-            Order::Random(seed) => (Some(seed.wrapping_add(own as u64)), false),
+            RequestOrder::Sequence => (None, false),
+            RequestOrder::Shuffle(seed) => (Some(seed), true),
+            RequestOrder::Random(seed) => (Some(seed.wrapping_add(own as u64)), false),
         };
         let mut sequence = list.sequence().to_vec();
         let mut draws = seed.map(fastrand::Rng::with_seed);

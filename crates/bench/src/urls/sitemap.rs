@@ -8,7 +8,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 
 use super::log::unpacked;
-use super::{Ask, List, Maker, checked_url};
+use super::{List, ListedRequest, Maker, checked_url};
 
 /// Files that indexes may name, in all: an index has at most 50,000, and a site some ten.
 const FILES_MAX: usize = 1000;
@@ -111,7 +111,7 @@ fn page(source: &str, number: u64, url: &str, maker: &mut Maker) {
         return maker.fault(source, number, format!("a URL of more than {URL_MAX} bytes"));
     }
     match checked_url(url) {
-        Ok(url) => maker.add(Ask::get(url), 1),
+        Ok(url) => maker.add(ListedRequest::get(url), 1),
         Err(what) => maker.fault(source, number, what),
     }
 }

@@ -12,7 +12,7 @@ fn urls(list: &List) -> Vec<String> {
 fn a_file_keeps_its_order_and_spreads_weights() {
     let list = from_text("f", b"# note\n/a\n/b 3\r\n\n/c\n");
     assert_eq!(urls(&list), ["/b", "/a", "/b", "/c", "/b"]);
-    assert_eq!(list.faults, Faults::default());
+    assert_eq!(list.faults, UnreadLines::default());
 }
 
 #[test]
@@ -50,16 +50,16 @@ fn lines_that_cannot_be_read_are_told_by_number_and_the_others_stay() {
 fn a_shuffle_asks_each_as_often_as_the_source_and_repeats_for_its_seed() {
     let list = from_text("f", b"/a\n/b 3\n/c 4\n");
     let picks = |order| Picks::new(&list, order).take(80).collect::<Vec<u32>>();
-    let shuffled = picks(Order::Shuffle(7));
-    assert_eq!(shuffled, picks(Order::Shuffle(7)));
+    let shuffled = picks(RequestOrder::Shuffle(7));
+    assert_eq!(shuffled, picks(RequestOrder::Shuffle(7)));
     for pass in shuffled.chunks(8) {
         let mut pass = pass.to_vec();
         pass.sort_unstable();
         assert_eq!(pass, [0, 1, 1, 1, 2, 2, 2, 2]);
     }
-    assert_ne!(shuffled, picks(Order::Sequence));
-    assert_eq!(picks(Order::Random(7)), picks(Order::Random(7)));
-    assert_eq!(Picks::new(&List::default(), Order::Random(1)).next(), None);
+    assert_ne!(shuffled, picks(RequestOrder::Sequence));
+    assert_eq!(picks(RequestOrder::Random(7)), picks(RequestOrder::Random(7)));
+    assert_eq!(Picks::new(&List::default(), RequestOrder::Random(1)).next(), None);
 }
 
 proptest! {

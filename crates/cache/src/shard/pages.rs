@@ -23,18 +23,18 @@ const GROWTH_PARTS: usize = 4;
 /// A response in the lower tier. Its key is known only there: a key may have an entry for each
 /// variant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cold<P> {
+pub(crate) struct ColdEntry<P> {
     pub(super) likeness: Likeness,
     pub(super) h32: u32,
     pub(super) place: P,
 }
 
-type Page<P> = Vec<Cold<P>>;
+type ColdPage<P> = Vec<ColdEntry<P>>;
 
 /// Cold entries by their 32 bits of hash.
 #[derive(Debug)]
 pub(crate) struct Pages<P> {
-    blocks: Vec<Box<[Page<P>]>>,
+    blocks: Vec<Box<[ColdPage<P>]>>,
     /// Pages in use.
     pages: usize,
     len: usize,
@@ -45,12 +45,12 @@ pub(crate) struct Pages<P> {
 
 /// Bytes of a page with room for so many entries.
 fn page_bytes<P>(entries: usize) -> u64 {
-    if entries == 0 { 0 } else { size::class(entries * size_of::<Cold<P>>()) }
+    if entries == 0 { 0 } else { size::class(entries * size_of::<ColdEntry<P>>()) }
 }
 
 /// Bytes of a block, with its place in the list of blocks.
 fn block_bytes<P>() -> u64 {
-    size::class(BLOCK * size_of::<Page<P>>()) + size_of::<Box<[Page<P>]>>() as u64
+    size::class(BLOCK * size_of::<ColdPage<P>>()) + size_of::<Box<[ColdPage<P>]>>() as u64
 }
 
 impl<P: Copy> Pages<P> {
@@ -69,16 +69,16 @@ impl<P: Copy> Pages<P> {
         if page < self.pages { page } else { page - most / 2 }
     }
 
-    fn page(&self, number: usize) -> &Page<P> {
+    fn page(&self, number: usize) -> &ColdPage<P> {
         &self.blocks[number / BLOCK][number % BLOCK]
     }
 
-    fn page_mut(&mut self, number: usize) -> &mut Page<P> {
+    fn page_mut(&mut self, number: usize) -> &mut ColdPage<P> {
         &mut self.blocks[number / BLOCK][number % BLOCK]
     }
 
     /// Entries that have this hash.
-    pub(super) fn of_hash(&self, h32: u32) -> impl Iterator<Item = &Cold<P>> {
+    pub(super) fn of_hash(&self, h32: u32) -> impl Iterator<Item = &ColdEntry<P>> {
         let page = (self.pages > 0).then(|| self.page(self.page_of(h32)));
         page.into_iter().flatten().filter(move |cold| cold.h32 == h32)
     }
@@ -86,8 +86,8 @@ impl<P: Copy> Pages<P> {
     pub(super) fn find_mut(
         &mut self,
         h32: u32,
-        mut is_it: impl FnMut(&Cold<P>) -> bool,
-    ) -> Option<&mut Cold<P>> {
+        mut is_it: impl FnMut(&ColdEntry<P>) -> bool,
+    ) -> Option<&mut ColdEntry<P>> {
         if self.pages == 0 {
             return None;
         }
@@ -99,8 +99,8 @@ impl<P: Copy> Pages<P> {
     pub(super) fn remove(
         &mut self,
         h32: u32,
-        mut is_it: impl FnMut(&Cold<P>) -> bool,
-    ) -> Option<Cold<P>> {
+        mut is_it: impl FnMut(&ColdEntry<P>) -> bool,
+    ) -> Option<ColdEntry<P>> {
         if self.pages == 0 {
             return None;
         }
@@ -128,7 +128,7 @@ impl<P: Copy> Pages<P> {
     }
 
     /// Adds an entry, for which there is room. Returns how many others have been moved.
-    pub(super) fn insert(&mut self, cold: Cold<P>) -> usize {
+    pub(super) fn insert(&mut self, cold: ColdEntry<P>) -> usize {
         let number = self.page_of(cold.h32);
         let page = self.page_mut(number);
         debug_assert!(page.len() < page.capacity(), "nothing may move all at once");
@@ -182,7 +182,7 @@ impl<P: Copy> Pages<P> {
         let new = self.pages;
         let mask = (new + 1).next_power_of_two() - 1;
         let from = new - mask.div_ceil(2);
-        let moves = |cold: &Cold<P>| cold.h32 as usize & mask == new;
+        let moves = |cold: &ColdEntry<P>| cold.h32 as usize & mask == new;
         let count = self.page(from).iter().filter(|cold| moves(cold)).count();
         let places = count + if count > 0 { ENTRIES_MIN } else { 0 };
         let bytes = page_bytes::<P>(places);
@@ -211,7 +211,7 @@ impl<P: Copy> Pages<P> {
         &self,
         cursor: &mut usize,
         entries: usize,
-        mut each: impl FnMut(&Cold<P>),
+        mut each: impl FnMut(&ColdEntry<P>),
     ) -> bool {
         let mut seen = 0;
         while *cursor < self.pages && seen < entries {
@@ -229,7 +229,7 @@ impl<P: Copy> Pages<P> {
         &mut self,
         cursor: &mut usize,
         entries: usize,
-        gone: &mut Vec<Cold<P>>,
+        gone: &mut Vec<ColdEntry<P>>,
     ) -> bool {
         let end = gone.len() + entries;
         while *cursor < self.pages && gone.len() < end {
@@ -271,10 +271,10 @@ mod tests {
 
     use super::*;
 
-    fn cold(n: u32) -> Cold<u64> {
+    fn cold(n: u32) -> ColdEntry<u64> {
         // Some share a hash.
         let h32 = (n / 3).wrapping_mul(0x9e37_79b9);
-        Cold { likeness: Likeness::NONE, h32, place: u64::from(n) }
+        ColdEntry { likeness: Likeness::NONE, h32, place: u64::from(n) }
     }
 
     #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::OccupiedEntry;
 
 use crate::size;
-use crate::slot::Slot;
+use crate::slot::IndexSlot;
 
 /// Places of the old table that one insertion empties. Sixteen: the old table is empty long before
 /// the new one is full, see [`Table::next_buckets`].
@@ -16,7 +16,7 @@ fn spread(h32: u32) -> u64 {
     u64::from(h32) << 32 | u64::from(h32)
 }
 
-fn hash_of(slot: &Slot) -> u64 {
+fn hash_of(slot: &IndexSlot) -> u64 {
     spread(slot.h32())
 }
 
@@ -35,17 +35,17 @@ pub(crate) struct Position {
 
 /// Slots by their 32 bits of hash.
 #[derive(Debug)]
-pub(crate) struct Table {
-    current: HashTable<Slot>,
+pub(crate) struct ShardTable {
+    current: HashTable<IndexSlot>,
     /// The former table as long as something is left in it.
-    old: HashTable<Slot>,
+    old: HashTable<IndexSlot>,
     /// Buckets of `old` before this one are empty.
     moved: usize,
     /// Number of `current`; `old` had the one before.
     layout: u32,
 }
 
-impl Table {
+impl ShardTable {
     /// An empty table with this number; a walk over another one begins anew here.
     pub(super) fn new(layout: u32) -> Self {
         Self { current: HashTable::new(), old: HashTable::new(), moved: 0, layout }
@@ -61,12 +61,12 @@ impl Table {
     }
 
     #[cfg(test)]
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &IndexSlot> {
         self.current.iter().chain(&self.old)
     }
 
     #[inline]
-    pub(super) fn find(&self, h32: u32, is_it: impl Fn(&Slot) -> bool) -> Option<&Slot> {
+    pub(super) fn find(&self, h32: u32, is_it: impl Fn(&IndexSlot) -> bool) -> Option<&IndexSlot> {
         match self.current.find(spread(h32), &is_it) {
             None if !self.old.is_empty() => self.old.find(spread(h32), is_it),
             found => found,
@@ -76,8 +76,8 @@ impl Table {
     pub(super) fn find_mut(
         &mut self,
         h32: u32,
-        is_it: impl Fn(&Slot) -> bool,
-    ) -> Option<&mut Slot> {
+        is_it: impl Fn(&IndexSlot) -> bool,
+    ) -> Option<&mut IndexSlot> {
         match self.current.find_mut(spread(h32), &is_it) {
             None => self.old.find_mut(spread(h32), is_it),
             found => found,
@@ -87,8 +87,8 @@ impl Table {
     pub(super) fn find_entry(
         &mut self,
         h32: u32,
-        is_it: impl Fn(&Slot) -> bool,
-    ) -> Option<OccupiedEntry<'_, Slot>> {
+        is_it: impl Fn(&IndexSlot) -> bool,
+    ) -> Option<OccupiedEntry<'_, IndexSlot>> {
         match self.current.find_entry(spread(h32), &is_it) {
             Ok(entry) => Some(entry),
             Err(_) => self.old.find_entry(spread(h32), is_it).ok(),
@@ -96,13 +96,13 @@ impl Table {
     }
 
     /// Slots that may have this hash.
-    pub(super) fn of_hash(&self, h32: u32) -> impl Iterator<Item = &Slot> {
+    pub(super) fn of_hash(&self, h32: u32) -> impl Iterator<Item = &IndexSlot> {
         self.current.iter_hash(spread(h32)).chain(self.old.iter_hash(spread(h32)))
     }
 
     /// Adds a slot whose key is not there; the table has room. Returns how many others have been
     /// moved.
-    pub(super) fn insert(&mut self, slot: Slot) -> usize {
+    pub(super) fn insert(&mut self, slot: IndexSlot) -> usize {
         debug_assert!(!self.is_full(), "nothing may move all at once");
         let moved = self.move_some();
         self.current.insert_unique(hash_of(&slot), slot, hash_of);
@@ -135,7 +135,7 @@ impl Table {
             return 0;
         }
         // A control byte for each bucket and a group's width of them at the end.
-        size::class(self.next_buckets() * (size_of::<Slot>() + 1) + 64)
+        size::class(self.next_buckets() * (size_of::<IndexSlot>() + 1) + 64)
     }
 
     pub(super) fn memory(&self) -> u64 {
@@ -212,7 +212,7 @@ impl Table {
         &'t self,
         cursor: &mut Position,
         places: usize,
-        each: impl FnMut(&'t Slot),
+        each: impl FnMut(&'t IndexSlot),
     ) -> bool {
         let (places, is_old) = self.next_places(cursor, places);
         let end = places.end;
@@ -226,7 +226,7 @@ impl Table {
         &mut self,
         cursor: &mut Position,
         places: usize,
-        mut each: impl FnMut(Slot),
+        mut each: impl FnMut(IndexSlot),
     ) -> bool {
         let (places, is_old) = self.next_places(cursor, places);
         let end = places.end;

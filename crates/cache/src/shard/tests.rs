@@ -16,11 +16,11 @@ impl<L: Lower> Shard<L> {
                 *sums = (sums.0 + object.standing.weight(), sums.1 + 1);
                 objects += 1;
             }
-            if let Slot::Many(_, more) = slot {
+            if let IndexSlot::Many(_, more) = slot {
                 let is_short = more.variants.len() == 1;
                 assert!(!more.leads.is_empty() || more.marker.is_some() || !is_short);
                 if more.marker.is_some() {
-                    small = (small.0 + More::cost(more.key.len()), small.1 + 1);
+                    small = (small.0 + KeyEntries::cost(more.key.len()), small.1 + 1);
                 }
             }
         }

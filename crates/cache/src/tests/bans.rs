@@ -14,19 +14,19 @@ fn tagged(cache: &Arc<Cache>, name: &str, of: &[u64]) -> Arc<Object> {
     object
 }
 
-fn by_tags(of: &[u64]) -> Which {
-    Which { tags: Some(tags(of)), test: None }
+fn by_tags(of: &[u64]) -> BanSelector {
+    BanSelector { tags: Some(tags(of)), test: None }
 }
 
-fn by_test(test: impl Test + 'static) -> Which {
-    Which { tags: None, test: Some(Arc::new(test)) }
+fn by_test(test: impl Test + 'static) -> BanSelector {
+    BanSelector { tags: None, test: Some(Arc::new(test)) }
 }
 
-fn ban(which: Which) -> NewBan {
+fn ban(which: BanSelector) -> NewBan {
     NewBan { text: format!("{which:?}").into(), which, ..NewBan::default() }
 }
 
-fn soft(which: Which, now_ms: u64) -> NewBan {
+fn soft(which: BanSelector, now_ms: u64) -> NewBan {
     NewBan { soft: true, now_ms, ..ban(which) }
 }
 
@@ -157,7 +157,7 @@ fn a_thread_that_others_wait_for_completes_no_bans_before_it_makes_one() {
 fn a_ban_wins_over_a_fetch_that_began_before_it() {
     let cache = cache();
     let early = begin_anew(&cache, "key");
-    let Begin::Wait(ticket) = begin(&cache, "key") else { panic!("one fetches already") };
+    let FetchDecision::Wait(ticket) = begin(&cache, "key") else { panic!("one fetches already") };
     cache.ban(ban(by_tags(&[5])));
     sweep(&cache);
     let filling = early.store(permit(), NewObject { tags: tags(&[5]), ..head(Some(0)) }, None);
@@ -165,7 +165,7 @@ fn a_ban_wins_over_a_fetch_that_began_before_it() {
     assert!(filling.finish());
     assert!(found(&cache, "key").is_none());
     // Those who waited see that it is not for those who came later.
-    let Waited::Ready(object) = block_on(ticket) else { panic!("an answer") };
+    let WaiterOutcome::Ready(object) = block_on(ticket) else { panic!("an answer") };
     assert!(!cache.may_use(&object));
     // Another fetch of that time brings what the ban is not for.
     tagged(&cache, "key", &[6]);
@@ -225,7 +225,7 @@ fn tags_and_a_test_must_both_hold() {
     tagged(&cache, "one", &[1]);
     tagged(&cache, "two", &[1]);
     tagged(&cache, "one more", &[2]);
-    let which = Which { tags: Some(tags(&[1])), ..by_test(Holds("one")) };
+    let which = BanSelector { tags: Some(tags(&[1])), ..by_test(Holds("one")) };
     cache.ban(ban(which));
     let there = ["one", "two", "one more"].map(|name| found(&cache, name).is_some());
     assert_eq!(there, [false, true, true]);
@@ -235,10 +235,10 @@ fn tags_and_a_test_must_both_hold() {
 fn all_of_it_may_be_banned_softly_and_hard() {
     let cache = cache();
     let object = put(&cache, "key", b"body");
-    cache.ban(soft(Which::default(), 5));
+    cache.ban(soft(BanSelector::default(), 5));
     assert!(found(&cache, "key").is_some() && !object.is_fresh(5));
-    cache.ban(ban(Which::default()));
-    assert!(matches!(begin(&cache, "key"), Begin::Lead(_)));
+    cache.ban(ban(BanSelector::default()));
+    assert!(matches!(begin(&cache, "key"), FetchDecision::Lead(_)));
     assert_eq!(cache.stats().objects, 0);
 }
 

@@ -19,7 +19,7 @@ fn put_tagged(cache: &Arc<Cache>, name: &str, tag: u64) {
 }
 
 fn ban_tag(cache: &Cache, tag: u64) -> Arc<Ban> {
-    let which = Which { tags: Some(Tags::new(vec![tag])), test: None };
+    let which = BanSelector { tags: Some(Tags::new(vec![tag])), test: None };
     let data = Box::default();
     let text = "a tag".into();
     cache.ban(NewBan { number: 0, data, text, which, soft: false, now_ms: 0 })

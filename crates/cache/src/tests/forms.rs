@@ -14,7 +14,7 @@ fn put_formed(cache: &Arc<Cache>, name: &str, len: usize) -> Arc<Object> {
     let new = NewObject { flags, ..head(None) };
     let mut filling = begin_anew(cache, name).store(permit(), new, None);
     for piece in pattern(len).chunks(50_000) {
-        assert_eq!(filling.push(piece), Push::Ok);
+        assert_eq!(filling.push(piece), PushOutcome::Ok);
     }
     let object = Arc::clone(filling.object());
     assert!(!object.wants_form(1, 1), "not while it fills");
@@ -130,7 +130,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     assert_eq!((object.plain_length(), object.is_plain_asked()), (Some(7), true));
     let before = cache.stats().bytes;
     let lead = cache.begin_refresh(&key("/a"), &object).expect("nobody fetches");
-    assert!(lead.refit(&object, &object.renewed(), b"coded".to_vec(), 1000));
+    assert!(lead.replace_form(&object, &object.renewed(), b"coded".to_vec(), 1000));
     assert!(!object.is_live());
     let stored = found(&cache, "/a").expect("it is there");
     assert_eq!(bytes_of(&stored).expect("complete"), b"coded");
@@ -141,7 +141,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     // What is invalidated meanwhile does not come back.
     let lead = cache.begin_refresh(&key("/a"), &stored).expect("nobody fetches");
     cache.invalidate(&key("/a"));
-    assert!(!lead.refit(&stored, &stored.renewed(), b"late".to_vec(), 1000));
+    assert!(!lead.replace_form(&stored, &stored.renewed(), b"late".to_vec(), 1000));
     assert!(found(&cache, "/a").is_none());
 }
 

@@ -35,8 +35,8 @@ fn keys_of_one_hash_are_told_apart_by_their_bytes() {
     // Not finished: both hashes are zero.
     let lead = lead(cache.begin(&a, &mut plain, BeginOptions::default(), 0));
     assert!(lead.store(permit(), head(Some(0)), None).finish());
-    assert!(matches!(cache.lookup(&a, &mut plain, 0), Found::Object(_)));
-    assert!(matches!(cache.lookup(&b, &mut plain, 0), Found::Nothing));
+    assert!(matches!(cache.lookup(&a, &mut plain, 0), CacheLookup::Object(_)));
+    assert!(matches!(cache.lookup(&b, &mut plain, 0), CacheLookup::Nothing));
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn variants_are_chosen_by_signature() {
     let br = put_variant(&cache, "/a", head(None), "accept-encoding", "br");
     for (signature, object) in [("gzip", &gzip), ("br", &br)] {
         match cache.lookup(&key("/a"), &mut of(signature), 0) {
-            Found::Object(found) => assert!(Arc::ptr_eq(&found, object)),
+            CacheLookup::Object(found) => assert!(Arc::ptr_eq(&found, object)),
             other => panic!("{other:?}"),
         }
         assert!(object.matches(&mut of(signature)) && !object.matches(&mut of("zstd")));
     }
-    assert!(matches!(cache.lookup(&key("/a"), &mut of("zstd"), 0), Found::Nothing));
+    assert!(matches!(cache.lookup(&key("/a"), &mut of("zstd"), 0), CacheLookup::Nothing));
     let again = put_variant(&cache, "/a", head(None), "accept-encoding", "gzip");
     assert!(again.is_live() && !gzip.is_live() && br.is_live());
 }
@@ -102,7 +102,9 @@ fn every_distinct_vary_is_asked_about_once_and_the_latest_date_wins() {
         asked.borrow_mut().push(spec.to_vec());
         out.extend_from_slice(b"s");
     };
-    let Found::Object(best) = cache.lookup(&key("/a"), &mut select, 0) else { panic!("stored") };
+    let CacheLookup::Object(best) = cache.lookup(&key("/a"), &mut select, 0) else {
+        panic!("stored")
+    };
     assert_eq!(best.date(), Some(9));
     assert_eq!(*asked.borrow(), [b"one".to_vec(), b"two".to_vec()]);
 }
@@ -112,7 +114,9 @@ fn of_equal_dates_the_response_stored_last_is_chosen() {
     let cache = cache();
     put_variant(&cache, "/a", head(None), "one", "s");
     let last = put_variant(&cache, "/a", head(None), "two", "s");
-    let Found::Object(best) = cache.lookup(&key("/a"), &mut of("s"), 0) else { panic!("stored") };
+    let CacheLookup::Object(best) = cache.lookup(&key("/a"), &mut of("s"), 0) else {
+        panic!("stored")
+    };
     assert!(Arc::ptr_eq(&best, &last));
 }
 
@@ -134,7 +138,7 @@ fn invalidation_removes_all_variants_of_its_key_only() {
     put(&cache, "/b", b"b");
     assert_eq!(cache.invalidate(&key("/a")), 2);
     assert_eq!(cache.invalidate(&key("/a")), 0);
-    assert!(matches!(cache.lookup(&key("/a"), &mut of("1"), 0), Found::Nothing));
+    assert!(matches!(cache.lookup(&key("/a"), &mut of("1"), 0), CacheLookup::Nothing));
     assert!(found(&cache, "/b").is_some());
     assert_eq!((cache.stats().objects, cache.stats().invalidated), (1, 2));
 }
@@ -148,14 +152,14 @@ fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
         }]
     {
         let before = lead(begin(&cache, "/a"));
-        let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("somebody fetches") };
+        let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("somebody fetches") };
         invalidate(&cache);
         // Who comes after the invalidation does not wait for a fetch from before it.
         let after = lead(begin(&cache, "/a"));
         let mut filling = before.store(permit(), head(Some(2)), None);
         assert!(!filling.stored() && !filling.is_window());
-        assert!(matches!(block_on(ticket), Waited::Ready(_)), "who waited before gets it");
-        assert_eq!(filling.push(b"ab"), Push::Ok);
+        assert!(matches!(block_on(ticket), WaiterOutcome::Ready(_)), "who waited before gets it");
+        assert_eq!(filling.push(b"ab"), PushOutcome::Ok);
         let object = Arc::clone(filling.object());
         assert!(filling.finish());
         assert_eq!(bytes_of(&object).expect("whole"), b"ab");
@@ -172,10 +176,10 @@ fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
 fn an_object_invalidated_while_it_fills_stays_out_and_reaches_its_readers() {
     let cache = cache();
     let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(4)), None);
-    assert_eq!(filling.push(b"ab"), Push::Ok);
+    assert_eq!(filling.push(b"ab"), PushOutcome::Ok);
     let reader = filling.object().reader();
     assert_eq!(cache.invalidate(&key("/a")), 1);
-    assert_eq!(filling.push(b"cd"), Push::Ok);
+    assert_eq!(filling.push(b"cd"), PushOutcome::Ok);
     assert!(filling.finish());
     assert_eq!(read_all(reader).expect("complete"), b"abcd");
     assert!(found(&cache, "/a").is_none());
@@ -203,13 +207,13 @@ fn who_waits_since_a_soft_purge_gets_nothing_fresh_from_before_it_stored_or_not(
         let cache = cache();
         let lead = begin_anew(&cache, "/a");
         cache.soft_invalidate(&key("/a"), 3000);
-        let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("it waits") };
+        let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("it waits") };
         if !is_stored {
             // The fetch leaves the key, and is out of reach of what comes later.
             cache.invalidate(&key("/a"));
         }
         let filling = lead.store(permit(), NewObject { born_ms: 2000, ..head(Some(0)) }, None);
-        let Waited::Ready(object) = block_on(ticket) else { panic!("it has come") };
+        let WaiterOutcome::Ready(object) = block_on(ticket) else { panic!("it has come") };
         assert_eq!((object.is_live(), object.is_fresh(3000)), (is_stored, false));
         assert!(filling.finish());
     }
@@ -223,7 +227,7 @@ fn a_304_for_a_superseded_response_does_not_get_past_an_invalidation() {
     cache.invalidate(&key("/a"));
     // The invalidation did not meet `old`, which was out already, and the fetch began after it.
     let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
-    let Begin::Lead(lead) = cache.begin(&key("/a"), &mut plain, options, 0) else {
+    let FetchDecision::Lead(lead) = cache.begin(&key("/a"), &mut plain, options, 0) else {
         panic!("nobody fetches")
     };
     let confirmed = lead.freshen(permit(), &old, head(None), None);
@@ -279,9 +283,9 @@ fn who_came_after_an_invalidation_is_not_given_what_a_304_confirmed_of_before_it
     let old = put(&cache, "/a", b"a");
     cache.invalidate(&key("/a"));
     let lead = begin_anew(&cache, "/a");
-    let Begin::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
+    let FetchDecision::Wait(waiting) = begin(&cache, "/a") else { panic!("somebody fetches") };
     let confirmed = lead.freshen(permit(), &old, head(None), None);
-    assert!(matches!(block_on(waiting), Waited::Refused));
+    assert!(matches!(block_on(waiting), WaiterOutcome::Refused));
     assert_eq!(bytes_of(&confirmed).expect("for who had it before"), b"a");
 }
 
@@ -290,7 +294,7 @@ fn a_304_for_a_body_still_coming_shares_its_fate() {
     let cache = cache();
     for complete in [true, false] {
         let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(4)), None);
-        assert_eq!(filling.push(b"ab"), Push::Ok);
+        assert_eq!(filling.push(b"ab"), PushOutcome::Ok);
         let old = Arc::clone(filling.object());
         let refresh = cache.begin_refresh(&key("/a"), &old).expect("its answer is known");
         let fresh = refresh.freshen(permit(), &old, head(None), None);
@@ -298,13 +302,13 @@ fn a_304_for_a_body_still_coming_shares_its_fate() {
         let reader = fresh.reader();
         let second = cache.begin_refresh(&key("/a"), &fresh).expect("nobody fetches");
         if complete {
-            assert_eq!(filling.push(b"cd"), Push::Ok);
+            assert_eq!(filling.push(b"cd"), PushOutcome::Ok);
             assert!(filling.finish());
             assert_eq!(read_all(reader).expect("complete"), b"abcd");
             assert!(fresh.is_live());
         } else {
             filling.abort();
-            assert_eq!(read_all(reader), Err(Aborted));
+            assert_eq!(read_all(reader), Err(IncompleteBody));
             assert!(!fresh.is_live() && found(&cache, "/a").is_none());
         }
         let third = second.freshen(permit(), &fresh, head(None), None);

@@ -58,7 +58,7 @@ impl Attic {
         let room = AtomicUsize::new(usize::MAX);
         let kept = Mutex::new(self.kept.lock().clone());
         let attic = Arc::new(Self { kept, room, clock, struck: Mutex::default() });
-        let cache = Cache::over(Arc::clone(&attic), config(64 * MIB));
+        let cache = Cache::with_lower(Arc::clone(&attic), config(64 * MIB));
         let kept = attic.kept.lock().clone();
         assert!(kept.iter().all(|(place, kept)| cache.add_cold(kept.hash, *place, |_| true)));
         (attic, cache)
@@ -68,7 +68,7 @@ impl Attic {
 impl Lower for Attic {
     type Place = u64;
 
-    fn sink(&self, object: &Arc<Object>) -> Option<u64> {
+    fn demote(&self, object: &Arc<Object>) -> Option<u64> {
         let mut kept = self.kept.lock();
         if kept.len() >= self.room.load(Ordering::Relaxed) {
             return None;
@@ -87,7 +87,7 @@ impl Lower for Attic {
         assert!(self.kept.lock().remove(&place).is_some(), "it was kept until now");
     }
 
-    fn struck(&self, h32: u32) {
+    fn discard_hash(&self, h32: u32) {
         self.struck.lock().push(h32);
     }
 
@@ -98,7 +98,7 @@ impl Lower for Attic {
 
 fn over(budget: u64) -> (Arc<Attic>, Arc<Cache<Attic>>) {
     let attic = Attic::new();
-    (Arc::clone(&attic), Cache::over(attic, config(budget)))
+    (Arc::clone(&attic), Cache::with_lower(attic, config(budget)))
 }
 
 /// Has the tier copy everything.
@@ -115,12 +115,12 @@ fn press(cache: &Cache<Attic>) {
 
 fn fetching(cache: &Arc<Cache<Attic>>, name: &str) -> Lead<Attic> {
     let old = match cache.lookup(&key(name), &mut of("a"), 0) {
-        Found::Object(object) => Some(object),
+        CacheLookup::Object(object) => Some(object),
         _ => None,
     };
     let options = BeginOptions { coalesce: false, rejected: old.as_ref() };
     match cache.begin(&key(name), &mut of("a"), options, 0) {
-        Begin::Lead(lead) | Begin::Alone(lead) => lead,
+        FetchDecision::Lead(lead) | FetchDecision::Alone(lead) => lead,
         other => panic!("expected to fetch, not {other:?}"),
     }
 }
@@ -128,7 +128,7 @@ fn fetching(cache: &Arc<Cache<Attic>>, name: &str) -> Lead<Attic> {
 fn store(cache: &Arc<Cache<Attic>>, name: &str, new: NewObject, body: &[u8]) {
     let new = NewObject { length: Some(body.len() as u64), ..new };
     let mut filling = fetching(cache, name).store(permit(), new, None);
-    assert_eq!(filling.push(body), Push::Ok);
+    assert_eq!(filling.push(body), PushOutcome::Ok);
     assert!(filling.finish());
 }
 
@@ -143,7 +143,7 @@ fn raise(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obj
         }
         match lead.refill(permit(), place, record, body.len() as u64) {
             Ok(mut filling) => {
-                assert_eq!(filling.push(&body), Push::Ok);
+                assert_eq!(filling.push(&body), PushOutcome::Ok);
                 let object = Arc::clone(filling.object());
                 return (filling.stored() && filling.finish()).then_some(object);
             }
@@ -162,7 +162,8 @@ fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obje
             continue;
         }
         let (first, second) = (body.slice(..body.len() / 2), body.slice(body.len() / 2..));
-        match lead.lend(permit(), place, record, Loan::Whole(vec![first, second]), None) {
+        match lead.serve_from_lower(permit(), place, record, Loan::Whole(vec![first, second]), None)
+        {
             Ok(lent) => return lent,
             Err(goes_on) => lead = goes_on,
         }
@@ -171,7 +172,7 @@ fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obje
 }
 
 fn is_in_memory(cache: &Cache<Attic>, name: &str) -> bool {
-    matches!(cache.lookup(&key(name), &mut of("a"), 0), Found::Object(_))
+    matches!(cache.lookup(&key(name), &mut of("a"), 0), CacheLookup::Object(_))
 }
 
 #[test]
@@ -221,7 +222,7 @@ fn what_is_purged_superseded_or_over_does_not_sink() {
     assert_eq!(cache.invalidate(&key("purged")), 1);
     store(&cache, "superseded", head(None), b"new");
     let over = |object: &Object| object.key() == key("over").bytes();
-    cache.drop_over(&mut Walk::default(), usize::MAX, &over, &mut || ());
+    cache.drop_expired(&mut Walk::default(), usize::MAX, &over, &mut || ());
     assert_eq!(attic.len(), 0);
     let banned = |record: &Record| record.key() == key("banned").bytes();
     ban(&cache, banned, 0);
@@ -240,7 +241,7 @@ fn ban(cache: &Cache<Attic>, test: fn(&Record) -> bool, number: u32) {
             (self.0)(record)
         }
     }
-    let which = Which { tags: None, test: Some(Arc::new(By(test))) };
+    let which = BanSelector { tags: None, test: Some(Arc::new(By(test))) };
     let text = cache.stats().bans.to_string().into();
     let ban = cache.ban(NewBan { number, text, which, ..NewBan::default() });
     cache.sweep(ban.number(), 0, &mut || ());
@@ -249,8 +250,8 @@ fn ban(cache: &Cache<Attic>, test: fn(&Record) -> bool, number: u32) {
 #[test]
 fn every_invalidation_of_a_key_reaches_what_has_sunk() {
     let (attic, cache) = over(MIB);
-    let retime = Retime { grace_ms: Some(1), ..Retime::default() };
-    let ways: [fn(&Cache<Attic>, &Retime) -> usize; 3] = [
+    let retime = LifetimeUpdate { grace_ms: Some(1), ..LifetimeUpdate::default() };
+    let ways: [fn(&Cache<Attic>, &LifetimeUpdate) -> usize; 3] = [
         |cache, _| cache.invalidate(&key("/a")),
         |cache, _| cache.soft_invalidate(&key("/a"), 0),
         |cache, times| cache.retime(&key("/a"), times),
@@ -284,9 +285,9 @@ fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() 
         overtake(&cache);
         let mut filling = lead.refill(permit(), place, record, 5).expect("its key");
         assert_eq!(filling.refused(), Some(NotKept::Invalidated));
-        assert_eq!(filling.push(&body), Push::Ok);
+        assert_eq!(filling.push(&body), PushOutcome::Ok);
         assert!(filling.finish());
-        if let Found::Object(object) = cache.lookup(&key("/a"), &mut of("a"), 0) {
+        if let CacheLookup::Object(object) = cache.lookup(&key("/a"), &mut of("a"), 0) {
             assert_eq!(bytes_of(&object).as_deref(), Some(&b"newer"[..]));
         }
         cache.check();
@@ -322,7 +323,7 @@ fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it()
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
-        let lent = lead.lend(permit(), place, record, Loan::Whole(vec![body]), None);
+        let lent = lead.serve_from_lower(permit(), place, record, Loan::Whole(vec![body]), None);
         assert!(!matches!(lent, Ok(Some(_))));
         drop(lent);
         cache.check();
@@ -336,17 +337,17 @@ fn those_who_wait_are_lent_what_is_lent() {
     store(&cache, "/a", head(None), b"body");
     press(&cache);
     let begin = || cache.begin(&key("/a"), &mut of("a"), BeginOptions::default(), 0);
-    let (Begin::Lead(lead), Begin::Wait(mut ticket)) = (begin(), begin()) else {
+    let (FetchDecision::Lead(lead), FetchDecision::Wait(mut ticket)) = (begin(), begin()) else {
         panic!("one leads")
     };
     let [place] = *lead.cold() else { panic!("it has sunk") };
     let (record, body) = attic.read(place).expect("kept");
     let lent = lead
-        .lend(permit(), place, record, Loan::Whole(vec![body]), None)
+        .serve_from_lower(permit(), place, record, Loan::Whole(vec![body]), None)
         .expect("its key")
         .expect("there");
     match poll_once(&mut ticket) {
-        Poll::Ready(Waited::Ready(object)) => assert!(Arc::ptr_eq(&object, &lent)),
+        Poll::Ready(WaiterOutcome::Ready(object)) => assert!(Arc::ptr_eq(&object, &lent)),
         other => panic!("expected what is lent, not {other:?}"),
     }
 }
@@ -357,9 +358,9 @@ fn what_is_asked_for_again_soon_rises_and_all_does_while_there_is_room() {
     let names: Vec<_> = (0..64).map(|n| n.to_string()).collect();
     names.iter().for_each(|name| store(&cache, name, head(None), b"body"));
     press(&cache);
-    assert!(fetching(&cache, "1").rises(), "nothing is in memory");
+    assert!(fetching(&cache, "1").should_promote(), "nothing is in memory");
     (100..2000).for_each(|n| store(&cache, &n.to_string(), head(None), &pattern(n)));
-    let rise = |name: &str| fetching(&cache, name).rises();
+    let rise = |name: &str| fetching(&cache, name).should_promote();
     let before = names.iter().filter(|name| rise(name)).count();
     assert!(before < names.len(), "memory is full");
     let again = |name: &&String| [rise(name), rise(name)][1];
@@ -394,13 +395,13 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
     let (attic, cache) = over(MIB);
     for signature in ["a", "b"] {
         let lead = match cache.begin(&key("/a"), &mut of("none"), BeginOptions::default(), 0) {
-            Begin::Lead(lead) => lead,
+            FetchDecision::Lead(lead) => lead,
             other => panic!("expected to fetch, not {other:?}"),
         };
         let vary = Variant { spec: b"x", signature: signature.as_bytes() };
         let mut filling =
             lead.store(permit(), NewObject { length: Some(1), ..head(None) }, Some(vary));
-        assert_eq!(filling.push(signature.as_bytes()), Push::Ok);
+        assert_eq!(filling.push(signature.as_bytes()), PushOutcome::Ok);
         assert!(filling.finish());
     }
     store(&cache, "/b", head(None), b"y");
@@ -432,17 +433,17 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
 fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_written() {
     #[derive(Debug)]
     struct Lent(Bytes);
-    impl Elsewhere for Lent {
+    impl ExternalBody for Lent {
         fn length(&self) -> u64 {
             self.0.len() as u64
         }
-        fn open(self: Arc<Self>) -> Box<dyn Reading> {
+        fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
             Box::new(OneRead(self.0.clone()))
         }
     }
     #[derive(Debug)]
     struct OneRead(Bytes);
-    impl Reading for OneRead {
+    impl ExternalBodyReader for OneRead {
         fn seek(&mut self, offset: u64) {
             self.0 = self.0.slice(offset as usize..);
         }
@@ -450,7 +451,7 @@ fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_writt
             &mut self,
             _: Option<&Arc<base::Account>>,
             _: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Result<Option<Bytes>, Aborted>> {
+        ) -> std::task::Poll<Result<Option<Bytes>, IncompleteBody>> {
             std::task::Poll::Ready(Ok(Some(std::mem::take(&mut self.0))))
         }
     }
@@ -468,7 +469,7 @@ fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_writt
         assert_eq!(read_all(object.reader()).as_deref(), Ok(&b"body"[..]));
         assert_eq!((attic.len(), cache.keys(), cache.stats().objects), (1, 2, 1));
         let found = cache.lookup(&key("/a"), &mut of(""), 0);
-        assert!(matches!(&found, Found::Object(found) if Arc::ptr_eq(found, &object)));
+        assert!(matches!(&found, CacheLookup::Object(found) if Arc::ptr_eq(found, &object)));
         drop((found, object));
         attic.room.store(0, Ordering::Relaxed);
         press(&cache);
@@ -497,7 +498,7 @@ fn what_the_tier_tells_of_late_comes_in_unless_it_was_struck_before() {
     let kept = attic.kept.lock().clone();
     drop(cache);
     attic.struck.lock().clear();
-    let cache = Cache::over(Arc::clone(&attic), config(64 * MIB));
+    let cache = Cache::with_lower(Arc::clone(&attic), config(64 * MIB));
     assert_eq!(cache.invalidate(&key("/purged")), 0);
     store(&cache, "/stored", head(None), b"newer");
     let told: Vec<bool> = ["/purged", "/stored", "/other"]
@@ -542,7 +543,7 @@ fn what_has_sunk_outlives_the_process_with_its_age_its_tags_and_its_bans() {
     }
     press(&cache);
     // A ban that only a journal knows when the process ends.
-    let tag = |tag| Which { tags: Some(Tags::new(vec![tag])), test: None };
+    let tag = |tag| BanSelector { tags: Some(Tags::new(vec![tag])), test: None };
     let lost = NewBan { number: 50, which: tag(2), ..NewBan::default() };
     cache.ban(lost.clone());
     let (attic, cache) = attic.restart(3000);
@@ -596,7 +597,7 @@ fn a_variant_that_is_stored_leaves_the_copies_of_others() {
     let (attic, cache) = over(MIB);
     for signature in ["a", "b"] {
         let lead = match cache.begin(&key("/a"), &mut of(signature), BeginOptions::default(), 0) {
-            Begin::Lead(lead) => lead,
+            FetchDecision::Lead(lead) => lead,
             other => panic!("expected to fetch, not {other:?}"),
         };
         let vary = Variant { spec: b"x", signature: signature.as_bytes() };
@@ -627,7 +628,7 @@ fn many_responses_below_take_nothing_of_the_budget() {
     for n in (0..30_000).step_by(1_000) {
         let name = n.to_string();
         let begun = cache.begin(&key(&name), &mut of("a"), BeginOptions::default(), 0);
-        assert!(matches!(&begun, Begin::Lead(lead) if lead.cold().len() == 1), "{begun:?}");
+        assert!(matches!(&begun, FetchDecision::Lead(lead) if lead.cold().len() == 1), "{begun:?}");
         drop(begun);
         assert!(raise(&cache, &attic, &name).is_some());
     }
@@ -639,7 +640,7 @@ fn a_full_index_stops_what_sinks_and_nothing_else() {
     const INDEX_BYTES: u64 = 200 << 10;
     let attic = Attic::new();
     let settings = Config { index_bytes: INDEX_BYTES, ..config(MIB) };
-    let cache = Cache::over(Arc::clone(&attic), settings);
+    let cache = Cache::with_lower(Arc::clone(&attic), settings);
     sink_all(&cache, 0..10_000);
     let many = attic.len();
     assert!((5_000..9_000).contains(&many), "{many} entries");
@@ -649,7 +650,7 @@ fn a_full_index_stops_what_sinks_and_nothing_else() {
     assert_eq!((stats.refused, stats.markers, stats.objects), (0, 0, 0));
     for n in 0..10_000 {
         let begun = cache.begin(&key(&n.to_string()), &mut of("a"), BeginOptions::default(), 0);
-        assert!(matches!(begun, Begin::Lead(_)), "{n}: {begun:?}");
+        assert!(matches!(begun, FetchDecision::Lead(_)), "{n}: {begun:?}");
     }
     assert!(raise(&cache, &attic, "7").is_some() && is_in_memory(&cache, "7"));
     // Some leave, and others come.
@@ -674,11 +675,13 @@ fn what_is_below_is_lent_where_there_is_no_memory_to_know_of_the_fetch() {
     let left = cache.memory().left_to_store();
     assert!(cache.memory().try_store(left));
     let lead = fetching(&cache, "/a");
-    assert!(lead.is_detached() && !lead.rises());
+    assert!(lead.is_detached() && !lead.should_promote());
     let [place] = *lead.cold() else { panic!("it has sunk") };
     cache.memory().release(4_000);
     let (record, body) = attic.read(place).expect("kept");
-    let lent = lead.lend(permit(), place, record, Loan::Whole(vec![body]), None).expect("its key");
+    let lent = lead
+        .serve_from_lower(permit(), place, record, Loan::Whole(vec![body]), None)
+        .expect("its key");
     assert_eq!(bytes_of(&lent.expect("it is there")).as_deref(), Some(&b"body"[..]));
     assert_eq!(cache.stats().markers, 0);
 }
@@ -725,7 +728,7 @@ proptest! {
         let ban_of = |number, at: usize| NewBan {
             number,
             text: at.to_string().into(),
-            which: Which { tags: Some(Tags::new(vec![at as u64])), test: None },
+            which: BanSelector { tags: Some(Tags::new(vec![at as u64])), test: None },
             ..NewBan::default()
         };
         for (turn, op) in ops.into_iter().enumerate() {
@@ -742,7 +745,7 @@ proptest! {
                 Op::Get(at) => {
                     let name = at.to_string();
                     let object = match cache.lookup(&key(&name), &mut of("a"), 0) {
-                        Found::Object(object) => Some(object),
+                        CacheLookup::Object(object) => Some(object),
                         _ => raise(&cache, &attic, &name),
                     };
                     let body = object.as_ref().and_then(|object| bytes_of(object));

@@ -1,16 +1,16 @@
 //! The memory that an object costs over its body.
 
 use super::*;
-use crate::shard::Place;
+use crate::shard::KeyLocation;
 use crate::size;
 
 #[test]
 fn the_structures_of_an_object_have_their_promised_sizes() {
     assert_eq!(size::arc::<Object>(), 160);
     assert_eq!(size_of::<Object>(), 144);
-    assert_eq!(size_of::<crate::slot::Slot>(), 16);
-    assert_eq!(size_of::<crate::shard::Cold<u64>>(), 16);
-    assert_eq!(size_of::<crate::content::Complete>(), 16);
+    assert_eq!(size_of::<crate::slot::IndexSlot>(), 16);
+    assert_eq!(size_of::<crate::shard::ColdEntry<u64>>(), 16);
+    assert_eq!(size_of::<crate::content::CompleteBody>(), 16);
     // A reply with a longer one is copied by a call instead of a few moves, at every hit.
     assert_eq!(size_of::<Reader>(), 64);
 }
@@ -27,14 +27,14 @@ fn a_million_small_objects_cost_at_most_450_bytes_each_over_their_bodies() {
         key.field(b"sample.org");
         key.field(format!("/page/{n:07}").as_bytes());
         key.finish(&HashSeed::from_u64(1));
-        if Place::of(key.hash(), 64).shard >= 4 {
+        if KeyLocation::of(key.hash(), 64).shard >= 4 {
             continue;
         }
         assert_eq!(key.bytes().len(), 25);
         let lead = lead(cache.begin(&key, &mut plain, BeginOptions::default(), 0));
         let new = NewObject { head: vec![b'h'; 180].into(), etag: None, ..head(Some(BODY as u64)) };
         let mut filling = lead.store(permit(), new, None);
-        assert_eq!(filling.push(&[0; BODY]), Push::Ok);
+        assert_eq!(filling.push(&[0; BODY]), PushOutcome::Ok);
         assert!(filling.finish());
         stored += 1;
         if stored == OBJECTS {
@@ -52,11 +52,11 @@ fn a_million_small_objects_cost_at_most_450_bytes_each_over_their_bodies() {
         key.field(b"sample.net");
         key.field(format!("/page/{n:07}").as_bytes());
         key.finish(&HashSeed::from_u64(1));
-        if Place::of(key.hash(), 64).shard < 4 {
+        if KeyLocation::of(key.hash(), 64).shard < 4 {
             let lead = lead(cache.begin(&key, &mut plain, BeginOptions::default(), 0));
             let new = NewObject { head: vec![b'h'; 180].into(), ..head(Some(BODY as u64)) };
             let mut filling = lead.store(permit(), NewObject { etag: None, ..new }, None);
-            assert_eq!(filling.push(&[0; BODY]), Push::Ok);
+            assert_eq!(filling.push(&[0; BODY]), PushOutcome::Ok);
             assert!(filling.finish());
         }
     }

@@ -3,16 +3,16 @@
 mod bans;
 mod bodies;
 mod bounds;
-mod coalesce;
-mod durable;
-mod evict;
+mod collapsing;
+mod eviction;
 mod forms;
-mod keyed;
+mod index_walk;
+mod keyed_forms;
 mod lookup;
 mod lower;
 mod memory;
-mod over;
 mod peek;
+mod record_encoding;
 mod seek;
 mod stress;
 
@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-use base::{Account, HashSeed, KeyBuf, Memory};
+use base::{Account, HashSeed, KeyBuf, MemoryBudget};
 use message::store::{Permit, Ruling};
 use message::{HeaderBlock, Status};
 
@@ -74,7 +74,7 @@ fn head(length: Option<u64>) -> NewObject {
 
 /// A window of so many bytes, on an account with room.
 fn passage(bytes: u64) -> Passage {
-    Passage { bytes, account: Account::open(&Memory::new(64 * MIB, 32 * MIB), u64::MAX) }
+    Passage { bytes, account: Account::open(&MemoryBudget::new(64 * MIB, 32 * MIB), u64::MAX) }
 }
 
 /// The permission to store what nothing forbids to be stored.
@@ -93,14 +93,14 @@ fn of(value: &str) -> impl FnMut(&VarySpec, &mut Vec<u8>) {
     move |_, out| out.extend_from_slice(value.as_bytes())
 }
 
-fn lead(begin: Begin) -> Lead {
+fn lead(begin: FetchDecision) -> Lead {
     match begin {
-        Begin::Lead(lead) | Begin::Alone(lead) => lead,
+        FetchDecision::Lead(lead) | FetchDecision::Alone(lead) => lead,
         other => panic!("expected to fetch, not {other:?}"),
     }
 }
 
-fn begin(cache: &Arc<Cache>, name: &str) -> Begin {
+fn begin(cache: &Arc<Cache>, name: &str) -> FetchDecision {
     cache.begin(&key(name), &mut |_, _| (), BeginOptions::default(), 0)
 }
 
@@ -113,7 +113,7 @@ fn begin_anew(cache: &Arc<Cache>, name: &str) -> Lead {
 
 fn put(cache: &Arc<Cache>, name: &str, body: &[u8]) -> Arc<Object> {
     let mut filling = begin_anew(cache, name).store(permit(), head(Some(body.len() as u64)), None);
-    assert_eq!(filling.push(body), Push::Ok);
+    assert_eq!(filling.push(body), PushOutcome::Ok);
     let object = Arc::clone(filling.object());
     assert!(filling.finish());
     object
@@ -141,7 +141,7 @@ fn put_variant(
 
 fn found(cache: &Cache, name: &str) -> Option<Arc<Object>> {
     match cache.lookup(&key(name), &mut plain, 0) {
-        Found::Object(object) => Some(object),
+        CacheLookup::Object(object) => Some(object),
         _ => None,
     }
 }
@@ -175,14 +175,14 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 /// One poll of a reader: `None` when it would wait.
-fn read_once(reader: &mut Reader) -> Option<Result<Option<bytes::Bytes>, Aborted>> {
+fn read_once(reader: &mut Reader) -> Option<Result<Option<bytes::Bytes>, IncompleteBody>> {
     match reader.poll_next(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(read) => Some(read),
         Poll::Pending => None,
     }
 }
 
-fn read_all(mut reader: Reader) -> Result<Vec<u8>, Aborted> {
+fn read_all(mut reader: Reader) -> Result<Vec<u8>, IncompleteBody> {
     let mut all = Vec::new();
     while let Some(data) = block_on(reader.next())? {
         assert!(!data.is_empty());

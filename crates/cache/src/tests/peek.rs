@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn peek(cache: &Cache, name: &str) -> Peek {
+fn peek(cache: &Cache, name: &str) -> KeyInspection {
     cache.peek(&key(name), &mut of("text"))
 }
 
@@ -70,7 +70,7 @@ fn bans_are_foreseen_and_not_carried_out() {
     assert!(seen.found.is_none() && seen.variants[0].is_banned);
     assert_eq!(seen.variants[0].bans.len(), 2);
     assert_eq!((cache.stats().objects, cache.stats().invalidated), (1, 0));
-    assert!(matches!(cache.lookup(&key("a"), &mut of("text"), 0), Found::Nothing));
+    assert!(matches!(cache.lookup(&key("a"), &mut of("text"), 0), CacheLookup::Nothing));
     assert_eq!(cache.stats().objects, 0);
 }
 

@@ -27,19 +27,19 @@ impl Shelf {
     }
 }
 
-impl Elsewhere for Shelf {
+impl ExternalBody for Shelf {
     fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+    fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
         Box::new(ShelfReading { shelf: self, at: 0, is_asked: false })
     }
 
-    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn ExternalBodyReader>, BodyOpenError> {
         match self.is_full.load(Ordering::Relaxed) {
-            true => Err(Closed::Full),
-            false if self.lost_from == 0 => Err(Closed::Gone),
+            true => Err(BodyOpenError::Full),
+            false if self.lost_from == 0 => Err(BodyOpenError::Gone),
             false => Ok(self.open()),
         }
     }
@@ -56,7 +56,7 @@ struct ShelfReading {
     is_asked: bool,
 }
 
-impl Reading for ShelfReading {
+impl ExternalBodyReader for ShelfReading {
     fn seek(&mut self, offset: u64) {
         (self.at, self.is_asked) = (offset as usize, false);
     }
@@ -65,7 +65,7 @@ impl Reading for ShelfReading {
         &mut self,
         _: Option<&Arc<base::Account>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+    ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         if !std::mem::replace(&mut self.is_asked, true) {
             self.shelf.reads.fetch_add(1, Ordering::Relaxed);
             cx.waker().wake_by_ref();
@@ -73,7 +73,7 @@ impl Reading for ShelfReading {
         }
         self.is_asked = false;
         if self.at as u64 >= self.shelf.lost_from {
-            return Poll::Ready(Err(Aborted));
+            return Poll::Ready(Err(IncompleteBody));
         }
         let all = &self.shelf.bytes;
         let end = all.len().min(self.at + Shelf::PIECE);
@@ -119,7 +119,7 @@ fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
         let data = block_on(reader.next()).expect("there").expect("not the end");
         assert!(data == pattern(5000)[from..from + 1000]);
     }
-    assert_eq!(block_on(reader.next()), Err(Aborted));
+    assert_eq!(block_on(reader.next()), Err(IncompleteBody));
 }
 
 #[test]
@@ -144,17 +144,18 @@ fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
     let cache = cache();
     let shelf = Shelf::of(pattern(3000));
     let fetching = lead(begin(&cache, "/a"));
-    let Begin::Wait(ticket) = begin(&cache, "/a") else { panic!("it is being fetched") };
-    let body = Arc::clone(&shelf) as Arc<dyn Elsewhere>;
+    let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("it is being fetched") };
+    let body = Arc::clone(&shelf) as Arc<dyn ExternalBody>;
     let (object, refused) = fetching.store_elsewhere(permit(), &head(Some(3000)), None, body);
     assert_eq!(refused, None);
-    let Waited::Ready(got) = block_on(ticket) else { panic!("there is a response") };
+    let WaiterOutcome::Ready(got) = block_on(ticket) else { panic!("there is a response") };
     assert!(Arc::ptr_eq(&got, &object));
     let stored = found(&cache, "/a").expect("it is stored");
     assert!(read_all(stored.reader()).expect("complete") == pattern(3000));
     // What a 304 makes of it delivers the same body, and leaves with it.
-    let confirmed = lead(cache.begin_refresh(&key("/a"), &stored).map(Begin::Lead).expect("one"))
-        .freshen(permit(), &stored, head(None), None);
+    let confirmed =
+        lead(cache.begin_refresh(&key("/a"), &stored).map(FetchDecision::Lead).expect("one"))
+            .freshen(permit(), &stored, head(None), None);
     assert!(confirmed.elsewhere().is_some() && found(&cache, "/a").is_some());
     cache.withdraw(key("/a").hash(), &object);
     assert!(found(&cache, "/a").is_none());
@@ -196,13 +197,13 @@ fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
 
 #[test]
 fn a_window_does_not_go_back_to_what_it_has_let_go() {
-    let (mut writer, mut reader) = Body::window(passage(1 << 20));
+    let (mut writer, mut reader) = BodyWindow::window(passage(1 << 20));
     for piece in [&b"abc"[..], b"def"] {
-        assert_eq!(writer.push(piece), Push::Ok);
+        assert_eq!(writer.push(piece), PushOutcome::Ok);
         assert_eq!(block_on(reader.next()), Ok(Some(Bytes::from_static(piece))));
     }
     reader.seek(4);
-    assert_eq!(block_on(reader.next()), Err(Aborted));
+    assert_eq!(block_on(reader.next()), Err(IncompleteBody));
 }
 
 /// Something that happens to a body or one of its readers.
@@ -248,11 +249,11 @@ proptest! {
         for op in ops {
             match (op, &mut filling) {
                 (Op::Push(bytes), Some(filling)) => {
-                    prop_assert_eq!(filling.push(&body[come..come + bytes]), Push::Ok);
+                    prop_assert_eq!(filling.push(&body[come..come + bytes]), PushOutcome::Ok);
                     come += bytes;
                 }
                 (Op::Finish, open @ Some(_)) => {
-                    prop_assert!(open.take().is_some_and(Filling::finish));
+                    prop_assert!(open.take().is_some_and(ObjectWriter::finish));
                 }
                 (Op::Seek(who, to), _) => {
                     readers[who].0.seek(to);
@@ -268,7 +269,7 @@ proptest! {
                         }
                         Some(Ok(None)) => prop_assert!(open.is_none() && *at >= body.len()),
                         None => prop_assert!(open.is_some() && *at >= come),
-                        Some(Err(Aborted)) => prop_assert!(false, "nothing broke off"),
+                        Some(Err(IncompleteBody)) => prop_assert!(false, "nothing broke off"),
                     }
                 }
                 (Op::Push(_) | Op::Finish, None) => {}

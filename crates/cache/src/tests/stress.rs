@@ -48,7 +48,7 @@ fn fetch(shared: &Shared, index: usize, lead: Lead, random: &mut Random) {
             let mut filling = lead.store(permit(), new, None);
             let reader = filling.object().reader();
             for piece in body.chunks(1500) {
-                if filling.push(piece) == Push::Abandoned || random.below(50) == 0 {
+                if filling.push(piece) == PushOutcome::Abandoned || random.below(50) == 0 {
                     return;
                 }
             }
@@ -66,16 +66,16 @@ fn request(shared: &Shared, random: &mut Random) {
     let cache = &shared.cache;
     let floor = shared.floor[index].load(Ordering::SeqCst);
     let old = match cache.lookup(&key, &mut plain, 0) {
-        Found::Object(object) if random.below(4) > 0 => {
+        CacheLookup::Object(object) if random.below(4) > 0 => {
             assert!(version_of(&object).is_none_or(|version| version >= floor));
             return;
         }
-        Found::Object(object) => Some(object),
+        CacheLookup::Object(object) => Some(object),
         _ => None,
     };
     let options = BeginOptions { coalesce: random.below(10) > 0, rejected: old.as_ref() };
     match cache.begin(&key, &mut plain, options, 0) {
-        Begin::Lead(lead) | Begin::Alone(lead) => match old {
+        FetchDecision::Lead(lead) | FetchDecision::Alone(lead) => match old {
             Some(old) if old.whole().is_some() && random.below(2) == 0 => {
                 // Confirmed: as old as it was.
                 let tags = Tags::new(vec![index as u64 % TAGS]);
@@ -83,17 +83,17 @@ fn request(shared: &Shared, random: &mut Random) {
             }
             _ => fetch(shared, index, lead, random),
         },
-        Begin::Wait(ticket) => match random.below(4) {
+        FetchDecision::Wait(ticket) => match random.below(4) {
             0 => drop(ticket),
             _ => {
-                if let Waited::Ready(object) = block_on(ticket)
+                if let WaiterOutcome::Ready(object) = block_on(ticket)
                     && cache.may_use(&object)
                 {
                     assert!(version_of(&object).is_none_or(|version| version >= floor));
                 }
             }
         },
-        Begin::Object(_) | Begin::Full => {}
+        FetchDecision::Object(_) | FetchDecision::Full => {}
     }
 }
 
@@ -123,17 +123,17 @@ fn invalidate(shared: &Shared, random: &mut Random) {
     let index = random.below(KEYS) as usize;
     match random.below(50) {
         0 => outdate(shared, all, || _ = cache.clear()),
-        1 => outdate(shared, all, || _ = cache.ban(ban(Which::default()))),
+        1 => outdate(shared, all, || _ = cache.ban(ban(BanSelector::default()))),
         2..10 => {
             let tag = index as u64 % TAGS;
             let tagged = all.filter(|key| *key as u64 % TAGS == tag);
             let tags = Some(Tags::new(vec![tag, TAGS + tag]));
-            let which = Which { tags, test: None };
+            let which = BanSelector { tags, test: None };
             outdate(shared, tagged, || _ = cache.ban(ban(which)));
         }
         10..18 => {
             let test = Some(Arc::new(OfKey(key(&index.to_string()))) as Arc<dyn Test>);
-            let which = Which { tags: None, test };
+            let which = BanSelector { tags: None, test };
             outdate(shared, std::iter::once(index), || _ = cache.ban(ban(which)));
         }
         _ => outdate(shared, std::iter::once(index), || {

@@ -11,9 +11,9 @@ fn release(version: &str, slot: u8) -> Release {
     Release { version: version.to_owned(), slot, node, unix_ms: 7, comment, passed: false }
 }
 
-fn plan(canaries: &[&str]) -> Plan {
+fn plan(canaries: &[&str]) -> RollOutPlan {
     let canaries = canaries.iter().map(|&name| name.to_owned()).collect();
-    Plan { canaries, watch_ms: 10, checks: Vec::new() }
+    RollOutPlan { canaries, watch_ms: 10, checks: Vec::new() }
 }
 
 fn rolled(before: Option<&RollOut>, version: &str, canaries: &[&str]) -> RollOut {
@@ -22,7 +22,7 @@ fn rolled(before: Option<&RollOut>, version: &str, canaries: &[&str]) -> RollOut
 }
 
 fn well(state: &RollOut, node: &str) -> RollOut {
-    state.said(node, state.number, &Ok(())).expect("it is waited for")
+    state.canary_reported(node, state.number, &Ok(())).expect("it is waited for")
 }
 
 fn has<'a>(state: &'a RollOut, node: &str) -> Option<&'a str> {
@@ -40,16 +40,16 @@ fn a_version_goes_to_its_canaries_and_to_all_when_the_last_is_well() {
     let one = rolled(None, "v1", &["n1"]);
     assert_eq!((has(&one, "n1"), has(&one, "n2")), (Some("v1"), None));
     let one = well(&one, "n1");
-    assert_eq!((one.stage, has(&one, "n2")), (Stage::All, Some("v1")));
+    assert_eq!((one.stage, has(&one, "n2")), (RollOutStage::All, Some("v1")));
     let two = rolled(Some(&one), "v2", &["n2", "n1", "n2"]);
     let half = well(&two, "n1");
-    assert_eq!(half.stage, Stage::Canary);
+    assert_eq!(half.stage, RollOutStage::Canary);
     assert_eq!(
         ["n1", "n2", "n3"].map(|name| has(&half, name)),
         [Some("v2"), Some("v2"), Some("v1")]
     );
     let done = well(&half, "n2");
-    assert_eq!((done.stage, has(&done, "n3")), (Stage::All, Some("v2")));
+    assert_eq!((done.stage, has(&done, "n3")), (RollOutStage::All, Some("v2")));
     assert_eq!(RollOut::decode(&done.encode()), Some(done));
 }
 
@@ -57,13 +57,13 @@ fn a_version_goes_to_its_canaries_and_to_all_when_the_last_is_well() {
 fn a_word_of_nobody_that_is_waited_for_changes_nothing() {
     let one = rolled(None, "v1", &["n1", "n2"]);
     let bad = Err("bad".to_owned());
-    assert_eq!(one.said("n3", one.number, &bad), None, "no canary");
-    assert_eq!(one.said("n1", one.number + 1, &bad), None, "another roll-out's");
+    assert_eq!(one.canary_reported("n3", one.number, &bad), None, "no canary");
+    assert_eq!(one.canary_reported("n1", one.number + 1, &bad), None, "another roll-out's");
     let half = well(&one, "n1");
-    assert_eq!(half.said("n1", half.number, &bad), None, "it has said so already");
-    let failed = half.said("n2", half.number, &bad).expect("it is waited for");
-    assert_eq!((failed.stage, failed.why.as_str()), (Stage::Failed, "n2: bad"));
-    assert_eq!(failed.said("n2", failed.number, &Ok(())), None, "it is over");
+    assert_eq!(half.canary_reported("n1", half.number, &bad), None, "it has said so already");
+    let failed = half.canary_reported("n2", half.number, &bad).expect("it is waited for");
+    assert_eq!((failed.stage, failed.why.as_str()), (RollOutStage::Failed, "n2: bad"));
+    assert_eq!(failed.canary_reported("n2", failed.number, &Ok(())), None, "it is over");
     assert_eq!(has(&failed, "n1"), None, "there was nothing before");
 }
 
@@ -77,9 +77,11 @@ fn one_at_a_time_and_none_that_all_have() {
     assert_eq!(busy, NotRolled::Busy { version: "v1".into(), awaited: vec!["n1".into()] });
     let all = well(&well(&one, "n1"), "n2");
     assert_eq!(begin(&all, "v1"), NotRolled::Known("v1".into()));
-    for wrong in
-        [plan(&[]), plan(&["a b"]), Plan { checks: vec!["x".repeat(1_001)], ..plan(&["n1"]) }]
-    {
+    for wrong in [
+        plan(&[]),
+        plan(&["a b"]),
+        RollOutPlan { checks: vec!["x".repeat(1_001)], ..plan(&["n1"]) },
+    ] {
         let refused = RollOut::begin(Some(&all), release("v2", 1), wrong).expect_err("refused");
         assert!(matches!(refused, NotRolled::Plan(_)) && !refused.to_string().is_empty());
     }
@@ -91,11 +93,11 @@ fn all_go_back_to_what_once_passed_and_canaries_to_what_was_before() {
     assert_eq!(one.back(None), Err(NotRolled::Nothing));
     let two = well(&rolled(Some(&one), "v2", &["n1"]), "n1");
     let back = two.back(None).expect("v1 is there");
-    assert_eq!((back.stage, has(&back, "n5")), (Stage::All, Some("v1")));
+    assert_eq!((back.stage, has(&back, "n5")), (RollOutStage::All, Some("v1")));
     assert_eq!(has(&back.back(None).expect("v2 is there"), "n5"), Some("v2"));
     let three = rolled(Some(&back), "v3", &["n1"]);
     let ended = three.back(None).expect("it ends");
-    assert_eq!((ended.stage, has(&ended, "n1")), (Stage::Failed, Some("v1")));
+    assert_eq!((ended.stage, has(&ended, "n1")), (RollOutStage::Failed, Some("v1")));
     assert_eq!(ended.back(Some("v3")), Err(NotRolled::Unknown("v3".into())), "it never passed");
     assert_eq!(has(&three.back(Some("v2")).expect("it passed"), "n1"), Some("v2"));
     let known = back.back(Some("v1"));
@@ -106,7 +108,8 @@ fn all_go_back_to_what_once_passed_and_canaries_to_what_was_before() {
 fn the_last_versions_are_kept_and_those_that_failed_go_first() {
     let mut state = well(&rolled(None, "v0", &["n1"]), "n1");
     let failed = rolled(Some(&state), "bad", &["n1"]);
-    state = failed.said("n1", failed.number, &Err("bad".into())).expect("it is waited for");
+    state =
+        failed.canary_reported("n1", failed.number, &Err("bad".into())).expect("it is waited for");
     for number in 1..=7 {
         state = well(&rolled(Some(&state), &format!("v{number}"), &["n1"]), "n1");
     }
@@ -120,7 +123,7 @@ fn the_last_versions_are_kept_and_those_that_failed_go_first() {
 #[test]
 fn a_reason_has_a_bound_and_what_names_no_release_is_no_state() {
     let one = rolled(None, "v1", &["n1"]);
-    let failed = one.said("n1", 1, &Err("ä".repeat(9_000))).expect("it is waited for");
+    let failed = one.canary_reported("n1", 1, &Err("ä".repeat(9_000))).expect("it is waited for");
     assert!(failed.why.len() <= TEXT_BYTES);
     for wrong in [
         RollOut { version: "v9".into(), ..one.clone() },
@@ -200,7 +203,7 @@ impl World {
             Step::Word { node, is_well } => {
                 let Some(seen) = self.seen.get(&node).cloned() else { return };
                 let word = if is_well { Ok(()) } else { Err("bad".to_owned()) };
-                if let Some(next) = seen.said(&name(node), seen.number, &word) {
+                if let Some(next) = seen.canary_reported(&name(node), seen.number, &word) {
                     self.write(Some(&seen), next);
                 }
             }
@@ -233,7 +236,7 @@ proptest! {
             let before = world.state.clone();
             world.take(step);
             let Some(state) = &world.state else { continue };
-            if state.stage == Stage::All {
+            if state.stage == RollOutStage::All {
                 passed.insert(state.version.clone());
             }
             prop_assert_eq!(RollOut::decode(&state.encode()), Some(state.clone()));
@@ -242,12 +245,12 @@ proptest! {
             }
             for node in 0..NODES {
                 let Some(wanted) = state.wanted(&name(node)) else { continue };
-                let is_canary = state.stage == Stage::Canary
+                let is_canary = state.stage == RollOutStage::Canary
                     && state.canaries.iter().any(|own| own.node == name(node));
                 prop_assert!(is_canary || passed.contains(&wanted.version), "{state:?}");
             }
-            if let Some(before) = before.filter(|own| own.stage == Stage::Canary)
-                && state.stage == Stage::Failed
+            if let Some(before) = before.filter(|own| own.stage == RollOutStage::Canary)
+                && state.stage == RollOutStage::Failed
             {
                 prop_assert_eq!(&state.good, &before.good);
                 let of = |node| state.wanted(&name(node)).map(|own| &own.version);

@@ -41,7 +41,7 @@ impl MatchPattern {
             _ => text,
         };
         let base = target.split(|b| *b == b'?').next().unwrap_or_default();
-        let mut reader = Steps { left: text, is_group: false, may_be_modified: false };
+        let mut reader = PathStepParser { left: text, is_group: false, may_be_modified: false };
         let mut path = Vec::new();
         let is_absolute =
             text.starts_with(b"/") || text.starts_with(b"\\/") || text.starts_with(b"{/");
@@ -98,14 +98,14 @@ impl MatchPattern {
 }
 
 /// The text of a pattern as it is read.
-struct Steps<'a> {
+struct PathStepParser<'a> {
     left: &'a [u8],
     is_group: bool,
     /// A `?`, `*` or `+` would say how often what was read comes.
     may_be_modified: bool,
 }
 
-impl Steps<'_> {
+impl PathStepParser<'_> {
     /// Appends the steps of one component. Returns true if a query follows; `None` if the text is
     /// not understood.
     fn read(&mut self, steps: &mut Vec<PathStep>, is_path: bool) -> Option<bool> {
@@ -177,7 +177,7 @@ fn plainly(steps: &[PathStep], text: &[u8]) -> bool {
 }
 
 /// A set of places between steps.
-type Places = [u64; WORDS];
+type PatternPositions = [u64; WORDS];
 
 /// Returns true if all steps lead through all of `text`. All ways are gone at once.
 fn run(steps: &[PathStep], text: &[u8]) -> bool {
@@ -211,12 +211,16 @@ fn run(steps: &[PathStep], text: &[u8]) -> bool {
     places[steps.len() / 64] >> (steps.len() % 64) & 1 == 1
 }
 
-fn both(a: &Places, b: &Places, with: impl Fn(u64, u64) -> u64) -> Places {
+fn both(
+    a: &PatternPositions,
+    b: &PatternPositions,
+    with: impl Fn(u64, u64) -> u64,
+) -> PatternPositions {
     std::array::from_fn(|at| with(a[at], b[at]))
 }
 
 /// Each place one on.
-fn next(places: Places) -> Places {
+fn next(places: PatternPositions) -> PatternPositions {
     let mut carried = 0;
     places.map(|word| {
         let moved = word << 1 | carried;
@@ -226,7 +230,7 @@ fn next(places: Places) -> Places {
 }
 
 /// The places, and those behind steps that may take nothing.
-fn skip(mut places: Places, skipped: &Places) -> Places {
+fn skip(mut places: PatternPositions, skipped: &PatternPositions) -> PatternPositions {
     loop {
         let more = next(both(&places, skipped, |a, b| a & b));
         let all = both(&places, &more, |a, b| a | b);

@@ -6,8 +6,8 @@ use super::*;
 
 const ORIGIN: &[u8] = b"https://example.com";
 
-fn read(field: &str) -> Option<UseAs> {
-    UseAs::parse([field.as_bytes()], ORIGIN, b"/js/app.v1.js?x=1")
+fn read(field: &str) -> Option<UseAsDictionary> {
+    UseAsDictionary::parse([field.as_bytes()], ORIGIN, b"/js/app.v1.js?x=1")
 }
 
 fn pattern(text: &str) -> Option<MatchPattern> {
@@ -211,7 +211,7 @@ proptest! {
 
     #[test]
     fn any_field_is_judged(field in any::<Vec<u8>>(), target in "/[!-~]{0,20}") {
-        if let Some(found) = UseAs::parse([&field[..]], ORIGIN, target.as_bytes()) {
+        if let Some(found) = UseAsDictionary::parse([&field[..]], ORIGIN, target.as_bytes()) {
             found.is_for(target.as_bytes(), None);
         }
         available([&field[..]]);

@@ -14,10 +14,10 @@ fn check(settings: &EncodeSettings, plain: &[u8]) {
         let mut encoder = Encoder::new(settings).expect("memory");
         let mut at = 0;
         loop {
-            let goal = if at == plain.len() { Goal::Finish } else { Goal::Gather };
+            let goal = if at == plain.len() { FlushMode::Finish } else { FlushMode::Gather };
             let step = encoder.step(&plain[at..], &mut output, goal).expect("memory");
             at += step.taken;
-            if step.done && goal == Goal::Finish {
+            if step.done && goal == FlushMode::Finish {
                 break;
             }
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use purge::Level;
-use purge::neighbour::Manner;
+use purge::neighbour::NeighbourProfile;
 
 use super::PlacedPath;
 
@@ -13,17 +13,17 @@ use super::PlacedPath;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourConfig {
     /// The way to it.
-    pub way: NeighbourWay,
+    pub way: NeighbourTransport,
     /// The index in `origins` of the way to what it has stored, if it is asked for that: an origin
     /// with one server. Then it has one address for datagrams, of its own.
     pub ask: Option<usize>,
     /// The manner in which it is told.
-    pub manner: Manner,
+    pub manner: NeighbourProfile,
 }
 
 /// The way to a neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NeighbourWay {
+pub enum NeighbourTransport {
     /// Requests to each server of the origin of this index in `origins`.
     Origin(usize),
     /// Datagrams to these addresses.

@@ -6,9 +6,9 @@ use data_encoding::{BASE64, BASE64URL_NOPAD};
 
 use crate::keys::TABLE;
 use crate::model::{
-    AcmeBinding, AcmeChallenge, AcmeConfig, Certificates, ListenSpec, Place, SiteConfig,
+    AcmeBinding, AcmeChallenge, AcmeConfig, Certificates, ConfigLocation, ListenSpec, SiteConfig,
 };
-use crate::reader::{Item, Reader, Span, Table};
+use crate::reader::{Reader, SettingValue, TextRange, TomlTable};
 use crate::rows::{self, section};
 
 /// Let's Encrypt, and its twin for trials.
@@ -46,9 +46,13 @@ section! {
 }
 
 /// Reads `acme` of `[tls]`.
-pub(super) fn acme(r: &mut Reader, item: &Item<'_>, listen: &[ListenSpec]) -> Option<AcmeConfig> {
+pub(super) fn acme(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    listen: &[ListenSpec],
+) -> Option<AcmeConfig> {
     let mut acme = usual(listen);
-    acme.place = r.lasting(&item.span);
+    acme.place = r.location(&item.span);
     let table = r.table(item, &ACME)?;
     rows::read(r, &table, ACME_ROWS, &mut acme);
     Some(acme)
@@ -63,7 +67,7 @@ fn usual(listen: &[ListenSpec]) -> AcmeConfig {
         storage: PathBuf::from(STORAGE),
         challenges: possible(listen),
         binding: None,
-        place: Place::nowhere(),
+        place: ConfigLocation::nowhere(),
     }
 }
 
@@ -78,7 +82,7 @@ pub(crate) fn plain(email: &str, listen: &[ListenSpec]) -> Result<AcmeConfig, &'
 
 const NO_ADDRESS: &str = "not an e-mail address";
 
-fn email(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn email(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     if !is_address(text) {
         r.error(item.span.clone(), format!("`email`: {NO_ADDRESS}"));
@@ -94,7 +98,7 @@ fn is_address(text: &str) -> bool {
     plain && parts.is_some_and(|(user, host)| !user.is_empty() && host.contains(|c| c != '@'))
 }
 
-fn directory(r: &mut Reader, item: &Item<'_>) -> String {
+fn directory(r: &mut Reader, item: &SettingValue<'_>) -> String {
     let Some(text) = r.text(item) else { return String::new() };
     match text {
         "letsencrypt" => PRODUCTION.to_owned(),
@@ -112,7 +116,7 @@ fn directory(r: &mut Reader, item: &Item<'_>) -> String {
 }
 
 /// Those that are wanted of the challenges that are possible, the preferred first.
-fn challenges(r: &mut Reader, item: &Item<'_>, possible: &mut Vec<AcmeChallenge>) {
+fn challenges(r: &mut Reader, item: &SettingValue<'_>, possible: &mut Vec<AcmeChallenge>) {
     let words = [("http-01", AcmeChallenge::Http01), ("tls-alpn-01", AcmeChallenge::TlsAlpn01)];
     let mut wanted = Vec::new();
     for item in item.each() {
@@ -143,12 +147,12 @@ fn possible(listen: &[ListenSpec]) -> Vec<AcmeChallenge> {
     possible
 }
 
-fn binding(r: &mut Reader, item: &Item<'_>) -> Option<AcmeBinding> {
+fn binding(r: &mut Reader, item: &SettingValue<'_>) -> Option<AcmeBinding> {
     let mut binding = AcmeBinding { key_id: String::new(), hmac: Vec::new() };
     rows::read_table(r, item, &EAB, EAB_ROWS, &mut binding).then_some(binding)
 }
 
-fn hmac(r: &mut Reader, item: &Item<'_>) -> Vec<u8> {
+fn hmac(r: &mut Reader, item: &SettingValue<'_>) -> Vec<u8> {
     let Some(text) = r.text(item) else { return Vec::new() };
     // Authorities hand it out in either alphabet.
     let bare = text.trim_end_matches('=');
@@ -163,7 +167,7 @@ fn hmac(r: &mut Reader, item: &Item<'_>) -> Vec<u8> {
 /// Says where names and listeners do not fit what is to be ordered.
 pub(super) fn check(
     r: &mut Reader,
-    top: &Table<'_>,
+    top: &TomlTable<'_>,
     acme: &AcmeConfig,
     default: &Certificates,
     sites: &[SiteConfig],
@@ -195,15 +199,15 @@ pub(super) fn check(
     }
 }
 
-fn span_of(places: &[Item<'_>], host: &str, site: &Item<'_>) -> Span {
-    let is_it = |item: &&Item<'_>| {
+fn span_of(places: &[SettingValue<'_>], host: &str, site: &SettingValue<'_>) -> TextRange {
+    let is_it = |item: &&SettingValue<'_>| {
         let text = item.value.as_str();
         text.and_then(policy::hosts::canonical).is_some_and(|own| own == host)
     };
     places.iter().find(is_it).map_or_else(|| site.span.clone(), |item| item.span.clone())
 }
 
-fn warn(r: &mut Reader, span: Span, host: &str, why: &str) {
+fn warn(r: &mut Reader, span: TextRange, host: &str, why: &str) {
     r.warning(span, format!("no certificate is ordered for `{host}`: {why}")).help = Some(
         "name its certificate in `tls`, or say `tls = { acme = false }` in the site".to_owned(),
     );

@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use origin::{Address, OriginConfig, Reserved};
+use origin::{Address, OriginConfig, ReservedAddresses};
 
 use super::listen::one_listen;
 use crate::keys::TEXTS;
 use crate::listen::octal;
 use crate::model::{AdminConfig, Config, ListenSpec};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{put, section};
 
 /// Minutes that charts may reach back. A shorter time is shown anyway; a longer one is the task of
@@ -34,7 +34,7 @@ section! {
         |r, item, to| put(&mut to.history_minutes, history(r, item));
 }
 
-fn socket_mode(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
+fn socket_mode(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
     let text = r.text(item)?;
     let mode = r.check(item, octal(text))?;
     if mode & 0o007 != 0 {
@@ -47,14 +47,14 @@ fn socket_mode(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
 }
 
 /// Minutes of the dashboard's charts.
-fn history(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+fn history(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     let minutes = r.duration(item)? / 60_000;
     let minutes = usize::try_from(minutes).ok().filter(|minutes| HISTORY_MINUTES.contains(minutes));
     r.check(item, minutes.ok_or("takes a time from \"10m\" to \"7d\""))
 }
 
 /// An origin that is the admin listener would hand it to clients.
-pub(super) fn check_origins(r: &mut Reader, top: &Table<'_>, config: &Config) {
+pub(super) fn check_origins(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let Some(listen) = &config.admin.listen else { return };
     let origins = &config.origins;
     if let Some(origin) = origins.iter().find(|origin| leads_to(origin, listen))
@@ -68,7 +68,7 @@ pub(super) fn check_origins(r: &mut Reader, top: &Table<'_>, config: &Config) {
 }
 
 /// An origin that is a listener for clients may send requests round and round.
-pub(super) fn warn_of_loops(r: &mut Reader, top: &Table<'_>, config: &Config) {
+pub(super) fn warn_of_loops(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let Some(item) = top.item("listen") else { return };
     for origin in &config.origins {
         if let Some(spec) = config.listen.iter().find(|spec| leads_to(origin, spec)) {
@@ -84,7 +84,7 @@ pub(super) fn warn_of_loops(r: &mut Reader, top: &Table<'_>, config: &Config) {
 /// Returns true if a server of `origin` is this listener.
 fn leads_to(origin: &OriginConfig, listen: &ListenSpec) -> bool {
     let ports = listen.addresses.iter().copied().filter(|address| address.port() != 0);
-    let reserved = Reserved::new(ports, Vec::new());
+    let reserved = ReservedAddresses::new(ports, Vec::new());
     origin.servers.iter().any(|server| match &server.address {
         Address::Tcp { host, port } => match host.parse::<IpAddr>() {
             Ok(ip) => reserved.has(SocketAddr::new(ip, *port)),
@@ -98,7 +98,7 @@ fn leads_to(origin: &OriginConfig, listen: &ListenSpec) -> bool {
     })
 }
 
-fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
+fn listen(r: &mut Reader, item: &SettingValue<'_>) -> Option<ListenSpec> {
     let spec = r.text(item).and_then(|text| one_listen(r, text, item))?;
     if spec.tls {
         r.error(item.span.clone(), "the admin listener has no TLS").help =
@@ -129,7 +129,7 @@ fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
 }
 
 /// Names without ports, as they are compared with Host fields.
-fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+fn hosts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let mut hosts = Vec::new();
     for (text, item) in r.texts(item) {
         let host = policy::hosts::canonical(text).filter(|host| !host.contains('*'));

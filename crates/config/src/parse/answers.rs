@@ -3,17 +3,17 @@
 use message::Status;
 use message::header::HeaderId;
 use policy::Synthetic;
-use policy::answer::{Answer, Redirect};
+use policy::answer::{ConfiguredResponse, Redirect};
 use policy::rules::Settings;
 
 use super::headers::fields;
 use crate::keys::COUNT;
-use crate::page::Page;
-use crate::reader::{Item, Reader};
+use crate::page::SettingsPage;
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 section! {
-    pub(crate) REDIRECT, REDIRECT_ROWS: Target; "[site.redirect]",
+    pub(crate) REDIRECT, REDIRECT_ROWS: RedirectDraft; "[site.redirect]",
     "A redirect. A string instead of a table sets `to`.";
     @needed("a redirect without `to`", "")
     "to", "a URL", "required", "Target URL, with `$host`, `$path`, `$query` (including the question mark), and `$$` for a dollar sign.",
@@ -37,13 +37,13 @@ section! {
 }
 
 /// A redirect as it is written.
-struct Target {
+struct RedirectDraft {
     status: Status,
     to: Option<String>,
 }
 
-pub(super) fn redirect(r: &mut Reader, item: &Item<'_>) -> Option<Redirect> {
-    let mut target = Target { status: Status::new(302).expect("three digits"), to: None };
+pub(super) fn redirect(r: &mut Reader, item: &SettingValue<'_>) -> Option<Redirect> {
+    let mut target = RedirectDraft { status: Status::new(302).expect("three digits"), to: None };
     let mut place = item.clone();
     if item.value.is_str() {
         target.to = r.string(item);
@@ -55,25 +55,25 @@ pub(super) fn redirect(r: &mut Reader, item: &Item<'_>) -> Option<Redirect> {
     r.check(&place, Redirect::parse(target.status, &target.to?))
 }
 
-fn status(r: &mut Reader, item: &Item<'_>, least: u64, most: u64) -> Option<Status> {
+fn status(r: &mut Reader, item: &SettingValue<'_>, least: u64, most: u64) -> Option<Status> {
     r.count(item, least, most).and_then(|code| Status::new(code.try_into().ok()?))
 }
 
 /// The answer that is given without asking anybody.
-pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
+pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     match &settings.answer {
-        Some(Answer::Fixed(fixed)) => {
+        Some(ConfiguredResponse::Fixed(fixed)) => {
             page.line("answers", format!("{} with {} bytes", fixed.status, fixed.body.len()));
         }
-        Some(Answer::Redirect(to)) if page.discreet => {
+        Some(ConfiguredResponse::Redirect(to)) if page.discreet => {
             page.line("answers", to.without_credentials());
         }
-        Some(Answer::Redirect(redirect)) => page.line("answers", redirect),
+        Some(ConfiguredResponse::Redirect(redirect)) => page.line("answers", redirect),
         None => {}
     }
 }
 
-pub(super) fn respond(r: &mut Reader, item: &Item<'_>) -> Option<Synthetic> {
+pub(super) fn respond(r: &mut Reader, item: &SettingValue<'_>) -> Option<Synthetic> {
     let (fields, body) = (Vec::new(), Vec::new());
     let mut answer = Synthetic { status: Status::OK, fields, body, close: false };
     rows::read_table(r, item, &RESPOND, RESPOND_ROWS, &mut answer);

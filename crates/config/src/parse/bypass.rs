@@ -8,12 +8,12 @@ use toml::de::DeValue;
 
 use super::lists::{field_name, field_names};
 use crate::keys::TEXTS;
-use crate::page::{Page, texts};
-use crate::reader::{Item, Reader, Span};
+use crate::page::{SettingsPage, texts};
+use crate::reader::{Reader, SettingValue, TextRange};
 use crate::rows::{self, section};
 
 section! {
-    pub(crate) BYPASS, BYPASS_ROWS: Passing; "[site.bypass]",
+    pub(crate) BYPASS, BYPASS_ROWS: BypassReasons; "[site.bypass]",
     "Requests that bypass the cache. The rules apply after cookies and parameters are removed.";
     "path", TEXTS, "none", "Paths that bypass the cache, as in `[[site.route]]`.",
         |r, item, to| {
@@ -32,12 +32,12 @@ section! {
 }
 
 /// Changes `settings` as `bypass` says.
-pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+pub(super) fn bypass(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     if matches!(item.value, DeValue::Boolean(false)) {
         settings.bypass.clear();
         return;
     }
-    let mut passing = Passing::default();
+    let mut passing = BypassReasons::default();
     rows::read_table(r, item, &BYPASS, BYPASS_ROWS, &mut passing);
     settings.bypass_unless.extend(passing.unless);
     if passing.forgets_query {
@@ -53,7 +53,7 @@ pub(super) fn bypass(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
 }
 
 /// Paths are looked at first, then cookies, header fields, and the query.
-pub(super) fn show_bypass(page: &mut Page<'_>, settings: &Settings) {
+pub(super) fn show_bypass(page: &mut SettingsPage<'_>, settings: &Settings) {
     let discreet = page.discreet;
     let kinds = ["path", "cookie", "header", "query"];
     for (kind, name) in kinds.into_iter().zip(["path", "cookie", "field", "query"]) {
@@ -73,12 +73,12 @@ pub(super) fn show_bypass(page: &mut Page<'_>, settings: &Settings) {
 /// A reason, and where it is written.
 struct Reason {
     bypass: Bypass,
-    span: Span,
+    span: TextRange,
 }
 
 /// The reasons that `bypass` names.
 #[derive(Default)]
-struct Passing {
+struct BypassReasons {
     reasons: Vec<Reason>,
     /// Reasons to do with the query that were there before are forgotten.
     forgets_query: bool,
@@ -88,7 +88,7 @@ struct Passing {
 /// Adds a reason for each string of a list.
 fn each(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     found: &mut Vec<Reason>,
     parse: fn(&str) -> Result<Bypass, PatternError>,
 ) {
@@ -97,7 +97,7 @@ fn each(
     }
 }
 
-fn query(r: &mut Reader, item: &Item<'_>, to: &mut Passing) {
+fn query(r: &mut Reader, item: &SettingValue<'_>, to: &mut BypassReasons) {
     let found = &mut to.reasons;
     let any = |name| Bypass::Query(name, None);
     if let Some(pairs) = item.pairs() {
@@ -128,7 +128,7 @@ fn query(r: &mut Reader, item: &Item<'_>, to: &mut Passing) {
     }
 }
 
-fn headers(r: &mut Reader, item: &Item<'_>, found: &mut Vec<Reason>) {
+fn headers(r: &mut Reader, item: &SettingValue<'_>, found: &mut Vec<Reason>) {
     let Some(pairs) = item.pairs() else {
         for (text, item) in r.texts(item) {
             if let Some(name) = r.check(&item, FieldName::parse(text)) {

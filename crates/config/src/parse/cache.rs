@@ -4,15 +4,15 @@ use base::units::DurationMs;
 use codec::dictionary::MatchPattern;
 use message::Status;
 use message::store::{StatusMatch, StoreRules};
-use policy::StoreIn;
-use policy::rules::{Browsers, Settings};
+use policy::StorageChoice;
+use policy::rules::{BrowserCaching, Settings};
 use toml::de::DeValue;
 
 use super::lists::field_names;
 use crate::keys::TEXTS;
 use crate::model::Admission;
-use crate::page::Page;
-use crate::reader::{Item, Reader};
+use crate::page::SettingsPage;
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 section! {
@@ -71,7 +71,7 @@ section! {
     "browsers", "\"as_said\" or \"never\"", "\"as_said\"", "Whether browsers may store responses that are not marked `private`. `as_said`: as the response says. `never`: Larder sends `Cache-Control: no-store, no-cache, must-revalidate, max-age=0`, because purges do not reach browsers.",
         |r, item, to| to.browsers = r.word(item, &BROWSERS).unwrap_or_default()
         => |page, s| {
-            let never = s.browsers == Browsers::NeverStore;
+            let never = s.browsers == BrowserCaching::NeverStore;
             page.list("browsers", never.then_some("never store what is not private"));
         };
     "store", "\"memory\", \"disk\" or \"both\"", "\"both\" where there is a `[disk]`", "Where responses are stored. `memory`: in memory only. `disk`: on disk once memory has no room, whatever `[disk] admission` says. `both`: on disk as `[disk] admission` says.",
@@ -93,11 +93,11 @@ section! {
 const TTL_MIN_MS: u64 = 100;
 
 /// The words of `browsers`.
-const BROWSERS: [(&str, Browsers); 2] =
-    [("as_said", Browsers::AsSaid), ("never", Browsers::NeverStore)];
+const BROWSERS: [(&str, BrowserCaching); 2] =
+    [("as_said", BrowserCaching::AsSaid), ("never", BrowserCaching::NeverStore)];
 
 /// Changes `settings` as `cache` says.
-pub(super) fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+pub(super) fn cache(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     if let DeValue::Boolean(on) = item.value {
         settings.cache = *on;
     } else if let Some(table) = r.table(item, &CACHE) {
@@ -106,7 +106,7 @@ pub(super) fn cache(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     }
 }
 
-fn show_guess(page: &mut Page<'_>, s: &Settings) {
+fn show_guess(page: &mut SettingsPage<'_>, s: &Settings) {
     let usual = page.site.rules.profile.store_rules();
     let most = s.heuristic_ms.unwrap_or(usual.heuristic_max_ms);
     let html = s.heuristic_html_ms.unwrap_or(usual.heuristic_html_max_ms).min(most);
@@ -120,25 +120,32 @@ fn show_guess(page: &mut Page<'_>, s: &Settings) {
     page.line("heuristic", guess);
 }
 
-fn show_stale(page: &mut Page<'_>, why: &str, own: Option<u64>, usual: fn(&StoreRules) -> u64) {
+fn show_stale(
+    page: &mut SettingsPage<'_>,
+    why: &str,
+    own: Option<u64>,
+    usual: fn(&StoreRules) -> u64,
+) {
     let usual = usual(&page.site.rules.profile.store_rules());
     page.line(&format!("stale: {why}"), DurationMs(own.unwrap_or(usual)));
 }
 
 /// Where responses are kept, where there is a choice.
-fn show_kept(page: &mut Page<'_>, s: &Settings) {
+fn show_kept(page: &mut SettingsPage<'_>, s: &Settings) {
     let admission = page.config.disk.as_ref().map(|disk| disk.admission);
-    if admission.is_none() && s.store == StoreIn::Both {
+    if admission.is_none() && s.store == StorageChoice::Both {
         return;
     }
     page.line(
         "kept",
         match (s.store, admission) {
-            (StoreIn::Memory, _) | (_, None) => "in memory",
-            (StoreIn::Both, Some(Admission::Hit)) => {
+            (StorageChoice::Memory, _) | (_, None) => "in memory",
+            (StorageChoice::Both, Some(Admission::Hit)) => {
                 "in memory, then on disk if asked for more than once"
             }
-            (StoreIn::Disk, _) | (StoreIn::Both, Some(Admission::All)) => "in memory, then on disk",
+            (StorageChoice::Disk, _) | (StorageChoice::Both, Some(Admission::All)) => {
+                "in memory, then on disk"
+            }
         },
     );
 }
@@ -152,7 +159,7 @@ fn words(of: StatusMatch) -> String {
 }
 
 /// Statuses and classes of them.
-fn statuses(r: &mut Reader, item: &Item<'_>) -> Vec<StatusMatch> {
+fn statuses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<StatusMatch> {
     let mut found = Vec::new();
     for (text, item) in r.texts(item) {
         match status_match(text) {
@@ -167,10 +174,14 @@ fn statuses(r: &mut Reader, item: &Item<'_>) -> Vec<StatusMatch> {
 }
 
 /// Where responses are kept.
-fn store(r: &mut Reader, item: &Item<'_>) -> Option<StoreIn> {
-    let words = [("memory", StoreIn::Memory), ("disk", StoreIn::Disk), ("both", StoreIn::Both)];
+fn store(r: &mut Reader, item: &SettingValue<'_>) -> Option<StorageChoice> {
+    let words = [
+        ("memory", StorageChoice::Memory),
+        ("disk", StorageChoice::Disk),
+        ("both", StorageChoice::Both),
+    ];
     let store = r.word(item, &words)?;
-    if store != StoreIn::Memory {
+    if store != StorageChoice::Memory {
         r.disk_uses.push(item.span.clone());
     }
     Some(store)
@@ -179,7 +190,7 @@ fn store(r: &mut Reader, item: &Item<'_>) -> Option<StoreIn> {
 /// Statuses that a lifetime without any is for: those of nginx's `proxy_cache_valid`.
 const TTL_STATUSES: [u16; 3] = [200, 301, 302];
 
-fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+fn ttl(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     let Some(pairs) = item.pairs() else {
         if let Some(ms) = lifetime(r, item) {
             for status in TTL_STATUSES.into_iter().filter_map(Status::new) {
@@ -207,7 +218,7 @@ fn ttl(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
     });
 }
 
-fn lifetime(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+fn lifetime(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     let ms = r.duration(item)?;
     if ms > 0 && ms < TTL_MIN_MS {
         r.error(item.span.clone(), "a lifetime is at least 100ms").help =
@@ -231,7 +242,7 @@ fn status_match(text: &str) -> Option<StatusMatch> {
 }
 
 /// The pattern of requests that a response may be a dictionary for.
-fn dictionary(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+fn dictionary(r: &mut Reader, item: &SettingValue<'_>) -> Option<Box<str>> {
     let text = r.text(item)?;
     let is_printable = text.bytes().all(|b| matches!(b, b' '..=b'~'));
     if is_printable && MatchPattern::parse(text.as_bytes(), b"https://", b"/").is_some() {

@@ -1,10 +1,10 @@
 //! Listeners, certificates and sites that do not fit each other.
 
 use crate::model::Config;
-use crate::reader::{Reader, Table};
+use crate::reader::{Reader, TomlTable};
 
 /// Says where listeners, certificates and sites do not fit each other.
-pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
+pub(super) fn check(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let Config { listen, certificates: default, acme, sites, .. } = config;
     let acme = acme.as_ref();
     if r.is_partial {
@@ -49,7 +49,7 @@ pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
 }
 
 /// A site that wants certificates ordered, and nothing says by whom.
-fn warn_of_unordered(r: &mut Reader, top: &Table<'_>) {
+fn warn_of_unordered(r: &mut Reader, top: &TomlTable<'_>) {
     let sites = top.item("site").map(|item| item.each()).unwrap_or_default();
     for item in sites.iter().filter_map(|site| site.key("tls")?.key("acme")) {
         if item.value.as_bool() == Some(true) {

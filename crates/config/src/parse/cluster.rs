@@ -6,7 +6,7 @@ use purge::Level;
 
 use crate::keys::{COUNT, DURATION, PATHS, TEXTS};
 use crate::model::{ClusterConfig, ClusterCredentials, Config, Isolation, PlacedPath};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, put, section};
 
 /// Most bytes of a name or a prefix.
@@ -87,7 +87,7 @@ section! {
 }
 
 /// The cluster.
-pub(super) fn cluster(r: &mut Reader, item: &Item<'_>) -> Option<ClusterConfig> {
+pub(super) fn cluster(r: &mut Reader, item: &SettingValue<'_>) -> Option<ClusterConfig> {
     let mut config = ClusterConfig {
         servers: Vec::new(),
         name: None,
@@ -129,7 +129,7 @@ enum Mode {
 const MODES: [(&str, Mode); 3] =
     [("invalidate", Mode::Invalidate), ("share", Mode::Share), ("shield", Mode::Shield)];
 
-fn mode(r: &mut Reader, item: &Item<'_>) -> Option<Mode> {
+fn mode(r: &mut Reader, item: &SettingValue<'_>) -> Option<Mode> {
     let mode = r.word(item, &MODES)?;
     if mode != Mode::Invalidate && item.table.item("peer").is_none() {
         r.error(item.span.clone(), "a node that shares needs `peer`").help = Some(
@@ -139,7 +139,7 @@ fn mode(r: &mut Reader, item: &Item<'_>) -> Option<Mode> {
     Some(mode)
 }
 
-fn acknowledge(r: &mut Reader, item: &Item<'_>) -> Option<Level> {
+fn acknowledge(r: &mut Reader, item: &SettingValue<'_>) -> Option<Level> {
     r.word(item, &Level::ALL.map(|level| (level.word(), level)))
 }
 
@@ -151,7 +151,7 @@ const ISOLATIONS: [(&str, Isolation); 2] =
 const CONFIGURATIONS: [(&str, bool); 2] = [("local", false), ("shared", true)];
 
 /// Tells whether the node has the configuration that all share, for which it needs their secret.
-fn shares(r: &mut Reader, item: &Item<'_>) -> bool {
+fn shares(r: &mut Reader, item: &SettingValue<'_>) -> bool {
     let is_shared = r.word(item, &CONFIGURATIONS).unwrap_or_default();
     let has_secret = item.table.item("secret_file").is_some_and(|item| !item.each().is_empty());
     if is_shared && !has_secret {
@@ -165,13 +165,13 @@ fn shares(r: &mut Reader, item: &Item<'_>) -> bool {
 }
 
 /// Returns true if the file says that sites come with what all nodes share.
-pub(super) fn shares_configuration(top: &Table<'_>) -> bool {
+pub(super) fn shares_configuration(top: &TomlTable<'_>) -> bool {
     let said = top.item("cluster").and_then(|item| item.key("configuration"));
     said.is_some_and(|item| item.value.as_str() == Some("shared"))
 }
 
 /// Says what nodes do not share for want of a secret. An empty list is meant so.
-pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
+pub(super) fn check(r: &mut Reader, top: &TomlTable<'_>, config: &Config) {
     let (Some(item), Some(cluster)) = (top.item("cluster"), &config.cluster) else { return };
     let missing = match (&cluster.secret_files, &config.acme) {
         (Some(_), _) => return,
@@ -192,7 +192,7 @@ pub(super) fn check(r: &mut Reader, top: &Table<'_>, config: &Config) {
 }
 
 /// Files with secrets: the one that seals, and the one before it.
-fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<PlacedPath> {
+fn secret_files(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PlacedPath> {
     let files: Vec<_> = item.each().iter().filter_map(|each| r.path(each)).collect();
     if files.len() > SECRETS_MAX {
         let text = "`secret_file` is one file, or the new one and the old one";
@@ -202,7 +202,7 @@ fn secret_files(r: &mut Reader, item: &Item<'_>) -> Vec<PlacedPath> {
 }
 
 /// Where the node answers the others: they are told this very address.
-fn peer(r: &mut Reader, item: &Item<'_>) -> Option<SocketAddr> {
+fn peer(r: &mut Reader, item: &SettingValue<'_>) -> Option<SocketAddr> {
     let text = r.text(item)?;
     let peer = text.parse::<SocketAddr>().ok();
     let peer = peer.filter(|address| !address.ip().is_unspecified() && address.port() != 0);
@@ -226,7 +226,7 @@ fn is_here(server: &str) -> bool {
     ["127.", "localhost", "[::1]"].iter().any(|here| host.starts_with(here))
 }
 
-fn servers(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+fn servers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let mut servers = Vec::new();
     for (text, place) in r.texts(item) {
         let host = text.strip_prefix("nats://").or_else(|| text.strip_prefix("tls://"));
@@ -246,7 +246,7 @@ fn servers(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
 }
 
 /// A word of a subject.
-fn name(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn name(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if text.is_empty() || text.len() > NAME_BYTES || !text.bytes().all(is_plain) {
@@ -257,7 +257,7 @@ fn name(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn at_least(r: &mut Reader, item: &Item<'_>, least_ms: u64) -> Option<u64> {
+fn at_least(r: &mut Reader, item: &SettingValue<'_>, least_ms: u64) -> Option<u64> {
     let ms = r.duration(item)?;
     if ms < least_ms {
         r.error(item.span.clone(), format!("`{}` is at least {least_ms}ms", item.name));
@@ -265,7 +265,7 @@ fn at_least(r: &mut Reader, item: &Item<'_>, least_ms: u64) -> Option<u64> {
     Some(ms.max(least_ms))
 }
 
-fn replicas(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+fn replicas(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     match r.count(item, 1, 5)? {
         count @ (1 | 3 | 5) => Some(count as usize),
         _ => {
@@ -279,7 +279,7 @@ fn replicas(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
 /// Notes how the node shows who it is.
 fn identify(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     to: &mut ClusterConfig,
     credentials: Option<ClusterCredentials>,
 ) {
@@ -291,7 +291,7 @@ fn identify(
 }
 
 /// Says that one of a pair of keys is alone.
-fn together(r: &mut Reader, item: &Item<'_>, pair: [&'static str; 2]) {
+fn together(r: &mut Reader, item: &SettingValue<'_>, pair: [&'static str; 2]) {
     if pair.iter().any(|name| item.table.item(name).is_none()) {
         let [one, other] = pair;
         r.error(item.span.clone(), format!("`{one}` and `{other}` go together"));

@@ -1,9 +1,9 @@
 //! `[compression]`, and the `compress` of sites.
 
-use codec::{Coding, Compress, Compression, LEAST_BYTES, Worth};
+use codec::{Coding, CodingCriteria, Compression, CompressionScope, LEAST_BYTES};
 
 use crate::keys::{COUNT, TEXTS};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, section};
 
 /// The codings by their names.
@@ -32,27 +32,27 @@ section! {
 }
 
 /// Reads `[compression]`; what is not set there has its default.
-pub(super) fn compression(r: &mut Reader, item: &Item<'_>) -> Compression {
+pub(super) fn compression(r: &mut Reader, item: &SettingValue<'_>) -> Compression {
     let mut compression = Compression::default();
     rows::read_table(r, item, &COMPRESSION, COMPRESSION_ROWS, &mut compression);
     compression
 }
 
-fn level(r: &mut Reader, item: &Item<'_>, compression: &mut Compression) {
+fn level(r: &mut Reader, item: &SettingValue<'_>, compression: &mut Compression) {
     if let Some(level) = r.count(item, 1, 9).and_then(|level| u8::try_from(level).ok()) {
         *compression = std::mem::take(compression).with_level(level);
     }
 }
 
-fn ask(r: &mut Reader, item: &Item<'_>) -> Box<str> {
+fn ask(r: &mut Reader, item: &SettingValue<'_>) -> Box<str> {
     let names: Vec<&str> = codings(r, item).into_iter().map(Coding::token).collect();
     names.join(", ").into()
 }
 
-fn worth(r: &mut Reader, item: &Item<'_>) -> Worth {
+fn worth(r: &mut Reader, item: &SettingValue<'_>) -> CodingCriteria {
     let mut types = Vec::new();
     for (text, item) in r.texts(item) {
-        match Worth::new([text], LEAST_BYTES) {
+        match CodingCriteria::new([text], LEAST_BYTES) {
             Ok(_) => types.push(text),
             Err(text) => {
                 r.error(item.span, format!("`{text}` is no media type")).help =
@@ -60,15 +60,19 @@ fn worth(r: &mut Reader, item: &Item<'_>) -> Worth {
             }
         }
     }
-    Worth::new(types, LEAST_BYTES).unwrap_or_default()
+    CodingCriteria::new(types, LEAST_BYTES).unwrap_or_default()
 }
 
-fn codings(r: &mut Reader, item: &Item<'_>) -> Vec<Coding> {
+fn codings(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Coding> {
     item.each().iter().filter_map(|item| r.word(item, &CODINGS)).collect()
 }
 
 /// The bodies of a site that are coded.
-pub(super) fn of_site(r: &mut Reader, item: &Item<'_>) -> Option<Compress> {
-    let words = [("off", Compress::Off), ("stored", Compress::Stored), ("all", Compress::All)];
+pub(super) fn of_site(r: &mut Reader, item: &SettingValue<'_>) -> Option<CompressionScope> {
+    let words = [
+        ("off", CompressionScope::Off),
+        ("stored", CompressionScope::Stored),
+        ("all", CompressionScope::All),
+    ];
     r.word(item, &words)
 }

@@ -5,8 +5,8 @@ use policy::pattern::{NamePattern, PatternError};
 use policy::rules::{CookieRules, Profile, QueryRules};
 
 use crate::keys::TEXTS;
-use crate::page::{Page, texts};
-use crate::reader::{Item, Reader};
+use crate::page::{SettingsPage, texts};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::section;
 
 section! {
@@ -47,14 +47,19 @@ section! {
 }
 
 /// Names of scripts that are known are removed in the safe profile, unless something else is said.
-fn show_removed(page: &mut Page<'_>, names: &str, tracking: Option<bool>, strip: &[NamePattern]) {
+fn show_removed(
+    page: &mut SettingsPage<'_>,
+    names: &str,
+    tracking: Option<bool>,
+    strip: &[NamePattern],
+) {
     let is_safe = page.site.rules.profile == Profile::Safe;
     let known = tracking.unwrap_or(is_safe).then(|| format!("known tracking {names}"));
     let strip = strip.iter().map(ToString::to_string);
     page.list(&format!("{names} removed"), known.into_iter().chain(strip));
 }
 
-fn cookie_key(r: &mut Reader, item: &Item<'_>, cookies: &mut CookieRules) {
+fn cookie_key(r: &mut Reader, item: &SettingValue<'_>, cookies: &mut CookieRules) {
     for (text, item) in r.texts(item) {
         if !is_token(text.as_bytes()) || text.contains('*') {
             r.error(item.span, format!("`{text}` is not the name of a cookie")).help =
@@ -67,7 +72,7 @@ fn cookie_key(r: &mut Reader, item: &Item<'_>, cookies: &mut CookieRules) {
 
 fn names(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     parse: fn(&str) -> Result<NamePattern, PatternError>,
 ) -> Vec<NamePattern> {
     let texts = r.texts(item);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::keys::Section;
 use crate::model::{Admission, DiskConfig, DiskVolume};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, put, rows};
 
 /// Where the cache is if nothing says so, as with systemd's `CacheDirectory=larder`.
@@ -54,7 +54,7 @@ pub(crate) const DISK_VOLUME: Section = Section {
 const VOLUME_ROWS: &[Row<DiskVolume>] = rows! {
     "path", "an absolute path", "\"/var/cache/larder\"", "Directory of the disk cache, for the daemon alone. It may contain nothing but the cache. Larder creates the directory if its parent exists.",
         |r, item, to| {
-            to.place = r.lasting(&item.span);
+            to.place = r.location(&item.span);
             to.path = path(r, item).unwrap_or_default();
         };
     @needed("a disk cache without `size`", "such as `size = \"20GiB\"`: all of it is reserved at the first start")
@@ -68,7 +68,7 @@ const WEIGHT_ROWS: &[Row<DiskVolume>] = rows! {
 };
 
 /// The cache on disk.
-pub(super) fn disk(r: &mut Reader, item: &Item<'_>) -> Option<DiskConfig> {
+pub(super) fn disk(r: &mut Reader, item: &SettingValue<'_>) -> Option<DiskConfig> {
     let table = r.table(item, &DISK)?;
     let (admission, volumes) = (Admission::default(), Vec::new());
     let mut disk = DiskConfig { volumes, admission, durable_purges: true, erase: false };
@@ -83,8 +83,8 @@ pub(super) fn disk(r: &mut Reader, item: &Item<'_>) -> Option<DiskConfig> {
 }
 
 /// A volume that nothing is said of.
-fn volume(r: &Reader, table: &Table<'_>) -> DiskVolume {
-    let place = r.lasting(&table.span);
+fn volume(r: &Reader, table: &TomlTable<'_>) -> DiskVolume {
+    let place = r.location(&table.span);
     DiskVolume { path: PathBuf::new(), bytes: 0, weight: 1, name: None, place }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn check_uses(r: &mut Reader) {
 }
 
 /// The volumes of `[[disk.volume]]`.
-fn several(r: &mut Reader, list: &Item<'_>) -> Vec<DiskVolume> {
+fn several(r: &mut Reader, list: &SettingValue<'_>) -> Vec<DiskVolume> {
     for name in ["path", "size"] {
         if let Some(item) = list.table.item(name) {
             let related = Some((list.each().first().unwrap_or(list).span.clone(), "here".into()));
@@ -129,7 +129,7 @@ fn several(r: &mut Reader, list: &Item<'_>) -> Vec<DiskVolume> {
         if path.as_os_str().is_empty() {
             continue;
         }
-        if let Some(other) = volumes.iter().find(|own| meet(&own.path, path)) {
+        if let Some(other) = volumes.iter().find(|own| directories_overlap(&own.path, path)) {
             let (shown, first) = (path.display(), other.path.display());
             let message = match other.path == *path {
                 true => format!("`{shown}` is a volume's already"),
@@ -146,11 +146,11 @@ fn several(r: &mut Reader, list: &Item<'_>) -> Vec<DiskVolume> {
 }
 
 /// Returns true if one of the directories is the other, or in it.
-pub(crate) fn meet(a: &Path, b: &Path) -> bool {
+pub(crate) fn directories_overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
 
-fn path(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
+fn path(r: &mut Reader, item: &SettingValue<'_>) -> Option<PathBuf> {
     let text = r.text(item)?;
     let path = volume_path(text);
     r.check(item, path)
@@ -171,7 +171,7 @@ pub(crate) fn volume_path(text: &str) -> Result<PathBuf, &'static str> {
     Ok(PathBuf::from(text))
 }
 
-fn size(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+fn size(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     let bytes = r.size(item)?;
     r.check(item, volume_size(bytes))
 }

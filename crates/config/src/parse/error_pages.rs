@@ -5,10 +5,10 @@
 use message::Status;
 
 use crate::model::{PageFile, PlacedPath};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 
 /// The pages of a site, each for one status.
-pub(super) fn of_site(r: &mut Reader, item: &Item<'_>) -> Vec<PageFile> {
+pub(super) fn of_site(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PageFile> {
     let mut pages: Vec<PageFile> = Vec::new();
     for (name, span, item) in r.pairs(item) {
         let Some(status) = error_status(name) else {

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use files::{APPLICATION, CacheRule, Coding, Config, Hidden, Neighbour, SOURCES, Selector};
+use files::{
+    APPLICATION, CacheRule, Coding, Config, HiddenNames, PrecompressedFile, SOURCES, Selector,
+};
 use origin::{AccelConfig, ScriptsConfig};
 use policy::pattern::PathPattern;
 use policy::rules::Settings;
@@ -10,8 +12,8 @@ use toml::de::DeValue;
 
 use crate::keys::{DURATION, Section, TEXTS};
 use crate::model::NamedPath;
-use crate::page::Page;
-use crate::reader::{Item, Reader};
+use crate::page::SettingsPage;
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, Row, put, rows, section};
 
 /// The word in `hide` that stands for the built-in list.
@@ -60,7 +62,7 @@ const MANNER_ROWS: &[Row<Config>] = rows! {
         |r, item, to| {
             let words = Coding::ALL.map(|coding| (coding.token(), coding));
             let codings = item.each().into_iter().filter_map(|item| r.word(&item, &words));
-            to.precompressed = codings.map(Neighbour::from).collect();
+            to.precompressed = codings.map(PrecompressedFile::from).collect();
         };
     "cache_control", "a string, or a table such as { \"image/*\" = \"max-age=60\" }", "none", "Cache-Control of the files. In a table, by type (`text/css`, `image/*`) or name (`*.css`, `*`); the first match applies.",
         |r, item, to| cache_control(r, item, &mut to.cache_control);
@@ -72,7 +74,7 @@ const MANNER_ROWS: &[Row<Config>] = rows! {
 };
 
 /// The root of a site, or of a route.
-pub(super) fn root(r: &mut Reader, item: &Item<'_>) -> Option<Config> {
+pub(super) fn root(r: &mut Reader, item: &SettingValue<'_>) -> Option<Config> {
     let paths = paths_beside(item);
     let prefixes: Vec<&str> = paths.iter().filter_map(strippable).collect();
     if item.value.is_str() {
@@ -115,14 +117,14 @@ pub(super) fn root(r: &mut Reader, item: &Item<'_>) -> Option<Config> {
 }
 
 /// The paths of the route that `files` stands in.
-fn paths_beside(files: &Item<'_>) -> Vec<PathPattern> {
+fn paths_beside(files: &SettingValue<'_>) -> Vec<PathPattern> {
     let paths = files.table.known("path").map(|item| item.each()).unwrap_or_default();
     let texts = paths.iter().filter_map(|item| item.value.as_str());
     texts.filter_map(|text| PathPattern::parse(text).ok()).collect()
 }
 
 /// A root, and what of a path is looked for in it.
-pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
+pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     let at = settings.files.and_then(|at| usize::try_from(at).ok());
     let Some(files) = at.and_then(|at| page.site.files.get(at)) else { return };
     let root = files.root.display();
@@ -141,7 +143,7 @@ fn strippable(path: &PathPattern) -> Option<&str> {
     path.prefix()?.strip_suffix('/')
 }
 
-fn index(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+fn index(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for (text, item) in r.texts(item) {
         if text.is_empty() || text.contains('/') || text.starts_with('.') {
@@ -156,7 +158,7 @@ fn index(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
 /// Settings of the files of a FastCGI origin; `None` if they are not served.
 pub(super) fn beside_scripts(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     scripts: &ScriptsConfig,
 ) -> Option<Config> {
     let mut config = defaults_beside_scripts(&scripts.root, &scripts.linked);
@@ -173,16 +175,16 @@ pub(crate) fn defaults_beside_scripts(root: &Path, linked: &[PathBuf]) -> Config
         directories: false,
         index: Vec::new(),
         linked: linked.to_vec(),
-        hide: Hidden::of(&[SOURCES, APPLICATION]),
+        hide: HiddenNames::of(&[SOURCES, APPLICATION]),
         ..Config::new(root.to_path_buf())
     }
 }
 
 /// Names that are never shown. The word `default` stands for what `hidden` has.
-fn hide(r: &mut Reader, item: &Item<'_>, hidden: &mut Hidden) {
+fn hide(r: &mut Reader, item: &SettingValue<'_>, hidden: &mut HiddenNames) {
     let texts = r.texts(item);
     if !texts.iter().any(|(text, _)| *text == DEFAULT) {
-        *hidden = Hidden::default();
+        *hidden = HiddenNames::default();
     }
     for (text, item) in texts.iter().filter(|(text, _)| *text != DEFAULT) {
         r.check(item, hidden.add(text));
@@ -193,7 +195,7 @@ fn all() -> Selector {
     Selector::parse("*").expect("a star is a pattern of names")
 }
 
-fn cache_control(r: &mut Reader, item: &Item<'_>, rules: &mut Vec<CacheRule>) {
+fn cache_control(r: &mut Reader, item: &SettingValue<'_>, rules: &mut Vec<CacheRule>) {
     let Some(pairs) = item.pairs() else {
         rules.extend(value(r, item).map(|value| CacheRule { files: all(), value }));
         return;
@@ -208,14 +210,14 @@ fn cache_control(r: &mut Reader, item: &Item<'_>, rules: &mut Vec<CacheRule>) {
 }
 
 /// The value of a field.
-fn value(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn value(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let value = policy::headers::FieldValue::parse(text);
     r.check(item, value).map(|_| text.to_owned())
 }
 
 /// Orders by X-Accel fields that an origin's responses may give.
-pub(super) fn accel(r: &mut Reader, item: &Item<'_>, to: &mut Option<AccelConfig>) {
+pub(super) fn accel(r: &mut Reader, item: &SettingValue<'_>, to: &mut Option<AccelConfig>) {
     let mut accel = AccelConfig { expires: !item.is_off(), ..AccelConfig::default() };
     let pairs = match item.value {
         DeValue::Boolean(_) => Vec::new(),
@@ -234,7 +236,7 @@ pub(super) fn accel(r: &mut Reader, item: &Item<'_>, to: &mut Option<AccelConfig
 }
 
 /// Files that X-Sendfile of an origin's responses may name.
-pub(super) fn sendfile(r: &mut Reader, item: &Item<'_>, to: &mut Option<AccelConfig>) {
+pub(super) fn sendfile(r: &mut Reader, item: &SettingValue<'_>, to: &mut Option<AccelConfig>) {
     for item in item.each() {
         let Some(root) = directory(r, &item) else { continue };
         let Some(strip) = root.to_str().map(|text| text.trim_end_matches('/').to_owned()) else {
@@ -256,17 +258,17 @@ fn named(root: PathBuf, strip: &str) -> Config {
         strip: strip.to_owned(),
         directories: false,
         index: Vec::new(),
-        hide: Hidden::default(),
+        hide: HiddenNames::default(),
         ..Config::new(root)
     }
 }
 
 /// An absolute path.
-pub(super) fn directory(r: &mut Reader, item: &Item<'_>) -> Option<PathBuf> {
+pub(super) fn directory(r: &mut Reader, item: &SettingValue<'_>) -> Option<PathBuf> {
     let text = r.text(item)?;
     if text.starts_with('/') && !text.chars().any(char::is_control) {
         let (path, setting) = (PathBuf::from(text), item.name.to_owned());
-        let place = r.lasting(&item.span);
+        let place = r.location(&item.span);
         r.folders.push(NamedPath { setting, path: path.clone(), place });
         return Some(path);
     }

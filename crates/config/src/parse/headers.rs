@@ -4,8 +4,8 @@ use policy::headers::{FieldName, FieldValue, HeaderOps};
 
 use super::lists::{field_name, field_names};
 use crate::keys::{Section, TEXTS};
-use crate::page::Page;
-use crate::reader::{Item, Reader};
+use crate::page::SettingsPage;
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, Row, rows};
 
 pub(crate) const REQUEST_HEADERS: Section = Section {
@@ -30,8 +30,8 @@ pub(super) const HEADER_ROWS: &[Row<HeaderOps>] = rows! {
 };
 
 /// Names and values of a table of fields.
-pub(super) fn fields(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldValue)> {
-    let read = |r: &mut Reader, (name, span, item): (&str, _, Item<'_>)| {
+pub(super) fn fields(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName, FieldValue)> {
+    let read = |r: &mut Reader, (name, span, item): (&str, _, SettingValue<'_>)| {
         let name = field_name(r, name, span);
         let text = r.text(&item)?;
         Some((name?, r.check(&item, FieldValue::parse(text))?))
@@ -40,7 +40,7 @@ pub(super) fn fields(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldVa
 }
 
 /// Changes to fields, whose values may be secrets of the operator's towards others.
-pub(super) fn show(page: &mut Page<'_>, name: &str, ops: &HeaderOps) {
+pub(super) fn show(page: &mut SettingsPage<'_>, name: &str, ops: &HeaderOps) {
     let discreet = page.discreet;
     page.list(
         name,

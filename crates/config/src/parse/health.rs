@@ -7,7 +7,7 @@ use super::tls::{self, CERT, KEY};
 use crate::keys::PATHS;
 use crate::listen::EXPECTED;
 use crate::model::{Certificates, Config, HealthConfig, ListenSpec, MetricsConfig};
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, put, section};
 
 section! {
@@ -46,7 +46,7 @@ section! {
 /// The listener for Prometheus. `default` are the certificates of `[tls]`.
 pub(super) fn metrics(
     r: &mut Reader,
-    whole: &Item<'_>,
+    whole: &SettingValue<'_>,
     default: &Certificates,
 ) -> Option<MetricsConfig> {
     let table = r.table(whole, &METRICS)?;
@@ -76,7 +76,12 @@ pub(super) fn metrics(
 }
 
 /// A listener without TLS checks no certificate, and shows tokens to everyone on the way.
-fn check_plain(r: &mut Reader, item: &Item<'_>, table: &Table<'_>, listen: &ListenSpec) {
+fn check_plain(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    table: &TomlTable<'_>,
+    listen: &ListenSpec,
+) {
     if let Some(client) = table.item("client_ca") {
         r.error(client.span, "`client_ca`, and `listen` does not say `tls`").help =
             Some(format!("listen = \"{} tls\"", listen.text));
@@ -93,7 +98,7 @@ fn check_plain(r: &mut Reader, item: &Item<'_>, table: &Table<'_>, listen: &List
 }
 
 /// Addresses, with or without TLS.
-fn listen(r: &mut Reader, item: &Item<'_>) -> Option<ListenSpec> {
+fn listen(r: &mut Reader, item: &SettingValue<'_>) -> Option<ListenSpec> {
     let spec = r.text(item).and_then(|text| super::listen::one_listen(r, text, item))?;
     if spec.addresses.is_empty() || spec.proxy || spec.h2c {
         r.error(item.span.clone(), "an address belongs here, and at most `tls`").help =

@@ -2,7 +2,7 @@
 
 use toml::de::DeValue;
 
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, section};
 
 section! {
@@ -21,7 +21,7 @@ struct Hsts {
 }
 
 /// `hsts`: the field's value.
-pub(super) fn hsts(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+pub(super) fn hsts(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     const TWO_YEARS_MS: u64 = 2 * 365 * 24 * 3_600_000;
     let mut hsts = Hsts { max_age_ms: TWO_YEARS_MS, subdomains: false, preload: false };
     match item.value {

@@ -4,7 +4,7 @@ use policy::{EsiPages, Includes};
 use toml::de::DeValue;
 
 use crate::keys::TEXTS;
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 section! {
@@ -23,11 +23,11 @@ section! {
         |r, item, to| put(&mut to.breaks, breaks(r, item));
 }
 
-pub(super) fn includes(r: &mut Reader, item: &Item<'_>, to: &mut Includes) {
+pub(super) fn includes(r: &mut Reader, item: &SettingValue<'_>, to: &mut Includes) {
     rows::read_table(r, item, &INCLUDES, INCLUDES_ROWS, to);
 }
 
-fn esi(r: &mut Reader, item: &Item<'_>) -> Option<EsiPages> {
+fn esi(r: &mut Reader, item: &SettingValue<'_>) -> Option<EsiPages> {
     if matches!(item.value, DeValue::Boolean(false)) {
         return Some(EsiPages::Never);
     }
@@ -42,7 +42,7 @@ fn esi(r: &mut Reader, item: &Item<'_>) -> Option<EsiPages> {
     }
 }
 
-fn breaks(r: &mut Reader, item: &Item<'_>) -> Option<bool> {
+fn breaks(r: &mut Reader, item: &SettingValue<'_>) -> Option<bool> {
     match r.text(item)? {
         "leave_out" => Some(false),
         "break" => Some(true),
@@ -54,7 +54,7 @@ fn breaks(r: &mut Reader, item: &Item<'_>) -> Option<bool> {
     }
 }
 
-fn cookies(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
+fn cookies(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Box<[u8]>> {
     let mut names = Vec::new();
     for (text, item) in r.texts(item) {
         // A token (RFC 6265 4.1.1).
@@ -68,7 +68,7 @@ fn cookies(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
     names
 }
 
-fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<Box<[u8]>> {
+fn hosts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Box<[u8]>> {
     let mut hosts = Vec::new();
     for (text, item) in r.texts(item) {
         match policy::hosts::canonical(text).filter(|host| !host.contains('*')) {

@@ -3,7 +3,7 @@
 use base::limits::{self, LimitSpec, Limits, Unit};
 
 use crate::keys::{COUNT, DURATION, Key, Mark, Section};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 
 /// Its keys are those of [`limits::TABLE`].
 pub(crate) const LIMITS: Section = Section {
@@ -35,7 +35,7 @@ pub(crate) const LIMITS: Section = Section {
 };
 
 /// Reads `[limits]`; what is not set there has its default.
-pub(super) fn limits(r: &mut Reader, item: &Item<'_>) -> Limits {
+pub(super) fn limits(r: &mut Reader, item: &SettingValue<'_>) -> Limits {
     let mut limits = Limits::default();
     let Some(table) = r.table(item, &LIMITS) else { return limits };
     for spec in limits::TABLE {
@@ -47,7 +47,7 @@ pub(super) fn limits(r: &mut Reader, item: &Item<'_>) -> Limits {
     limits
 }
 
-fn limit(r: &mut Reader, spec: &LimitSpec, item: &Item<'_>) -> Option<u64> {
+fn limit(r: &mut Reader, spec: &LimitSpec, item: &SettingValue<'_>) -> Option<u64> {
     let (least, most) = (spec.least, spec.most);
     let value = match spec.unit {
         Unit::Ms => r.duration(item)?,

@@ -2,14 +2,14 @@
 
 use crate::listen::{self, ListenError, parse_listen};
 use crate::model::ListenSpec;
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 
 /// Listeners where nothing is said.
-pub(super) fn usual(top: &Table<'_>) -> Vec<ListenSpec> {
+pub(super) fn usual(top: &TomlTable<'_>) -> Vec<ListenSpec> {
     listen::default_listen(top.item("tls").is_some_and(|tls| tls.key("acme").is_some()))
 }
 
-pub(super) fn listen_list(r: &mut Reader, item: &Item<'_>) -> Vec<ListenSpec> {
+pub(super) fn listen_list(r: &mut Reader, item: &SettingValue<'_>) -> Vec<ListenSpec> {
     let mut specs: Vec<ListenSpec> = Vec::new();
     let texts = r.texts(item);
     if item.each().is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn listen_list(r: &mut Reader, item: &Item<'_>) -> Vec<ListenSpec> {
 }
 
 /// A listener that lets only trusted proxies through needs some.
-pub(super) fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[ListenSpec]) {
+pub(super) fn check_proxy_listeners(r: &mut Reader, top: &TomlTable<'_>, listen: &[ListenSpec]) {
     let trusts = top.item("trusted_proxies").is_some_and(|item| !item.each().is_empty());
     if !trusts
         && !r.is_partial
@@ -54,7 +54,11 @@ pub(super) fn check_proxy_listeners(r: &mut Reader, top: &Table<'_>, listen: &[L
     }
 }
 
-pub(super) fn one_listen(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<ListenSpec> {
+pub(super) fn one_listen(
+    r: &mut Reader,
+    text: &str,
+    item: &SettingValue<'_>,
+) -> Option<ListenSpec> {
     let error = match parse_listen(text) {
         Ok(spec) => return Some(spec),
         Err(error) => error,

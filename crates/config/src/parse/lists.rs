@@ -4,28 +4,28 @@ use policy::acl::{Net, parse_net};
 use policy::headers::FieldName;
 use policy::pattern::PathPattern;
 
-use crate::reader::{Item, Reader, Span};
+use crate::reader::{Reader, SettingValue, TextRange};
 
 /// Addresses and networks.
-pub(super) fn nets(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
+pub(super) fn nets(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Net> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, parse_net(text))).collect()
 }
 
 /// Path patterns.
-pub(super) fn patterns(r: &mut Reader, item: &Item<'_>) -> Vec<PathPattern> {
+pub(super) fn patterns(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PathPattern> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, PathPattern::parse(text))).collect()
 }
 
 /// Names of fields.
-pub(super) fn field_names(r: &mut Reader, item: &Item<'_>) -> Vec<FieldName> {
+pub(super) fn field_names(r: &mut Reader, item: &SettingValue<'_>) -> Vec<FieldName> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| r.check(item, FieldName::parse(text))).collect()
 }
 
 /// The name of a field that stands at `span` as a key.
-pub(super) fn field_name(r: &mut Reader, name: &str, span: Span) -> Option<FieldName> {
+pub(super) fn field_name(r: &mut Reader, name: &str, span: TextRange) -> Option<FieldName> {
     FieldName::parse(name)
         .map_err(|why| r.error(span, format!("`{}`: {why}", name.escape_debug())))
         .ok()

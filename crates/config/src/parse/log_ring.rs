@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use crate::keys::TEXTS;
 use crate::model::LogRing;
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 /// Those of access logs and traces have room besides.
@@ -28,7 +28,7 @@ section! {
 }
 
 /// The log ring; `None` if it is off.
-pub(super) fn log_ring(r: &mut Reader, item: &Item<'_>) -> Option<LogRing> {
+pub(super) fn log_ring(r: &mut Reader, item: &SettingValue<'_>) -> Option<LogRing> {
     let mut ring = LogRing::default();
     match item.value {
         DeValue::Boolean(false) => return None,
@@ -44,7 +44,7 @@ pub(super) fn log_ring(r: &mut Reader, item: &Item<'_>) -> Option<LogRing> {
     Some(ring)
 }
 
-fn size(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+fn size(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     let size = r.size(item)?;
     if size <= SIZE_MAX {
         return Some(size);
@@ -53,7 +53,7 @@ fn size(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
     None
 }
 
-fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+fn headers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (text, item) in r.texts(item) {
         if names.iter().any(|own| own.eq_ignore_ascii_case(text)) {

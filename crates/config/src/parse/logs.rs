@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use base::say::Priority;
+use base::logging::Priority;
 use observe::Pattern;
 
 use crate::model::{AccessLog, ErrorLog, LogFormat, LogTarget};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
-use crate::suggest;
+use crate::suggestions;
 
 section! {
     pub(crate) ACCESS_LOG, ACCESS_LOG_ROWS: AccessLog; "[access_log]",
@@ -27,7 +27,7 @@ section! {
 const ESCAPES: [(&str, bool); 2] = [("default", false), ("json", true)];
 
 /// Reads where requests are logged; `None` if nowhere.
-pub(super) fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
+pub(super) fn access_log(r: &mut Reader, item: &SettingValue<'_>) -> Option<AccessLog> {
     let (target, format) = (LogTarget::Stdout, LogFormat::default());
     let mut log = AccessLog { target, format, secrets: false };
     if item.value.is_table() {
@@ -39,7 +39,7 @@ pub(super) fn access_log(r: &mut Reader, item: &Item<'_>) -> Option<AccessLog> {
     Some(AccessLog { target: log_target(r, item)?, ..log })
 }
 
-fn log_format(r: &mut Reader, item: &Item<'_>) -> Option<LogFormat> {
+fn log_format(r: &mut Reader, item: &SettingValue<'_>) -> Option<LogFormat> {
     let escape = item.table.item("escape");
     let json = escape.is_some_and(|item| item.value.as_str() == Some("json"));
     let text = r.text(item)?;
@@ -47,7 +47,7 @@ fn log_format(r: &mut Reader, item: &Item<'_>) -> Option<LogFormat> {
         "combined" => return Some(LogFormat::Combined),
         "json" => return Some(LogFormat::Json),
         _ if !text.contains(['%', '$']) => {
-            let close = suggest::closest(text, ["combined", "json"]);
+            let close = suggestions::closest(text, ["combined", "json"]);
             let message = "`format` takes \"combined\", \"json\" or a format such as '%h $status'";
             r.error(item.span.clone(), message).help =
                 close.map(|word| format!("did you mean \"{word}\"?"));
@@ -65,7 +65,7 @@ fn log_format(r: &mut Reader, item: &Item<'_>) -> Option<LogFormat> {
     }
 }
 
-fn log_target(r: &mut Reader, item: &Item<'_>) -> Option<LogTarget> {
+fn log_target(r: &mut Reader, item: &SettingValue<'_>) -> Option<LogTarget> {
     match r.text(item)? {
         "stdout" => Some(LogTarget::Stdout),
         _ => file_or_syslog(r, item, ["stdout", "off"]),
@@ -73,7 +73,7 @@ fn log_target(r: &mut Reader, item: &Item<'_>) -> Option<LogTarget> {
 }
 
 /// Reads a place that every log can go to; `words` are further ones that the key takes.
-fn file_or_syslog(r: &mut Reader, item: &Item<'_>, words: [&str; 2]) -> Option<LogTarget> {
+fn file_or_syslog(r: &mut Reader, item: &SettingValue<'_>, words: [&str; 2]) -> Option<LogTarget> {
     match r.text(item)? {
         "syslog" => Some(LogTarget::SyslogPath(PathBuf::from("/dev/log"))),
         other if other.starts_with("syslog:") => syslog(r, item, &other["syslog:".len()..]),
@@ -82,7 +82,7 @@ fn file_or_syslog(r: &mut Reader, item: &Item<'_>, words: [&str; 2]) -> Option<L
             Some(LogTarget::File(PathBuf::from(path)))
         }
         other => {
-            let close = suggest::closest(other, words.into_iter().chain(["syslog"]));
+            let close = suggestions::closest(other, words.into_iter().chain(["syslog"]));
             let (name, word) = (item.name, words[0]);
             let message = format!("`{name}` takes \"{word}\", \"syslog\" or an absolute path");
             r.error(item.span.clone(), message).help =
@@ -93,7 +93,7 @@ fn file_or_syslog(r: &mut Reader, item: &Item<'_>, words: [&str; 2]) -> Option<L
 }
 
 /// A syslog daemon's socket or address.
-fn syslog(r: &mut Reader, item: &Item<'_>, at: &str) -> Option<LogTarget> {
+fn syslog(r: &mut Reader, item: &SettingValue<'_>, at: &str) -> Option<LogTarget> {
     if at.starts_with('/') && !at.contains('\0') {
         return Some(LogTarget::SyslogPath(PathBuf::from(at)));
     }
@@ -120,7 +120,7 @@ section! {
 }
 
 /// Reads where the daemon says what happens to it.
-pub(super) fn error_log(r: &mut Reader, item: &Item<'_>) -> Option<ErrorLog> {
+pub(super) fn error_log(r: &mut Reader, item: &SettingValue<'_>) -> Option<ErrorLog> {
     if !item.value.is_table() {
         return Some(ErrorLog { target: error_target(r, item)?, ..ErrorLog::default() });
     }
@@ -130,13 +130,13 @@ pub(super) fn error_log(r: &mut Reader, item: &Item<'_>) -> Option<ErrorLog> {
     Some(log)
 }
 
-fn level(r: &mut Reader, item: &Item<'_>) -> Option<Priority> {
+fn level(r: &mut Reader, item: &SettingValue<'_>) -> Option<Priority> {
     let words: Vec<_> = Priority::ALL.iter().map(|level| (level.word(), *level)).collect();
     r.word(item, &words)
 }
 
 /// Reads where it goes; the inner `None` is standard error.
-fn error_target(r: &mut Reader, item: &Item<'_>) -> Option<Option<LogTarget>> {
+fn error_target(r: &mut Reader, item: &SettingValue<'_>) -> Option<Option<LogTarget>> {
     match r.text(item)? {
         "stderr" => Some(None),
         _ => file_or_syslog(r, item, ["stderr", "stderr"]).map(Some),

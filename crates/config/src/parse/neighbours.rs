@@ -3,17 +3,17 @@
 use std::net::SocketAddr;
 
 use origin::Protocol;
-use purge::neighbour::{Manner, NeighbourDialect};
+use purge::neighbour::{NeighbourDialect, NeighbourProfile};
 
 use super::origins::find;
 use crate::keys::TEXTS;
-use crate::model::{NeighbourConfig, NeighbourWay, SiteConfig};
-use crate::reader::{Item, Reader, Table};
+use crate::model::{NeighbourConfig, NeighbourTransport, SiteConfig};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, section};
-use crate::suggest;
+use crate::suggestions;
 
 section! {
-    pub(crate) NEIGHBOUR, NEIGHBOUR_ROWS: Written; "[[neighbour]]",
+    pub(crate) NEIGHBOUR, NEIGHBOUR_ROWS: NeighbourDraft; "[[neighbour]]",
     "Another cache to which Larder sends its invalidations: Varnish, Squid, nginx, a service with \
      an API. With `ask`, Larder also fetches misses from it. The limits `neighbour_queue`, \
      `neighbour_retry` and `neighbour_timeout` apply.";
@@ -35,7 +35,7 @@ section! {
 
 /// A `[[neighbour]]` as it is written.
 #[derive(Default)]
-struct Written {
+struct NeighbourDraft {
     origin: Option<usize>,
     htcp: Vec<SocketAddr>,
     ask: Option<usize>,
@@ -47,26 +47,30 @@ struct Written {
 /// Every `[[neighbour]]`.
 pub(super) fn neighbours(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     sites: &[SiteConfig],
 ) -> Vec<NeighbourConfig> {
     let tables = r.tables(item, &NEIGHBOUR);
     tables.iter().filter_map(|table| neighbour(r, table, sites)).collect()
 }
 
-fn neighbour(r: &mut Reader, table: &Table<'_>, sites: &[SiteConfig]) -> Option<NeighbourConfig> {
+fn neighbour(
+    r: &mut Reader,
+    table: &TomlTable<'_>,
+    sites: &[SiteConfig],
+) -> Option<NeighbourConfig> {
     // All is read before anything is missed, so that every fault is said.
-    let mut draft = Written::default();
+    let mut draft = NeighbourDraft::default();
     rows::read(r, table, NEIGHBOUR_ROWS, &mut draft);
-    let Written { origin, htcp, ask, dialect, path, token } = draft;
+    let NeighbourDraft { origin, htcp, ask, dialect, path, token } = draft;
     let sites = table.item("sites").map(|item| names(r, &item, sites)).unwrap_or_default();
     let way = match (table.item("origin"), table.item("htcp")) {
         (Some(_), Some(item)) => {
             r.error(item.span, "a neighbour is told over HTTP or by HTCP: `origin` or `htcp`");
             return None;
         }
-        (Some(_), None) => NeighbourWay::Origin(origin?),
-        (None, Some(_)) => NeighbourWay::Htcp(htcp),
+        (Some(_), None) => NeighbourTransport::Origin(origin?),
+        (None, Some(_)) => NeighbourTransport::Htcp(htcp),
         (None, None) => {
             r.error(table.span.clone(), "a neighbour that is nowhere").help =
                 Some("add `origin = \"http://10.0.0.5:6081\"`, or `htcp`".to_owned());
@@ -75,7 +79,7 @@ fn neighbour(r: &mut Reader, table: &Table<'_>, sites: &[SiteConfig]) -> Option<
     };
     let ask = ask.zip(table.item("ask")).and_then(|(at, item)| may_ask(r, &item, &way, at));
     let (dialect, base) = match &way {
-        NeighbourWay::Htcp(_) => {
+        NeighbourTransport::Htcp(_) => {
             for name in ["dialect", "path", "token"] {
                 if let Some(item) = table.item(name) {
                     r.error(item.span, format!("`{name}` is for neighbours with an `origin`"));
@@ -83,23 +87,28 @@ fn neighbour(r: &mut Reader, table: &Table<'_>, sites: &[SiteConfig]) -> Option<
             }
             (NeighbourDialect::Htcp, String::new())
         }
-        NeighbourWay::Origin(_) => {
+        NeighbourTransport::Origin(_) => {
             let dialect = dialect.unwrap_or(NeighbourDialect::Purge);
             (dialect, base(r, table, dialect, path)?)
         }
     };
-    Some(NeighbourConfig { way, ask, manner: Manner { dialect, base, token, sites } })
+    Some(NeighbourConfig { way, ask, manner: NeighbourProfile { dialect, base, token, sites } })
 }
 
-fn dialect(r: &mut Reader, item: &Item<'_>) -> Option<NeighbourDialect> {
+fn dialect(r: &mut Reader, item: &SettingValue<'_>) -> Option<NeighbourDialect> {
     let words = NeighbourDialect::ALL.iter().map(|(dialect, name, _)| (*name, *dialect));
     let words: Vec<_> = words.filter(|(_, own)| *own != NeighbourDialect::Htcp).collect();
     r.word(item, &words)
 }
 
 /// The origin of index `at`, if it can be the way to what the neighbour has stored.
-fn may_ask(r: &mut Reader, item: &Item<'_>, way: &NeighbourWay, at: usize) -> Option<usize> {
-    let NeighbourWay::Htcp(addresses) = way else {
+fn may_ask(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    way: &NeighbourTransport,
+    at: usize,
+) -> Option<usize> {
+    let NeighbourTransport::Htcp(addresses) = way else {
         r.error(item.span.clone(), "`ask` is for neighbours with `htcp`");
         return None;
     };
@@ -124,7 +133,7 @@ fn may_ask(r: &mut Reader, item: &Item<'_>, way: &NeighbourWay, at: usize) -> Op
 }
 
 /// Sites by their names.
-fn names(r: &mut Reader, item: &Item<'_>, sites: &[SiteConfig]) -> Vec<String> {
+fn names(r: &mut Reader, item: &SettingValue<'_>, sites: &[SiteConfig]) -> Vec<String> {
     let mut names = Vec::new();
     for place in item.each() {
         let Some(text) = place.value.as_str() else { continue };
@@ -133,14 +142,14 @@ fn names(r: &mut Reader, item: &Item<'_>, sites: &[SiteConfig]) -> Vec<String> {
             names.push(text.to_owned());
             continue;
         }
-        let close = suggest::closest(text, first().map(String::as_str));
+        let close = suggestions::closest(text, first().map(String::as_str));
         r.error(place.span, format!("no site has `{text}` as its first host")).help =
             close.map(|host| format!("did you mean `{host}`?"));
     }
     names
 }
 
-fn addresses(r: &mut Reader, item: &Item<'_>) -> Vec<SocketAddr> {
+fn addresses(r: &mut Reader, item: &SettingValue<'_>) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     for (text, place) in r.texts(item) {
         match text.parse::<SocketAddr>() {
@@ -157,7 +166,7 @@ fn addresses(r: &mut Reader, item: &Item<'_>) -> Vec<SocketAddr> {
 /// The path of the neighbour's API, `path` being what is written.
 fn base(
     r: &mut Reader,
-    table: &Table<'_>,
+    table: &TomlTable<'_>,
     dialect: NeighbourDialect,
     path: Option<String>,
 ) -> Option<String> {
@@ -183,7 +192,7 @@ fn base(
     }
 }
 
-fn path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn path(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let is_path = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic());
     if !is_path || text.contains(['?', '#']) {
@@ -194,7 +203,7 @@ fn path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     Some(text.trim_end_matches('/').to_owned())
 }
 
-fn token(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn token(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
         r.error(item.span.clone(), "a token is visible ASCII, without blanks");

@@ -8,14 +8,14 @@ use super::scripts::{self, SCRIPTS_ROWS};
 use super::{files, tls};
 use crate::keys::{COUNT, DURATION, PATHS, TABLE};
 use crate::model::{NamedHost, NamedPath};
-use crate::named::Known;
-use crate::page::Page;
-use crate::reader::{Item, Reader};
+use crate::origin_table::OriginEntry;
+use crate::page::SettingsPage;
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
-use crate::suggest;
+use crate::suggestions;
 
 section! {
-    pub(crate) ORIGIN, ORIGIN_ROWS: Known, SCRIPTS_ROWS; "[[origin]]",
+    pub(crate) ORIGIN, ORIGIN_ROWS: OriginEntry, SCRIPTS_ROWS; "[[origin]]",
     "An origin: one or more servers with the same content. Limits that are not set here come from \
      `[limits]`.";
     @needed("an origin without a name", "add `name = \"app\"`; a site's `origin` names it")
@@ -80,10 +80,10 @@ section! {
 }
 
 /// Reads every `[[origin]]`.
-pub(super) fn origins(r: &mut Reader, item: &Item<'_>) {
+pub(super) fn origins(r: &mut Reader, item: &SettingValue<'_>) {
     for table in r.tables(item, &ORIGIN) {
         let config = OriginConfig::with_limits("", Vec::new(), &r.origins.limits);
-        let mut known = Known::new(config);
+        let mut known = OriginEntry::new(config);
         // Read even without a name: its other problems are reported too.
         rows::read(r, &table, ORIGIN_ROWS, &mut known);
         scripts::scripts(r, &table, &mut known.config);
@@ -100,7 +100,7 @@ pub(super) fn origins(r: &mut Reader, item: &Item<'_>) {
 }
 
 /// The index of the origin that `item` names, or a new one when it is a URL.
-pub(super) fn find(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+pub(super) fn find(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     let text = r.text(item)?;
     let origins = &mut r.origins;
     if let Some(at) = origins.known.iter().position(|known| known.config.name == text) {
@@ -117,13 +117,13 @@ pub(super) fn find(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
             return None;
         }
         let config = OriginConfig::with_limits(text, vec![server], &r.origins.limits);
-        let place = r.lasting(&item.span);
+        let place = r.location(&item.span);
         let tls = tls::uses_tls(&config).then(|| tls::plain_origin(place));
-        r.origins.known.push(Known { tls, used: true, ..Known::new(config) });
+        r.origins.known.push(OriginEntry { tls, used: true, ..OriginEntry::new(config) });
         return Some(r.origins.known.len() - 1);
     }
     let names = origins.known.iter().filter(|known| known.name.is_some());
-    let close = suggest::closest(text, names.map(|known| known.config.name.as_str()));
+    let close = suggestions::closest(text, names.map(|known| known.config.name.as_str()));
     let help = match close {
         Some(name) => format!("did you mean `{name}`?"),
         None => {
@@ -135,7 +135,7 @@ pub(super) fn find(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
 }
 
 /// The index in the site's list of the origin that `item` names.
-pub(super) fn find_of_site(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
+pub(super) fn find_of_site(r: &mut Reader, item: &SettingValue<'_>) -> Option<u32> {
     let index = find(r, item)?;
     let indices = &mut r.origins.site.indices;
     let at = indices.iter().position(|own| *own == index).unwrap_or_else(|| {
@@ -146,7 +146,7 @@ pub(super) fn find_of_site(r: &mut Reader, item: &Item<'_>) -> Option<u32> {
 }
 
 /// The origin that answers, and what it never runs.
-pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
+pub(super) fn show(page: &mut SettingsPage<'_>, settings: &Settings) {
     let at = usize::try_from(settings.origin).ok().and_then(|at| page.site.origins.get(at));
     let Some(origin) = at.and_then(|at| page.config.origins.get(*at)) else { return };
     page.line("origin", &origin.name);
@@ -159,7 +159,7 @@ pub(super) fn show(page: &mut Page<'_>, settings: &Settings) {
 /// uploaded.
 pub(super) fn warn(r: &mut Reader) {
     let mut found = Vec::new();
-    for Known { config, name, used, runs_everywhere, .. } in &r.origins.known {
+    for OriginEntry { config, name, used, runs_everywhere, .. } in &r.origins.known {
         let Some(span) = name else { continue };
         if !used {
             let message = format!("no site uses the origin `{}`", config.name);
@@ -180,7 +180,7 @@ pub(super) fn warn(r: &mut Reader) {
     }
 }
 
-fn name(r: &mut Reader, item: &Item<'_>, known: &mut Known) {
+fn name(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     let Some(name) = r.text(item) else { return };
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if name.is_empty() || !name.bytes().all(allowed) {
@@ -199,7 +199,7 @@ const BALANCES: [(&str, Balance); 3] = [
 ];
 
 /// Reads a time of at least `least` milliseconds.
-fn time(r: &mut Reader, item: &Item<'_>, least: u64, to: &mut u64) {
+fn time(r: &mut Reader, item: &SettingValue<'_>, least: u64, to: &mut u64) {
     match r.duration(item) {
         Some(ms) if ms >= least => *to = ms,
         Some(_) => {
@@ -211,18 +211,18 @@ fn time(r: &mut Reader, item: &Item<'_>, least: u64, to: &mut u64) {
 }
 
 /// Makes what holds for these servers where nothing else is said.
-fn servers(r: &mut Reader, item: &Item<'_>, known: &mut Known) {
+fn servers(r: &mut Reader, item: &SettingValue<'_>, known: &mut OriginEntry) {
     let each = item.each();
     if each.is_empty() {
         r.error(item.span.clone(), "`servers` names no server");
     }
     let servers = each.iter().filter_map(|item| server(r, item)).collect();
     known.config = OriginConfig::with_limits(&known.config.name, servers, &r.origins.limits);
-    let place = r.lasting(&item.table.span);
+    let place = r.location(&item.table.span);
     known.tls = tls::uses_tls(&known.config).then(|| tls::plain_origin(place));
 }
 
-fn server(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
+fn server(r: &mut Reader, item: &SettingValue<'_>) -> Option<ServerConfig> {
     if item.value.is_str() {
         return server_url(r, item);
     }
@@ -232,7 +232,7 @@ fn server(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
 }
 
 /// A server's URL.
-fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
+fn server_url(r: &mut Reader, item: &SettingValue<'_>) -> Option<ServerConfig> {
     let url = r.text(item)?;
     let begins = |scheme: &str| url.trim_start().to_ascii_lowercase().starts_with(scheme);
     if begins("fastcgi:/") && !begins("fastcgi://") {
@@ -243,18 +243,19 @@ fn server_url(r: &mut Reader, item: &Item<'_>) -> Option<ServerConfig> {
     let server = parse_server(url);
     let server = r.check(item, server)?;
     if let Some(path) = server.address.socket() {
-        let (setting, path, place) = (item.name.to_owned(), path.to_owned(), r.lasting(&item.span));
+        let (setting, path, place) =
+            (item.name.to_owned(), path.to_owned(), r.location(&item.span));
         r.sockets.push(NamedPath { setting, path, place });
     }
     if let Address::Tcp { host, port } = &server.address {
         let (setting, host, port) = (item.name.to_owned(), host.clone(), *port);
-        let place = r.lasting(&item.span);
+        let place = r.location(&item.span);
         r.hosts.push(NamedHost { setting, host, port, place });
     }
     Some(server)
 }
 
-fn retry_on(r: &mut Reader, item: &Item<'_>) -> RetryOn {
+fn retry_on(r: &mut Reader, item: &SettingValue<'_>) -> RetryOn {
     let mut on = RetryOn::NOTHING;
     for item in item.each() {
         match r.text(&item) {
@@ -263,7 +264,7 @@ fn retry_on(r: &mut Reader, item: &Item<'_>) -> RetryOn {
             Some("timeout") => on.timeout = true,
             Some(text) if text.parse().is_ok_and(|code| on.statuses.insert(code)) => {}
             Some(text) => {
-                let close = suggest::closest(text, ["connect", "drop", "timeout"]);
+                let close = suggestions::closest(text, ["connect", "drop", "timeout"]);
                 let message =
                     "expected \"connect\", \"drop\", \"timeout\" or a status from 400 to 527";
                 r.error(item.span.clone(), message).help =

@@ -7,7 +7,7 @@ use policy::acl::{CidrSet, parse_net};
 use super::{listen::one_listen, lists};
 use crate::keys::TEXTS;
 use crate::model::{CliSecret, Config, Htcp, ListenSpec, VarnishCli};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 /// Whose datagrams count where nothing is said.
@@ -45,7 +45,7 @@ section! {
 }
 
 /// The port that speaks Varnish's CLI.
-pub(super) fn varnish_cli(r: &mut Reader, whole: &Item<'_>) -> Option<VarnishCli> {
+pub(super) fn varnish_cli(r: &mut Reader, whole: &SettingValue<'_>) -> Option<VarnishCli> {
     let mut cli = VarnishCli { listen: ListenSpec::default(), secret: CliSecret::Own };
     if !rows::read_table(r, whole, &VARNISH_CLI, VARNISH_CLI_ROWS, &mut cli) {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn varnish_cli(r: &mut Reader, whole: &Item<'_>) -> Option<VarnishCli
     Some(cli)
 }
 
-fn secret(r: &mut Reader, item: &Item<'_>) -> Option<CliSecret> {
+fn secret(r: &mut Reader, item: &SettingValue<'_>) -> Option<CliSecret> {
     match item.value.as_str() {
         Some("none") => Some(CliSecret::None),
         _ => r.path(item).map(CliSecret::File),
@@ -72,7 +72,7 @@ fn secret(r: &mut Reader, item: &Item<'_>) -> Option<CliSecret> {
 }
 
 /// The port that takes HTCP.
-pub(super) fn htcp(r: &mut Reader, whole: &Item<'_>) -> Option<Htcp> {
+pub(super) fn htcp(r: &mut Reader, whole: &SettingValue<'_>) -> Option<Htcp> {
     let here: Vec<_> = HERE.iter().filter_map(|text| parse_net(text).ok()).collect();
     let (listen, allow) = (ListenSpec::default(), CidrSet::new(&here));
     let mut htcp = Htcp { listen, allow, interface: None };
@@ -80,7 +80,11 @@ pub(super) fn htcp(r: &mut Reader, whole: &Item<'_>) -> Option<Htcp> {
 }
 
 /// An address, or what stands for several. `example` is one.
-pub(super) fn address(r: &mut Reader, item: &Item<'_>, example: &str) -> Option<ListenSpec> {
+pub(super) fn address(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    example: &str,
+) -> Option<ListenSpec> {
     let spec = r.text(item).and_then(|text| one_listen(r, text, item))?;
     if spec.addresses.is_empty() || spec.tls || spec.proxy || spec.h2c {
         r.error(item.span.clone(), "an address and nothing else belongs here").help =

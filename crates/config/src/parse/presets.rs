@@ -13,10 +13,10 @@ use super::routes::SCOPE_ROWS;
 use super::settings::SETTINGS_ROWS;
 use super::syntax::syntax_errors;
 use super::{purge, routes, scripts, settings};
-use crate::diagnostic::Source;
+use crate::diagnostic::SourceText;
 use crate::keys::{Key, Mark, Section, TABLE, TEXTS};
 use crate::preset::{PRESETS, Preset, find};
-use crate::reader::{Item, Reader, Span, Table};
+use crate::reader::{Reader, SettingValue, TextRange, TomlTable};
 use crate::rows::{self, Row, rows};
 
 /// A preset's file: a site without what only a site can know.
@@ -57,7 +57,7 @@ fn settings_keys() -> Vec<Key> {
 /// The presets of one site, in its order.
 #[derive(Debug, Default)]
 pub(crate) struct Presets {
-    chosen: Vec<Chosen>,
+    chosen: Vec<PresetDocument>,
     /// The dialects in which their applications purge.
     pub(crate) dialects: Dialects,
     /// The pages of their applications that are put together of others.
@@ -75,17 +75,17 @@ struct Routes {
 
 /// One of them.
 #[derive(Debug)]
-struct Chosen {
+struct PresetDocument {
     preset: &'static Preset,
-    source: Arc<Source>,
+    source: Arc<SourceText>,
     document: Spanned<DeTable<'static>>,
     /// Where the site names it.
-    span: Span,
+    span: TextRange,
 }
 
 impl Presets {
     /// Reads which presets a site names.
-    pub(super) fn read(r: &mut Reader, item: &Item<'_>, profile: Profile) -> Self {
+    pub(super) fn read(r: &mut Reader, item: &SettingValue<'_>, profile: Profile) -> Self {
         let mut presets = Self::default();
         for (name, item) in r.texts(item) {
             if let Some(first) = presets.chosen.iter().find(|c| c.preset.name == name) {
@@ -127,8 +127,8 @@ impl Presets {
         presets
     }
 
-    fn add(&mut self, r: &mut Reader, preset: &'static Preset, span: Span) {
-        let Some(chosen) = Chosen::read(r, preset, span) else { return };
+    fn add(&mut self, r: &mut Reader, preset: &'static Preset, span: TextRange) {
+        let Some(chosen) = PresetDocument::read(r, preset, span) else { return };
         chosen.with(r, |r, table| _ = rows::read(r, table, PRESET_ROWS, self));
         self.chosen.push(chosen);
     }
@@ -177,7 +177,7 @@ impl Presets {
     pub(super) fn check_against(
         &self,
         r: &mut Reader,
-        site: &Table<'_>,
+        site: &TomlTable<'_>,
         settings: &Settings,
         has_origin: bool,
     ) {
@@ -198,7 +198,7 @@ impl Presets {
     }
 
     /// A cookie that is removed cannot send its request past the cache any more.
-    fn check_cookies(&self, r: &mut Reader, site: &Table<'_>, settings: &Settings) {
+    fn check_cookies(&self, r: &mut Reader, site: &TomlTable<'_>, settings: &Settings) {
         let Some(cookies) = site.item("cookies").and_then(|item| item.key("strip")) else { return };
         for item in cookies.each() {
             let strip = item.value.as_str().and_then(|text| NamePattern::cookie(text).ok());
@@ -214,7 +214,7 @@ impl Presets {
     }
 
     /// So is a parameter.
-    fn check_query(&self, r: &mut Reader, site: &Table<'_>, settings: &Settings) {
+    fn check_query(&self, r: &mut Reader, site: &TomlTable<'_>, settings: &Settings) {
         let Some(query) = site.item("query") else { return };
         if let Some(item) = query.key("ignore").filter(|i| i.value.as_bool() == Some(true)) {
             let lost = settings.bypass.iter().find_map(|bypass| match bypass {
@@ -239,7 +239,7 @@ impl Presets {
         }
     }
 
-    fn warn_of_lost(&self, r: &mut Reader, item: &Item<'_>, what: &str, lost: &str) {
+    fn warn_of_lost(&self, r: &mut Reader, item: &SettingValue<'_>, what: &str, lost: &str) {
         let rule = self.chosen.iter().find_map(|chosen| chosen.place(what, lost));
         let removed = if lost == what { format!("the {what}") } else { format!("`{lost}`") };
         let message = format!("this removes {removed} before `bypass` looks for it");
@@ -255,7 +255,7 @@ impl Presets {
     }
 }
 
-fn routes(r: &mut Reader, item: &Item<'_>, to: &mut Routes) {
+fn routes(r: &mut Reader, item: &SettingValue<'_>, to: &mut Routes) {
     for table in r.tables(item, &PRESET_ROUTE) {
         let (mut route, _) = routes::route(r, &table, to.settings.inherit());
         settings::read(r, &table, &mut route.settings);
@@ -264,15 +264,15 @@ fn routes(r: &mut Reader, item: &Item<'_>, to: &mut Routes) {
     }
 }
 
-impl Chosen {
+impl PresetDocument {
     /// Parses the preset's file; `None` when it is no TOML.
-    fn read(r: &mut Reader, preset: &'static Preset, span: Span) -> Option<Self> {
-        let source = Arc::new(Source { name: preset.file(), text: preset.text.to_owned() });
+    fn read(r: &mut Reader, preset: &'static Preset, span: TextRange) -> Option<Self> {
+        let source = Arc::new(SourceText { name: preset.file(), text: preset.text.to_owned() });
         let (document, errors) = DeTable::parse_recoverable(preset.text);
         let chosen = Self { preset, source, document, span };
         if errors.is_empty() {
             // Once, and not each time that a part of it is read.
-            chosen.with_reader(r, |r| r.check_keys(&Table::whole(&chosen.document, &PRESET)));
+            chosen.with_reader(r, |r| r.check_keys(&TomlTable::whole(&chosen.document, &PRESET)));
             return Some(chosen);
         }
         chosen.with_reader(r, |r| syntax_errors(r, &errors, &mut Vec::new()));
@@ -280,9 +280,9 @@ impl Chosen {
     }
 
     /// Reads in the preset's file: what is found wrong there is shown there.
-    fn with(&self, r: &mut Reader, read: impl FnOnce(&mut Reader, &Table<'_>)) {
+    fn with(&self, r: &mut Reader, read: impl FnOnce(&mut Reader, &TomlTable<'_>)) {
         self.with_reader(r, |r| {
-            read(r, &Table::whole(&self.document, &PRESET));
+            read(r, &TomlTable::whole(&self.document, &PRESET));
         });
     }
 
@@ -310,8 +310,8 @@ impl Chosen {
 
 /// Everything said about a preset's file with this `text`.
 #[cfg(test)]
-pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
-    let source = Source { name: String::new(), text: String::new() };
+pub(crate) fn preset_diagnostics(name: &'static str, text: &'static str) -> String {
+    let source = SourceText { name: String::new(), text: String::new() };
     let mut r = Reader::new(Arc::new(source), &super::TOP);
     let preset: &'static Preset = Box::leak(Box::new(Preset { name, text, plugin: None }));
     let mut presets = Presets::default();
@@ -324,7 +324,7 @@ pub(crate) fn said_of_preset(name: &'static str, text: &'static str) -> String {
 fn known(name: &str) -> Result<&'static Preset, (String, String)> {
     find(name).ok_or_else(|| {
         let names = PRESETS.iter().map(|preset| preset.name);
-        let help = match crate::preset::meant(name) {
+        let help = match crate::preset::likely_preset(name) {
             Some(close) => format!("did you mean \"{close}\"?"),
             None => format!("presets are {}", names.collect::<Vec<_>>().join(", ")),
         };

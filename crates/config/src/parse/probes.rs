@@ -3,7 +3,7 @@
 use origin::{EjectConfig, ProbeConfig};
 
 use crate::keys::{COUNT, DURATION, TEXTS};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 section! {
@@ -35,7 +35,7 @@ section! {
         statuses;
 }
 
-pub(super) fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
+pub(super) fn probe(r: &mut Reader, item: &SettingValue<'_>) -> Option<ProbeConfig> {
     let mut probe = ProbeConfig::default();
     if item.value.is_str() {
         probe.path = probe_path(r, item)?;
@@ -46,7 +46,7 @@ pub(super) fn probe(r: &mut Reader, item: &Item<'_>) -> Option<ProbeConfig> {
     Some(probe)
 }
 
-fn from_100ms(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
+fn from_100ms(r: &mut Reader, item: &SettingValue<'_>) -> Option<u64> {
     let ms = r.duration(item)?;
     if ms < 100 {
         r.error(item.span.clone(), format!("`{}` must be at least 100ms", item.name));
@@ -56,18 +56,18 @@ fn from_100ms(r: &mut Reader, item: &Item<'_>) -> Option<u64> {
 }
 
 /// Of fewer probes fewer have to be good.
-fn window(r: &mut Reader, item: &Item<'_>, probe: &mut ProbeConfig) {
+fn window(r: &mut Reader, item: &SettingValue<'_>, probe: &mut ProbeConfig) {
     if let Some(window) = r.count32(item, 1, 64) {
         probe.window = window;
         probe.threshold = probe.threshold.min(window);
     }
 }
 
-fn status(r: &mut Reader, item: &Item<'_>) -> Option<u16> {
+fn status(r: &mut Reader, item: &SettingValue<'_>) -> Option<u16> {
     r.count(item, 200, 599).and_then(|status| status.try_into().ok())
 }
 
-fn probe_path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn probe_path(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let path = r.text(item)?;
     if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
         return Some(path.to_owned());
@@ -77,7 +77,7 @@ fn probe_path(r: &mut Reader, item: &Item<'_>) -> Option<String> {
 }
 
 /// A host, perhaps with a port, as servers are told it.
-pub(super) fn host(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+pub(super) fn host(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) if !text.ends_with(']') => (name, Some(port)),
@@ -92,13 +92,13 @@ pub(super) fn host(r: &mut Reader, item: &Item<'_>) -> Option<String> {
     Some(text.to_owned())
 }
 
-pub(super) fn eject(r: &mut Reader, item: &Item<'_>) -> EjectConfig {
+pub(super) fn eject(r: &mut Reader, item: &SettingValue<'_>) -> EjectConfig {
     let mut eject = EjectConfig::default();
     rows::read_table(r, item, &EJECT, EJECT_ROWS, &mut eject);
     eject
 }
 
-fn statuses(r: &mut Reader, item: &Item<'_>, eject: &mut EjectConfig) {
+fn statuses(r: &mut Reader, item: &SettingValue<'_>, eject: &mut EjectConfig) {
     for item in item.each() {
         if let Some(text) = r.text(&item)
             && !text.parse().is_ok_and(|code| eject.statuses.insert(code))

@@ -6,9 +6,9 @@ use toml::de::DeValue;
 
 use super::lists::nets;
 use crate::keys::{Section, TEXTS};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, section};
-use crate::suggest;
+use crate::suggestions;
 
 /// Whoever is on this machine.
 const HERE: [&str; 3] = ["127.0.0.0/8", "::1", "unix:"];
@@ -45,7 +45,7 @@ pub(crate) const PRESET_PURGE: Section = Section {
 };
 
 /// Reads who may purge a site whose presets bring `dialects` along.
-pub(super) fn site(r: &mut Reader, item: &Item<'_>, preset: Dialects) -> Option<Purge> {
+pub(super) fn site(r: &mut Reader, item: &SettingValue<'_>, preset: Dialects) -> Option<Purge> {
     if let DeValue::Boolean(on) = item.value {
         if *on {
             r.wrong_type(item);
@@ -66,7 +66,7 @@ pub(super) fn site(r: &mut Reader, item: &Item<'_>, preset: Dialects) -> Option<
 
 /// Returns true if HTCP purges a site: not with `purge = false`, nor if a token is required, which
 /// HTCP cannot bring along.
-pub(super) fn by_htcp(item: &Item<'_>, purge: Option<&Purge>) -> bool {
+pub(super) fn by_htcp(item: &SettingValue<'_>, purge: Option<&Purge>) -> bool {
     !item.is_off() && purge.is_none_or(|purge| purge.token.is_none())
 }
 
@@ -77,12 +77,12 @@ pub(crate) fn of_presets(dialects: Dialects) -> Option<Purge> {
 }
 
 /// Reads a preset's `[purge]`, into `dialects`.
-pub(super) fn dialects(r: &mut Reader, item: &Item<'_>, dialects: Dialects) -> Dialects {
+pub(super) fn dialects(r: &mut Reader, item: &SettingValue<'_>, dialects: Dialects) -> Dialects {
     let item = r.table(item, &PRESET_PURGE).and_then(|table| table.item("dialects"));
     item.map_or(dialects, |item| named(r, &item, dialects))
 }
 
-fn group(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+fn group(r: &mut Reader, item: &SettingValue<'_>) -> Option<Box<str>> {
     let text = r.text(item)?;
     if text.is_empty() {
         r.error(item.span.clone(), "a group has a name").help =
@@ -96,13 +96,13 @@ fn here() -> Vec<Net> {
     HERE.iter().filter_map(|text| parse_net(text).ok()).collect()
 }
 
-fn named(r: &mut Reader, item: &Item<'_>, mut dialects: Dialects) -> Dialects {
+fn named(r: &mut Reader, item: &SettingValue<'_>, mut dialects: Dialects) -> Dialects {
     for (text, item) in r.texts(item) {
         match Dialect::named(text) {
             Some(dialect) => dialects = dialects.with(dialect),
             None => {
                 let names = Dialect::ALL.iter().map(|(_, name, _)| *name);
-                let help = match suggest::closest(text, names.clone()) {
+                let help = match suggestions::closest(text, names.clone()) {
                     Some(close) => format!("did you mean \"{close}\"?"),
                     None => format!("dialects are {}", names.collect::<Vec<_>>().join(", ")),
                 };
@@ -114,7 +114,7 @@ fn named(r: &mut Reader, item: &Item<'_>, mut dialects: Dialects) -> Dialects {
 }
 
 /// Few bytes could be guessed; others than these cannot be sent.
-fn token(r: &mut Reader, item: &Item<'_>) -> Option<Box<str>> {
+fn token(r: &mut Reader, item: &SettingValue<'_>) -> Option<Box<str>> {
     const LEAST: usize = 16;
     let text = r.text(item)?;
     if text.len() < LEAST || !text.bytes().all(|b| b.is_ascii_graphic()) {

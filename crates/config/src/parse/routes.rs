@@ -7,7 +7,7 @@ use policy::rules::{RouteRules, Settings};
 use super::lists::patterns;
 use super::settings::SETTINGS_ROWS;
 use crate::keys::TEXTS;
-use crate::reader::{Item, Reader, Span, Table};
+use crate::reader::{Reader, SettingValue, TextRange, TomlTable};
 use crate::rows::{self, section};
 
 section! {
@@ -27,7 +27,11 @@ section! {
 }
 
 /// The route of `table`, and the place of its `path` or `method`.
-pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (RouteRules, Span) {
+pub(super) fn route(
+    r: &mut Reader,
+    table: &TomlTable<'_>,
+    settings: Settings,
+) -> (RouteRules, TextRange) {
     let (name, paths, methods) = (String::new(), Vec::new(), Vec::new());
     let mut route = RouteRules { name, paths, methods, settings };
     rows::read(r, table, SCOPE_ROWS, &mut route);
@@ -49,12 +53,12 @@ pub(super) fn route(r: &mut Reader, table: &Table<'_>, settings: Settings) -> (R
     (route, span)
 }
 
-fn methods(r: &mut Reader, item: &Item<'_>) -> Vec<Method> {
+fn methods(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Method> {
     let texts = r.texts(item);
     texts.iter().filter_map(|(text, item)| method(r, text, item)).collect()
 }
 
-fn method(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<Method> {
+fn method(r: &mut Reader, text: &str, item: &SettingValue<'_>) -> Option<Method> {
     if !message::header::is_token(text.as_bytes()) {
         r.error(item.span.clone(), format!("`{text}` is not a method"));
         return None;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use message::Status;
-use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, Try};
+use origin::{OriginConfig, Protocol, ScriptRules, ScriptsConfig, TryFilesEntry};
 
 use super::files::{ORIGIN_FILES, beside_scripts, defaults_beside_scripts, directory};
 use crate::keys::TEXTS;
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, put, rows};
 
 /// Keys that say nothing to HTTP servers.
@@ -43,7 +43,7 @@ pub(super) const SCRIPTS_ROWS: &[Row<ScriptsConfig>] = rows! {
 };
 
 /// Reads these keys, for an origin of FastCGI servers.
-pub(super) fn scripts(r: &mut Reader, table: &Table<'_>, config: &mut OriginConfig) {
+pub(super) fn scripts(r: &mut Reader, table: &TomlTable<'_>, config: &mut OriginConfig) {
     let servers = &config.servers;
     let fastcgi = servers.iter().filter(|server| server.protocol == Protocol::FastCgi).count();
     if fastcgi < servers.len() {
@@ -72,33 +72,37 @@ pub(super) fn scripts(r: &mut Reader, table: &Table<'_>, config: &mut OriginConf
     config.scripts = Some(scripts);
 }
 
-fn attempts(r: &mut Reader, item: &Item<'_>) -> Vec<Try> {
+fn attempts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<TryFilesEntry> {
     let tries: Vec<_> =
         r.texts(item).iter().filter_map(|(text, item)| attempt(r, text, item)).collect();
     let last = tries.len().saturating_sub(1);
-    if tries.iter().take(last).any(|one| matches!(one, Try::Front(_) | Try::Status(_))) {
+    if tries
+        .iter()
+        .take(last)
+        .any(|one| matches!(one, TryFilesEntry::Front(_) | TryFilesEntry::Status(_)))
+    {
         r.error(item.span.clone(), "nothing is tried after a script or a status");
     }
     tries
 }
 
 /// Directories below which no script runs.
-pub(super) fn barred(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+pub(super) fn barred(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     let good = |name: &str| name.starts_with('/') && is_plain(name);
     names(r, item, good, "a directory's path below `root`, from `/` on")
 }
 
 /// One word of `try_files`, as nginx has them.
-fn attempt(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<Try> {
+fn attempt(r: &mut Reader, text: &str, item: &SettingValue<'_>) -> Option<TryFilesEntry> {
     match text {
-        "$uri" => return Some(Try::Path),
-        "$uri/" => return Some(Try::Directory),
+        "$uri" => return Some(TryFilesEntry::Path),
+        "$uri/" => return Some(TryFilesEntry::Directory),
         _ => {}
     }
     if let Some(code) = text.strip_prefix('=') {
         let status = code.parse().ok().filter(|code| (400..=599).contains(code));
         if let Some(status) = status.filter(|_| code.len() == 3).and_then(Status::new) {
-            return Some(Try::Status(status));
+            return Some(TryFilesEntry::Status(status));
         }
         r.error(item.span.clone(), format!("`{text}` is not a status from =400 to =599"));
         return None;
@@ -107,7 +111,7 @@ fn attempt(r: &mut Reader, text: &str, item: &Item<'_>) -> Option<Try> {
     let known = ["?$args", "?$query_string", "$is_args$args", "?"];
     let name = known.iter().find_map(|end| text.strip_suffix(end)).unwrap_or(text);
     if name.starts_with('/') && name.len() > 1 && is_plain(name) && !name.contains(['?', '$']) {
-        return Some(Try::Front(name.to_owned()));
+        return Some(TryFilesEntry::Front(name.to_owned()));
     }
     r.error(item.span.clone(), format!("`{text}` is nothing that can be tried")).help =
         Some("write `$uri`, `$uri/`, a script such as `/index.php`, or `=404`".to_owned());
@@ -121,7 +125,12 @@ fn is_plain(path: &str) -> bool {
     segments.all(|s| !s.is_empty() && s != "." && s != ".." && !s.chars().any(char::is_control))
 }
 
-fn names(r: &mut Reader, item: &Item<'_>, good: impl Fn(&str) -> bool, what: &str) -> Vec<String> {
+fn names(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    good: impl Fn(&str) -> bool,
+    what: &str,
+) -> Vec<String> {
     let mut names = Vec::new();
     for (text, item) in r.texts(item) {
         if good(text) {

@@ -6,7 +6,7 @@ use base::units::DurationMs;
 use message::upgrade::{PROTOCOLS_MAX, Protocol};
 use policy::PageCache;
 use policy::acl::Net;
-use policy::answer::Answer;
+use policy::answer::ConfiguredResponse;
 use policy::rules::Settings;
 
 use super::answers::{redirect, respond};
@@ -16,11 +16,11 @@ use super::cookies::{COOKIES, COOKIES_ROWS, QUERY, QUERY_ROWS};
 use super::headers::{HEADER_ROWS, REQUEST_HEADERS, RESPONSE_HEADERS};
 use super::lists::nets;
 use super::origins::find_of_site;
-use super::places::note_places;
-use super::{answers, entry, files, headers, origins, throttle};
+use super::setting_locations::note_places;
+use super::{answers, authentication, files, headers, origins, throttle};
 use crate::keys::{DURATION, TABLE, TEXTS};
 use crate::page::word;
-use crate::reader::{Item, Reader, Table};
+use crate::reader::{Reader, SettingValue, TomlTable};
 use crate::rows::{self, Row, rows};
 
 /// Keys that a site has and a route may change.
@@ -35,19 +35,19 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
         |r, item, to| to.rate = throttle::rates(r, item)
         => throttle::show_rates;
     #SiteOnly #BesideVcl @table(throttle::CONCURRENT) "concurrent", "a table, a list of tables, or false", "none", "Maximum number of concurrent requests per client: see `[site.concurrent]`.",
-        |r, item, to| to.concurrent = throttle::crowds(r, item)
-        => throttle::show_crowds;
-    #SiteOnly #BesideVcl @table(entry::BASIC_AUTH) "basic_auth", "a table or false", "none", "Access with user and password only: see `[site.basic_auth]`.",
-        |r, item, to| to.basic_auth = entry::basic(r, item)
+        |r, item, to| to.concurrent = throttle::concurrency_limits(r, item)
+        => throttle::show_concurrency_limits;
+    #SiteOnly #BesideVcl @table(authentication::BASIC_AUTH) "basic_auth", "a table or false", "none", "Access with user and password only: see `[site.basic_auth]`.",
+        |r, item, to| to.basic_auth = authentication::basic(r, item)
         => |page, s| page.list("users", s.basic_auth.iter().map(|own| own.file.display()));
-    #SiteOnly #BesideVcl @table(entry::FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
-        |r, item, to| to.forward_auth = entry::forward(r, item)
-        => entry::show_forward;
+    #SiteOnly #BesideVcl @table(authentication::FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
+        |r, item, to| to.forward_auth = authentication::forward(r, item)
+        => authentication::show_forward;
     @table(answers::REDIRECT) "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.",
-        |r, item, to| to.answer = redirect(r, item).map(Answer::Redirect)
+        |r, item, to| to.answer = redirect(r, item).map(ConfiguredResponse::Redirect)
         => answers::show;
     @table(answers::RESPOND) "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.",
-        |r, item, to| to.answer = respond(r, item).map(|answer| Answer::Fixed(Arc::new(answer)));
+        |r, item, to| to.answer = respond(r, item).map(|answer| ConfiguredResponse::Fixed(Arc::new(answer)));
     #SiteOnly @table(files::FILES) "files", "a path or a table", "none", "Serves files of a directory instead of responses from an origin: see `[site.files]`.",
         |r, item, to| {
             if let Some(root) = files::root(r, item) {
@@ -120,7 +120,7 @@ fn looks_up(s: &Settings) -> bool {
 }
 
 /// Changes `settings` as `table` says.
-pub(super) fn read(r: &mut Reader, table: &Table<'_>, settings: &mut Settings) {
+pub(super) fn read(r: &mut Reader, table: &TomlTable<'_>, settings: &mut Settings) {
     for [first, second, what, message] in [
         ["origin", "files", "the origin", "`files` and `origin` cannot both answer"],
         ["redirect", "respond", "the other answer", "`redirect` and `respond` cannot both answer"],
@@ -140,7 +140,7 @@ const PLUGINS: [(&str, PageCache); 3] = [
     ("boost", PageCache::Boost),
 ];
 
-fn page_cache(r: &mut Reader, item: &Item<'_>, origin: u32) -> Option<PageCache> {
+fn page_cache(r: &mut Reader, item: &SettingValue<'_>, origin: u32) -> Option<PageCache> {
     if item.is_off() {
         return None;
     }
@@ -152,7 +152,7 @@ fn page_cache(r: &mut Reader, item: &Item<'_>, origin: u32) -> Option<PageCache>
     Some(plugin)
 }
 
-fn first_byte_timeout(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) {
+fn first_byte_timeout(r: &mut Reader, item: &SettingValue<'_>, settings: &mut Settings) {
     match r.duration(item) {
         Some(0) => {
             r.error(item.span.clone(), "`first_byte_timeout` must be longer than nothing");
@@ -162,7 +162,7 @@ fn first_byte_timeout(r: &mut Reader, item: &Item<'_>, settings: &mut Settings) 
 }
 
 /// Clients that are let in.
-fn allow(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
+fn allow(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Net> {
     let allow = nets(r, item);
     if item.each().is_empty() {
         r.error(item.span.clone(), "`allow` lets no one in").help =
@@ -172,12 +172,12 @@ fn allow(r: &mut Reader, item: &Item<'_>) -> Vec<Net> {
 }
 
 /// Protocols a connection may change to.
-fn protocols(r: &mut Reader, item: &Item<'_>) -> Vec<Protocol> {
+fn protocols(r: &mut Reader, item: &SettingValue<'_>) -> Vec<Protocol> {
     let texts = r.texts(item);
     if texts.len() > PROTOCOLS_MAX {
         r.error(item.span.clone(), format!("`upgrade` names more than {PROTOCOLS_MAX} protocols"));
     }
-    let read = |(text, item): &(&str, Item<'_>)| {
+    let read = |(text, item): &(&str, SettingValue<'_>)| {
         let protocol = Protocol::parse(text).map_err(|why| format!("`{text}`: {why}"));
         r.check(item, protocol)
     };

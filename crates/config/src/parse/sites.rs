@@ -8,10 +8,12 @@ use super::includes::{INCLUDES, includes};
 use super::presets::Presets;
 use super::routes::{ROUTE, route};
 use super::settings::SETTINGS_ROWS;
-use super::{compression, entry, error_pages, hsts, places, purge, settings, tls};
+use super::{
+    authentication, compression, error_pages, hsts, purge, setting_locations, settings, tls,
+};
 use crate::keys::{BOOLEAN, Mark, TABLE, TEXTS};
 use crate::model::{Config, SiteConfig};
-use crate::reader::{Item, Reader, Span, Table};
+use crate::reader::{Reader, SettingValue, TextRange, TomlTable};
 use crate::rows::{self, Row, put, rows, section};
 
 section! {
@@ -73,7 +75,7 @@ struct Draft {
 const HEAD_TIME: &str = "first_byte_timeout";
 
 /// Reads every `[[site]]`.
-pub(super) fn sites(r: &mut Reader, item: &Item<'_>, config: &mut Config) {
+pub(super) fn sites(r: &mut Reader, item: &SettingValue<'_>, config: &mut Config) {
     let tables = r.tables(item, &SITE);
     if item.each().is_empty() {
         r.error(item.span.clone(), "`site` is an empty list");
@@ -84,7 +86,7 @@ pub(super) fn sites(r: &mut Reader, item: &Item<'_>, config: &mut Config) {
 }
 
 /// Reads one; a program decides for all that have none if there is a `whole`.
-fn site(r: &mut Reader, table: &Table<'_>, config: &Config, whole: bool) -> SiteConfig {
+fn site(r: &mut Reader, table: &TomlTable<'_>, config: &Config, whole: bool) -> SiteConfig {
     let rules = SiteRules {
         profile: config.profile,
         trusted_proxies: config.trusted_proxies.clone(),
@@ -103,7 +105,7 @@ fn site(r: &mut Reader, table: &Table<'_>, config: &Config, whole: bool) -> Site
     }
     rows::read(r, table, SITE_ROWS, &mut draft);
     let mut settings = draft.presets.settings(r);
-    places::note_places(r, table, SITE_ROWS, &mut settings);
+    setting_locations::note_places(r, table, SITE_ROWS, &mut settings);
     settings::read(r, table, &mut settings);
     draft.site.rules.settings = settings;
     check(r, table, &mut draft);
@@ -111,14 +113,14 @@ fn site(r: &mut Reader, table: &Table<'_>, config: &Config, whole: bool) -> Site
     draft.presets.add_routes(r, &mut draft.site.rules, table.item(HEAD_TIME).is_some());
     let Draft { mut site, presets, .. } = draft;
     site.rules.scripts = r.origins.script_ends();
-    r.origins.bar(&presets.no_scripts);
+    r.origins.exclude_script_directories(&presets.no_scripts);
     let named = std::mem::take(&mut r.origins.site);
     (site.origins, site.files, site.users) = (named.indices, named.roots, named.users);
     site
 }
 
 /// Says what a VCL leaves no room for.
-fn only_beside_vcl(r: &mut Reader, table: &Table<'_>) {
+fn only_beside_vcl(r: &mut Reader, table: &TomlTable<'_>) {
     let keys = (SITE.keys)();
     for (name, span) in table.names() {
         if keys.iter().any(|key| key.name == name && !key.is(Mark::BesideVcl)) {
@@ -131,7 +133,7 @@ fn only_beside_vcl(r: &mut Reader, table: &Table<'_>) {
     }
 }
 
-fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
+fn hosts(r: &mut Reader, item: &SettingValue<'_>) -> Vec<String> {
     if item.each().is_empty() {
         r.error(item.span.clone(), "`host` names no host").help =
             Some("write \"*\" for every host".to_owned());
@@ -150,8 +152,8 @@ fn hosts(r: &mut Reader, item: &Item<'_>) -> Vec<String> {
 }
 
 /// Says which hosts are named twice.
-fn check_hosts(r: &mut Reader, sites: &[Table<'_>]) {
-    let mut taken: BTreeMap<String, Span> = BTreeMap::new();
+fn check_hosts(r: &mut Reader, sites: &[TomlTable<'_>]) {
+    let mut taken: BTreeMap<String, TextRange> = BTreeMap::new();
     let items = sites.iter().filter_map(|table| table.item("host"));
     for item in items.flat_map(|item| item.each()) {
         let host = item.value.as_str().and_then(policy::hosts::canonical);
@@ -177,13 +179,13 @@ fn host_help(text: &str) -> String {
 }
 
 /// Says what does not go together in the settings of a site.
-fn check(r: &mut Reader, table: &Table<'_>, draft: &mut Draft) {
+fn check(r: &mut Reader, table: &TomlTable<'_>, draft: &mut Draft) {
     let settings = &mut draft.site.rules.settings;
     if table.item(HEAD_TIME).is_none() {
         r.origins.keep_times(settings);
     }
     if draft.decided {
-        entry::check_beside_vcl(r, table, settings);
+        authentication::check_beside_vcl(r, table, settings);
     }
     let has = |names: [&'static str; 2]| names.iter().any(|name| table.item(name).is_some());
     let is_answered = draft.decided || has(["origin", "files"]);
@@ -196,11 +198,11 @@ fn check(r: &mut Reader, table: &Table<'_>, draft: &mut Draft) {
 }
 
 /// Reads the routes of a site.
-fn routes(r: &mut Reader, item: &Item<'_>, draft: &mut Draft) {
+fn routes(r: &mut Reader, item: &SettingValue<'_>, draft: &mut Draft) {
     let rules = &mut draft.site.rules;
     let has_origin = draft.decided || item.table.item("origin").is_some();
     let answers = ["redirect", "respond"].iter().any(|name| item.table.item(name).is_some());
-    let mut earlier: Vec<(RouteRules, Span)> = Vec::new();
+    let mut earlier: Vec<(RouteRules, TextRange)> = Vec::new();
     for table in r.tables(item, &ROUTE) {
         let before = r.found.len();
         let (mut route, span) = route(r, &table, rules.settings.inherit());
@@ -224,9 +226,9 @@ fn routes(r: &mut Reader, item: &Item<'_>, draft: &mut Draft) {
 
 fn warn_of_shadowed(
     r: &mut Reader,
-    earlier: &[(RouteRules, Span)],
+    earlier: &[(RouteRules, TextRange)],
     route: &RouteRules,
-    span: &Span,
+    span: &TextRange,
 ) {
     let Some((first, place)) = earlier.iter().find(|(first, _)| first.covers(route)) else {
         return;

@@ -3,16 +3,16 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use base::rate::Pace;
+use base::rate::RateQuota;
 use message::Status;
 use policy::headers::FieldName;
 use policy::rules::Settings;
-use policy::{CrowdRule, Per, RateRule, Terms};
+use policy::{ConcurrencyRule, LimitKey, RateRule, Terms};
 
 use super::lists::{nets, patterns};
 use crate::keys::{BOOLEAN, TEXTS};
-use crate::page::{Page, texts};
-use crate::reader::{Item, Reader};
+use crate::page::{SettingsPage, texts};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, Row, put, rows, section};
 
 /// Most of what may come at once or wait.
@@ -35,7 +35,7 @@ section! {
 }
 
 section! {
-    pub(crate) CONCURRENT, CONCURRENT_ROWS: CrowdRule, TERMS_ROWS; "[site.concurrent]",
+    pub(crate) CONCURRENT, CONCURRENT_ROWS: ConcurrencyRule, TERMS_ROWS; "[site.concurrent]",
     "Maximum number of concurrent requests for each client, from the head to the last byte of the \
      response; also in a route. Requests beyond it get 429. Lists and routes work as in \
      `[site.rate]`. Connections have their own limit, `connections_per_ip`.";
@@ -58,9 +58,9 @@ const TERMS_ROWS: &[Row<Terms>] = rows! {
 };
 
 /// Limits on how often a client may ask; `None` for `false`.
-pub(super) fn rates(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[RateRule]>> {
+pub(super) fn rates(r: &mut Reader, item: &SettingValue<'_>) -> Option<Arc<[RateRule]>> {
     each(r, item, |r, item| {
-        let requests = Pace { count: 1, per_ms: 1 };
+        let requests = RateQuota { count: 1, per_ms: 1 };
         let mut rule = RateRule { requests, burst: 0, queue: 0, terms: Terms::default() };
         let table = r.table(item, &RATE)?;
         rows::read(r, &table, TERMS_ROWS, &mut rule.terms);
@@ -69,9 +69,12 @@ pub(super) fn rates(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[RateRule]>> 
 }
 
 /// Limits on how many requests of a client may be under way; `None` for `false`.
-pub(super) fn crowds(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[CrowdRule]>> {
+pub(super) fn concurrency_limits(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+) -> Option<Arc<[ConcurrencyRule]>> {
     each(r, item, |r, item| {
-        let mut rule = CrowdRule { requests: 1, terms: Terms::default() };
+        let mut rule = ConcurrencyRule { requests: 1, terms: Terms::default() };
         let table = r.table(item, &CONCURRENT)?;
         rows::read(r, &table, TERMS_ROWS, &mut rule.terms);
         rows::read(r, &table, CONCURRENT_ROWS, &mut rule).then_some(rule)
@@ -81,8 +84,8 @@ pub(super) fn crowds(r: &mut Reader, item: &Item<'_>) -> Option<Arc<[CrowdRule]>
 /// The limits of a list, or the one that stands alone; `None` for `false`.
 fn each<T>(
     r: &mut Reader,
-    item: &Item<'_>,
-    read: fn(&mut Reader, &Item<'_>) -> Option<T>,
+    item: &SettingValue<'_>,
+    read: fn(&mut Reader, &SettingValue<'_>) -> Option<T>,
 ) -> Option<Arc<[T]>> {
     if item.is_off() {
         return None;
@@ -95,12 +98,12 @@ fn each<T>(
     Some(each.iter().filter_map(|each| read(r, each)).collect())
 }
 
-pub(super) fn show_rates(page: &mut Page<'_>, settings: &Settings) {
+pub(super) fn show_rates(page: &mut SettingsPage<'_>, settings: &Settings) {
     let rules = settings.rate.iter().flat_map(|rules| rules.iter());
     page.list("rate", rules.map(|rule| limited(rule.told(), &rule.terms)));
 }
 
-pub(super) fn show_crowds(page: &mut Page<'_>, settings: &Settings) {
+pub(super) fn show_concurrency_limits(page: &mut SettingsPage<'_>, settings: &Settings) {
     let rules = settings.concurrent.iter().flat_map(|rules| rules.iter());
     page.list("at once", rules.map(|rule| limited(rule.requests, &rule.terms)));
 }
@@ -119,9 +122,9 @@ fn limited(what: impl Display, terms: &Terms) -> String {
     told
 }
 
-fn pace(r: &mut Reader, item: &Item<'_>) -> Option<Pace> {
+fn pace(r: &mut Reader, item: &SettingValue<'_>) -> Option<RateQuota> {
     let text = r.text(item)?;
-    let pace = Pace::parse(text).ok();
+    let pace = RateQuota::parse(text).ok();
     if pace.is_none() {
         r.error(item.span.clone(), format!("`{text}` is no rate")).help =
             Some("write \"10/s\", \"300/m\" or \"1000/h\"".to_owned());
@@ -129,7 +132,7 @@ fn pace(r: &mut Reader, item: &Item<'_>) -> Option<Pace> {
     pace
 }
 
-fn status(r: &mut Reader, item: &Item<'_>) -> Option<Status> {
+fn status(r: &mut Reader, item: &SettingValue<'_>) -> Option<Status> {
     let code = r.count(item, 429, 503)?;
     if code != 429 && code != 503 {
         r.error(item.span.clone(), "a refusal is 429 or 503");
@@ -137,14 +140,16 @@ fn status(r: &mut Reader, item: &Item<'_>) -> Option<Status> {
     Status::new(u16::try_from(code).ok()?)
 }
 
-fn per(r: &mut Reader, item: &Item<'_>) -> Option<Per> {
+fn per(r: &mut Reader, item: &SettingValue<'_>) -> Option<LimitKey> {
     let Some(pairs) = item.pairs() else {
-        return r.word(item, &[("address", Whole::Address), ("site", Whole::Site)]).map(Into::into);
+        return r
+            .word(item, &[("address", LimitScope::Address), ("site", LimitScope::Site)])
+            .map(Into::into);
     };
     match pairs.as_slice() {
         [("field", _, field)] => {
             let text = r.text(field)?;
-            r.check(field, FieldName::parse(text)).map(Per::Field)
+            r.check(field, FieldName::parse(text)).map(LimitKey::Field)
         }
         _ => {
             r.wrong_type(item);
@@ -155,16 +160,16 @@ fn per(r: &mut Reader, item: &Item<'_>) -> Option<Per> {
 
 /// Those who count as one that `per` has a word for.
 #[derive(Clone, Copy)]
-enum Whole {
+enum LimitScope {
     Address,
     Site,
 }
 
-impl From<Whole> for Per {
-    fn from(word: Whole) -> Self {
+impl From<LimitScope> for LimitKey {
+    fn from(word: LimitScope) -> Self {
         match word {
-            Whole::Address => Self::Address,
-            Whole::Site => Self::Site,
+            LimitScope::Address => Self::Address,
+            LimitScope::Site => Self::Site,
         }
     }
 }

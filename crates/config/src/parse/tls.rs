@@ -10,9 +10,10 @@ use toml::de::DeValue;
 use super::acme;
 use crate::keys::{BOOLEAN, PATHS, TABLE};
 use crate::model::{
-    Certificates, ClientFiles, Config, ListenSpec, OriginTls, PairFiles, Place, PlacedPath, SiteTls,
+    Certificates, ClientFiles, Config, ConfigLocation, ListenSpec, OriginTls, PairFiles,
+    PlacedPath, SiteTls,
 };
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 /// Words about a certificate, wherever one is named.
@@ -54,12 +55,12 @@ section! {
         };
     "client_fields", "a list of \"x-ssl\" and \"client-cert\"", "[\"x-ssl\"]", "Request fields that tell origins about the client's certificate. `x-ssl`: X-SSL-Client-Verify (`SUCCESS` or `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint. `client-cert`: Client-Cert (RFC 9440). `[]`: none. With any of them, Larder stores only responses that the origin marked as shared.",
         |r, item, to| {
-            let words = [("x-ssl", Told::XSsl), ("client-cert", Told::ClientCert)];
+            let words = [("x-ssl", CertificateForwarding::XSsl), ("client-cert", CertificateForwarding::ClientCert)];
             let each = item.each();
             let told: Vec<_> = each.iter().filter_map(|item| r.word(item, &words)).collect();
             if let Some(client) = client_beside(r, item, &mut to.client, "") {
-                client.tells_x_ssl = told.contains(&Told::XSsl);
-                client.tells_client_cert = told.contains(&Told::ClientCert);
+                client.tells_x_ssl = told.contains(&CertificateForwarding::XSsl);
+                client.tells_client_cert = told.contains(&CertificateForwarding::ClientCert);
             }
         };
     "client_auth", "\"require\" or \"optional\"", "\"require\"", "Whether clients must present a certificate. `require`: a valid certificate is required, and requests over plain connections are refused. `optional`: a certificate must be valid if the client presents one.",
@@ -104,21 +105,21 @@ section! {
 }
 
 /// `[site.tls]`.
-pub(super) fn site(r: &mut Reader, item: &Item<'_>) -> SiteTls {
+pub(super) fn site(r: &mut Reader, item: &SettingValue<'_>) -> SiteTls {
     let mut tls = SiteTls::default();
     rows::read_table(r, item, &SITE_TLS, SITE_TLS_ROWS, &mut tls);
     tls
 }
 
 /// A key that has no certificate beside it.
-pub(super) fn lone_key(r: &mut Reader, keys: &Item<'_>) {
+pub(super) fn lone_key(r: &mut Reader, keys: &SettingValue<'_>) {
     if keys.table.item("cert").is_none() {
         r.error(keys.span.clone(), "`key` without `cert`");
     }
 }
 
 /// As many certificates as there are keys beside them, paired in their order.
-pub(super) fn pairs(r: &mut Reader, certs: &Item<'_>) -> Certificates {
+pub(super) fn pairs(r: &mut Reader, certs: &SettingValue<'_>) -> Certificates {
     let Some(keys) = certs.table.item("key") else {
         r.error(certs.span.clone(), "`cert` without `key`").help =
             Some("every certificate needs its private key".to_owned());
@@ -145,12 +146,16 @@ pub(super) fn pairs(r: &mut Reader, certs: &Item<'_>) -> Certificates {
 }
 
 /// `[origin.tls]`.
-pub(super) fn origin(r: &mut Reader, item: &Item<'_>, config: &OriginConfig) -> Option<OriginTls> {
+pub(super) fn origin(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    config: &OriginConfig,
+) -> Option<OriginTls> {
     if !uses_tls(config) {
         r.warning(item.span.clone(), "none of the servers speaks TLS").help =
             Some("write their URLs with https://".to_owned());
     }
-    let mut tls = plain_origin(r.lasting(&item.span));
+    let mut tls = plain_origin(r.location(&item.span));
     rows::read_table(r, item, &ORIGIN_TLS, ORIGIN_TLS_ROWS, &mut tls);
     Some(tls)
 }
@@ -161,11 +166,11 @@ pub(super) fn uses_tls(config: &OriginConfig) -> bool {
 }
 
 /// Verified by the system's authorities, nothing shown.
-pub(crate) fn plain_origin(place: Place) -> OriginTls {
+pub(crate) fn plain_origin(place: ConfigLocation) -> OriginTls {
     OriginTls { ca: None, pair: None, sni: None, verify: true, place }
 }
 
-fn sni(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn sni(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let name = policy::hosts::canonical(text).filter(|name| !name.contains(['*', '[', '_']));
     if name.is_none() {
@@ -190,7 +195,11 @@ fn to_https(code: u16, port: Option<u16>) -> Option<Redirect> {
 }
 
 /// `redirect_https`, to the port of the first TLS listener.
-pub(super) fn redirect(r: &mut Reader, item: &Item<'_>, port: Option<u16>) -> Option<Redirect> {
+pub(super) fn redirect(
+    r: &mut Reader,
+    item: &SettingValue<'_>,
+    port: Option<u16>,
+) -> Option<Redirect> {
     let code = match item.value {
         DeValue::Boolean(false) => return None,
         DeValue::Boolean(true) => 308,
@@ -211,7 +220,7 @@ pub(super) fn redirect(r: &mut Reader, item: &Item<'_>, port: Option<u16>) -> Op
 }
 
 /// The authorities of clients, which need a certificate. Origins are told nothing.
-pub(super) fn client(r: &mut Reader, item: &Item<'_>) -> Option<ClientFiles> {
+pub(super) fn client(r: &mut Reader, item: &SettingValue<'_>) -> Option<ClientFiles> {
     let PlacedPath { path: ca, place } = r.path(item)?;
     Some(ClientFiles { ca, place, required: true, tells_x_ssl: false, tells_client_cert: false })
 }
@@ -219,7 +228,7 @@ pub(super) fn client(r: &mut Reader, item: &Item<'_>) -> Option<ClientFiles> {
 /// The check that `item` speaks of.
 fn client_beside<'c>(
     r: &mut Reader,
-    item: &Item<'_>,
+    item: &SettingValue<'_>,
     client: &'c mut Option<ClientFiles>,
     help: &str,
 ) -> Option<&'c mut ClientFiles> {
@@ -232,11 +241,11 @@ fn client_beside<'c>(
 
 /// A way to tell origins of a client's certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum CertificateForwarding {
     XSsl,
     ClientCert,
 }
 
-fn paths(r: &mut Reader, item: &Item<'_>) -> Vec<PlacedPath> {
+fn paths(r: &mut Reader, item: &SettingValue<'_>) -> Vec<PlacedPath> {
     item.each().iter().filter_map(|item| r.path(item)).collect()
 }

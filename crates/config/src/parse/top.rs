@@ -15,9 +15,9 @@ use super::{
     neighbours, origins, ports, sites, tracing,
 };
 use crate::keys::{TABLE, TEXTS};
-use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, Run};
+use crate::model::{CacheStatus, Config, MemoryConfig, MemorySize, Programs, ServiceAccount};
 use crate::page::word;
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 /// Least memory that a cache is of use with.
@@ -125,7 +125,7 @@ section! {
 }
 
 section! {
-    pub(crate) RUN, RUN_ROWS: Run; "[run]",
+    pub(crate) RUN, RUN_ROWS: ServiceAccount; "[run]",
     "User and group of a daemon that root starts. Larder reads this table at the start; a reload \
      does not change it.";
     "user", "a string", "\"larder\" if there is such a user, else \"nobody\"", "User that the daemon becomes once its ports are open, with all groups of that user. With `root`, it stays root.",
@@ -139,7 +139,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config 
     let top = r.document(document, &TOP);
     r.is_partial = r.is_one_file() && cluster::shares_configuration(&top);
     let mut config = Config { listen: listen::usual(&top), ..Config::default() };
-    config.memory.place = r.lasting(&top.span);
+    config.memory.place = r.location(&top.span);
     rows::read(r, &top, TOP_ROWS, &mut config);
     if top.item("site").is_none() && !r.is_partial {
         r.error_nowhere("no [[site]]").help = Some(
@@ -170,7 +170,7 @@ pub(super) fn config(r: &mut Reader, document: &Spanned<DeTable<'_>>) -> Config 
 }
 
 /// The field where trusted proxies name the client.
-fn client_field(r: &mut Reader, item: &Item<'_>) -> Option<ClientField> {
+fn client_field(r: &mut Reader, item: &SettingValue<'_>) -> Option<ClientField> {
     if item.table.item("trusted_proxies").is_none() && !r.is_partial {
         r.warning(item.span.clone(), "`client_field` without `trusted_proxies`").help =
             Some("what nobody trusted says is never believed".to_owned());
@@ -180,41 +180,41 @@ fn client_field(r: &mut Reader, item: &Item<'_>) -> Option<ClientField> {
 }
 
 /// The program that decides for all sites that name none themselves.
-fn program(r: &mut Reader, item: &Item<'_>) -> Option<Programs> {
+fn program(r: &mut Reader, item: &SettingValue<'_>) -> Option<Programs> {
     r.path(item).map(Programs::File)
 }
 
-fn workers(r: &mut Reader, item: &Item<'_>) -> Option<usize> {
+fn workers(r: &mut Reader, item: &SettingValue<'_>) -> Option<usize> {
     match item.value {
         DeValue::String(text) if text == "auto" => None,
         _ => r.count(item, 1, WORKERS_MAX).and_then(|n| n.try_into().ok()),
     }
 }
 
-fn run(r: &mut Reader, item: &Item<'_>) -> Option<Run> {
+fn run(r: &mut Reader, item: &SettingValue<'_>) -> Option<ServiceAccount> {
     let table = r.table(item, &RUN)?;
     let span = table.item("user").map_or_else(|| table.span.clone(), |item| item.span);
-    let place = Some(crate::Place { file: r.source.clone(), span });
-    let mut run = Run { place, ..Run::default() };
+    let place = Some(crate::ConfigLocation { file: r.source.clone(), span });
+    let mut run = ServiceAccount { place, ..ServiceAccount::default() };
     rows::read(r, &table, RUN_ROWS, &mut run);
     Some(run)
 }
 
 /// The name of a user or a group.
-fn account(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn account(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let good = !text.is_empty() && !text.contains(['\0', ':', '/']);
     r.check(item, good.then(|| text.to_owned()).ok_or("takes the name of one"))
 }
 
 /// `auto`, a percentage or a size.
-fn memory_size(r: &mut Reader, item: &Item<'_>, memory: &mut MemoryConfig) {
+fn memory_size(r: &mut Reader, item: &SettingValue<'_>, memory: &mut MemoryConfig) {
     let size = match item.value {
         DeValue::String(text) => r.check(item, parse_memory(text)),
         // A number of bytes, or of the wrong type altogether.
         _ => r.size(item).and_then(|bytes| r.check(item, enough(bytes))),
     };
-    *memory = MemoryConfig { size: size.unwrap_or_default(), place: r.lasting(&item.span) };
+    *memory = MemoryConfig { size: size.unwrap_or_default(), place: r.location(&item.span) };
 }
 
 /// Reads `auto`, a percentage or a size.
@@ -248,7 +248,7 @@ fn enough(bytes: u64) -> Result<MemorySize, &'static str> {
     }
 }
 
-fn health_check(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn health_check(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     let good = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && b != b'?');
     r.check(item, good.then(|| text.to_owned()).ok_or("takes a path such as \"/health\""))
@@ -258,7 +258,7 @@ fn health_check(r: &mut Reader, item: &Item<'_>) -> Option<String> {
 const STATUSES: [(&str, CacheStatus); 3] =
     [("on", CacheStatus::On), ("off", CacheStatus::Off), ("detail", CacheStatus::Detail)];
 
-fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {
+fn cache_status(r: &mut Reader, item: &SettingValue<'_>) -> Option<CacheStatus> {
     match item.value {
         DeValue::Boolean(true) => Some(CacheStatus::On),
         DeValue::Boolean(false) => Some(CacheStatus::Off),
@@ -266,7 +266,7 @@ fn cache_status(r: &mut Reader, item: &Item<'_>) -> Option<CacheStatus> {
     }
 }
 
-fn via(r: &mut Reader, item: &Item<'_>) -> Option<String> {
+fn via(r: &mut Reader, item: &SettingValue<'_>) -> Option<String> {
     let text = r.text(item)?;
     // RFC 9211 2 wants a token or a string in Cache-Status: a structured token begins with a letter
     // or `*`.

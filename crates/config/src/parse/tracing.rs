@@ -7,7 +7,7 @@ use policy::headers::{FieldName, FieldValue};
 use toml::de::DeValue;
 
 use crate::model::{FieldSource, OriginTls, PlacedPath, Tracing};
-use crate::reader::{Item, Reader};
+use crate::reader::{Reader, SettingValue};
 use crate::rows::{self, put, section};
 
 /// OTLP's port over HTTP; over HTTPS collectors have that of HTTPS.
@@ -52,7 +52,7 @@ struct Traces {
     sample: f64,
 }
 
-pub(super) fn tracing(r: &mut Reader, item: &Item<'_>) -> Option<Tracing> {
+pub(super) fn tracing(r: &mut Reader, item: &SettingValue<'_>) -> Option<Tracing> {
     let table = r.table(item, &TRACING)?;
     let mut draft =
         Traces { collector: None, ca: None, headers: Vec::new(), gzip: true, sample: 0.01 };
@@ -66,12 +66,12 @@ pub(super) fn tracing(r: &mut Reader, item: &Item<'_>) -> Option<Tracing> {
         r.warning(item.span, "`headers` cross the network as they are").help =
             Some("write `endpoint` with https://".to_owned());
     }
-    let place = r.lasting(&table.item("endpoint")?.span);
+    let place = r.location(&table.item("endpoint")?.span);
     let tls = server.tls.then(|| OriginTls { ca, ..super::plain_origin(place) });
     Some(Tracing { server, tls, path, headers, gzip, sample })
 }
 
-fn collector(r: &mut Reader, item: &Item<'_>) -> Option<(ServerConfig, String)> {
+fn collector(r: &mut Reader, item: &SettingValue<'_>) -> Option<(ServerConfig, String)> {
     let text = r.text(item)?;
     let split = split(text).map(|(server, path)| (server, path.to_owned()));
     let why = split.as_ref().err().copied();
@@ -112,7 +112,7 @@ fn is_here(server: &ServerConfig) -> bool {
 }
 
 /// Fields that every request has. A fault is shown at the name: the value may be a secret.
-fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
+fn headers(r: &mut Reader, item: &SettingValue<'_>) -> Vec<(FieldName, FieldSource)> {
     let mut fields: Vec<(FieldName, FieldSource)> = Vec::new();
     for (name, span, value) in r.pairs(item) {
         let name = match FieldName::parse(name) {
@@ -149,14 +149,14 @@ fn headers(r: &mut Reader, item: &Item<'_>) -> Vec<(FieldName, FieldSource)> {
 }
 
 /// `{ file = "..." }`.
-fn from_file(r: &mut Reader, value: &Item<'_>) -> Option<FieldSource> {
+fn from_file(r: &mut Reader, value: &SettingValue<'_>) -> Option<FieldSource> {
     let mut file = None;
     rows::read_table(r, value, &FIELD_FILE, FIELD_FILE_ROWS, &mut file);
     file.map(FieldSource::File)
 }
 
 /// A share.
-fn sample(r: &mut Reader, item: &Item<'_>) -> Option<f64> {
+fn sample(r: &mut Reader, item: &SettingValue<'_>) -> Option<f64> {
     let text = match item.value {
         DeValue::Float(number) => number.as_str(),
         DeValue::Integer(number) => number.as_str(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use insta::assert_snapshot;
-use policy::StoreIn;
+use policy::StorageChoice;
 
 use super::{load, said};
 use crate::{Admission, Config, DiskConfig};
@@ -241,11 +241,12 @@ fn a_route_says_where_its_responses_are_kept() {
          [[site.route]]\npath = \"/other/*\"\ncache = {{ key_headers = \"X-A\" }}\n"
     ));
     let rules = &config.sites[0].rules;
-    let routes: Vec<StoreIn> = rules.routes.iter().map(|route| route.settings.store).collect();
-    assert_eq!(rules.settings.store, StoreIn::Memory);
-    assert_eq!(routes, [StoreIn::Disk, StoreIn::Both, StoreIn::Memory]);
+    let routes: Vec<StorageChoice> =
+        rules.routes.iter().map(|route| route.settings.store).collect();
+    assert_eq!(rules.settings.store, StorageChoice::Memory);
+    assert_eq!(routes, [StorageChoice::Disk, StorageChoice::Both, StorageChoice::Memory]);
     let site = with("").sites.remove(0);
-    assert_eq!(site.rules.settings.store, StoreIn::Both);
+    assert_eq!(site.rules.settings.store, StorageChoice::Both);
 }
 
 #[test]

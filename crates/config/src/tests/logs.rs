@@ -1,6 +1,6 @@
 //! `access_log` and `error_log`.
 
-use base::say::Priority;
+use base::logging::Priority;
 use insta::assert_snapshot;
 
 use super::{load, said};

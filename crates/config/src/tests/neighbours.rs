@@ -3,7 +3,7 @@
 use purge::neighbour::NeighbourDialect;
 
 use super::{load, said};
-use crate::NeighbourWay;
+use crate::NeighbourTransport;
 
 fn file(neighbour: &str) -> String {
     format!(
@@ -16,10 +16,12 @@ fn a_neighbour_is_an_origin_or_addresses() {
     let config = load(&file("origin = \"http://10.0.0.5:6081\""));
     let [neighbour] = &*config.neighbours else { panic!("one") };
     assert_eq!(neighbour.manner.dialect, NeighbourDialect::Purge);
-    let NeighbourWay::Origin(at) = neighbour.way else { panic!("an origin") };
+    let NeighbourTransport::Origin(at) = neighbour.way else { panic!("an origin") };
     assert_eq!(config.origins[at].name, "http://10.0.0.5:6081");
     let config = load(&file("htcp = [\"10.0.0.6:4827\", \"[2001:db8::1]:4827\"]"));
-    let NeighbourWay::Htcp(addresses) = &config.neighbours[0].way else { panic!("addresses") };
+    let NeighbourTransport::Htcp(addresses) = &config.neighbours[0].way else {
+        panic!("addresses")
+    };
     assert_eq!(addresses.len(), 2);
     let named = "origin = \"edge\"\ndialect = \"souin\"\nsites = \"example.com\"\n\
                  [[origin]]\nname = \"edge\"\nservers = [\"http://10.0.0.7\", \"http://10.0.0.8\"]";

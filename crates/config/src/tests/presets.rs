@@ -170,7 +170,7 @@ fn what_takes_a_preset_s_protection_away_is_shown() {
 fn a_mistake_in_a_preset_s_file_is_shown_there() {
     let text =
         "# Broken.\nhost = \"x\"\n[bypass]\npath = \"~ (\"\n[[route]]\npath = 7\norigin = \"x\"\n";
-    assert_snapshot!(crate::parse::said_of_preset("broken", text), @r#"
+    assert_snapshot!(crate::parse::preset_diagnostics("broken", text), @r#"
     error: unknown key `host` in a preset
      --> presets/broken.toml:2:1
       |

@@ -1,7 +1,7 @@
 //! `[site.purge]`: what it stands for, and what is said about it.
 
 use insta::assert_snapshot;
-use policy::{Asker, Dialect, Dialects, Peer, Purge};
+use policy::{Asker, ConnectionPeer, Dialect, Dialects, Purge};
 
 use super::{load, said};
 
@@ -12,8 +12,8 @@ fn purge(site: &str) -> Option<Purge> {
 
 fn admits(purge: &Purge, address: &str) -> bool {
     let peer = match address {
-        "unix:" => Peer::Local,
-        address => Peer::Host(address.parse().expect("an address")),
+        "unix:" => ConnectionPeer::Local,
+        address => ConnectionPeer::Host(address.parse().expect("an address")),
     };
     purge.admits(Asker { peer, near: false }, |_| true)
 }

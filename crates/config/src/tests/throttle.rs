@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use base::rate::Pace;
-use policy::Per;
+use base::rate::RateQuota;
+use policy::LimitKey;
 
 use super::*;
 
@@ -21,10 +21,10 @@ fn limits_are_read_and_a_route_shares_its_site_s() {
     ));
     let rules = &config.sites[0].rules;
     let site = rules.settings.rate.as_ref().expect("rates");
-    let pace = Pace { count: 10, per_ms: 1000 };
+    let pace = RateQuota { count: 10, per_ms: 1000 };
     assert_eq!((site[0].requests, site[0].burst, site[0].queue), (pace, 20, 5));
-    assert_eq!((site[0].terms.per.clone(), site[0].terms.status), (Per::Address, None));
-    assert!(matches!(site[1].terms.per, Per::Field(_)) && site[1].terms.exempt.len() == 1);
+    assert_eq!((site[0].terms.per.clone(), site[0].terms.status), (LimitKey::Address, None));
+    assert!(matches!(site[1].terms.per, LimitKey::Field(_)) && site[1].terms.exempt.len() == 1);
     let crowd = rules.settings.concurrent.as_ref().expect("a limit");
     let terms = &crowd[0].terms;
     let status = terms.status.map(Status::code);
@@ -33,7 +33,7 @@ fn limits_are_read_and_a_route_shares_its_site_s() {
     // The same ones, not equal ones: they count together.
     assert!(Arc::ptr_eq(site, a.rate.as_ref().expect("its site's")));
     assert!(Arc::ptr_eq(crowd, a.concurrent.as_ref().expect("its site's")));
-    let pace = Pace { count: 5, per_ms: 60_000 };
+    let pace = RateQuota { count: 5, per_ms: 60_000 };
     assert_eq!(b.rate.as_ref().expect("its own")[0].requests, pace);
     assert!(b.concurrent.is_none());
     let shown = show(&config);

@@ -1,12 +1,12 @@
 //! The cluster as the node knows it, and an operator's word about the node's part in it.
 
-use admin::{Answer, Asked, Peer};
-use cluster::Order;
+use admin::{AdminPeer, AdminRequest, AdminResponse};
+use cluster::MembershipOrder;
 use http::StatusCode;
 use serde::Deserialize;
 
 use super::said;
-use super::store::Refused;
+use super::store::ApiRefusal;
 use crate::node;
 use crate::rollout::{self, NotBegun};
 use crate::state::Daemon;
@@ -14,7 +14,7 @@ use crate::state::Daemon;
 /// An operator's word about the node's part.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Standing {
+struct NodeOrderBody {
     order: String,
 }
 
@@ -26,7 +26,7 @@ struct RollBack {
     version: Option<String>,
 }
 
-fn refused(why: NotBegun) -> Refused {
+fn refused(why: NotBegun) -> ApiRefusal {
     match why {
         NotBegun::Conflict(why) => (StatusCode::CONFLICT, why),
         NotBegun::Bad(why) => (StatusCode::UNPROCESSABLE_ENTITY, super::plain(&why)),
@@ -35,20 +35,20 @@ fn refused(why: NotBegun) -> Refused {
 }
 
 impl Daemon {
-    pub(super) fn cluster_status(&self) -> Answer {
+    pub(super) fn cluster_status(&self) -> AdminResponse {
         let mut all = node::json(self.cluster().as_deref(), self.bucket().as_deref());
         all["configuration"] = rollout::short(self);
-        Answer::json(&all)
+        AdminResponse::json(&all)
     }
 
     /// The configuration that all nodes share.
-    pub(super) fn shared_configuration(&self) -> Answer {
-        Answer::json(&rollout::json(self))
+    pub(super) fn shared_configuration(&self) -> AdminResponse {
+        AdminResponse::json(&rollout::json(self))
     }
 
     /// Rolls a configuration out.
-    pub(super) async fn roll_out(&self, asked: Asked) -> Result<Answer, Refused> {
-        if let Peer::Address(_) = asked.caller.peer {
+    pub(super) async fn roll_out(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
+        if let AdminPeer::Address(_) = asked.caller.peer {
             let why = "a configuration is rolled out over the admin socket alone: it may have \
                        files served that no token may see";
             return Err((StatusCode::FORBIDDEN, why.to_owned()));
@@ -59,7 +59,7 @@ impl Daemon {
     }
 
     /// Has all nodes go back.
-    pub(super) async fn roll_back(&self, asked: Asked) -> Result<Answer, Refused> {
+    pub(super) async fn roll_back(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let RollBack { version } = match asked.body.is_null() {
             true => RollBack { version: None },
             false => super::body(asked.body)?,
@@ -69,10 +69,14 @@ impl Daemon {
     }
 
     /// Has an operator's word count.
-    pub(super) async fn stand(&self, asked: Asked) -> Result<Answer, Refused> {
-        let Standing { order } = super::body(asked.body)?;
-        let Some((_, order)) = Order::WORDS.into_iter().find(|(word, _)| *word == order) else {
-            let words = Order::WORDS.map(|(word, _)| word).join(", ");
+    pub(super) async fn apply_node_order(
+        &self,
+        asked: AdminRequest,
+    ) -> Result<AdminResponse, ApiRefusal> {
+        let NodeOrderBody { order } = super::body(asked.body)?;
+        let Some((_, order)) = MembershipOrder::WORDS.into_iter().find(|(word, _)| *word == order)
+        else {
+            let words = MembershipOrder::WORDS.map(|(word, _)| word).join(", ");
             return Err((StatusCode::BAD_REQUEST, format!("`order` is one of {words}")));
         };
         let Some(cluster) = self.cluster() else {

@@ -1,14 +1,14 @@
 //! Requests of the log ring's readers to the daemon.
 
-use admin::{Answer, Asked, Role};
+use admin::{AdminRequest, AdminResponse, Role};
 use base::Limit;
 use http::StatusCode;
-use observe::format::Fields;
-use observe::{Query, Want};
+use observe::format::FieldPositions;
+use observe::{FieldSubscription, Query};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::store::Refused;
+use super::store::ApiRefusal;
 use super::{body, said};
 use crate::state::Daemon;
 
@@ -31,7 +31,7 @@ struct Watch {
 
 impl Daemon {
     /// Has records keep header fields for some seconds.
-    pub(super) fn watch(&self, asked: Asked) -> Result<Answer, Refused> {
+    pub(super) fn watch(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let Watch { names, filter, secrets } = body(asked.body)?;
         if secrets && asked.caller.role < Some(Role::Config) {
             let why = "secrets need the role `config`; without `secrets` they are masked";
@@ -54,18 +54,23 @@ impl Daemon {
         let query = match text.as_str() {
             "" => None,
             text => Some(
-                Query::parse(text, &Fields::new(ring.names()))
+                Query::parse(text, &FieldPositions::new(ring.names()))
                     .map_err(|error| (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?,
             ),
         };
-        let want =
-            Want { names: names.unwrap_or_default(), query, text, secrets, ..Want::default() };
+        let want = FieldSubscription {
+            names: names.unwrap_or_default(),
+            query,
+            text,
+            secrets,
+            ..FieldSubscription::default()
+        };
         let now_ms = rt::now().mono_ms;
         if !self.shared.in_force.want(want, now_ms, now_ms + LEASE_S * 1000) {
             self.admin_counts.lock().limit(Limit::LogReaders);
             let why = "as many readers ask for header fields as may (limit: log_readers)";
             return Err((StatusCode::SERVICE_UNAVAILABLE, why.to_owned()));
         }
-        Ok(Answer::json(&json!({ "seconds": LEASE_S })))
+        Ok(AdminResponse::json(&json!({ "seconds": LEASE_S })))
     }
 }

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use admin::{Answer, Asked};
+use admin::{AdminRequest, AdminResponse};
 use base::limits;
 use base::tally::{Outcome, SiteSums};
 use http::StatusCode;
-use origin::{Order, ServerStatus};
+use origin::{HealthOverride, ServerStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::said;
-use super::store::Refused;
+use super::store::ApiRefusal;
 use crate::servers::server;
 use crate::state::Daemon;
 
 /// An operator's word about servers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Ordered {
+struct ServerOrderBody {
     origin: String,
     #[serde(default, deserialize_with = "said")]
     server: Option<String>,
@@ -28,12 +28,12 @@ struct Ordered {
 /// A configuration to be checked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Text {
+struct ConfigCheckBody {
     toml: String,
 }
 
 impl Daemon {
-    pub(super) fn status(&self, asked: &Asked) -> Answer {
+    pub(super) fn status(&self, asked: &AdminRequest) -> AdminResponse {
         let store = self.shared.cache.stats();
         let hits: Map<_, _> = limits::TABLE
             .iter()
@@ -43,7 +43,7 @@ impl Daemon {
             .collect();
         let (sites, origins) =
             self.with_config(|config| (config.sites.len(), config.origins.len()));
-        Answer::json(&json!({
+        AdminResponse::json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
             "role": asked.caller.role.map(admin::Role::word),
             "uptime_seconds": self.uptime().as_secs(),
@@ -67,7 +67,7 @@ impl Daemon {
         }))
     }
 
-    pub(super) fn sites(&self) -> Answer {
+    pub(super) fn sites(&self) -> AdminResponse {
         let sums = self.shared.tallies.sum();
         let sites = self.with_config(|config| {
             let site = |site: &config::SiteConfig| {
@@ -94,11 +94,11 @@ impl Daemon {
             };
             config.sites.iter().map(site).collect::<Vec<_>>()
         });
-        Answer::json(&json!({ "sites": sites }))
+        AdminResponse::json(&json!({ "sites": sites }))
     }
 
     /// The origins and their servers; of one name when there is one.
-    pub(super) fn origins(&self, only: Option<&str>) -> Answer {
+    pub(super) fn origins(&self, only: Option<&str>) -> AdminResponse {
         let mut origins: BTreeMap<String, Vec<ServerStatus>> = BTreeMap::new();
         for (name, status) in self.servers() {
             origins.entry(name).or_default().push(status);
@@ -114,14 +114,15 @@ impl Daemon {
                 })
             })
             .collect();
-        Answer::json(&json!({ "origins": origins }))
+        AdminResponse::json(&json!({ "origins": origins }))
     }
 
     /// Has an operator's word count.
-    pub(super) fn order(&self, asked: Asked) -> Result<Answer, Refused> {
-        let Ordered { origin, server, order } = super::body(asked.body)?;
-        let Some((_, order)) = Order::WORDS.into_iter().find(|(word, _)| *word == order) else {
-            let words = Order::WORDS.map(|(word, _)| word).join(", ");
+    pub(super) fn order(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
+        let ServerOrderBody { origin, server, order } = super::body(asked.body)?;
+        let Some((_, order)) = HealthOverride::WORDS.into_iter().find(|(word, _)| *word == order)
+        else {
+            let words = HealthOverride::WORDS.map(|(word, _)| word).join(", ");
             let why = format!("`order` is one of {words}");
             return Err((StatusCode::BAD_REQUEST, why));
         };
@@ -138,7 +139,7 @@ impl Daemon {
         Err((StatusCode::NOT_FOUND, why))
     }
 
-    pub(super) fn parameters(&self) -> Answer {
+    pub(super) fn parameters(&self) -> AdminResponse {
         let live = self.shared.live();
         let parameters: Vec<Value> = limits::TABLE
             .iter()
@@ -154,24 +155,24 @@ impl Daemon {
                 })
             })
             .collect();
-        Answer::json(&json!({ "parameters": parameters }))
+        AdminResponse::json(&json!({ "parameters": parameters }))
     }
 
-    pub(super) fn config(&self) -> Answer {
+    pub(super) fn config(&self) -> AdminResponse {
         let sites = self.with_config(|config| {
             let sites = config.sites.iter().map(|site| config::show_site(config, site));
             sites.collect::<Vec<_>>().join("\n")
         });
-        Answer::json(&json!({ "file": self.config_file(), "sites": sites }))
+        AdminResponse::json(&json!({ "file": self.config_file(), "sites": sites }))
     }
 
     /// Says what is wrong with a configuration, which nothing is done with.
-    pub(super) fn check(&self, asked: Asked) -> Result<Answer, Refused> {
+    pub(super) fn check(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let read = if asked.body.is_null() {
             let plain = |said: String| super::plain(&said);
             self.check_own().map(|(config, said)| (config, plain(said))).map_err(plain)
         } else {
-            let Text { toml } = super::body(asked.body)?;
+            let ConfigCheckBody { toml } = super::body(asked.body)?;
             // Its files are not looked at: what is wrong with one would tell what is in it.
             match config::load_str(&toml, "larder.toml") {
                 Ok((config, warnings)) => Ok((config, config::render(&warnings, false))),
@@ -182,6 +183,6 @@ impl Daemon {
             Ok((config, said)) => (true, said, self.waits_for_restart(&config)),
             Err(said) => (false, said, Vec::new()),
         };
-        Ok(Answer::json(&json!({ "good": good, "said": said, "stays": stays })))
+        Ok(AdminResponse::json(&json!({ "good": good, "said": said, "stays": stays })))
     }
 }

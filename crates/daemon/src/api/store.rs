@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use admin::{Answer, Asked};
+use admin::{AdminRequest, AdminResponse};
 use ban::Expression;
 use base::{Counter, Limits};
-use flow::invalidate::{Level, NotDone, Patience, Scope, What};
-use flow::purge::Page;
-use flow::{Live, Peer, Site};
-use h1::{HeadLimits, Progress, RequestReader};
+use flow::invalidate::{Level, NotDone, Patience, PurgeableSites, ResponseSelector};
+use flow::purge::PurgeContext;
+use flow::{ConnectionPeer, LiveConfiguration, Site};
+use h1::{HeadLimits, ReadProgress, RequestReader};
 use http::StatusCode;
 use message::{Request, Scheme};
 use serde::Deserialize;
@@ -27,14 +27,14 @@ const OBJECTS: usize = 100;
 const URLS_MAX: usize = 1_000;
 
 /// Why something is not done.
-pub(super) type Refused = (StatusCode, String);
+pub(super) type ApiRefusal = (StatusCode, String);
 
-fn unprocessable(why: impl Into<String>) -> Refused {
+fn unprocessable(why: impl Into<String>) -> ApiRefusal {
     (StatusCode::UNPROCESSABLE_ENTITY, why.into())
 }
 
 /// The journal refuses.
-fn refused(why: NotDone) -> Refused {
+fn refused(why: NotDone) -> ApiRefusal {
     (StatusCode::SERVICE_UNAVAILABLE, why.to_string())
 }
 
@@ -78,14 +78,14 @@ struct PurgeBody {
 }
 
 /// The objects that a purge selects.
-enum Meant {
+enum ObjectSelection {
     Urls(Vec<String>),
-    Many(What),
+    Many(ResponseSelector),
 }
 
 impl PurgeBody {
     /// Milliseconds that the answer may wait for its count.
-    fn wait_ms(&self) -> Result<u64, Refused> {
+    fn wait_ms(&self) -> Result<u64, ApiRefusal> {
         match self.wait_ms.unwrap_or(COUNT_MS) {
             ms @ 0..=COUNT_MS_MAX => Ok(ms),
             _ => Err(unprocessable(format!("`wait_ms` is at most {COUNT_MS_MAX}"))),
@@ -93,13 +93,13 @@ impl PurgeBody {
     }
 
     /// The word of other nodes that the answer waits for.
-    fn level(&self) -> Result<Option<Level>, Refused> {
+    fn level(&self) -> Result<Option<Level>, ApiRefusal> {
         let Some(word) = &self.wait else { return Ok(None) };
         let bad = || unprocessable("`wait` is `local`, `quorum` or `all`");
         Level::named(word).map(Some).ok_or_else(bad)
     }
 
-    fn meant(self) -> Result<Meant, Refused> {
+    fn meant(self) -> Result<ObjectSelection, ApiRefusal> {
         let bad = |why: &str| Err((StatusCode::BAD_REQUEST, why.to_owned()));
         let tags = self.tags.map(OneOrMore::into_vec);
         let said = [
@@ -118,20 +118,20 @@ impl PurgeBody {
             if urls.is_empty() || urls.len() > URLS_MAX {
                 return bad("`url` is one URL, or a list of up to 1000");
             }
-            return Ok(Meant::Urls(urls));
+            return Ok(ObjectSelection::Urls(urls));
         }
         if let Some(ban) = self.ban {
-            return described(&ban).map(Meant::Many);
+            return described(&ban).map(ObjectSelection::Many);
         }
         let what = under(self.host.as_deref(), self.prefix.as_deref())?;
-        Ok(Meant::Many(match tags {
+        Ok(ObjectSelection::Many(match tags {
             Some(tags) => tagged(what, tags)?,
             None => what,
         }))
     }
 }
 
-fn tagged(what: What, tags: Vec<String>) -> Result<What, Refused> {
+fn tagged(what: ResponseSelector, tags: Vec<String>) -> Result<ResponseSelector, ApiRefusal> {
     let good = |tag: &String| !tag.is_empty() && !tag.contains([' ', ',', '\t', '\r', '\n']);
     if tags.is_empty() || !tags.iter().all(good) {
         return Err(unprocessable("`tags` are surrogate keys, each a word without comma or space"));
@@ -140,33 +140,34 @@ fn tagged(what: What, tags: Vec<String>) -> Result<What, Refused> {
 }
 
 /// Those that a ban expression describes.
-fn described(text: &str) -> Result<What, Refused> {
+fn described(text: &str) -> Result<ResponseSelector, ApiRefusal> {
     let expression = Expression::parse(text).map_err(|error| {
         unprocessable(format!(
             "{error}; such as: req.http.host == example.org && req.url ~ ^/shop/"
         ))
     })?;
-    What::of_expression(expression).map_err(unprocessable)
+    ResponseSelector::of_expression(expression).map_err(unprocessable)
 }
 
 /// Those of a host whose URL begins so; all, when nothing is said.
-fn under(host: Option<&str>, prefix: Option<&str>) -> Result<What, Refused> {
+fn under(host: Option<&str>, prefix: Option<&str>) -> Result<ResponseSelector, ApiRefusal> {
     let named = host.map(|host| of_url(&format!("http://{host}/"))).transpose()?;
     let request = match prefix {
         Some(prefix) if prefix.starts_with('/') => {
             let path = of_url(&format!("http://localhost{prefix}"))?;
             let (host, target) = (named.map(|request| request.host), path.target);
-            return What::beginning(host.as_deref(), Some(&target)).map_err(unprocessable);
+            return ResponseSelector::beginning(host.as_deref(), Some(&target))
+                .map_err(unprocessable);
         }
         Some(prefix) => Some(of_url(prefix)?),
         None => named,
     };
-    let Some(request) = request else { return Ok(What::Everything) };
-    What::beginning(Some(&request.host), Some(&request.target)).map_err(unprocessable)
+    let Some(request) = request else { return Ok(ResponseSelector::Everything) };
+    ResponseSelector::beginning(Some(&request.host), Some(&request.target)).map_err(unprocessable)
 }
 
 /// The request of a reader for a URL, as a reader's would be read.
-pub(crate) fn of_url(url: &str) -> Result<Request, Refused> {
+pub(crate) fn of_url(url: &str) -> Result<Request, ApiRefusal> {
     let bad = || {
         let short: String = url.chars().take(100).collect();
         unprocessable(format!(
@@ -200,23 +201,23 @@ pub(crate) fn of_url(url: &str) -> Result<Request, Refused> {
     let mut request = Request::new();
     let limits = HeadLimits::from(&Limits::default());
     match RequestReader::new().read(head.as_bytes(), &limits, scheme, &mut request) {
-        Ok(Progress::Complete(_)) => Ok(request),
+        Ok(ReadProgress::Complete(_)) => Ok(request),
         _ => Err(bad()),
     }
 }
 
 impl Daemon {
     /// Invalidates what the body says.
-    pub(super) async fn purge(&self, asked: Asked) -> Result<Answer, Refused> {
+    pub(super) async fn purge(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let wanted: PurgeBody = super::body(asked.body)?;
         let patience = Patience { count_ms: wanted.wait_ms()?, level: wanted.level()? };
         let soft = wanted.soft;
         let now = rt::now();
         let outcome = match wanted.meant()? {
-            Meant::Many(what) => {
+            ObjectSelection::Many(what) => {
                 self.shared.door.purge(what, soft, now, patience).await.map_err(refused)?
             }
-            Meant::Urls(urls) => {
+            ObjectSelection::Urls(urls) => {
                 let live = self.shared.live();
                 // All are read before any is purged.
                 let mut pages = Vec::with_capacity(urls.len());
@@ -225,8 +226,8 @@ impl Daemon {
                     pages.push((site_of(&live, &request, url)?, request));
                 }
                 let batch = pages.iter().map(|(site, request)| {
-                    let client = Peer::Local;
-                    let page = Page { live: &live, site, request, client, now };
+                    let client = ConnectionPeer::Local;
+                    let page = PurgeContext { live: &live, site, request, client, now };
                     self.shared.door.invalidation_of(&page, &request.target, soft)
                 });
                 let done = self.shared.door.invalidate(Some(&live), batch, now, patience);
@@ -236,11 +237,11 @@ impl Daemon {
         let counts = self.admin_counts.lock();
         counts.inc(Counter::Purges);
         counts.add(Counter::Invalidations, outcome.objects);
-        Ok(Answer::json(&json!({ "purged": outcome.objects, "pending": outcome.pending })))
+        Ok(AdminResponse::json(&json!({ "purged": outcome.objects, "pending": outcome.pending })))
     }
 
     /// Lists the stored objects that the parameters select.
-    pub(super) async fn objects(&self, asked: Asked) -> Result<Answer, Refused> {
+    pub(super) async fn objects(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let get = |name| asked.parameter(name);
         let ways = [get("url"), get("prefix"), get("ban")];
         let narrowed = get("host").is_some() || get("tag").is_some();
@@ -254,7 +255,7 @@ impl Daemon {
         let mut what = match (get("url"), get("ban")) {
             (Some(url), _) => {
                 let request = of_url(url)?;
-                What::at(&request.host, &request.target).map_err(unprocessable)?
+                ResponseSelector::at(&request.host, &request.target).map_err(unprocessable)?
             }
             (None, Some(ban)) => described(ban)?,
             (None, None) => under(get("host"), get("prefix"))?,
@@ -267,7 +268,7 @@ impl Daemon {
             Some(name) => {
                 let site = live.sites.listed.iter().find(|site| *site.name == *name);
                 let missing = || (StatusCode::NOT_FOUND, format!("there is no site `{name}`"));
-                Some(Scope::of(&live, [site.ok_or_else(missing)?.number]))
+                Some(PurgeableSites::of(&live, [site.ok_or_else(missing)?.number]))
             }
             None => None,
         };
@@ -293,11 +294,11 @@ impl Daemon {
                 })
             })
             .collect();
-        Ok(Answer::json(&json!({ "objects": objects, "more": listing.more })))
+        Ok(AdminResponse::json(&json!({ "objects": objects, "more": listing.more })))
     }
 
     /// The bans in force.
-    pub(super) fn bans(&self) -> Answer {
+    pub(super) fn bans(&self) -> AdminResponse {
         let now_ms = rt::now().mono_ms;
         let bans: Vec<Value> = self
             .shared
@@ -316,12 +317,16 @@ impl Daemon {
                 })
             })
             .collect();
-        Answer::json(&json!({ "bans": bans }))
+        AdminResponse::json(&json!({ "bans": bans }))
     }
 }
 
 /// The site of a URL's host.
-fn site_of(live: &Arc<Live>, request: &Request, url: &str) -> Result<Arc<Site>, Refused> {
+fn site_of(
+    live: &Arc<LiveConfiguration>,
+    request: &Request,
+    url: &str,
+) -> Result<Arc<Site>, ApiRefusal> {
     let found = live.sites.by_host.find(&request.host).map(Arc::clone);
     found.ok_or_else(|| (StatusCode::NOT_FOUND, format!("no site has the host of `{url}`")))
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use base::say::Priority;
+use base::logging::Priority;
 use base::{HashSeed, Limit};
 
 /// The time in which lines are counted together.
@@ -27,7 +27,7 @@ pub(super) struct Rates {
 
 /// The fate of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum LineVerdict {
     /// It is written.
     Written,
     /// It is left out for this limit; true for the first one of its second.
@@ -103,14 +103,14 @@ impl Default for Repeats {
 
 impl Repeats {
     /// Counts a line of the kind `kind`.
-    pub(super) fn hear(
+    pub(super) fn count_line(
         &mut self,
         now_ms: u64,
         rates: Rates,
         kind: LineKind,
         priority: Priority,
         text: &str,
-    ) -> Heard {
+    ) -> LineVerdict {
         let key = self.seed.hash(text.as_bytes());
         renew(&mut self.equal, key, now_ms, Limit::ErrorLogRepeats, &mut self.notes);
         renew(&mut self.kinds, kind, now_ms, Limit::ErrorLogLines, &mut self.notes);
@@ -122,17 +122,17 @@ impl Repeats {
             let equal = self.equal.entry(key).or_insert_with(|| Second::begin(now_ms));
             if rates.equal > 0 && equal.written >= rates.equal {
                 let first = equal.leave_out(priority, text);
-                return Heard::LeftOut(Limit::ErrorLogRepeats, first);
+                return LineVerdict::LeftOut(Limit::ErrorLogRepeats, first);
             }
             equal.written += 1;
         }
         let of_kind = self.kinds.entry(kind).or_insert_with(|| Second::begin(now_ms));
         if rates.kind > 0 && of_kind.written >= rates.kind {
             let first = of_kind.leave_out(priority, text);
-            return Heard::LeftOut(Limit::ErrorLogLines, first);
+            return LineVerdict::LeftOut(Limit::ErrorLogLines, first);
         }
         of_kind.written += 1;
-        Heard::Written
+        LineVerdict::Written
     }
 
     /// Returns true if there is something to be told of later.
@@ -175,8 +175,8 @@ mod tests {
 
     const RATES: Rates = Rates { equal: 2, kind: 3 };
 
-    fn hear(repeats: &mut Repeats, now_ms: u64, line: u32, text: &str) -> Heard {
-        repeats.hear(now_ms, RATES, ("a.rs", line), Priority::Warn, text)
+    fn hear(repeats: &mut Repeats, now_ms: u64, line: u32, text: &str) -> LineVerdict {
+        repeats.count_line(now_ms, RATES, ("a.rs", line), Priority::Warn, text)
     }
 
     #[test]
@@ -184,28 +184,28 @@ mod tests {
         let mut repeats = Repeats::default();
         let limit = Limit::ErrorLogRepeats;
         let heard: Vec<_> = (0..4).map(|at| hear(&mut repeats, at, 1, "gone")).collect();
-        let left = |first| Heard::LeftOut(limit, first);
-        assert_eq!(heard, [Heard::Written, Heard::Written, left(true), left(false)]);
-        assert_eq!(hear(&mut repeats, 5, 1, "another"), Heard::Written);
+        let left = |first| LineVerdict::LeftOut(limit, first);
+        assert_eq!(heard, [LineVerdict::Written, LineVerdict::Written, left(true), left(false)]);
+        assert_eq!(hear(&mut repeats, 5, 1, "another"), LineVerdict::Written);
         assert!(repeats.is_waiting());
         assert_eq!(repeats.notes(999), []);
         let note = "larder: left out 2 times more (limit: error_log_repeats): gone".to_owned();
         assert_eq!(repeats.notes(1000), [(Priority::Warn, note)]);
         assert!(!repeats.is_waiting());
-        assert_eq!(hear(&mut repeats, 1001, 1, "gone"), Heard::Written);
+        assert_eq!(hear(&mut repeats, 1001, 1, "gone"), LineVerdict::Written);
     }
 
     #[test]
     fn a_kind_has_its_own_rate_and_no_other_kind_suffers() {
         let mut repeats = Repeats::default();
         for text in ["a", "b", "c"] {
-            assert_eq!(hear(&mut repeats, 0, 1, text), Heard::Written);
+            assert_eq!(hear(&mut repeats, 0, 1, text), LineVerdict::Written);
         }
-        let left = Heard::LeftOut(Limit::ErrorLogLines, true);
+        let left = LineVerdict::LeftOut(Limit::ErrorLogLines, true);
         assert_eq!(hear(&mut repeats, 0, 1, "d"), left);
-        assert_eq!(hear(&mut repeats, 0, 2, "z"), Heard::Written);
+        assert_eq!(hear(&mut repeats, 0, 2, "z"), LineVerdict::Written);
         // The next line of its kind ends the second, too.
-        assert_eq!(hear(&mut repeats, 1000, 1, "e"), Heard::Written);
+        assert_eq!(hear(&mut repeats, 1000, 1, "e"), LineVerdict::Written);
         let note = "larder: left out 1 lines more such as (limit: error_log_lines): d".to_owned();
         assert_eq!(repeats.notes(1000), [(Priority::Warn, note)]);
     }
@@ -215,8 +215,8 @@ mod tests {
         let mut repeats = Repeats::default();
         let rates = Rates { equal: 0, kind: 0 };
         for _ in 0..5000 {
-            let heard = repeats.hear(0, rates, ("a.rs", 1), Priority::Error, "x");
-            assert_eq!(heard, Heard::Written);
+            let heard = repeats.count_line(0, rates, ("a.rs", 1), Priority::Error, "x");
+            assert_eq!(heard, LineVerdict::Written);
         }
     }
 
@@ -237,7 +237,7 @@ mod tests {
             for (later, kind, text) in &lines {
                 now_ms += later;
                 let heard = hear(&mut repeats, now_ms, *kind, &text.to_string());
-                if heard == Heard::Written {
+                if heard == LineVerdict::Written {
                     written += 1;
                     let times = second.entry(*text).or_default();
                     times.push(now_ms);
@@ -257,10 +257,10 @@ mod tests {
             let mut repeats = Repeats::default();
             let rates = Rates { equal: 1, kind: 0 };
             for n in 0..3 * LINES_MAX {
-                repeats.hear(0, rates, ("a.rs", 1), Priority::Warn, &n.to_string());
+                repeats.count_line(0, rates, ("a.rs", 1), Priority::Warn, &n.to_string());
             }
             for text in texts {
-                repeats.hear(0, rates, ("a.rs", 1), Priority::Warn, &text.to_string());
+                repeats.count_line(0, rates, ("a.rs", 1), Priority::Warn, &text.to_string());
             }
             proptest::prop_assert_eq!(repeats.equal.len(), LINES_MAX);
         }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use h1::{HeadLimits, Progress, RequestError, RequestReader};
+use h1::{HeadLimits, ReadProgress, RequestError, RequestReader};
 use message::{Request, Scheme};
 
 /// A request as the operator types it.
 #[derive(Clone, Debug)]
-pub(crate) struct Question<'a> {
+pub(crate) struct ExplainQuestion<'a> {
     /// An absolute URL, `http` or `https`. Its fragment is left out, as a client leaves it out.
     pub(crate) url: &'a str,
     /// Method.
@@ -44,7 +44,7 @@ impl fmt::Display for QuestionError {
 
 impl std::error::Error for QuestionError {}
 
-impl Question<'_> {
+impl ExplainQuestion<'_> {
     /// The request as a listener would read it: by the same parser.
     ///
     /// # Errors
@@ -83,9 +83,9 @@ impl Question<'_> {
         let mut request = Request::new();
         let read = RequestReader::new().read(head.as_bytes(), limits, scheme, &mut request);
         match read.map_err(QuestionError::Request)? {
-            Progress::Complete(_) => Ok(request),
+            ReadProgress::Complete(_) => Ok(request),
             // All of it is there: what is missing is a character that ends a line.
-            Progress::Partial => Err(QuestionError::Byte),
+            ReadProgress::Partial => Err(QuestionError::Byte),
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     fn read(url: &str, method: &str, fields: &[&str]) -> Result<Request, QuestionError> {
         let fields: Vec<String> = fields.iter().map(|line| (*line).to_owned()).collect();
         let limits = HeadLimits::from(&base::Limits::default());
-        Question { url, method, fields: &fields }.request(&limits)
+        ExplainQuestion { url, method, fields: &fields }.request(&limits)
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The form of an answer's steps.
 
-use policy::Step;
+use policy::DecisionStep;
 use serde_json::{Value, json};
 
 /// A step as JSON.
-pub(super) fn step(step: &Step) -> Value {
+pub(super) fn step(step: &DecisionStep) -> Value {
     let facts = step.facts.iter().map(|(name, value)| fact(name, value));
     json!({
         "what": step.what,

@@ -68,7 +68,7 @@ pub(super) type Rates = BTreeMap<&'static str, f64>;
 
 /// The figures of one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct FigureReading {
     unix_ms: u64,
     us: u64,
     uptime_s: u64,
@@ -91,7 +91,7 @@ pub(super) struct Reading {
     configuration: Value,
 }
 
-impl Reading {
+impl FigureReading {
     /// Reads them.
     pub(super) fn take(daemon: &Daemon) -> Self {
         let (registry, cache) = (&daemon.shared.counters, &daemon.shared.cache);
@@ -395,28 +395,32 @@ fn nodes(mut status: cluster::Status, configuration: &Value) -> Value {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use disk::{Condition, Reason, Stats};
+    use disk::{Reason, Stats, VolumeCondition};
 
     use super::*;
 
     /// A reading at this second in which everything that is counted has this value.
-    pub(in crate::live) fn reading(second: u64, value: u64) -> Reading {
-        Reading {
+    pub(in crate::live) fn reading(second: u64, value: u64) -> FigureReading {
+        FigureReading {
             unix_ms: second * 1000,
             us: second * 1_000_000,
             counted: vec![value; COUNTED.len()],
             limits: vec![0; limits::TABLE.len()],
-            ..Reading::default()
+            ..FigureReading::default()
         }
     }
 
     /// The same, taken at this microsecond.
-    pub(in crate::live) fn at(us: u64, reading: Reading) -> Reading {
-        Reading { us, ..reading }
+    pub(in crate::live) fn at(us: u64, reading: FigureReading) -> FigureReading {
+        FigureReading { us, ..reading }
     }
 
     /// The same with a site that has answered so many requests from the store.
-    pub(in crate::live) fn site(mut reading: Reading, name: &str, hits: u64) -> Reading {
+    pub(in crate::live) fn site(
+        mut reading: FigureReading,
+        name: &str,
+        hits: u64,
+    ) -> FigureReading {
         let mut sums = SiteSums { statuses: [hits, 0, 0, 0], ..SiteSums::default() };
         sums.requests[Outcome::Hit as usize] = hits;
         reading.sites.insert(name.to_owned(), sums);
@@ -486,7 +490,7 @@ pub(super) mod tests {
     fn volumes_tell_what_they_read_and_write_by_the_second() {
         let volume = |reads, out: bool| Volume {
             path: "/srv/disk".to_owned(),
-            condition: if out { Condition::Out(Reason::Errors) } else { Condition::In },
+            condition: if out { VolumeCondition::Out(Reason::Errors) } else { VolumeCondition::In },
             stats: Stats { reads, damaged_sum: 2, errors_read: 3, ..Stats::default() },
             absence: None,
         };

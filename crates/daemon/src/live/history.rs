@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::figures::Reading;
+use super::figures::FigureReading;
 
 /// Readings that are kept as they were taken: ten minutes of seconds.
 const RECENT: usize = 600;
@@ -40,13 +40,13 @@ const KEPT: [&str; 21] = [
 
 /// A moment's time in milliseconds since 1970, and its rates: single precision is more than a
 /// picture shows.
-type Moment = (u64, [f32; KEPT.len()]);
+type RateSample = (u64, [f32; KEPT.len()]);
 
 /// The last rows of rates. The memory for all of them is taken at once.
 #[derive(Debug)]
 struct Rows {
     most: usize,
-    rows: VecDeque<Moment>,
+    rows: VecDeque<RateSample>,
 }
 
 impl Rows {
@@ -56,7 +56,7 @@ impl Rows {
 
     /// Adds what happened to `site` between two readings, in place of the oldest row when all are
     /// taken.
-    fn note(&mut self, before: &Reading, now: &Reading, site: Option<&str>) {
+    fn note(&mut self, before: &FigureReading, now: &FigureReading, site: Option<&str>) {
         let rates = now.rates(before, site);
         if self.rows.len() >= self.most {
             self.rows.pop_front();
@@ -68,7 +68,7 @@ impl Rows {
     /// A row is the time, then numbers, or `null` where nothing was counted.
     fn json(&self) -> Vec<Vec<Value>> {
         let number = |rate: &f32| json!((f64::from(*rate) * 1e3).round() / 1e3);
-        let row = |(unix_ms, rates): &Moment| {
+        let row = |(unix_ms, rates): &RateSample| {
             [json!(unix_ms)].into_iter().chain(rates.iter().map(number)).collect()
         };
         self.rows.iter().map(row).collect()
@@ -82,7 +82,7 @@ struct Track {
     recent: Rows,
     minutes: Rows,
     /// Where the minute that is not over began.
-    minute: Option<Reading>,
+    minute: Option<FigureReading>,
 }
 
 impl Track {
@@ -92,7 +92,7 @@ impl Track {
     }
 
     /// Adds what happened between two readings.
-    fn note(&mut self, before: &Reading, now: &Reading, site: Option<&str>) {
+    fn note(&mut self, before: &FigureReading, now: &FigureReading, site: Option<&str>) {
         self.recent.note(before, now, site);
         let start = self.minute.get_or_insert_with(|| before.counts(site));
         if now.unix_ms() / MINUTE_MS != start.unix_ms() / MINUTE_MS {
@@ -108,7 +108,7 @@ impl Track {
 pub(super) struct History {
     minutes: usize,
     /// The reading up to which rows reach.
-    last: Option<Reading>,
+    last: Option<FigureReading>,
     whole: Track,
     sites: BTreeMap<String, Track>,
 }
@@ -121,7 +121,7 @@ impl History {
 
     /// Adds what happened since the last reading that has a row. What a reading too close to that
     /// one tells is in the next row.
-    pub(super) fn note(&mut self, now: &Reading) {
+    pub(super) fn note(&mut self, now: &FigureReading) {
         if self.last.as_ref().is_some_and(|last| now.since(last) < LEAST_S) {
             return;
         }
@@ -130,7 +130,7 @@ impl History {
         }
     }
 
-    fn add(&mut self, before: &Reading, now: &Reading) {
+    fn add(&mut self, before: &FigureReading, now: &FigureReading) {
         self.whole.note(before, now, None);
         let busiest = now.busiest();
         self.sites.retain(|name, _| busiest.contains(&name));
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(minutes[0][..2], [Some((2.0 * 86_400.0 + 60.0) * 1e3), Some(1.0)]);
         assert_eq!(minutes.last().map(|row| row[0]), Some(Some(3.0 * 86_400.0 * 1e3)));
         // As the reference tells it: a time, and single precision.
-        assert!(size_of::<Moment>() <= 96, "{}", size_of::<Moment>());
+        assert!(size_of::<RateSample>() <= 96, "{}", size_of::<RateSample>());
     }
 
     #[test]

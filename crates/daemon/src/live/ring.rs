@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use flow::explain::not_stored;
-use observe::format::Fields;
-use observe::histogram::{DECADES, Histogram, Pair, quantiles};
-use observe::ring::{Follower, From};
-use observe::tally::{By, Sort, Sums, Tally};
+use observe::failed_requests::{FailedRequest, FailedRequests};
+use observe::format::FieldPositions;
+use observe::histogram::{DECADES, Histogram, HitHistograms, quantiles};
+use observe::ring::{FollowStart, RingFollower};
+use observe::tally::{By, FrequencyTable, Sort, Sums};
 use observe::text::Printable;
-use observe::troubles::{Trouble, Troubles};
 use observe::{Flags, Record};
 use serde_json::{Value, json};
 
@@ -29,36 +29,36 @@ const POLLS: usize = 64;
 
 /// A reader of the ring, and what it has counted.
 pub(super) struct RingView {
-    follower: Follower,
-    fields: Fields,
+    follower: RingFollower,
+    fields: FieldPositions,
     /// The moment of opening, in microseconds. Requests that ended before are no part of rates: the
     /// ring may reach back for hours.
     opened_us: u64,
-    whole: Counted,
+    whole: RequestCounts,
     /// Of the sites that somebody looks at.
-    sites: BTreeMap<String, Counted>,
+    sites: BTreeMap<String, RequestCounts>,
     lost: u64,
 }
 
 /// Requests of all sites, or of one.
-struct Counted {
-    times: Pair,
-    urls: Tally,
-    clients: Tally,
+struct RequestCounts {
+    times: HitHistograms,
+    urls: FrequencyTable,
+    clients: FrequencyTable,
     /// The URLs whose answers are not stored, by the token of the reason, or by `pass` and a rule.
-    reasons: BTreeMap<Vec<u8>, Tally>,
-    troubles: Troubles,
+    reasons: BTreeMap<Vec<u8>, FrequencyTable>,
+    troubles: FailedRequests,
 }
 
 impl RingView {
     /// Opens the ring in `folder`; `None` if it cannot be read.
     pub(super) fn open(folder: &Path) -> Option<Self> {
-        let follower = Follower::open(folder, From::Oldest).ok()?;
+        let follower = RingFollower::open(folder, FollowStart::Oldest).ok()?;
         Some(Self {
-            fields: Fields::new(follower.names()),
+            fields: FieldPositions::new(follower.names()),
             follower,
             opened_us: rt::micros(),
-            whole: Counted::new(Troubles::new(TROUBLES)),
+            whole: RequestCounts::new(FailedRequests::new(TROUBLES)),
             sites: BTreeMap::new(),
             lost: 0,
         })
@@ -96,7 +96,8 @@ impl RingView {
         self.sites.retain(|name, _| sites.iter().any(|own| own.as_ref() == Some(name)));
         for name in sites.iter().flatten() {
             if !self.sites.contains_key(name) {
-                self.sites.insert(name.clone(), Counted::new(self.whole.troubles.of_site(name)));
+                self.sites
+                    .insert(name.clone(), RequestCounts::new(self.whole.troubles.of_site(name)));
             }
         }
     }
@@ -110,7 +111,7 @@ impl RingView {
     /// The figures that viewers of `site` are shown, or of all together.
     pub(super) fn json(&self, site: Option<&str>) -> Value {
         let counted = site.map_or(Some(&self.whole), |name| self.sites.get(name));
-        let mut told = counted.map(Counted::json).unwrap_or_default();
+        let mut told = counted.map(RequestCounts::json).unwrap_or_default();
         if !told.is_null() {
             told["lost"] = self.lost.into();
         }
@@ -118,18 +119,18 @@ impl RingView {
     }
 }
 
-impl Counted {
-    fn new(troubles: Troubles) -> Self {
+impl RequestCounts {
+    fn new(troubles: FailedRequests) -> Self {
         Self {
-            times: Pair::default(),
-            urls: Tally::new(By::Url, Some(PERIOD_S)),
-            clients: Tally::new(By::Client, Some(PERIOD_S)),
+            times: HitHistograms::default(),
+            urls: FrequencyTable::new(By::Url, Some(PERIOD_S)),
+            clients: FrequencyTable::new(By::Client, Some(PERIOD_S)),
             reasons: BTreeMap::new(),
             troubles,
         }
     }
 
-    fn add(&mut self, record: &Record<'_>, fields: &Fields, opened_us: u64) {
+    fn add(&mut self, record: &Record<'_>, fields: &FieldPositions, opened_us: u64) {
         self.troubles.add(record, fields);
         if !record.is_client() || record.end_us() < opened_us {
             return;
@@ -145,10 +146,10 @@ impl Counted {
 
     fn pass(&mut self, seconds: f64) {
         self.times.fade((-seconds / PERIOD_S).exp());
-        self.urls.pass(seconds);
-        self.clients.pass(seconds);
+        self.urls.advance(seconds);
+        self.clients.advance(seconds);
         self.reasons.retain(|_, urls| {
-            urls.pass(seconds);
+            urls.advance(seconds);
             urls.rows(Sort::Requests, 1).len() == 1
         });
     }
@@ -177,7 +178,7 @@ impl Counted {
         let all: f64 = self.reasons.values().map(|urls| urls.all().requests).sum();
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by(|(_, a), (_, b)| b.all().requests.total_cmp(&a.all().requests));
-        let told = |(reason, urls): (&Vec<u8>, &Tally)| {
+        let told = |(reason, urls): (&Vec<u8>, &FrequencyTable)| {
             let reason = Printable(reason).to_string();
             let (about, rule) = match reason.strip_prefix("pass ") {
                 Some(rule) => ("A rule sends it past the cache.", rule),
@@ -198,7 +199,11 @@ impl Counted {
 }
 
 /// Counts a request whose answer was not stored under its reason.
-fn note_reason(reasons: &mut BTreeMap<Vec<u8>, Tally>, record: &Record<'_>, fields: &Fields) {
+fn note_reason(
+    reasons: &mut BTreeMap<Vec<u8>, FrequencyTable>,
+    record: &Record<'_>,
+    fields: &FieldPositions,
+) {
     let reason = match record.not_stored {
         b"" => return,
         b"pass" => [b"pass ", record.rule].concat(),
@@ -207,7 +212,8 @@ fn note_reason(reasons: &mut BTreeMap<Vec<u8>, Tally>, record: &Record<'_>, fiel
     if let Some(urls) = reasons.get_mut(&reason) {
         urls.add(record, fields);
     } else if reasons.len() < REASONS {
-        let urls = reasons.entry(reason).or_insert_with(|| Tally::new(By::Url, Some(PERIOD_S)));
+        let urls =
+            reasons.entry(reason).or_insert_with(|| FrequencyTable::new(By::Url, Some(PERIOD_S)));
         urls.add(record, fields);
     }
 }
@@ -218,7 +224,7 @@ fn columns(histogram: &Histogram, per_second: f64) -> Vec<f64> {
     histogram.columns(DECADES * STEPS).into_iter().map(rate).collect()
 }
 
-fn rows(tally: &Tally, sort: Sort) -> Vec<Value> {
+fn rows(tally: &FrequencyTable, sort: Sort) -> Vec<Value> {
     let per_second = tally.per_second();
     let rows = tally.rows(sort, ROWS);
     rows.into_iter().map(|(key, sums)| row(key, sums, per_second)).collect()
@@ -238,7 +244,7 @@ fn row(key: &[u8], sums: &Sums, per_second: f64) -> Value {
     })
 }
 
-fn trouble(row: &Trouble) -> Value {
+fn trouble(row: &FailedRequest) -> Value {
     json!({
         "time_ms": row.unix_ms,
         "count": row.count,

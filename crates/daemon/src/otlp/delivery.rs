@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use base::Limits;
 use base::counters::Registry;
-use flow::Shared;
+use flow::SharedState;
 use message::date::parse_retry_after_ms;
 use message::{HeaderId, Response};
-use origin::{Caller, CorePool, Exchange, Origin, RequestBody};
+use origin::{CorePool, Exchange, Origin, OriginRequestContext, RequestBody};
 use prost::Message;
 
 use super::messages::{ExportTracePartialSuccess, ExportTraceServiceResponse, RpcStatus};
-use super::spans::Batch;
+use super::spans::SpanBatch;
 use crate::collector::{Collector, PROTOBUF};
-use crate::tended::{Tended, tend};
+use crate::managed_origin::{ManagedOrigin, tend};
 
 /// Bytes of an answer's body that are read, at most: the rest is left with its connection.
 const ANSWER_BYTES: usize = 64 << 10;
@@ -24,7 +24,7 @@ const WORDS: usize = 200;
 
 /// The fate of a delivery.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum DeliveryOutcome {
     /// The collector has it, but for so many spans, with its words about that.
     Taken { rejected: u64, words: String },
     /// It may take it later; after so many milliseconds, if it says.
@@ -35,15 +35,15 @@ pub(super) enum Fate {
 
 /// Deliveries to a collector.
 pub(super) struct Deliveries {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     pool: Rc<CorePool>,
     /// The way to the collector that was delivered to last.
-    way: Option<Tended>,
+    way: Option<ManagedOrigin>,
 }
 
 impl Deliveries {
     /// No deliveries so far. They are not counted among requests to origins.
-    pub(super) fn new(shared: &Arc<Shared>, limits: &Limits) -> Self {
+    pub(super) fn new(shared: &Arc<SharedState>, limits: &Limits) -> Self {
         let pool = CorePool::new(Registry::default().register(), limits);
         Self { shared: Arc::clone(shared), pool: Rc::new(pool), way: None }
     }
@@ -54,10 +54,15 @@ impl Deliveries {
     }
 
     /// Delivers a batch.
-    pub(super) async fn deliver(&mut self, collector: &Collector, batch: &Batch) -> Fate {
+    pub(super) async fn deliver(
+        &mut self,
+        collector: &Collector,
+        batch: &SpanBatch,
+    ) -> DeliveryOutcome {
         let origin = self.origin(collector);
         let request = collector.request(batch.body.len(), batch.is_gzip);
-        let (body, caller) = (RequestBody::whole(batch.body.clone()), Caller::default());
+        let (body, caller) =
+            (RequestBody::whole(batch.body.clone()), OriginRequestContext::default());
         let sent = self.pool.send(&origin, &request, body, 0, &caller, &mut ()).await;
         match sent {
             Ok(mut exchange) => {
@@ -67,7 +72,7 @@ impl Deliveries {
                 fate.keep_secrets(collector);
                 fate
             }
-            Err(error) => Fate::Later { why: error.to_string(), wait_ms: None },
+            Err(error) => DeliveryOutcome::Later { why: error.to_string(), wait_ms: None },
         }
     }
 
@@ -90,7 +95,7 @@ async fn body_of(exchange: &mut Exchange) -> Vec<u8> {
     body
 }
 
-impl Fate {
+impl DeliveryOutcome {
     fn keep_secrets(&mut self, collector: &Collector) {
         let (Self::Taken { words: text, .. }
         | Self::Later { why: text, .. }
@@ -100,7 +105,7 @@ impl Fate {
 }
 
 /// The fate that an answer tells.
-fn judged(response: &Response, body: &[u8], now_secs: u64) -> Fate {
+fn judged(response: &Response, body: &[u8], now_secs: u64) -> DeliveryOutcome {
     let status = response.status.code();
     let media_type = response.headers.value(HeaderId::ContentType).unwrap_or_default();
     let is_protobuf = media_type.starts_with(PROTOBUF.as_bytes());
@@ -109,7 +114,7 @@ fn judged(response: &Response, body: &[u8], now_secs: u64) -> Fate {
         let partial = answer.and_then(|answer| answer.partial_success).unwrap_or_default();
         let ExportTracePartialSuccess { rejected_spans, error_message } = partial;
         let rejected = u64::try_from(rejected_spans).unwrap_or(0);
-        return Fate::Taken { rejected, words: error_message };
+        return DeliveryOutcome::Taken { rejected, words: error_message };
     }
     let words = match RpcStatus::decode(body) {
         Ok(status) if is_protobuf => status.message,
@@ -124,9 +129,9 @@ fn judged(response: &Response, body: &[u8], now_secs: u64) -> Fate {
         429 | 502 | 503 | 504 => {
             let wait = response.headers.value(HeaderId::RetryAfter);
             let wait_ms = wait.and_then(|value| parse_retry_after_ms(value, now_secs));
-            Fate::Later { why, wait_ms }
+            DeliveryOutcome::Later { why, wait_ms }
         }
-        _ => Fate::Refused { why },
+        _ => DeliveryOutcome::Refused { why },
     }
 }
 
@@ -154,7 +159,8 @@ mod tests {
 
     #[test]
     fn what_is_taken_may_be_taken_in_part() {
-        let taken = |rejected, words: &str| Fate::Taken { rejected, words: words.to_owned() };
+        let taken =
+            |rejected, words: &str| DeliveryOutcome::Taken { rejected, words: words.to_owned() };
         let partial = |rejected_spans, words: &str| {
             let error_message = words.to_owned();
             let partial = ExportTracePartialSuccess { rejected_spans, error_message };
@@ -175,18 +181,18 @@ mod tests {
         for status in [429, 502, 503, 504] {
             let fate = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
             let why = format!("it answers {status}");
-            assert_eq!(fate, Fate::Later { why, wait_ms: Some(7_000) });
+            assert_eq!(fate, DeliveryOutcome::Later { why, wait_ms: Some(7_000) });
         }
         for status in [301, 400, 401, 403, 404, 408, 413, 500, 501, 505] {
             let fate = judged(&answer(status, &[("Retry-After", "7")]), b"", 0);
-            assert_eq!(fate, Fate::Refused { why: format!("it answers {status}") });
+            assert_eq!(fate, DeliveryOutcome::Refused { why: format!("it answers {status}") });
         }
     }
 
     #[test]
     fn a_refusal_is_told_in_the_collectors_words() {
         let status = RpcStatus { message: "no such key".to_owned() }.encode_to_vec();
-        let refused = |why: &str| Fate::Refused { why: why.to_owned() };
+        let refused = |why: &str| DeliveryOutcome::Refused { why: why.to_owned() };
         let fate = |body: &[u8], fields: &[_]| judged(&answer(401, fields), body, 0);
         assert_eq!(fate(&status, &[TYPE]), refused("it answers 401: no such key"));
         assert_eq!(fate(b"\xff", &[TYPE]), refused("it answers 401"));

@@ -4,17 +4,17 @@ use std::io;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use codec::{Coding, EncodeSettings, Encoder, Goal, STEP_BYTES};
+use codec::{Coding, EncodeSettings, Encoder, FlushMode, STEP_BYTES};
 use flow::tracing::Tracing;
 use message::trace_context::TraceContext;
 use observe::record::SENT;
-use observe::ring::Follower;
+use observe::ring::RingFollower;
 use observe::{Flags, Record};
 use prost::Message;
 
 use super::messages::{
-    AnyValue, AnyValueKind, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Resource,
-    ResourceSpans, ScopeSpans, Span, SpanKind, SpanStatus, StatusCode,
+    AnyValue, AnyValueKind, ExportTraceServiceRequest, InstrumentationScope, KeyValue, OtlpSpan,
+    Resource, ResourceSpans, ScopeSpans, SpanKind, SpanStatus, StatusCode,
 };
 
 /// Spans of one request, as many as OpenTelemetry's own exporters send
@@ -25,13 +25,13 @@ const LEVEL: u8 = 4;
 
 /// The result of one look at the ring.
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) spans: Vec<Span>,
+pub(super) struct RingSpans {
+    pub(super) spans: Vec<OtlpSpan>,
     pub(super) dropped: u64,
 }
 
 /// Spans of one request, encoded.
-pub(super) struct Batch {
+pub(super) struct SpanBatch {
     pub(super) body: Bytes,
     /// The body is coded by gzip.
     pub(super) is_gzip: bool,
@@ -41,7 +41,7 @@ pub(super) struct Batch {
 }
 
 /// Encodes spans for as many requests as they need.
-pub(super) fn batches(mut spans: Vec<Span>, gzip: bool, since_ms: u64) -> Vec<Batch> {
+pub(super) fn batches(mut spans: Vec<OtlpSpan>, gzip: bool, since_ms: u64) -> Vec<SpanBatch> {
     let mut batches = Vec::new();
     while !spans.is_empty() {
         let rest = spans.split_off(spans.len().min(BATCH));
@@ -51,7 +51,7 @@ pub(super) fn batches(mut spans: Vec<Span>, gzip: bool, since_ms: u64) -> Vec<Ba
         let coded = gzip.then(|| coded(&plain)).flatten();
         let is_gzip = coded.is_some();
         let body = coded.unwrap_or(plain).into();
-        batches.push(Batch { body, is_gzip, spans: count, since_ms });
+        batches.push(SpanBatch { body, is_gzip, spans: count, since_ms });
     }
     batches
 }
@@ -62,7 +62,7 @@ fn coded(plain: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(&settings).ok()?;
     let (mut coded, mut room, mut at) = (Vec::new(), vec![0; STEP_BYTES], 0);
     loop {
-        let step = encoder.step(&plain[at..], &mut room, Goal::Finish).ok()?;
+        let step = encoder.step(&plain[at..], &mut room, FlushMode::Finish).ok()?;
         at += step.taken;
         coded.extend_from_slice(&room[..step.made]);
         if step.done {
@@ -71,7 +71,7 @@ fn coded(plain: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-fn export(spans: Vec<Span>) -> ExportTraceServiceRequest {
+fn export(spans: Vec<OtlpSpan>) -> ExportTraceServiceRequest {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let attributes = vec![
         text_attribute("service.name", "larder".to_owned()),
@@ -87,8 +87,12 @@ fn export(spans: Vec<Span>) -> ExportTraceServiceRequest {
 }
 
 /// Reads what was written since the last look, `most` spans of it.
-pub(super) fn found(follower: &mut Follower, tracing: &Tracing, most: u64) -> io::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn found(
+    follower: &mut RingFollower,
+    tracing: &Tracing,
+    most: u64,
+) -> io::Result<RingSpans> {
+    let mut found = RingSpans::default();
     let at = |name: &str| follower.names().iter().position(|own| own.eq_ignore_ascii_case(name));
     let (brought, state, sent) = (at("traceparent"), at("tracestate"), at(SENT));
     let polled = follower.poll(&mut |record| {
@@ -127,7 +131,7 @@ fn of_record(
     brought: Option<TraceContext>,
     sent: Option<TraceContext>,
     tracing: &Tracing,
-) -> Option<(Span, Option<Span>)> {
+) -> Option<(OtlpSpan, Option<OtlpSpan>)> {
     // What was fetched for the client alone decides where it was fetched; of the rest nothing has
     // been sent on, and it is decided here.
     let asked = record.phases.fetch.is_some();
@@ -144,7 +148,7 @@ fn of_record(
     let (trace_id, own) = (context.trace.to_be_bytes().to_vec(), id(tracing.number()));
     let start_us = record.start_unix_ms.saturating_mul(1_000);
     let moment = |us: u64| start_us.saturating_add(us).saturating_mul(1_000);
-    let server = Span {
+    let server = OtlpSpan {
         trace_id: trace_id.clone(),
         span_id: own.clone(),
         parent_span_id: brought.map(|brought| id(brought.span)).unwrap_or_default(),
@@ -156,7 +160,7 @@ fn of_record(
         attributes: attributes(record),
         status: status(record),
     };
-    let client = sent.zip(record.phases.fetch).map(|(sent, from)| Span {
+    let client = sent.zip(record.phases.fetch).map(|(sent, from)| OtlpSpan {
         trace_id,
         span_id: id(sent.span),
         parent_span_id: own,
@@ -275,7 +279,7 @@ mod tests {
 
     #[test]
     fn spans_are_sent_in_batches_and_each_may_be_coded() {
-        let span = Span { name: "GET".to_owned(), ..Span::default() };
+        let span = OtlpSpan { name: "GET".to_owned(), ..OtlpSpan::default() };
         let sent = |gzip| batches(vec![span.clone(); BATCH + 1], gzip, 7);
         let plain = sent(false);
         for (batch, count) in plain.iter().zip([BATCH, 1]) {

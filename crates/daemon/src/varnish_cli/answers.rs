@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use ban::Expression;
 use base::{Counter, Counters};
-use flow::invalidate::What;
+use flow::invalidate::ResponseSelector;
 use varnishcli::{Call, Reply, Status, Verb, json_string};
 
 use super::reply::{NAME, json, unknown_parameter};
@@ -207,18 +207,18 @@ async fn ban(daemon: &Daemon, counters: &Counters, peer: SocketAddr, words: &[&s
 /// The responses that an expression means. Where programs decide it means what it means in them:
 /// what they have stored has all its fields. Where a policy decides, surrogate keys are kept as
 /// hashes, and an expression on them must name them whole.
-fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<What>, String> {
+fn meant(daemon: &Daemon, expression: Expression) -> Result<Vec<ResponseSelector>, String> {
     let live = daemon.shared.live();
     let programs = live.sites.listed.iter().any(|site| site.vcl.is_some());
     let policies = live.sites.listed.iter().any(|site| site.vcl.is_none());
-    let by_keys = policies.then(|| What::of_expression(expression.clone()));
+    let by_keys = policies.then(|| ResponseSelector::of_expression(expression.clone()));
     if !programs {
         return Ok(Vec::from_iter(by_keys.transpose()?));
     }
     // The same text means more than its fields only where it is about keys.
     let by_keys = by_keys.and_then(Result::ok);
-    let by_keys = by_keys.filter(|what| !matches!(what, What::Ban { tags: None, .. }));
-    Ok([Some(What::by_fields(expression)), by_keys].into_iter().flatten().collect())
+    let by_keys = by_keys.filter(|what| !matches!(what, ResponseSelector::Ban { tags: None, .. }));
+    Ok([Some(ResponseSelector::by_fields(expression)), by_keys].into_iter().flatten().collect())
 }
 
 /// The bans kept, the newest first. Where Varnish has how many objects refer to one, this is how

@@ -4,14 +4,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use flow::vcl::link::Connected;
+use flow::vcl::link::BackendOrigin;
 use message::date;
-use origin::{Order, ProbeHistory, Probed, ServerStatus};
+use origin::{HealthOverride, ProbeHistory, ProbeVerdict, ServerStatus};
 use varnishcli::{Call, Reply, Status, json_string};
-use vcl::backend::{Backend, Leaf, Listing, Sharded};
+use vcl::backend::{Backend, Leaf, Listing, ShardMember};
 
 use super::reply::{NAME, json};
-use crate::like::is_like;
+use crate::glob::matches_glob;
 use crate::state::Daemon;
 
 /// One that is listed.
@@ -23,17 +23,17 @@ struct BackendRow {
     kind: &'static str,
     /// The word for what decides about the backend: probes, or a fixed state.
     admin: &'static str,
-    good: Good,
+    good: GoodCount,
     healthy: bool,
     /// When that changed, in seconds since 1970.
     changed: f64,
     details: Details,
-    whose: Whose,
+    whose: OverrideTarget,
 }
 
 /// Good ones of how many: probes, or members.
 #[derive(Clone, Copy, Default)]
-struct Good {
+struct GoodCount {
     count: u32,
     of: u32,
 }
@@ -55,7 +55,7 @@ enum Details {
 }
 
 /// The receiver of an operator's word.
-enum Whose {
+enum OverrideTarget {
     Server { origin: String, server: Arc<str> },
     Backend(Backend),
 }
@@ -87,9 +87,9 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
         return Reply::new(Status::TooFew, "Too few parameters\n");
     };
     let order = match state.as_slice() {
-        b"auto" => Order::Auto,
-        b"healthy" => Order::Up,
-        b"sick" => Order::Down,
+        b"auto" => HealthOverride::Auto,
+        b"healthy" => HealthOverride::Up,
+        b"sick" => HealthOverride::Down,
         other => {
             let text = format!("Invalid state {}", String::from_utf8_lossy(other));
             return Reply::new(Status::Argument, text);
@@ -102,25 +102,25 @@ pub(super) fn set_health(daemon: &Daemon, peer: SocketAddr, call: &Call) -> Repl
     for BackendRow { vcl, name, whose, .. } in &rows {
         match whose {
             // One that a reload has just taken away needs no health.
-            Whose::Server { origin, server } => {
+            OverrideTarget::Server { origin, server } => {
                 _ = daemon.order_servers(origin, Some(server), order);
             }
-            Whose::Backend(Backend::Leaf(leaf)) => {
-                if let Some(connected) = Connected::of(leaf) {
+            OverrideTarget::Backend(Backend::Leaf(leaf)) => {
+                if let Some(connected) = BackendOrigin::of(leaf) {
                     connected.set_order(order);
                 }
             }
-            Whose::Backend(Backend::Director(director)) => {
+            OverrideTarget::Backend(Backend::Director(director)) => {
                 let said = match order {
-                    Order::Auto => None,
-                    Order::Up => Some(true),
-                    Order::Drain | Order::Down => Some(false),
+                    HealthOverride::Auto => None,
+                    HealthOverride::Up => Some(true),
+                    HealthOverride::Drain | HealthOverride::Down => Some(false),
                 };
                 if let Some(word) = director.word() {
-                    word.say(said, rt::now().unix_ms as f64 / 1000.0);
+                    word.set_order(said, rt::now().unix_ms as f64 / 1000.0);
                 }
             }
-            Whose::Backend(Backend::None) => {}
+            OverrideTarget::Backend(Backend::None) => {}
         }
         base::tell!(Notice, "larder: Varnish CLI: {peer}: {vcl}.{name}: {}", order.word());
     }
@@ -139,11 +139,11 @@ fn meant(daemon: &Daemon, pattern: &[u8]) -> Vec<BackendRow> {
     // A server's name has dots of its own, the VCL's has none: what is before the first is whose.
     let is_current = |row: &BackendRow| row.vcl == NAME || Some(&row.vcl) == active.as_ref();
     let is_whole =
-        |row: &BackendRow| is_like(pattern, format!("{}.{}", row.vcl, row.name).as_bytes());
+        |row: &BackendRow| matches_glob(pattern, format!("{}.{}", row.vcl, row.name).as_bytes());
     rows.retain(|row| match pattern {
         b"" => is_current(row),
         _ if pattern.contains(&b'.') && is_whole(row) => true,
-        _ => is_current(row) && is_like(pattern, row.name.as_bytes()),
+        _ => is_current(row) && matches_glob(pattern, row.name.as_bytes()),
     });
     rows
 }
@@ -164,7 +164,7 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
             kind: "backend",
             admin: admin(server.order, probe.is_some()),
             good: window
-                .map(|of| Good { count: server.probes.count_ones(), of })
+                .map(|of| GoodCount { count: server.probes.count_ones(), of })
                 .unwrap_or_default(),
             healthy: server.healthy,
             changed: server.changed_ms as f64 / 1000.0,
@@ -172,7 +172,7 @@ fn declared(daemon: &Daemon) -> Vec<BackendRow> {
                 threshold: probe.threshold,
                 history: server.history,
             }),
-            whose: Whose::Server { origin, server: server.name },
+            whose: OverrideTarget::Server { origin, server: server.name },
         }
     };
     daemon.servers().into_iter().map(of).collect()
@@ -189,7 +189,7 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                 (director.members(), director.listing(rt::now().unix_ms as f64 / 1000.0));
             let good = members.iter().filter(|member| member.health().is_healthy).count() as u32;
             let hidden = listing == Listing::Hidden;
-            let said = director.word().and_then(|word| word.said());
+            let said = director.word().and_then(|word| word.order());
             Some(BackendRow {
                 vcl,
                 name,
@@ -200,8 +200,8 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                     _ => "healthy",
                 },
                 good: match hidden {
-                    true => Good::default(),
-                    false => Good { count: good, of: members.len() as u32 },
+                    true => GoodCount::default(),
+                    false => GoodCount { count: good, of: members.len() as u32 },
                 },
                 healthy: hidden || good > 0,
                 changed: backend.health().changed,
@@ -209,15 +209,15 @@ fn row(vcl: &str, backend: Backend) -> Option<BackendRow> {
                     Listing::Hidden => Details::Hidden,
                     listing => Details::Director { listing, members },
                 },
-                whose: Whose::Backend(backend),
+                whose: OverrideTarget::Backend(backend),
             })
         }
     }
 }
 
 fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
-    let connected = Connected::of(leaf);
-    let status = connected.and_then(Connected::status);
+    let connected = BackendOrigin::of(leaf);
+    let status = connected.and_then(BackendOrigin::status);
     let probe = connected.and_then(|connected| connected.origin.config().probe.as_ref());
     let probes = status.as_ref().map_or(0, |status| status.probes.count_ones());
     BackendRow {
@@ -225,23 +225,23 @@ fn of_leaf(vcl: String, name: String, leaf: &Arc<Leaf>) -> BackendRow {
         name,
         kind: "backend",
         admin: admin(status.as_ref().map(|s| s.order).unwrap_or_default(), probe.is_some()),
-        good: probe.map(|probe| Good { count: probes, of: probe.window }).unwrap_or_default(),
-        healthy: status.as_ref().is_none_or(|status| status.probed != Probed::Sick),
+        good: probe.map(|probe| GoodCount { count: probes, of: probe.window }).unwrap_or_default(),
+        healthy: status.as_ref().is_none_or(|status| status.probed != ProbeVerdict::Sick),
         changed: status.as_ref().map_or(0.0, |status| status.changed_ms as f64 / 1000.0),
         details: probe.map_or(Details::Unprobed, |probe| Details::Probes {
             threshold: probe.threshold,
             history: status.as_ref().map(|status| status.history).unwrap_or_default(),
         }),
-        whose: Whose::Backend(Backend::Leaf(Arc::clone(leaf))),
+        whose: OverrideTarget::Backend(Backend::Leaf(Arc::clone(leaf))),
     }
 }
 
 /// The word for what decides about a backend: probes, or a fixed state.
-fn admin(order: Order, probed: bool) -> &'static str {
+fn admin(order: HealthOverride, probed: bool) -> &'static str {
     match order {
-        Order::Auto if probed => "probe",
-        Order::Auto | Order::Up => "healthy",
-        Order::Drain | Order::Down => "sick",
+        HealthOverride::Auto if probed => "probe",
+        HealthOverride::Auto | HealthOverride::Up => "healthy",
+        HealthOverride::Drain | HealthOverride::Down => "sick",
     }
 }
 
@@ -335,8 +335,8 @@ fn bits(history: &ProbeHistory) -> [(char, &'static str, u64); 8] {
     ]
 }
 
-fn probes_text(good: Good, threshold: u32, history: &ProbeHistory) -> String {
-    let Good { count: good, of: window } = good;
+fn probes_text(good: GoodCount, threshold: u32, history: &ProbeHistory) -> String {
+    let GoodCount { count: good, of: window } = good;
     let mut out = format!(
         " Current states  good: {good:2} threshold: {threshold:2} window: {window:2}\n  Average \
          response time of good probes: {:.6}\n  Oldest {} Newest\n",
@@ -376,7 +376,9 @@ fn members_lines(listing: &Listing, members: &[Backend]) -> Vec<Line> {
                 cells(["", member.name(), &share, health])
             }
             Listing::Shard { members, .. } => {
-                let Some(Sharded { ident, share, remaining }) = members.get(at) else { continue };
+                let Some(ShardMember { ident, share, remaining }) = members.get(at) else {
+                    continue;
+                };
                 let growth = format!("{:6.2}% {remaining:8.3}s", 100.0 * share);
                 cells(["", member.name(), ident, health, &growth])
             }
@@ -432,8 +434,8 @@ fn as_json(rows: &[BackendRow], details: bool) -> String {
     }
 }
 
-fn probes_json(good: Good, threshold: u32, history: &ProbeHistory) -> String {
-    let Good { count: good, of: window } = good;
+fn probes_json(good: GoodCount, threshold: u32, history: &ProbeHistory) -> String {
+    let GoodCount { count: good, of: window } = good;
     let maps =
         bits(history).map(|(letter, _, bits)| format!("        \"bits_{letter}\": {bits},\n"));
     format!(
@@ -469,7 +471,7 @@ fn members_json(listing: &Listing, members: &[Backend]) -> String {
                 vec![format!("\"weight\": {:.6}", weight(listing, at, healthy)), health]
             }
             Listing::Shard { members, .. } => {
-                let Sharded { ident, share, remaining } = members.get(at)?;
+                let ShardMember { ident, share, remaining } = members.get(at)?;
                 vec![
                     format!("\"ident\": {}", json_string(ident.as_bytes())),
                     health,
@@ -500,11 +502,11 @@ mod tests {
             name: name.to_owned(),
             kind: "backend",
             admin,
-            good: Good { count, of },
+            good: GoodCount { count, of },
             healthy: count > 1 || of == 0,
             changed: 1_795_361_470.392,
             details,
-            whose: Whose::Backend(Backend::None),
+            whose: OverrideTarget::Backend(Backend::None),
         }
     }
 
@@ -608,7 +610,7 @@ boot.default   probe    5/5      healthy    Sun, 22 Nov 2026 15:31:10 GMT
     #[test]
     fn directors_tell_of_their_members() {
         let sharded =
-            |ident: &str| Sharded { ident: ident.into(), share: 0.12441, remaining: 17.513 };
+            |ident: &str| ShardMember { ident: ident.into(), share: 0.12441, remaining: 17.513 };
         let rows = [
             director("rr", Listing::Plain, &["v1"]),
             director("fb", Listing::Fallback { sticky: false, current: Some(0) }, &["v1", "v2"]),

@@ -8,7 +8,9 @@ use config::Config;
 use varnishcli::{Call, Reply, Status, Verb, json_string};
 
 use super::vcl::{told, words};
-use crate::shelf::{Order, Refused, Shelved, Stage, read_new};
+use crate::cli_certificates::{
+    CertificateDefinition, CertificateRefusal, CertificateStage, CliCertificate, read_new,
+};
 use crate::state::Daemon;
 
 /// The frontend of a certificate for all listeners.
@@ -41,7 +43,7 @@ fn speaks_tls(config: &Config) -> bool {
 }
 
 fn carry_out(daemon: &Daemon, counters: &Counters, call: &Call) -> Result<Reply, Reply> {
-    let refused = |refused: Refused| {
+    let refused = |refused: CertificateRefusal| {
         refused.limit.iter().for_each(|limit| counters.limit(*limit));
         Reply::new(Status::Cannot, format!("{refused}\n"))
     };
@@ -99,7 +101,7 @@ fn without_effect(flag: &str) -> String {
 fn list(daemon: &Daemon, json: bool, only_staged: bool) -> Reply {
     daemon.with_shelf(|shelf| {
         let all = shelf.all().iter();
-        let listed = all.filter(|own| !only_staged || own.stage != Stage::Active);
+        let listed = all.filter(|own| !only_staged || own.stage != CertificateStage::Active);
         match json {
             true => {
                 let rows: Vec<_> = listed.map(object).collect();
@@ -110,14 +112,14 @@ fn list(daemon: &Daemon, json: bool, only_staged: bool) -> Reply {
     })
 }
 
-fn line(own: &Shelved) -> String {
+fn line(own: &CliCertificate) -> String {
     let (frontend, id) = (own.order.frontend.as_deref().unwrap_or(ALL), &own.order.id);
     let subject: String = own.pair.subject().chars().filter(|c| !c.is_control()).collect();
     format!("{frontend}\t{id}\t{}\t{subject}\n", own.stage.word())
 }
 
 /// A certificate as Varnish lists it; and its names, its end and its file.
-fn object(own: &Shelved) -> String {
+fn object(own: &CliCertificate) -> String {
     let string = |text: &str| json_string(text.as_bytes());
     let names: Vec<_> = own.pair.names().map(string).collect();
     let mut text = format!(
@@ -142,14 +144,15 @@ fn object(own: &Shelved) -> String {
 /// The arguments of `tls.cert.load`.
 #[derive(Debug, PartialEq, Eq)]
 struct Load<'a> {
-    order: Order,
+    order: CertificateDefinition,
     /// Options without effect.
     idle: Vec<&'a str>,
 }
 
 /// Reads them: an id, if it is given, and a file, with options before, between or behind.
 fn load<'a>(words: &[&'a str]) -> Result<Load<'a>, Reply> {
-    let (mut order, mut idle, mut named) = (Order::default(), Vec::new(), Vec::new());
+    let (mut order, mut idle, mut named) =
+        (CertificateDefinition::default(), Vec::new(), Vec::new());
     let (mut key, mut words) = (None, words.iter().copied());
     while let Some(word) = words.next() {
         let mut value = || {
@@ -188,7 +191,7 @@ fn load<'a>(words: &[&'a str]) -> Result<Load<'a>, Reply> {
 
 /// Certificates are for all listeners, so that one listener may be named only where there is no
 /// other.
-fn check_frontend(config: &Config, order: &Order) -> Result<(), Reply> {
+fn check_frontend(config: &Config, order: &CertificateDefinition) -> Result<(), Reply> {
     let Some(wanted) = &order.frontend else { return Ok(()) };
     let all: Vec<_> = config.listen.iter().filter(|spec| spec.tls).collect();
     if !all.iter().any(|spec| spec.name.as_ref() == Some(wanted)) {
@@ -208,9 +211,9 @@ fn check_frontend(config: &Config, order: &Order) -> Result<(), Reply> {
 mod tests {
     use super::*;
 
-    fn order(id: &str, cert: &str, key: &str) -> Order {
+    fn order(id: &str, cert: &str, key: &str) -> CertificateDefinition {
         let (id, cert, key) = (id.to_owned(), PathBuf::from(cert), PathBuf::from(key));
-        Order { id, cert, key, ..Order::default() }
+        CertificateDefinition { id, cert, key, ..CertificateDefinition::default() }
     }
 
     #[test]
@@ -227,7 +230,8 @@ mod tests {
         }
         let all = ["/a.pem", "-d", "-f", "a1", "-p", "TLSv1.3", "-c", "X", "-s", "Y", "-o"];
         let frontend = Some("a1".to_owned());
-        let wanted = Order { is_default: true, frontend, ..order("", "/a.pem", "/a.pem") };
+        let wanted =
+            CertificateDefinition { is_default: true, frontend, ..order("", "/a.pem", "/a.pem") };
         assert_eq!(load(&all), loaded(wanted, &["-p", "-c", "-s", "-o"]));
     }
 

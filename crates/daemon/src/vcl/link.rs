@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use base::Limits;
 use bytes::Bytes;
-use flow::vcl::link::Connected;
+use flow::vcl::link::BackendOrigin;
 use origin::{
-    Address, EjectConfig, Journal, LookupTtl, Lookups, Opening, OriginConfig, Pace, ProbeConfig,
-    Protocol, ProxyHeader, Reserved, ServerConfig,
+    Address, EjectConfig, Journal, LookupPace, LookupTtl, Lookups, Opening, OriginConfig,
+    ProbeConfig, Protocol, ProxyHeader, ReservedAddresses, ServerConfig,
 };
 use tokio::runtime::Handle;
 use vcl::backend::{Backend, BackendSpec, Leaf, ProbeSpec, locate, split};
@@ -27,9 +27,9 @@ pub(crate) struct LinkSettings<'a> {
     /// Limits.
     pub(crate) limits: &'a Limits,
     /// Where none of them may lead.
-    pub(crate) reserved: &'a Arc<Reserved>,
+    pub(crate) reserved: &'a Arc<ReservedAddresses>,
     /// The pace of lookups, where clients choose the names.
-    pub(crate) pace: Option<&'a Arc<Pace>>,
+    pub(crate) pace: Option<&'a Arc<LookupPace>>,
 }
 
 /// Connects `leaf`, if it is not yet.
@@ -41,7 +41,7 @@ pub(crate) fn connect(leaf: &Leaf, settings: &LinkSettings<'_>) -> Result<(), St
         let config = origin_of(&leaf.name, &leaf.spec, settings)
             .map_err(|error| format!("backend {}: {error}", leaf.name))?;
         // If another was faster, its link is as good.
-        leaf.set_link(Arc::new(Connected::new(config)));
+        leaf.set_link(Arc::new(BackendOrigin::new(config)));
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ pub(crate) fn connect_all(backends: &[Backend], settings: &LinkSettings<'_>) -> 
 /// Begins the probes of `backends`, as when their program becomes warm.
 pub(crate) fn warm(backends: &[Backend], runtime: &Handle, journal: Option<&Arc<dyn Journal>>) {
     each(backends, &mut |leaf| {
-        if let Some(connected) = Connected::of(leaf) {
+        if let Some(connected) = BackendOrigin::of(leaf) {
             connected.warm(runtime, journal.cloned());
         }
     });
@@ -73,7 +73,7 @@ pub(crate) fn warm(backends: &[Backend], runtime: &Handle, journal: Option<&Arc<
 /// gone have ended with it.
 pub(crate) fn cool(backends: &[Backend]) {
     each(backends, &mut |leaf| {
-        if let Some(connected) = Connected::of(leaf) {
+        if let Some(connected) = BackendOrigin::of(leaf) {
             connected.cool();
         }
     });
@@ -226,7 +226,7 @@ fn ms(seconds: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use origin::Order;
+    use origin::HealthOverride;
 
     use super::*;
 
@@ -319,13 +319,13 @@ mod tests {
     #[test]
     fn an_operators_word_counts_for_a_backend() {
         let leaf = Leaf::new("b", at("127.0.0.1", ""));
-        assert!(Connected::of(&leaf).is_none() && leaf.is_healthy());
+        assert!(BackendOrigin::of(&leaf).is_none() && leaf.is_healthy());
         let leaf = connected(at("127.0.0.1", ""));
-        let connected = Connected::of(&leaf).expect("connected");
-        connected.set_order(Order::Down);
+        let connected = BackendOrigin::of(&leaf).expect("connected");
+        connected.set_order(HealthOverride::Down);
         assert!(!leaf.is_healthy());
-        assert_eq!(connected.order(), Order::Down);
-        connected.set_order(Order::Auto);
+        assert_eq!(connected.order(), HealthOverride::Down);
+        connected.set_order(HealthOverride::Auto);
         assert!(leaf.is_healthy());
     }
 
@@ -360,7 +360,7 @@ mod tests {
             rt::yield_now().await;
         }
         cool(&backends);
-        let connected = Connected::of(&leaf).expect("connected");
+        let connected = BackendOrigin::of(&leaf).expect("connected");
         while Arc::strong_count(&connected.origin) > 1 {
             // The probes still hold it.
             rt::yield_now().await;

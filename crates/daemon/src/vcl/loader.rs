@@ -9,7 +9,7 @@ use vcl::source::Loader;
 
 /// Reads the files of one program.
 #[derive(Clone, Debug)]
-pub(crate) struct Files {
+pub(crate) struct ProgramLoader {
     /// `vcl_path`
     folders: Vec<PathBuf>,
     /// True if names may lead anywhere (`vcc_unsafe_path`).
@@ -21,7 +21,7 @@ pub(crate) struct Files {
     carried: Option<BTreeMap<String, String>>,
 }
 
-impl Files {
+impl ProgramLoader {
     /// As the parameters say.
     pub(crate) fn new(params: &Params) -> Self {
         let folders = params.text(Param::VclPath).split(':').filter(|path| !path.is_empty());
@@ -80,7 +80,7 @@ impl Files {
     }
 }
 
-impl Loader for Files {
+impl Loader for ProgramLoader {
     fn load(&self, name: &str, from: &str) -> Result<(String, Vec<u8>), String> {
         let mut missing = "No such file or directory".to_owned();
         for path in self.candidates(name, from)? {
@@ -137,7 +137,7 @@ fn is_meant(pattern: &Path, path: &str) -> bool {
     let is_like = |(part, own): (Component<'_>, Component<'_>)| {
         let (part, own) = (part.as_os_str().to_string_lossy(), own.as_os_str().to_string_lossy());
         let is_hidden = own.starts_with('.') && !part.starts_with('.');
-        part == own || !is_hidden && crate::like::is_like(part.as_bytes(), own.as_bytes())
+        part == own || !is_hidden && crate::glob::matches_glob(part.as_bytes(), own.as_bytes())
     };
     parts.clone().count() == own.clone().count() && parts.zip(own).all(is_like)
 }
@@ -162,7 +162,7 @@ fn expand(pattern: &Path) -> Result<Vec<String>, String> {
                 let name = name.to_string_lossy();
                 // As with a shell, names that begin with a dot are hidden.
                 let hidden = name.starts_with('.') && !text.starts_with('.');
-                if !hidden && crate::like::is_like(text.as_bytes(), name.as_bytes()) {
+                if !hidden && crate::glob::matches_glob(text.as_bytes(), name.as_bytes()) {
                     next.push(folder.join(&*name));
                 }
             }
@@ -189,11 +189,11 @@ mod tests {
         folder
     }
 
-    fn files(folder: &Path, unsafe_path: &str) -> Files {
+    fn files(folder: &Path, unsafe_path: &str) -> ProgramLoader {
         let mut params = Params::default();
         params.set("vcl_path", &format!("/nowhere:{}", folder.display())).expect("a path");
         params.set("vcc_unsafe_path", unsafe_path).expect("a switch");
-        Files::new(&params)
+        ProgramLoader::new(&params)
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let mut params = Params::default();
         params.set("vcl_path", &inside.to_string_lossy()).expect("a path");
         let name = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
-        let files = Files::new(&params).within(Vec::new());
+        let files = ProgramLoader::new(&params).within(Vec::new());
         for good in ["a.vcl".to_owned(), name(&inside, "a.vcl")] {
             assert!(files.read(&good).is_ok(), "{good}");
         }
@@ -275,8 +275,11 @@ mod tests {
             assert!(why.contains("neither in vcl_path"), "{why}");
         }
         assert!(files.read("nothing.vcl").expect_err("none").contains("No such file"));
-        let both = Files::new(&params).within(vec![outside.clone()]);
+        let both = ProgramLoader::new(&params).within(vec![outside.clone()]);
         assert!(both.read(&name(&outside, "a.vcl")).is_ok());
-        assert!(Files::new(&params).read("link.vcl").is_ok(), "who may read everything may");
+        assert!(
+            ProgramLoader::new(&params).read("link.vcl").is_ok(),
+            "who may read everything may"
+        );
     }
 }

@@ -5,8 +5,8 @@
 
 mod link;
 mod loader;
-mod outside;
 mod registry;
+mod resources;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -15,19 +15,19 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use flow::vcl::Sight;
-use flow::{Shared, VclSettings};
-use origin::{Pace, Reserved};
+use flow::{SharedState, VclSettings};
+use origin::{LookupPace, ReservedAddresses};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use varnishcli::{Call, Reply, Status};
 use vcl::ctx::Tag;
 use vcl::params::{Param, Params};
-use vcl::program::{Compiled, Input, Instance, Program, Rules};
+use vcl::program::{CompilationResult, CompileSettings, Input, Instance, Program};
 
 use link::LinkSettings;
-pub(crate) use loader::Files;
+pub(crate) use loader::ProgramLoader;
 pub(crate) use registry::State;
-use registry::{Loaded, Registry, refuse};
+use registry::{LoadedProgram, Registry, refuse};
 
 use crate::varnishd::{self, Storage};
 
@@ -45,7 +45,7 @@ pub enum Code<'a> {
 
 /// Facts that programs know of the daemon, whatever is loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct About {
+pub(crate) struct DaemonIdentity {
     pub(crate) identity: Arc<str>,
     pub(crate) hostname: Arc<str>,
     /// The listeners, by number.
@@ -60,20 +60,20 @@ pub(crate) struct About {
 
 /// The programs and the parameters of the daemon.
 pub(crate) struct Vcls {
-    about: About,
+    about: DaemonIdentity,
     params: Mutex<Arc<Params>>,
     registry: Mutex<Registry>,
     /// Those that were discarded, and may still have requests.
     going: Mutex<Vec<Arc<Instance>>>,
     /// One change at a time.
     changing: Mutex<()>,
-    place: OnceLock<Place>,
+    place: OnceLock<ProgramHost>,
 }
 
 /// Where programs run.
-struct Place {
-    shared: Weak<Shared>,
-    reserved: Arc<Reserved>,
+struct ProgramHost {
+    shared: Weak<SharedState>,
+    reserved: Arc<ReservedAddresses>,
     runtime: Handle,
     /// The instance that runs in the place of a program while none is in force.
     nothing: Arc<Instance>,
@@ -81,7 +81,7 @@ struct Place {
 
 /// A program that the configuration names.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ConfiguredProgram<'a> {
     /// The program's name the first time that it is loaded.
     pub(crate) name: &'a str,
     pub(crate) from: Code<'a>,
@@ -92,7 +92,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Programs and parameters that the configuration in force takes.
-pub(crate) struct View {
+pub(crate) struct ActivePrograms {
     pub(crate) vcl: VclSettings,
     /// The program in force, or what stands in for it.
     pub(crate) active: Option<Arc<Instance>>,
@@ -101,18 +101,18 @@ pub(crate) struct View {
     as_varnishd: bool,
 }
 
-impl View {
+impl ActivePrograms {
     /// The limits, where parameters rule some.
     pub(crate) fn limits(&self, limits: &base::Limits) -> base::Limits {
         let mut limits = limits.clone();
-        varnishd::hold(&self.vcl.params, &mut limits, self.as_varnishd);
+        varnishd::apply_parameters(&self.vcl.params, &mut limits, self.as_varnishd);
         limits
     }
 }
 
 impl Vcls {
     /// None loaded.
-    pub(crate) fn new(about: About, params: Params) -> Self {
+    pub(crate) fn new(about: DaemonIdentity, params: Params) -> Self {
         Self {
             about,
             params: Mutex::new(Arc::new(params)),
@@ -127,18 +127,18 @@ impl Vcls {
     ///
     /// # Errors
     /// When the program that stands in for none does not compile, which is a bug.
-    pub(crate) fn settle_in(
+    pub(crate) fn set_program_host(
         &self,
-        shared: &Arc<Shared>,
-        reserved: &Arc<Reserved>,
+        shared: &Arc<SharedState>,
+        reserved: &Arc<ReservedAddresses>,
     ) -> Result<(), String> {
         let (weak, runtime) = (Arc::downgrade(shared), Handle::current());
-        shared.vcl.set_outside(Box::new(outside::World {
+        shared.vcl.set_outside(Box::new(resources::ProgramResources {
             shared: Weak::clone(&weak),
             reserved: Arc::clone(reserved),
             runtime: runtime.clone(),
-            names: origin::Names::new(runtime.clone()),
-            pace: Arc::new(Pace::new(1)),
+            names: origin::AddressCache::new(runtime.clone()),
+            pace: Arc::new(LookupPace::new(1)),
             storages: self.about.storages.iter().map(|storage| storage.name.clone()).collect(),
             files: Mutex::default(),
         }));
@@ -148,18 +148,19 @@ impl Vcls {
         let world = Sight::without_request(shared, &live, now, &log);
         let nothing = program.start(&world, seconds(now))?;
         let reserved = Arc::clone(reserved);
-        _ = self.place.set(Place { shared: weak, reserved, runtime, nothing });
+        _ = self.place.set(ProgramHost { shared: weak, reserved, runtime, nothing });
         Ok(())
     }
 
     /// The programs and parameters that the configuration takes.
-    pub(crate) fn view(&self) -> View {
+    pub(crate) fn view(&self) -> ActivePrograms {
         let registry = self.registry.lock();
-        let label = |(name, loaded): (&str, &Loaded)| (name.into(), Arc::clone(&loaded.instance));
-        let by_file = |(_, loaded): (&str, &Loaded)| {
+        let label =
+            |(name, loaded): (&str, &LoadedProgram)| (name.into(), Arc::clone(&loaded.instance));
+        let by_file = |(_, loaded): (&str, &LoadedProgram)| {
             Some((loaded.file.clone()?, Arc::clone(&loaded.instance)))
         };
-        View {
+        ActivePrograms {
             vcl: VclSettings {
                 params: self.params(),
                 labels: registry.labels().map(label).collect(),
@@ -201,7 +202,9 @@ impl Vcls {
     /// The programs that are loaded, each with its name.
     pub(crate) fn loaded(&self) -> Vec<(String, Arc<Instance>)> {
         let registry = self.registry.lock();
-        let one = |(name, loaded): (&str, &Loaded)| (name.to_owned(), Arc::clone(&loaded.instance));
+        let one = |(name, loaded): (&str, &LoadedProgram)| {
+            (name.to_owned(), Arc::clone(&loaded.instance))
+        };
         registry.loaded().map(one).collect()
     }
 
@@ -231,7 +234,7 @@ impl Vcls {
         let (instance, said) = self.make(&self.files_of_cli(), name, from, 0)?;
         let used = Instant::now();
         let (warm, configured, file) = (false, false, None);
-        let loaded = Loaded { instance, state, warm, used, configured, file };
+        let loaded = LoadedProgram { instance, state, warm, used, configured, file };
         self.registry.lock().add(name, loaded);
         self.settle();
         Ok(Reply::ok(said))
@@ -239,8 +242,8 @@ impl Vcls {
 
     /// The files that programs may be made from which the CLI loads. Under varnishd's flags those
     /// are all, as with varnishd; elsewhere those beside what the configuration names.
-    fn files_of_cli(&self) -> Files {
-        let files = Files::new(&self.params());
+    fn files_of_cli(&self) -> ProgramLoader {
+        let files = ProgramLoader::new(&self.params());
         if self.about.as_varnishd {
             return files;
         }
@@ -257,14 +260,14 @@ impl Vcls {
     /// The second value is what is to be said of it.
     fn make(
         &self,
-        files: &Files,
+        files: &ProgramLoader,
         name: &str,
         from: Code<'_>,
         made: usize,
     ) -> Result<(Arc<Instance>, String), Reply> {
         self.registry.lock().admit(name)?;
         let crowd = self.crowd(made)?;
-        let Compiled { program, warnings, usual } = self.compile(from, files)?;
+        let CompilationResult { program, warnings, usual } = self.compile(from, files)?;
         let instance = self.start(name, &program)?;
         // Scripts take any text for a fault. What varnishd does not say is in the log.
         if warnings != usual {
@@ -304,7 +307,7 @@ impl Vcls {
     ///
     /// # Errors
     /// The faults, in varnishd's frame.
-    fn compile(&self, from: Code<'_>, files: &Files) -> Result<Compiled, Reply> {
+    fn compile(&self, from: Code<'_>, files: &ProgramLoader) -> Result<CompilationResult, Reply> {
         let params = self.params();
         let registry = self.registry.lock();
         let labels: Vec<String> = registry.labels().map(|(name, _)| name.to_owned()).collect();
@@ -350,7 +353,7 @@ impl Vcls {
         Ok(instance)
     }
 
-    fn place(&self) -> Option<(&Place, Arc<Shared>)> {
+    fn place(&self) -> Option<(&ProgramHost, Arc<SharedState>)> {
         let place = self.place.get()?;
         Some((place, place.shared.upgrade()?))
     }
@@ -415,7 +418,7 @@ impl Vcls {
         let labels: Vec<_> = registry.labels().map(|(_, own)| Arc::clone(&own.instance)).collect();
         // What is no request: this list's own, the registry's, and the configuration's, once for a
         // site and once for each label.
-        let busy = |loaded: &Loaded| {
+        let busy = |loaded: &LoadedProgram| {
             let is_it = |own: &&Arc<Instance>| Arc::ptr_eq(own, &loaded.instance);
             let named = active.iter().chain(&labels).filter(is_it).count();
             Arc::strong_count(&loaded.instance).saturating_sub(1 + 2 * named)
@@ -548,13 +551,14 @@ impl Vcls {
     /// `carried` is made from these alone.
     pub(crate) fn prepare(
         &self,
-        wanted: &[Wanted<'_>],
+        wanted: &[ConfiguredProgram<'_>],
         carried: &BTreeMap<String, String>,
-    ) -> Result<Prepared<'_>, String> {
-        let mut prepared = Prepared { vcls: self, made: Vec::new(), _one: self.changing.lock() };
+    ) -> Result<PreparedPrograms<'_>, String> {
+        let mut prepared =
+            PreparedPrograms { vcls: self, made: Vec::new(), _one: self.changing.lock() };
         for one in wanted {
             let name = self.free_name(one.name, &prepared.made);
-            let mut files = Files::new(&self.params());
+            let mut files = ProgramLoader::new(&self.params());
             if let Code::File(name) = one.from
                 && carried.contains_key(name)
             {
@@ -566,13 +570,13 @@ impl Vcls {
                 base::tell!(Warn, "larder: VCL {name}: {}", said.trim_end());
             }
             let file = one.file.map(std::path::Path::to_owned);
-            prepared.made.push(Made { name, instance, file, active: one.active });
+            prepared.made.push(PreparedProgram { name, instance, file, active: one.active });
         }
         Ok(prepared)
     }
 
     /// `name` the first time; then one with the time in it, as Debian's `varnishreload` makes.
-    fn free_name(&self, name: &str, made: &[Made]) -> String {
+    fn free_name(&self, name: &str, made: &[PreparedProgram]) -> String {
         let registry = self.registry.lock();
         let secs = rt::now().unix_secs();
         let numbered = (1_u64..).map(|n| match n {
@@ -588,15 +592,15 @@ impl Vcls {
 }
 
 /// Programs that a configuration names, alive. They end again unless they are taken up.
-pub(crate) struct Prepared<'a> {
+pub(crate) struct PreparedPrograms<'a> {
     vcls: &'a Vcls,
-    made: Vec<Made>,
+    made: Vec<PreparedProgram>,
     /// Nobody changes programs meanwhile.
     _one: MutexGuard<'a, ()>,
 }
 
 /// One of them.
-struct Made {
+struct PreparedProgram {
     name: String,
     instance: Arc<Instance>,
     /// The file by which sites name it.
@@ -604,16 +608,16 @@ struct Made {
     active: bool,
 }
 
-impl Prepared<'_> {
+impl PreparedPrograms<'_> {
     /// Takes them up, puts what is to be in force there, and discards what the configuration has
     /// named before. The caller has the configuration take them up.
     pub(crate) fn take_up(mut self) {
         let mut registry = self.vcls.registry.lock();
         let old: Vec<_> = registry.loaded().filter(|(_, loaded)| loaded.configured).collect();
         let old: Vec<_> = old.into_iter().map(|(name, _)| name.to_owned()).collect();
-        for Made { name, instance, file, active } in std::mem::take(&mut self.made) {
+        for PreparedProgram { name, instance, file, active } in std::mem::take(&mut self.made) {
             let (state, warm, used, configured) = (State::Auto, false, Instant::now(), true);
-            registry.add(&name, Loaded { instance, state, warm, used, configured, file });
+            registry.add(&name, LoadedProgram { instance, state, warm, used, configured, file });
             if active {
                 let used = registry.use_it(&name);
                 debug_assert!(used.is_ok(), "a new program is refused: {name}");
@@ -627,7 +631,7 @@ impl Prepared<'_> {
     }
 }
 
-impl Drop for Prepared<'_> {
+impl Drop for PreparedPrograms<'_> {
     fn drop(&mut self) {
         self.vcls.let_go(std::mem::take(&mut self.made).into_iter().map(|made| made.instance));
     }
@@ -643,18 +647,18 @@ pub fn compile(
     storages: &[&str],
     labels: &[&str],
 ) -> Result<(Arc<Program>, String), String> {
-    let compiled = compile_with(&Files::new(params), from, params, storages, labels)?;
+    let compiled = compile_with(&ProgramLoader::new(params), from, params, storages, labels)?;
     Ok((compiled.program, compiled.warnings))
 }
 
 /// The same with these files.
 fn compile_with(
-    files: &Files,
+    files: &ProgramLoader,
     from: Code<'_>,
     params: &Params,
     storages: &[&str],
     labels: &[&str],
-) -> Result<Compiled, String> {
+) -> Result<CompilationResult, String> {
     let read;
     let (name, text) = match from {
         Code::Text(name, text) => (name, text),
@@ -663,7 +667,7 @@ fn compile_with(
             (read.0.as_str(), &read.1[..])
         }
     };
-    let rules = Rules {
+    let rules = CompileSettings {
         storages,
         labels,
         include_depth: INCLUDE_DEPTH,

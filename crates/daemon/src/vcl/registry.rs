@@ -8,7 +8,7 @@ use std::time::Instant;
 use varnishcli::{Call, Reply, Status, json_begin, json_string};
 use vcl::program::Instance;
 
-use crate::like::is_like;
+use crate::glob::matches_glob;
 
 /// The times at which a program is kept ready for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl State {
 
 /// A program that is loaded.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedProgram {
     pub(crate) instance: Arc<Instance>,
     pub(crate) state: State,
     /// Its backends are probed.
@@ -58,7 +58,7 @@ pub(crate) struct Loaded {
 
 #[derive(Debug)]
 enum Kind {
-    Program(Loaded),
+    Program(LoadedProgram),
     /// The name of the program that it is for.
     Label(String),
 }
@@ -115,7 +115,7 @@ impl Registry {
     }
 
     /// The programs, each with its name.
-    pub(crate) fn loaded(&self) -> impl Iterator<Item = (&str, &Loaded)> {
+    pub(crate) fn loaded(&self) -> impl Iterator<Item = (&str, &LoadedProgram)> {
         self.entries.iter().filter_map(|entry| match &entry.kind {
             Kind::Program(loaded) => Some((entry.name.as_str(), loaded)),
             Kind::Label(_) => None,
@@ -123,7 +123,7 @@ impl Registry {
     }
 
     /// The same, to be changed.
-    pub(crate) fn loaded_mut(&mut self) -> impl Iterator<Item = (&str, &mut Loaded)> {
+    pub(crate) fn loaded_mut(&mut self) -> impl Iterator<Item = (&str, &mut LoadedProgram)> {
         self.entries.iter_mut().filter_map(|entry| match &mut entry.kind {
             Kind::Program(loaded) => Some((entry.name.as_str(), loaded)),
             Kind::Label(_) => None,
@@ -131,7 +131,7 @@ impl Registry {
     }
 
     /// The labels, each with the program that it is for.
-    pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &Loaded)> {
+    pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &LoadedProgram)> {
         self.entries.iter().filter_map(|entry| match &entry.kind {
             Kind::Label(target) => Some((entry.name.as_str(), self.program(target)?)),
             Kind::Program(_) => None,
@@ -143,7 +143,7 @@ impl Registry {
     }
 
     /// The program of this name, which is no label.
-    pub(crate) fn program(&self, name: &str) -> Option<&Loaded> {
+    pub(crate) fn program(&self, name: &str) -> Option<&LoadedProgram> {
         match &self.entry(name)?.kind {
             Kind::Program(loaded) => Some(loaded),
             Kind::Label(_) => None,
@@ -151,7 +151,7 @@ impl Registry {
     }
 
     /// The program in force.
-    pub(crate) fn active(&self) -> Option<(&str, &Loaded)> {
+    pub(crate) fn active(&self) -> Option<(&str, &LoadedProgram)> {
         let name = self.active.as_deref()?;
         let entry = self.entry(name)?;
         match &entry.kind {
@@ -173,7 +173,7 @@ impl Registry {
     }
 
     /// Takes a program up.
-    pub(crate) fn add(&mut self, name: &str, loaded: Loaded) {
+    pub(crate) fn add(&mut self, name: &str, loaded: LoadedProgram) {
         self.entries.push(Entry { name: name.to_owned(), kind: Kind::Program(loaded) });
     }
 
@@ -197,7 +197,7 @@ impl Registry {
 
     fn must_be_warm(&self, entry: &Entry) -> Result<(), Reply> {
         match &entry.kind {
-            Kind::Program(Loaded { state: State::Cold, .. }) => {
+            Kind::Program(LoadedProgram { state: State::Cold, .. }) => {
                 Err(cannot(format!("VCL '{}' is cold - set to auto or warm first", entry.name)))
             }
             Kind::Program(_) | Kind::Label(_) => Ok(()),
@@ -261,7 +261,7 @@ impl Registry {
 
     /// The programs that go on in that of a label.
     fn users_of<'a>(&'a self, label: &'a str) -> impl Iterator<Item = &'a str> {
-        let uses = move |loaded: &Loaded| {
+        let uses = move |loaded: &LoadedProgram| {
             loaded.instance.program().uses().labels.iter().any(|own| &**own == label)
         };
         self.loaded().filter(move |(_, loaded)| uses(loaded)).map(|(name, _)| name)
@@ -271,10 +271,10 @@ impl Registry {
     ///
     /// # Errors
     /// The refusal.
-    pub(crate) fn discard(&mut self, patterns: &[&str]) -> Result<Vec<Loaded>, Reply> {
+    pub(crate) fn discard(&mut self, patterns: &[&str]) -> Result<Vec<LoadedProgram>, Reply> {
         let mut going: Vec<String> = Vec::new();
         for pattern in patterns {
-            let like = |entry: &&Entry| is_like(pattern.as_bytes(), entry.name.as_bytes());
+            let like = |entry: &&Entry| matches_glob(pattern.as_bytes(), entry.name.as_bytes());
             let meant: Vec<_> = self.entries.iter().filter(like).map(|e| e.name.clone()).collect();
             if meant.is_empty() {
                 return Err(refuse(format!("No VCL name matches {pattern}\n")));
@@ -362,7 +362,7 @@ impl Registry {
 
 /// The lists of programs.
 impl Registry {
-    fn rows(&self, busy: &dyn Fn(&Loaded) -> usize) -> Vec<ProgramRow<'_>> {
+    fn rows(&self, busy: &dyn Fn(&LoadedProgram) -> usize) -> Vec<ProgramRow<'_>> {
         let row = |entry: &'_ Entry| -> Option<(State, bool, usize)> {
             let loaded = match &entry.kind {
                 Kind::Program(loaded) => loaded,
@@ -396,7 +396,7 @@ impl Registry {
     }
 
     /// The answer to `vcl.list`; `busy` says how many requests run in a program.
-    pub(crate) fn list(&self, busy: &dyn Fn(&Loaded) -> usize) -> String {
+    pub(crate) fn list(&self, busy: &dyn Fn(&LoadedProgram) -> usize) -> String {
         let rows = self.rows(busy);
         let width =
             |of: fn(&ProgramRow<'_>) -> usize| rows.iter().map(of).max().unwrap_or_default();
@@ -423,7 +423,7 @@ impl Registry {
     }
 
     /// The same as JSON.
-    pub(crate) fn list_json(&self, busy: &dyn Fn(&Loaded) -> usize) -> String {
+    pub(crate) fn list_json(&self, busy: &dyn Fn(&LoadedProgram) -> usize) -> String {
         let rows: Vec<_> = self.rows(busy).iter().map(ProgramRow::json).collect();
         format!("\n{}", rows.join(",\n"))
     }

@@ -1,6 +1,6 @@
 //! The form of a journal's frames, and the names of its files.
 
-use crate::sum::{self, SUM_BYTES, seed_of};
+use crate::checksum::{self, SUM_BYTES, seed_of};
 
 pub(super) const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
 
@@ -31,7 +31,7 @@ pub(super) fn encode_frame(
     frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     frame.extend_from_slice(&wall_ms.to_le_bytes());
     frame.extend_from_slice(payload);
-    sum::seal(seed_of(key, &[OF_JOURNAL, generation, at]), 0, &mut frame);
+    checksum::seal(seed_of(key, &[OF_JOURNAL, generation, at]), 0, &mut frame);
     frame.resize(frame.len().next_multiple_of(FRAME_ALIGN), 0);
     frame
 }

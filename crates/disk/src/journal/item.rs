@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::place::Place;
+use crate::record_address::RecordAddress;
 
 /// One thing that a journal says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum JournalItem {
     /// The record at the place is not wanted any more.
-    Forget(Place),
+    Forget(RecordAddress),
     /// An invalidation of this number.
     Invalidation(u64, Bytes),
     /// Invalidations up to this number are needed no more.
@@ -29,7 +29,7 @@ pub(crate) enum Item {
     Void(u64),
 }
 
-impl Item {
+impl JournalItem {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let mut put = |kind: u8, numbers: &[u64]| {
             out.push(kind);
@@ -65,7 +65,7 @@ impl Item {
             Some(u64::from_le_bytes(*number))
         };
         let item = match kind {
-            1 => Self::Forget(Place::of_bits(number()?)),
+            1 => Self::Forget(RecordAddress::of_bits(number()?)),
             2 => {
                 let (number, len) = (number()?, number()?);
                 let (told, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;

@@ -1,15 +1,15 @@
 //! Records are kept, read in any part, forgotten, and there again after a stop.
 
 use super::*;
-use crate::vfs::{Memory, Real};
+use crate::vfs::{MemoryDirectory, RealDirectory};
 
 #[test]
 fn what_is_put_is_read_from_the_queue_and_from_the_disk() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len) in (0..).zip([0, 1, 500, 912, 913, 1024, 1900, 2000, 2001, 3000, 9000]) {
         let place = lab.put(hash, 1, len).unwrap();
         assert_eq!(lab.version(hash), Some(1), "{len} bytes in the queue");
-        let now = lab.disk.read_now(place, hash, &Ask::whole()).unwrap();
+        let now = lab.disk.read_now(place, hash, &RecordRequest::whole()).unwrap();
         assert_eq!(check(hash, &now), 1);
     }
     assert!(lab.stats().queued_bytes > 0 && lab.stats().reads_queued > 0);
@@ -25,7 +25,7 @@ fn what_is_put_is_read_from_the_queue_and_from_the_disk() {
 
 #[test]
 fn any_part_is_read_and_no_more_blocks_than_it_takes() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len) in [(1, 1900_usize), (2, 9000)] {
         let place = lab.put(hash, 1, len).unwrap();
         let body = body(hash, 1, len);
@@ -33,18 +33,21 @@ fn any_part_is_read_and_no_more_blocks_than_it_takes() {
             if settled {
                 lab.disk.settle();
             }
-            let answer = lab.read(place, hash, Ask::head()).unwrap();
+            let answer = lab.read(place, hash, RecordRequest::head()).unwrap();
             assert_eq!((answer.head, answer.body.len()), (head(hash, 1, len), 0));
             assert_eq!((answer.length, answer.passed), (len as u64, 1));
             for (start, end) in
                 [(0, 1), (0, 912), (911, 913), (1000, 1001), (1500, 1900), (5, 1899), (1899, 4000)]
             {
-                let answer = lab.read(place, hash, Ask::range(start..end)).unwrap();
+                let answer = lab.read(place, hash, RecordRequest::range(start..end)).unwrap();
                 assert!(answer.head.is_empty());
                 let end = (end as usize).min(len);
                 assert!(answer.body.concat() == body[start as usize..end], "{start} to {end}");
             }
-            assert_eq!(lab.read(place, hash, Ask::range(10_000..10_001)).unwrap().size(), 0);
+            assert_eq!(
+                lab.read(place, hash, RecordRequest::range(10_000..10_001)).unwrap().size(),
+                0
+            );
         }
     }
 }
@@ -54,7 +57,7 @@ fn a_long_body_is_read_in_several_answers() {
     let config = Config {
         read_bytes: 3000,
         part_bytes: 2000,
-        ..settings(vec![volume(Arc::new(Memory::new()), 8)])
+        ..settings(vec![volume(Arc::new(MemoryDirectory::new()), 8)])
     };
     let lab = Lab::open(config, &Clocks::new()).unwrap();
     lab.find();
@@ -62,7 +65,7 @@ fn a_long_body_is_read_in_several_answers() {
     lab.disk.settle();
     let mut read = Vec::new();
     while read.len() < 10_000 {
-        let answer = lab.read(place, 7, Ask::range(read.len() as u64..u64::MAX)).unwrap();
+        let answer = lab.read(place, 7, RecordRequest::range(read.len() as u64..u64::MAX)).unwrap();
         assert!((1..=3000).contains(&answer.size()));
         read.extend(answer.body.concat());
     }
@@ -71,27 +74,27 @@ fn a_long_body_is_read_in_several_answers() {
 
 #[test]
 fn what_is_forgotten_is_gone_and_a_late_place_finds_nothing_else() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let place = lab.put(1, 1, 300).unwrap();
     lab.put(2, 1, 300).unwrap();
     lab.disk.settle();
     assert!(lab.disk.forget(place));
     assert!(!lab.disk.forget(place), "once is enough");
-    assert!(matches!(lab.read(place, 1, Ask::whole()), Err(Error::Gone)));
+    assert!(matches!(lab.read(place, 1, RecordRequest::whole()), Err(Error::Gone)));
     assert_eq!(lab.version(2), Some(1));
-    let wrong = lab.read(lab.index.place(2).unwrap(), 1, Ask::whole());
+    let wrong = lab.read(lab.index.place(2).unwrap(), 1, RecordRequest::whole());
     assert!(matches!(wrong, Err(Error::Damaged(Damage::Other))), "{wrong:?}");
     assert_eq!(lab.version(2), Some(1), "it is not the record's fault");
 }
 
 #[test]
 fn what_was_forgotten_stays_so_after_a_kill_on_every_volume() {
-    let (disks, clocks) = ([Memory::new(), Memory::new()], Clocks::new());
+    let (disks, clocks) = ([MemoryDirectory::new(), MemoryDirectory::new()], Clocks::new());
     let config =
         || settings(disks.iter().map(|disk| volume(Arc::new(disk.clone()), 8)).collect::<Vec<_>>());
     let lab = Lab::open(config(), &clocks).unwrap();
     lab.find();
-    let places: Vec<Place> = (0..20).map(|hash| lab.put(hash, 1, 300).unwrap()).collect();
+    let places: Vec<RecordAddress> = (0..20).map(|hash| lab.put(hash, 1, 300).unwrap()).collect();
     for volume in 0..2 {
         assert!(places.iter().filter(|place| place.volume() == volume).count() > 3);
     }
@@ -110,7 +113,7 @@ fn what_was_forgotten_stays_so_after_a_kill_on_every_volume() {
 
 #[test]
 fn after_a_stop_everything_is_there_as_it_was() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for hash in 0..40 {
         lab.put(hash, 3, 100 + hash as usize * 40).unwrap();
@@ -133,7 +136,7 @@ fn after_a_stop_everything_is_there_as_it_was() {
 
 #[test]
 fn the_newest_is_found_first_and_new_records_are_taken_meanwhile() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for hash in 0..30 {
         lab.put(hash, 1, 1500).unwrap();
@@ -162,7 +165,7 @@ fn the_newest_is_found_first_and_new_records_are_taken_meanwhile() {
 
 #[test]
 fn what_has_expired_is_not_found_and_time_goes_on_over_a_stop() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for (hash, after_ms) in [(1, 10_000), (2, 60_000)] {
         let expires_ms = START_MS + after_ms;
@@ -179,7 +182,7 @@ fn what_has_expired_is_not_found_and_time_goes_on_over_a_stop() {
 
 #[test]
 fn a_clock_that_goes_back_makes_nothing_live_longer() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     let expires_ms = START_MS + 100_000;
     lab.disk.put(Entry { expires_ms, ..entry(1, 1, 10) }).unwrap();
@@ -210,7 +213,7 @@ fn a_clock_that_goes_back_makes_nothing_live_longer() {
 
 #[test]
 fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 10).unwrap();
     let numbers = ["a", "b", "c"].map(|text| {
@@ -239,7 +242,7 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
 
 #[test]
 fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 10).unwrap();
     let numbers = ["a", "b", "c"].map(|text| lab.disk.append(Bytes::from(text)).unwrap().number());
@@ -264,12 +267,12 @@ fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
 #[test]
 fn records_of_a_lower_order_than_is_void_are_not_found_again() {
     for stops in [false, true] {
-        let (vfs, clocks) = (Memory::new(), Clocks::new());
+        let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
         let lab = Lab::over(vfs.clone(), &clocks);
         lab.put(1, 1, 10).unwrap();
         let numbers = ["a", "b"].map(|text| lab.disk.append(Bytes::from(text)).unwrap().number());
         lab.put(2, 1, 10).unwrap();
-        lab.disk.void(numbers[0]);
+        lab.disk.discard_before(numbers[0]);
         lab.disk.settle();
         assert_eq!((lab.version(1), lab.version(2)), (Some(1), Some(1)), "they are there yet");
         if stops {
@@ -288,7 +291,7 @@ fn records_of_a_lower_order_than_is_void_are_not_found_again() {
 
 #[test]
 fn a_record_put_while_an_invalidation_goes_on_counts_as_older() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     let effect = lab.disk.append(Bytes::from_static(b"x")).unwrap();
     let number = effect.number();
@@ -306,7 +309,7 @@ fn a_record_put_while_an_invalidation_goes_on_counts_as_older() {
 
 #[test]
 fn a_record_is_as_old_as_the_oldest_invalidation_that_it_has_not_met() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     let number = lab.disk.append(Bytes::from_static(b"x")).unwrap().number();
     for (hash, order) in [(1, None), (2, Some(number)), (3, Some(number - 1))] {
@@ -328,7 +331,7 @@ fn a_record_is_as_old_as_the_oldest_invalidation_that_it_has_not_met() {
 
 #[test]
 fn an_append_without_waiting_is_durable_with_the_next_commit() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let config = Config { append_waits: false, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
     let lab = Lab::open(config, &clocks).unwrap();
     lab.find();
@@ -340,7 +343,7 @@ fn an_append_without_waiting_is_durable_with_the_next_commit() {
 
 #[test]
 fn bans_that_all_have_passed_are_known() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     assert_eq!(lab.disk.passed(), None);
     lab.put(1, 7, 5000).unwrap();
@@ -352,27 +355,28 @@ fn bans_that_all_have_passed_are_known() {
 
 #[test]
 fn another_format_is_refused_by_name_and_so_is_anybody_elses_directory() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     Lab::over(vfs.clone(), &clocks).disk.stop();
     vfs.damage("superblock", |bytes| bytes[8] = 2);
-    let refused = |vfs: Memory| match Lab::open(settings(vec![volume(Arc::new(vfs), 8)]), &clocks) {
-        Err(error) => error.to_string(),
-        Ok(_) => String::new(),
-    };
+    let refused =
+        |vfs: MemoryDirectory| match Lab::open(settings(vec![volume(Arc::new(vfs), 8)]), &clocks) {
+            Err(error) => error.to_string(),
+            Ok(_) => String::new(),
+        };
     assert_eq!(
         refused(vfs),
         "memory: format 2, and this program knows 1: empty the volume, or start the program that \
          wrote it"
     );
-    let photos = Memory::with([("holiday.jpg".to_owned(), vec![1, 2, 3])]);
+    let photos = MemoryDirectory::with([("holiday.jpg".to_owned(), vec![1, 2, 3])]);
     assert!(refused(photos).contains("not a cache's"));
-    let other = Memory::with([("superblock".to_owned(), vec![1; 9000])]);
+    let other = MemoryDirectory::with([("superblock".to_owned(), vec![1; 9000])]);
     assert!(refused(other).contains("not a cache's"));
 }
 
 #[test]
 fn a_second_opener_is_refused_by_name() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     let again = Lab::open(settings(vec![volume(Arc::new(vfs.clone()), 8)]), &clocks);
     assert_eq!(again.err().unwrap().to_string(), "memory: another process is using it");
@@ -384,7 +388,7 @@ fn a_second_opener_is_refused_by_name() {
 fn settings_that_cannot_be_are_refused_with_the_reason() {
     let clocks = Clocks::new();
     let refused = |change: &dyn Fn(&mut VolumeConfig)| {
-        let mut volume = volume(Arc::new(Memory::new()), 8);
+        let mut volume = volume(Arc::new(MemoryDirectory::new()), 8);
         change(&mut volume);
         Lab::open(settings(vec![volume]), &clocks).err().unwrap().to_string()
     };
@@ -400,7 +404,7 @@ fn a_directory_of_something_else_is_left_without_a_file_more() {
     let path = std::env::temp_dir().join(format!("larder-disk-photos-{}", std::process::id()));
     std::fs::create_dir(&path).unwrap();
     std::fs::write(path.join("photo.jpeg"), "").unwrap();
-    let vfs: Arc<dyn Vfs> = Arc::new(Real::new(&path).unwrap());
+    let vfs: Arc<dyn Vfs> = Arc::new(RealDirectory::new(&path).unwrap());
     let refused = Lab::open(settings(vec![volume(Arc::clone(&vfs), 8)]), &Clocks::new()).err();
     let emptied = crate::tools::empty(&vfs);
     let left = std::fs::read_dir(&path).unwrap().count();
@@ -412,7 +416,7 @@ fn a_directory_of_something_else_is_left_without_a_file_more() {
 
 #[test]
 fn the_owners_bytes_are_those_of_the_first_start() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let config = |owner| Config { owner, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
     let lab = Lab::open(config([7; 32]), &clocks).unwrap();
     assert_eq!(lab.owner, [7; 32]);
@@ -422,7 +426,7 @@ fn the_owners_bytes_are_those_of_the_first_start() {
 
 #[test]
 fn a_volume_grows_and_shrinks_with_its_settings() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let with = |segments| {
         let lab = Lab::open(settings(vec![volume(Arc::new(vfs.clone()), segments)]), &clocks);
         let lab = lab.unwrap();
@@ -447,7 +451,7 @@ fn a_real_directory_keeps_it_to_itself() {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::temp_dir().join(format!("larder-disk-{}", std::process::id()));
     let clocks = Clocks::new();
-    let lab = Lab::over(Real::new(&path).unwrap(), &clocks);
+    let lab = Lab::over(RealDirectory::new(&path).unwrap(), &clocks);
     (0..20).for_each(|hash| _ = lab.put(hash, 1, 700).unwrap());
     lab.disk.settle();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -456,11 +460,15 @@ fn a_real_directory_keeps_it_to_itself() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
     let place = lab.index.place(3).unwrap();
-    assert!(lab.disk.read_now(place, 3, &Ask::whole()).is_some(), "just written: in memory");
-    let other = Lab::open(settings(vec![volume(Arc::new(Real::new(&path).unwrap()), 8)]), &clocks);
+    assert!(
+        lab.disk.read_now(place, 3, &RecordRequest::whole()).is_some(),
+        "just written: in memory"
+    );
+    let other =
+        Lab::open(settings(vec![volume(Arc::new(RealDirectory::new(&path).unwrap()), 8)]), &clocks);
     assert!(matches!(other.err(), Some(Error::Locked { .. })));
     drop(lab);
-    let lab = Lab::over(Real::new(&path).unwrap(), &clocks);
+    let lab = Lab::over(RealDirectory::new(&path).unwrap(), &clocks);
     assert!((0..20).all(|hash| lab.version(hash) == Some(1)));
     drop(lab);
     std::fs::remove_dir_all(&path).unwrap();
@@ -468,7 +476,7 @@ fn a_real_directory_keeps_it_to_itself() {
 
 #[test]
 fn small_records_take_little_more_than_their_length() {
-    let mut config = settings(vec![VolumeConfig::new(Arc::new(Memory::new()), 256 << 20)]);
+    let mut config = settings(vec![VolumeConfig::new(Arc::new(MemoryDirectory::new()), 256 << 20)]);
     config.queue_bytes = 64 << 20;
     config.part_bytes = 2 << 20;
     let lab = Lab::open(config, &Clocks::new()).unwrap();

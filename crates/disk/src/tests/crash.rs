@@ -4,7 +4,7 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::vfs::{Memory, Recording};
+use crate::vfs::{MemoryDirectory, Recording};
 
 /// Power cuts in the suite; `DISK_CRASH_POINTS` asks for more.
 const POINTS: usize = 1200;
@@ -22,7 +22,7 @@ const NEVER: usize = usize::MAX;
 struct Put {
     hash: u64,
     version: u64,
-    place: Place,
+    place: RecordAddress,
     /// The point from which on it has to be there.
     durable_at: usize,
     /// The point from which on it need not be there.
@@ -64,11 +64,11 @@ struct Life {
 struct Survivors {
     lab: Lab,
     /// Hash, version and place.
-    alive: Vec<(u64, u64, Place)>,
+    alive: Vec<(u64, u64, RecordAddress)>,
 }
 
 impl Life {
-    fn begin(disk: &Memory, seed: u64, clocks: &Arc<Clocks>, versions: u64) -> Self {
+    fn begin(disk: &MemoryDirectory, seed: u64, clocks: &Arc<Clocks>, versions: u64) -> Self {
         let vfs = Recording::over(disk);
         let base = vfs.point();
         let survivors = Survivors::of(vfs.clone(), clocks);
@@ -131,7 +131,7 @@ impl Life {
 
     /// Follows what the store says of the room that it made since point `before`.
     fn note(&mut self, before: usize) {
-        let find = |puts: &mut [Put], place: Place| {
+        let find = |puts: &mut [Put], place: RecordAddress| {
             puts.iter().rposition(|put| put.place == place && put.gone_at == NEVER)
         };
         for (_, old, new) in self.lab.index.moved.lock().drain(..) {
@@ -222,7 +222,7 @@ impl Life {
     }
 
     /// The power goes at `point`; what the disk then has is as it has to be.
-    fn cut(&self, point: usize, seed: u64) -> Memory {
+    fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let disk = self.vfs.cut(point, seed);
         let clocks = &self.lab.clocks;
         let survivors = Survivors::of(disk.copy(), clocks);
@@ -276,7 +276,7 @@ impl Survivors {
                 lab.disk.forget(found.place);
                 continue;
             }
-            let answer = lab.read(found.place, found.hash, Ask::whole()).unwrap();
+            let answer = lab.read(found.place, found.hash, RecordRequest::whole()).unwrap();
             alive.push((found.hash, check(found.hash, &answer), found.place));
         }
         Self { lab, alive }
@@ -292,7 +292,7 @@ fn points() -> usize {
 fn a_power_cut_loses_the_newest_and_brings_nothing_back() {
     for story in 0..points().div_ceil(CUTS * LIVES) as u64 {
         let clocks = Clocks::new();
-        let mut disk = Memory::new();
+        let mut disk = MemoryDirectory::new();
         let mut versions = 0;
         for number in 0..LIVES as u64 {
             let seed = story * 10 + number;
@@ -300,7 +300,7 @@ fn a_power_cut_loses_the_newest_and_brings_nothing_back() {
             life.live(150);
             versions = life.versions;
             let (end, mut rng) = (life.vfs.point(), Rng::with_seed(seed));
-            let mut last = Memory::new();
+            let mut last = MemoryDirectory::new();
             for _ in 0..CUTS {
                 last = life.cut(rng.usize(life.base..=end), rng.u64(..));
             }
@@ -326,7 +326,7 @@ fn a_cut_while_the_volume_is_made_leaves_one_that_can_be_made() {
 
 #[test]
 fn a_daemon_that_is_killed_loses_nothing_that_was_written() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     for start in 0..20 {
         let lab = Lab::over(vfs.clone(), &clocks);
         let there = (0..start).filter(|hash| lab.version(*hash) == Some(1)).count();

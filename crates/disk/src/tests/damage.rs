@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::vfs::Memory;
+use crate::vfs::MemoryDirectory;
 
 /// Injections in the suite; `DISK_DAMAGES` asks for more.
 const INJECTIONS: usize = 5000;
@@ -12,8 +12,8 @@ const INJECTIONS: usize = 5000;
 const RECORDS: u64 = 40;
 
 /// A disk with records of all kinds; some lie over older ones.
-fn disk(clocks: &Arc<Clocks>) -> Memory {
-    let vfs = Memory::new();
+fn disk(clocks: &Arc<Clocks>) -> MemoryDirectory {
+    let vfs = MemoryDirectory::new();
     let lab = Lab::over(vfs.clone(), clocks);
     let mut rng = Rng::with_seed(1);
     for version in 0..5 {
@@ -34,19 +34,19 @@ fn disk(clocks: &Arc<Clocks>) -> Memory {
 #[test]
 fn a_volume_whose_journals_are_gone_or_older_than_its_superblock_begins_empty() {
     let clocks = Clocks::new();
-    let start = |vfs: &Memory| {
+    let start = |vfs: &MemoryDirectory| {
         let lab = Lab::over(vfs.clone(), &clocks);
         (0..20).for_each(|hash| _ = lab.put(hash, 1, 900).unwrap());
         lab.disk.settle();
         lab
     };
-    let rest = |vfs: &Memory| {
+    let rest = |vfs: &MemoryDirectory| {
         vfs.contents()
             .into_keys()
             .filter(|name| name.starts_with("journal") || name.starts_with("snapshot"))
             .collect::<Vec<_>>()
     };
-    let vfs = Memory::new();
+    let vfs = MemoryDirectory::new();
     start(&vfs).disk.stop();
     let (older, names) = (vfs.contents(), rest(&vfs));
     // Pages are purged, and two more sessions pass.
@@ -78,7 +78,7 @@ fn a_volume_whose_journals_are_gone_or_older_than_its_superblock_begins_empty() 
 }
 
 /// Damages one place of a disk; returns what it did.
-fn damage(vfs: &Memory, rng: &mut Rng) -> String {
+fn damage(vfs: &MemoryDirectory, rng: &mut Rng) -> String {
     let sizes: Vec<(String, usize)> =
         vfs.contents().into_iter().map(|(name, bytes)| (name, bytes.len())).collect();
     // Most of what there is to damage is in the data.
@@ -131,7 +131,7 @@ fn read_all(lab: &Lab) -> (usize, usize) {
         places.into_iter().flat_map(|(hash, places)| places.into_iter().map(move |p| (hash, p)));
     let (mut right, mut missed) = (0, 0);
     for (hash, place) in all {
-        match lab.read(place, hash, Ask::whole()) {
+        match lab.read(place, hash, RecordRequest::whole()) {
             Ok(answer) => {
                 check(hash, &answer);
                 right += 1;
@@ -204,7 +204,7 @@ fn no_damage_of_a_disk_at_rest_lets_a_wrong_byte_out() {
 
 #[test]
 fn an_invalidation_that_rots_away_takes_the_records_with_it() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 100).unwrap();
     lab.disk.settle();
@@ -229,7 +229,7 @@ fn an_invalidation_that_rots_away_takes_the_records_with_it() {
 
 #[test]
 fn each_kind_of_damage_is_counted_as_what_it_is() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for hash in 0..6 {
         lab.put(hash, 1, 1900).unwrap();
@@ -262,17 +262,17 @@ fn each_kind_of_damage_is_counted_as_what_it_is() {
 
 #[test]
 fn a_head_and_a_range_are_checked_as_well_as_the_whole() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     let place = lab.put(1, 1, 1990).unwrap();
     lab.disk.settle();
     let at = (place.segment() * SEGMENT + place.unit() * crate::layout::UNIT) as usize;
     // The third block: neither the head nor the beginning needs it.
     vfs.damage("data-0000", |bytes| bytes[at + 2050] ^= 1);
-    assert_eq!(lab.read(place, 1, Ask::head()).unwrap().head.len(), 24);
-    assert_eq!(lab.read(place, 1, Ask::range(0..900)).unwrap().size(), 900);
-    assert!(lab.disk.read_now(place, 1, &Ask::range(1980..1990)).is_none());
-    assert!(matches!(lab.read(place, 1, Ask::head()), Err(Error::Gone)));
+    assert_eq!(lab.read(place, 1, RecordRequest::head()).unwrap().head.len(), 24);
+    assert_eq!(lab.read(place, 1, RecordRequest::range(0..900)).unwrap().size(), 900);
+    assert!(lab.disk.read_now(place, 1, &RecordRequest::range(1980..1990)).is_none());
+    assert!(matches!(lab.read(place, 1, RecordRequest::head()), Err(Error::Gone)));
 }
 
 #[test]

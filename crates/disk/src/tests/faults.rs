@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU8;
 
 use super::*;
-use crate::vfs::{Fault, Faulty, Memory, Operation};
+use crate::vfs::{FaultyDirectory, InjectedFault, MemoryDirectory, Operation};
 
 /// A disk whose faults a test switches on and off.
 #[derive(Clone, Default)]
@@ -23,12 +23,12 @@ impl Switch {
         self.0.store(faults, Ordering::Relaxed);
     }
 
-    fn over(&self, under: Memory) -> Faulty {
+    fn over(&self, under: MemoryDirectory) -> FaultyDirectory {
         let own = self.clone();
-        Faulty::new(under, move |name, operation| own.fault(name, operation))
+        FaultyDirectory::new(under, move |name, operation| own.fault(name, operation))
     }
 
-    fn fault(&self, name: &str, operation: Operation) -> Option<Fault> {
+    fn fault(&self, name: &str, operation: Operation) -> Option<InjectedFault> {
         let faults = self.0.load(Ordering::Relaxed);
         let is = |fault: u8| faults & fault != 0;
         if is(JOURNAL_ONLY) && !name.starts_with("journal") {
@@ -38,19 +38,19 @@ impl Switch {
             return None;
         }
         match operation {
-            Operation::Read => is(NO_READS).then_some(Fault::Broken),
-            _ if is(READ_ONLY) => Some(Fault::ReadOnly),
-            Operation::Write(_) if is(FULL) => Some(Fault::Full),
-            Operation::Write(_) if is(NO_WRITES) => Some(Fault::Broken),
-            Operation::Write(bytes) if is(SHORT) => Some(Fault::Short(bytes.div_ceil(2))),
-            Operation::Sync => is(NO_SYNC).then_some(Fault::Broken),
-            Operation::Names if is(FULL) => Some(Fault::Full),
+            Operation::Read => is(NO_READS).then_some(InjectedFault::Broken),
+            _ if is(READ_ONLY) => Some(InjectedFault::ReadOnly),
+            Operation::Write(_) if is(FULL) => Some(InjectedFault::Full),
+            Operation::Write(_) if is(NO_WRITES) => Some(InjectedFault::Broken),
+            Operation::Write(bytes) if is(SHORT) => Some(InjectedFault::Short(bytes.div_ceil(2))),
+            Operation::Sync => is(NO_SYNC).then_some(InjectedFault::Broken),
+            Operation::Names if is(FULL) => Some(InjectedFault::Full),
             _ => None,
         }
     }
 }
 
-fn lab(switch: &Switch, vfs: &Memory, clocks: &Arc<Clocks>) -> Lab {
+fn lab(switch: &Switch, vfs: &MemoryDirectory, clocks: &Arc<Clocks>) -> Lab {
     Lab::over(switch.over(vfs.clone()), clocks)
 }
 
@@ -62,7 +62,7 @@ fn all_right(lab: &Lab) -> usize {
 
 #[test]
 fn a_disk_that_takes_writes_in_pieces_is_as_good_as_another() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     switch.set(SHORT);
     let first = lab(&switch, &vfs, &clocks);
     (0..30).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
@@ -72,7 +72,7 @@ fn a_disk_that_takes_writes_in_pieces_is_as_good_as_another() {
 
 #[test]
 fn writes_that_fail_lose_their_records_and_their_segment_alone() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..3).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
     first.disk.settle();
@@ -94,7 +94,7 @@ fn writes_that_fail_lose_their_records_and_their_segment_alone() {
 
 #[test]
 fn a_failed_sync_is_final() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..3).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
     first.disk.settle();
@@ -119,7 +119,7 @@ fn a_failed_sync_is_final() {
 
 #[test]
 fn a_full_disk_pauses_and_comes_back_by_itself() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     first.put(1, 1, 900).unwrap();
     first.disk.settle();
@@ -127,8 +127,11 @@ fn a_full_disk_pauses_and_comes_back_by_itself() {
     first.put(2, 1, 900).unwrap();
     first.disk.step();
     assert!(first.put(3, 1, 900).is_none(), "a miss, and no error");
-    assert!(matches!(first.read(first.index.place(1).unwrap(), 1, Ask::whole()), Err(Error::Out)));
-    let full = Condition::Pausing(Reason::Full);
+    assert!(matches!(
+        first.read(first.index.place(1).unwrap(), 1, RecordRequest::whole()),
+        Err(Error::Out)
+    ));
+    let full = VolumeCondition::Pausing(Reason::Full);
     assert_eq!(*first.index.changes.lock(), [(0, full)]);
     switch.set(0);
     first.disk.tick();
@@ -139,17 +142,17 @@ fn a_full_disk_pauses_and_comes_back_by_itself() {
     first.disk.settle();
     assert_eq!((first.version(1), first.version(2), first.version(3)), (Some(1), None, Some(1)));
     assert_eq!((first.stats().pauses, first.stats().errors_full), (1, 1));
-    assert_eq!(*first.index.changes.lock(), [(0, full), (0, Condition::In)]);
+    assert_eq!(*first.index.changes.lock(), [(0, full), (0, VolumeCondition::In)]);
 }
 
 #[test]
 fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..9).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
     first.disk.settle();
     switch.set(NO_READS);
-    let read = |hash| first.read(first.index.place(hash).unwrap(), hash, Ask::whole());
+    let read = |hash| first.read(first.index.place(hash).unwrap(), hash, RecordRequest::whole());
     assert!(matches!(read(0), Err(Error::Unreadable)));
     assert!(first.index.place(0).is_none(), "the owner is told");
     // Errors far apart are no sign of a broken disk.
@@ -158,7 +161,7 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     assert!(matches!(read(2), Err(Error::Unreadable)));
     assert!(first.index.changes.lock().is_empty());
     assert!(matches!(read(3), Err(Error::Unreadable)));
-    assert_eq!(*first.index.changes.lock(), [(0, Condition::Out(Reason::Errors))]);
+    assert_eq!(*first.index.changes.lock(), [(0, VolumeCondition::Out(Reason::Errors))]);
     assert!(first.disk.put(entry(50, 1, 10)).is_none());
     assert!(first.disk.append(Bytes::from_static(b"x")).is_err(), "nobody can write it down");
     assert_eq!(first.stats().errors_read, 4);
@@ -174,15 +177,15 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
 
 #[test]
 fn a_disk_that_was_taken_out_is_taken_back_empty_when_it_is_well() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..9).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
     first.disk.settle();
     switch.set(NO_READS | READ_ONLY);
     (0..3).for_each(|hash| {
-        _ = first.read(first.index.place(hash).unwrap(), hash, Ask::whole());
+        _ = first.read(first.index.place(hash).unwrap(), hash, RecordRequest::whole());
     });
-    let out = (0, Condition::Out(Reason::Errors));
+    let out = (0, VolumeCondition::Out(Reason::Errors));
     assert_eq!(*first.index.changes.lock(), [out]);
     for _ in 0..3 {
         clocks.pass(60_000);
@@ -192,7 +195,7 @@ fn a_disk_that_was_taken_out_is_taken_back_empty_when_it_is_well() {
     switch.set(0);
     clocks.pass(60_000);
     first.disk.tick();
-    assert_eq!(*first.index.changes.lock(), [out, (0, Condition::In)]);
+    assert_eq!(*first.index.changes.lock(), [out, (0, VolumeCondition::In)]);
     first.disk.settle();
     first.put(20, 1, 900).expect("it is used again");
     drop(first.disk.append(Bytes::from_static(b"x")).expect("and writes purges down"));
@@ -202,7 +205,7 @@ fn a_disk_that_was_taken_out_is_taken_back_empty_when_it_is_well() {
 
 #[test]
 fn a_purge_while_no_disk_can_be_used_is_in_force_and_says_what_it_cannot_promise() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     first.put(1, 1, 900).unwrap();
     first.disk.settle();
@@ -218,7 +221,7 @@ fn a_purge_while_no_disk_can_be_used_is_in_force_and_says_what_it_cannot_promise
 
 #[test]
 fn a_purge_that_cannot_be_written_is_refused_and_the_volume_begins_anew() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     first.put(1, 1, 900).unwrap();
     first.disk.settle();
@@ -230,7 +233,7 @@ fn a_purge_that_cannot_be_written_is_refused_and_the_volume_begins_anew() {
     clocks.pass(60_000);
     first.disk.tick();
     first.disk.settle();
-    assert_eq!(first.index.changes.lock().last(), Some(&(0, Condition::In)));
+    assert_eq!(first.index.changes.lock().last(), Some(&(0, VolumeCondition::In)));
     first.put(2, 1, 900).unwrap();
     drop(first.disk.append(Bytes::from_static(b"y")).unwrap());
     first.disk.settle();
@@ -245,7 +248,7 @@ fn a_purge_that_cannot_be_written_is_refused_and_the_volume_begins_anew() {
 
 #[test]
 fn an_invalidation_while_the_only_volume_is_out_is_known_when_it_is_back() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     switch.set(JOURNAL_ONLY | NO_SYNC);
     first.disk.append(Bytes::from_static(b"x")).unwrap_err();
@@ -269,7 +272,7 @@ fn an_invalidation_while_the_only_volume_is_out_is_known_when_it_is_back() {
 #[test]
 fn with_two_disks_one_may_fail_and_what_it_missed_is_not_found_on_it() {
     let (switch, clocks) = (Switch::default(), Clocks::new());
-    let disks = [Memory::new(), Memory::new()];
+    let disks = [MemoryDirectory::new(), MemoryDirectory::new()];
     let open = || {
         let volumes = vec![
             volume(Arc::new(switch.over(disks[0].clone())), 8),
@@ -290,7 +293,7 @@ fn with_two_disks_one_may_fail_and_what_it_missed_is_not_found_on_it() {
     // It can be read, and takes neither a purge nor the note that it is out.
     switch.set(READ_ONLY);
     drop(first.disk.append(Bytes::from_static(b"x")).expect("the other one took it"));
-    assert_eq!(*first.index.changes.lock(), [(0, Condition::Out(Reason::Journal))]);
+    assert_eq!(*first.index.changes.lock(), [(0, VolumeCondition::Out(Reason::Journal))]);
     assert_eq!(on(&first, 0), 0);
     (100..120).for_each(|hash| assert_eq!(first.put(hash, 1, 500).unwrap().volume(), 1));
     drop(first.disk.append(Bytes::from_static(b"y")).unwrap());
@@ -311,7 +314,7 @@ fn with_two_disks_one_may_fail_and_what_it_missed_is_not_found_on_it() {
 #[test]
 fn a_disk_that_was_away_is_emptied_if_it_may_have_missed_something() {
     let clocks = Clocks::new();
-    let disks = [Memory::new(), Memory::new()];
+    let disks = [MemoryDirectory::new(), MemoryDirectory::new()];
     let open = |which: &[usize]| {
         let volumes = which.iter().map(|disk| volume(Arc::new(disks[*disk].clone()), 8));
         let lab = Lab::open(settings(volumes.collect()), &clocks).unwrap();
@@ -339,7 +342,7 @@ fn a_disk_that_was_away_is_emptied_if_it_may_have_missed_something() {
 
 #[test]
 fn a_full_disk_under_the_journal_alone_costs_no_record() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..5).for_each(|hash| _ = first.put(hash, 1, 500).unwrap());
     first.disk.settle();
@@ -358,7 +361,7 @@ fn a_full_disk_under_the_journal_alone_costs_no_record() {
 fn what_is_replaced_while_a_full_disk_pauses_does_not_come_back() {
     // The journal has room ahead; where it has none, the volume begins anew.
     for (faults, stays) in [(FULL | DATA_ONLY, 1), (FULL, 0)] {
-        let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+        let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
         let first = lab(&switch, &vfs, &clocks);
         (1..3).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
         first.disk.settle();
@@ -389,7 +392,7 @@ fn what_is_replaced_while_a_full_disk_pauses_does_not_come_back() {
 fn there_is_no_room_for_a_new_volume() {
     let switch = Switch::default();
     switch.set(FULL);
-    let vfs = Arc::new(switch.over(Memory::new()));
+    let vfs = Arc::new(switch.over(MemoryDirectory::new()));
     let clocks = Clocks::new();
     let lab = Lab::open(settings(vec![volume(Arc::clone(&vfs) as _, 8)]), &clocks).unwrap();
     let (0, refused) = &lab.failed[0] else { panic!("{:?}", lab.failed) };
@@ -404,14 +407,14 @@ fn there_is_no_room_for_a_new_volume() {
     clocks.pass(60_000);
     lab.disk.tick();
     lab.disk.settle();
-    assert_eq!(*lab.index.changes.lock(), [(0, Condition::In)]);
+    assert_eq!(*lab.index.changes.lock(), [(0, VolumeCondition::In)]);
     assert_eq!(lab.disk.absence(0), None);
     lab.put(1, 1, 10).expect("there is room now");
 }
 
 #[test]
 fn a_disk_that_cannot_be_read_at_the_start_is_taken_back_empty_and_purges_say_so_until_then() {
-    let (switch, vfs, clocks) = (Switch::default(), Memory::new(), Clocks::new());
+    let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..5).for_each(|hash| _ = first.put(hash, 1, 500).unwrap());
     first.disk.stop();
@@ -436,7 +439,7 @@ fn a_disk_that_cannot_be_read_at_the_start_is_taken_back_empty_and_purges_say_so
 
 #[test]
 fn late_reads_are_answered_at_their_deadline_and_make_a_slow_disk_pause() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs, &clocks);
     let place = lab.put(1, 1, 500).unwrap();
     lab.disk.settle();
@@ -444,20 +447,23 @@ fn late_reads_are_answered_at_their_deadline_and_make_a_slow_disk_pause() {
     for _ in 0..8 {
         let tell = tell.clone();
         let deadline_ms = clocks.now().mono_ms + 100;
-        let done = Box::new(move |answer: Result<Answer, Error>| tell.send(answer).unwrap());
-        lab.disk.read(place, 1, Ask::whole(), deadline_ms, done);
+        let done = Box::new(move |answer: Result<RecordData, Error>| tell.send(answer).unwrap());
+        lab.disk.read(place, 1, RecordRequest::whole(), deadline_ms, done);
     }
     lab.disk.tick();
     assert!(told.try_recv().is_err(), "there is time");
     clocks.pass(100);
     lab.disk.tick();
     assert_eq!(told.try_iter().filter(|answer| matches!(answer, Err(Error::Late))).count(), 8);
-    assert_eq!(*lab.index.changes.lock(), [(0, Condition::Pausing(Reason::Slow))]);
+    assert_eq!(*lab.index.changes.lock(), [(0, VolumeCondition::Pausing(Reason::Slow))]);
     while lab.disk.serve() {}
     assert!(told.try_recv().is_err(), "answered once");
     assert!(lab.disk.put(entry(2, 1, 10)).is_none());
-    assert!(matches!(lab.read(place, 1, Ask::whole()), Err(Error::Out)));
-    assert!(lab.read(place, 1, Ask::range(0..500)).is_ok(), "a body that has begun goes on");
+    assert!(matches!(lab.read(place, 1, RecordRequest::whole()), Err(Error::Out)));
+    assert!(
+        lab.read(place, 1, RecordRequest::range(0..500)).is_ok(),
+        "a body that has begun goes on"
+    );
     drop(lab.disk.append(Bytes::from_static(b"x")).expect("the journal goes on"));
     clocks.pass(60_000);
     lab.disk.tick();
@@ -467,15 +473,16 @@ fn late_reads_are_answered_at_their_deadline_and_make_a_slow_disk_pause() {
 
 #[test]
 fn more_reads_than_may_wait_are_refused_at_once() {
-    let config = Config { read_queue: 2, ..settings(vec![volume(Arc::new(Memory::new()), 8)]) };
+    let config =
+        Config { read_queue: 2, ..settings(vec![volume(Arc::new(MemoryDirectory::new()), 8)]) };
     let lab = Lab::open(config, &Clocks::new()).unwrap();
     lab.find();
     let place = lab.put(1, 1, 500).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     for _ in 0..3 {
         let tell = tell.clone();
-        let done = Box::new(move |answer: Result<Answer, Error>| tell.send(answer).unwrap());
-        lab.disk.read(place, 1, Ask::whole(), u64::MAX, done);
+        let done = Box::new(move |answer: Result<RecordData, Error>| tell.send(answer).unwrap());
+        lab.disk.read(place, 1, RecordRequest::whole(), u64::MAX, done);
     }
     assert!(matches!(told.try_recv(), Ok(Err(Error::Busy))));
     while lab.disk.serve() {}
@@ -485,7 +492,8 @@ fn more_reads_than_may_wait_are_refused_at_once() {
 
 #[test]
 fn a_full_queue_takes_nothing_and_waits_for_nothing() {
-    let config = Config { queue_bytes: 4000, ..settings(vec![volume(Arc::new(Memory::new()), 8)]) };
+    let config =
+        Config { queue_bytes: 4000, ..settings(vec![volume(Arc::new(MemoryDirectory::new()), 8)]) };
     let lab = Lab::open(config, &Clocks::new()).unwrap();
     lab.find();
     let taken = (0..10).filter(|hash| lab.put(*hash, 1, 900).is_some()).count();

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::*;
-use crate::journal::{Chain, Item, Journal, Moment, Past};
-use crate::vfs::{Fault, Faulty, Memory, Operation};
+use crate::journal::{Chain, CommitMoment, Journal, JournalHistory, JournalItem};
+use crate::vfs::{FaultyDirectory, InjectedFault, MemoryDirectory, Operation};
 
 const KEY: u64 = 7;
 
@@ -19,18 +19,18 @@ impl Busy {
     /// A journal that is given an invalidation at every operation of its disk, which `fault` may
     /// refuse.
     fn over(
-        memory: &Memory,
-        fault: impl Fn(&str, Operation) -> Option<Fault> + Send + Sync + 'static,
+        memory: &MemoryDirectory,
+        fault: impl Fn(&str, Operation) -> Option<InjectedFault> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let busy = Arc::new(Self::default());
         let own = Arc::downgrade(&busy);
-        let vfs = Faulty::new(memory.clone(), move |name, operation| {
+        let vfs = FaultyDirectory::new(memory.clone(), move |name, operation| {
             if let Some(busy) = own.upgrade() {
                 busy.invalidate();
             }
             fault(name, operation)
         });
-        let mut past = Past::read(memory, KEY, None).unwrap();
+        let mut past = JournalHistory::read(memory, KEY, None).unwrap();
         assert!(busy.journal.set(Journal::new(Arc::new(vfs), KEY, &mut past)).is_ok());
         busy
     }
@@ -38,7 +38,8 @@ impl Busy {
     fn invalidate(&self) {
         let Some(journal) = self.journal.get() else { return };
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        journal.push(Item::Invalidation(number, Bytes::copy_from_slice(&number.to_le_bytes())));
+        journal
+            .push(JournalItem::Invalidation(number, Bytes::copy_from_slice(&number.to_le_bytes())));
     }
 
     fn journal(&self) -> &Journal {
@@ -52,20 +53,20 @@ impl Busy {
     }
 }
 
-fn moment() -> Moment {
-    Moment { now: Now { mono_ms: 1, unix_ms: START_MS }, next: 1 }
+fn moment() -> CommitMoment {
+    CommitMoment { now: Now { mono_ms: 1, unix_ms: START_MS }, next: 1 }
 }
 
 /// All invalidations that a start finds which trusts in a snapshot of generation `from`.
-fn known(memory: &Memory, from: u64) -> Vec<u64> {
-    let past = Past::read(memory, KEY, Some(from)).unwrap();
+fn known(memory: &MemoryDirectory, from: u64) -> Vec<u64> {
+    let past = JournalHistory::read(memory, KEY, Some(from)).unwrap();
     assert_eq!(past.chain, Chain::Whole);
     past.keep.invalidations.into_keys().collect()
 }
 
 #[test]
 fn what_is_added_while_a_journal_begins_is_in_it_before_it_is_told_to_be_durable() {
-    let memory = Memory::new();
+    let memory = MemoryDirectory::new();
     let busy = Busy::over(&memory, |_, _| None);
     for generation in 0..5 {
         busy.journal().rotate(moment(), generation, 100).unwrap();
@@ -79,10 +80,10 @@ fn what_is_added_while_a_journal_begins_is_in_it_before_it_is_told_to_be_durable
 
 #[test]
 fn what_is_added_while_a_journal_cannot_begin_is_in_the_old_one() {
-    let memory = Memory::new();
+    let memory = MemoryDirectory::new();
     let full = |name: &str, operation| {
         let refused = name.ends_with("1.new") && operation == Operation::Sync;
-        refused.then_some(Fault::Full)
+        refused.then_some(InjectedFault::Full)
     };
     let busy = Busy::over(&memory, full);
     busy.journal().rotate(moment(), 0, 100).unwrap();

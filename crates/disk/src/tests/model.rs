@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::vfs::{Memory, Recording};
+use crate::vfs::{MemoryDirectory, Recording};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -107,18 +107,18 @@ impl Walk {
             Step::Settle => self.lab.disk.settle(),
             Step::Pass(ms) => clocks.pass(*ms),
             Step::Restart => {
-                let empty = Lab::over(Memory::new(), clocks);
+                let empty = Lab::over(MemoryDirectory::new(), clocks);
                 std::mem::replace(&mut self.lab, empty).disk.stop();
                 self.reopen(clocks);
             }
             Step::Kill => {
-                self.lab = Lab::over(Memory::new(), clocks);
+                self.lab = Lab::over(MemoryDirectory::new(), clocks);
                 self.reopen(clocks);
             }
             Step::Cut(seed) => {
                 let disk = self.vfs.cut(self.vfs.point(), *seed);
                 self.vfs = Recording::over(&disk);
-                self.lab = Lab::over(Memory::new(), clocks);
+                self.lab = Lab::over(MemoryDirectory::new(), clocks);
                 self.reopen(clocks);
             }
         }
@@ -136,7 +136,7 @@ impl Walk {
         let Some(mut stream) = self.lab.disk.stream(hash) else { return };
         for part in body(hash, self.version, len).chunks(stream.part_bytes() as usize) {
             let pieces = part.chunks(700).map(Bytes::copy_from_slice).collect();
-            if !matches!(stream.push(pieces), Pushed::Taken(_)) {
+            if !matches!(stream.push(pieces), PartOutcome::Taken(_)) {
                 return;
             }
         }
@@ -156,7 +156,7 @@ impl Walk {
 
     fn range(&self, hash: u64, start: u64, len: u64) {
         let Some(place) = self.lab.index.place(hash) else { return };
-        let mut ask = Ask::range(start..start + len);
+        let mut ask = RecordRequest::range(start..start + len);
         ask.head = true;
         let Ok(answer) = self.lab.read(place, hash, ask) else { return };
         let version = u64::from_le_bytes(answer.head[8..16].try_into().unwrap());
@@ -197,9 +197,9 @@ proptest! {
     ) {
         let clocks = Clocks::new();
         let vfs = if fresh {
-            Memory::with(files)
+            MemoryDirectory::with(files)
         } else {
-            let vfs = Memory::new();
+            let vfs = MemoryDirectory::new();
             let lab = Lab::over(vfs.clone(), &clocks);
             (0..20).for_each(|hash| _ = lab.put(hash, 1, 900));
             drop(lab.disk.append(Bytes::from_static(b"x")).unwrap());

@@ -1,25 +1,25 @@
 //! Bodies that come in pieces, or are lent.
 
 use super::*;
-use crate::vfs::{Memory, Recording};
+use crate::vfs::{MemoryDirectory, Recording};
 
 /// Streams a body in pieces of this size.
-fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<Place> {
+fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<RecordAddress> {
     let mut stream = lab.disk.stream(hash)?;
     let mut at = 0;
     for part in body(hash, 1, len).chunks(stream.part_bytes() as usize) {
         let pieces: Vec<Bytes> = part.chunks(piece).map(Bytes::copy_from_slice).collect();
         loop {
             match stream.push(pieces.clone()) {
-                Pushed::Taken(taken) => {
+                PartOutcome::Taken(taken) => {
                     // It can be read before the body has ended.
-                    let ask = Ask::part(&taken, 1..u64::MAX);
+                    let ask = RecordRequest::part(&taken, 1..u64::MAX);
                     let read = lab.read(taken.place(), hash, ask).unwrap();
                     assert!(read.body.concat() == part[1..], "the part at {at}");
                     break;
                 }
-                Pushed::Full => lab.disk.settle(),
-                Pushed::Refused => return None,
+                PartOutcome::Full => lab.disk.settle(),
+                PartOutcome::Refused => return None,
             }
         }
         at += part.len();
@@ -29,7 +29,7 @@ fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<Place> {
 
 #[test]
 fn a_body_that_comes_in_pieces_is_one_record() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len, piece) in
         [(1, 0, 1), (2, 10, 3), (3, 2000, 7), (4, 2001, 2001), (5, 6000, 999), (6, 30_000, 5000)]
     {
@@ -38,12 +38,12 @@ fn a_body_that_comes_in_pieces_is_one_record() {
         assert_eq!(lab.version(hash), Some(1), "{len} bytes, as they wait");
         lab.disk.settle();
         assert_eq!(lab.version(hash), Some(1), "{len} bytes");
-        let head = lab.read(place, hash, Ask::head()).unwrap();
+        let head = lab.read(place, hash, RecordRequest::head()).unwrap();
         assert_eq!((head.length, head.body.len()), (len as u64, 0));
     }
     let place = lab.index.place(6).unwrap();
     for range in [0..1, 1999..2001, 3999..8001, 29_999..30_000] {
-        let answer = lab.read(place, 6, Ask::range(range.start..range.end)).unwrap();
+        let answer = lab.read(place, 6, RecordRequest::range(range.start..range.end)).unwrap();
         let body = body(6, 1, 30_000);
         assert!(answer.body.concat() == body[range.start as usize..range.end as usize]);
     }
@@ -51,12 +51,12 @@ fn a_body_that_comes_in_pieces_is_one_record() {
 
 #[test]
 fn a_stream_that_is_dropped_leaves_nothing_alive() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let mut stream = lab.disk.stream(1).unwrap();
     for _ in 0..3 {
-        assert!(matches!(stream.push(vec![Bytes::from_static(&[1; 2000])]), Pushed::Taken(_)));
+        assert!(matches!(stream.push(vec![Bytes::from_static(&[1; 2000])]), PartOutcome::Taken(_)));
     }
-    assert_eq!(stream.push(vec![Bytes::from_static(&[1; 2001])]), Pushed::Refused);
+    assert_eq!(stream.push(vec![Bytes::from_static(&[1; 2001])]), PartOutcome::Refused);
     assert!(lab.stats().records > 2);
     drop(stream);
     assert_eq!((lab.stats().records, lab.stats().live_bytes), (0, 0));
@@ -66,7 +66,7 @@ fn a_stream_that_is_dropped_leaves_nothing_alive() {
 
 #[test]
 fn parts_live_and_die_with_their_record() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for hash in [1, 2] {
         let place = stream(&lab, hash, 9000, 1000).unwrap();
@@ -98,7 +98,7 @@ fn parts_live_and_die_with_their_record() {
 
 #[test]
 fn a_long_body_that_is_wanted_moves_on_part_by_part() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let place = stream(&lab, 1, 6000, 1000).unwrap();
     lab.index.add(1, place);
     for hash in 10..300 {
@@ -114,16 +114,16 @@ fn a_long_body_that_is_wanted_moves_on_part_by_part() {
 
 #[test]
 fn a_record_that_loses_a_part_is_lost() {
-    let (vfs, clocks) = (Memory::new(), Clocks::new());
+    let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     let place = stream(&lab, 1, 9000, 1000).unwrap();
     lab.index.add(1, place);
     lab.disk.settle();
     // The second part: the first lies at the segment's beginning.
     vfs.damage("data-0000", |bytes| bytes[64 + 2112 + 500] ^= 1);
-    assert_eq!(lab.read(place, 1, Ask::range(0..1000)).unwrap().size(), 1000);
-    assert!(matches!(lab.read(place, 1, Ask::whole()), Err(Error::Damaged(Damage::Sum))));
-    assert!(matches!(lab.read(place, 1, Ask::head()), Err(Error::Gone)));
+    assert_eq!(lab.read(place, 1, RecordRequest::range(0..1000)).unwrap().size(), 1000);
+    assert!(matches!(lab.read(place, 1, RecordRequest::whole()), Err(Error::Damaged(Damage::Sum))));
+    assert!(matches!(lab.read(place, 1, RecordRequest::head()), Err(Error::Gone)));
     assert_eq!((lab.index.len(), lab.stats().records), (0, 0));
 }
 
@@ -131,7 +131,7 @@ fn a_record_that_loses_a_part_is_lost() {
 #[derive(Debug)]
 struct Borrowed(Vec<Bytes>);
 
-impl Lent for Borrowed {
+impl BorrowedBytes for Borrowed {
     fn size(&self) -> u64 {
         self.0.iter().map(|piece| piece.len() as u64).sum()
     }
@@ -143,7 +143,7 @@ impl Lent for Borrowed {
 
 #[test]
 fn a_lent_body_is_held_until_it_is_written() {
-    let lab = Lab::over(Memory::new(), &Clocks::new());
+    let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len) in [(1, 1500), (2, 7000)] {
         let body = body(hash, 1, len);
         let pieces = body.chunks(333).map(Bytes::copy_from_slice).collect();

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::*;
-use crate::vfs::{Faulty, Memory, Operation};
+use crate::vfs::{FaultyDirectory, MemoryDirectory, Operation};
 
 /// Longer than anything takes; a test that waits so long fails.
 const LONG: Duration = Duration::from_secs(60);
@@ -34,17 +34,23 @@ impl Lab {
         }
     }
 
-    fn read_later(&self, hash: u64) -> mpsc::Receiver<Result<Answer, Error>> {
+    fn read_later(&self, hash: u64) -> mpsc::Receiver<Result<RecordData, Error>> {
         let (tell, told) = mpsc::channel();
         let done = Box::new(move |answer| tell.send(answer).unwrap_or_default());
-        self.disk.read(self.index.place(hash).unwrap(), hash, Ask::whole(), u64::MAX, done);
+        self.disk.read(
+            self.index.place(hash).unwrap(),
+            hash,
+            RecordRequest::whole(),
+            u64::MAX,
+            done,
+        );
         told
     }
 }
 
 #[test]
 fn threads_write_commit_read_and_end() {
-    let vfs = Memory::new();
+    let vfs = MemoryDirectory::new();
     let lab = threaded(vfs.clone());
     for hash in 0..50 {
         lab.put(hash, 1, 800).unwrap();
@@ -62,7 +68,7 @@ fn threads_write_commit_read_and_end() {
 
 #[test]
 fn many_threads_put_forget_read_and_invalidate_at_once() {
-    let lab = threaded(Memory::new());
+    let lab = threaded(MemoryDirectory::new());
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let lab = &lab;
@@ -75,7 +81,8 @@ fn many_threads_put_forget_read_and_invalidate_at_once() {
                         5 => drop(lab.disk.append(Bytes::from(vec![1; 20])).unwrap()),
                         6..9 => {
                             if let Some(place) = lab.index.place(hash)
-                                && let Some(answer) = lab.disk.read_now(place, hash, &Ask::whole())
+                                && let Some(answer) =
+                                    lab.disk.read_now(place, hash, &RecordRequest::whole())
                             {
                                 check(hash, &answer);
                             }
@@ -97,10 +104,10 @@ fn many_threads_put_forget_read_and_invalidate_at_once() {
 }
 
 /// A disk whose operations of one kind wait until the test lets them go.
-fn held(under: Memory, kind: fn(Operation) -> bool) -> (Faulty, Arc<Mutex<()>>) {
+fn held(under: MemoryDirectory, kind: fn(Operation) -> bool) -> (FaultyDirectory, Arc<Mutex<()>>) {
     let gate = Arc::new(Mutex::new(()));
     let own = Arc::clone(&gate);
-    let vfs = Faulty::new(under, move |name, operation| {
+    let vfs = FaultyDirectory::new(under, move |name, operation| {
         if name.starts_with("data") && kind(operation) {
             drop(own.lock());
         }
@@ -111,7 +118,8 @@ fn held(under: Memory, kind: fn(Operation) -> bool) -> (Faulty, Arc<Mutex<()>>) 
 
 #[test]
 fn a_disk_that_hangs_in_writing_holds_nobody_up() {
-    let (vfs, gate) = held(Memory::new(), |operation| matches!(operation, Operation::Write(_)));
+    let (vfs, gate) =
+        held(MemoryDirectory::new(), |operation| matches!(operation, Operation::Write(_)));
     let lab = threaded(vfs);
     let hold = gate.lock();
     let mut taken = 0;
@@ -129,7 +137,7 @@ fn a_disk_that_hangs_in_writing_holds_nobody_up() {
 
 #[test]
 fn a_read_that_hangs_is_answered_at_its_deadline() {
-    let (vfs, gate) = held(Memory::new(), |operation| operation == Operation::Read);
+    let (vfs, gate) = held(MemoryDirectory::new(), |operation| operation == Operation::Read);
     let lab = threaded(vfs);
     lab.put(1, 1, 900).unwrap();
     lab.wait(|lab| lab.stats().queued_bytes == 0);
@@ -137,7 +145,7 @@ fn a_read_that_hangs_is_answered_at_its_deadline() {
     let (tell, told) = mpsc::channel();
     let done = Box::new(move |answer| tell.send(answer).unwrap());
     let deadline_ms = lab.clocks.now().mono_ms + 100;
-    lab.disk.read(lab.index.place(1).unwrap(), 1, Ask::whole(), deadline_ms, done);
+    lab.disk.read(lab.index.place(1).unwrap(), 1, RecordRequest::whole(), deadline_ms, done);
     lab.clocks.pass(100);
     assert!(matches!(told.recv_timeout(LONG).unwrap(), Err(Error::Late)));
     drop(hold);
@@ -148,7 +156,7 @@ fn a_read_that_hangs_is_answered_at_its_deadline() {
 
 impl Lab {
     fn version_now(&self, hash: u64) -> Option<u64> {
-        let answer = self.disk.read_now(self.index.place(hash)?, hash, &Ask::whole())?;
+        let answer = self.disk.read_now(self.index.place(hash)?, hash, &RecordRequest::whole())?;
         Some(check(hash, &answer))
     }
 }
@@ -159,7 +167,7 @@ fn a_thread_that_panics_is_counted_and_goes_on() {
     const READ: u64 = 1;
     const WRITE: u64 = 2;
     let met = |fault: u64| FAULTS.fetch_and(!fault, Ordering::SeqCst) & fault != 0;
-    let vfs = Faulty::new(Memory::new(), move |name, operation| {
+    let vfs = FaultyDirectory::new(MemoryDirectory::new(), move |name, operation| {
         let is_write = matches!(operation, Operation::Write(_)) && name.starts_with("data");
         assert!(operation != Operation::Read || !met(READ), "as a bug would");
         assert!(!is_write || !met(WRITE), "as a bug would");
@@ -178,7 +186,7 @@ fn a_thread_that_panics_is_counted_and_goes_on() {
     // What the writer was at is not known: the volume begins anew.
     FAULTS.store(WRITE, Ordering::SeqCst);
     lab.put(2, 1, 900).unwrap();
-    lab.wait(|lab| lab.index.changes.lock().last() == Some(&(0, Condition::In)));
+    lab.wait(|lab| lab.index.changes.lock().last() == Some(&(0, VolumeCondition::In)));
     assert_eq!(lab.stats().panics, 2);
     lab.wait(|lab| lab.put(3, 1, 900).is_some());
     lab.wait(|lab| lab.stats().queued_bytes == 0);

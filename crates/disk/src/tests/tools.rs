@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::tools::{check as check_volume, empty, export, stat};
-use crate::vfs::Memory;
+use crate::vfs::MemoryDirectory;
 
-fn filled(clocks: &Arc<Clocks>) -> Memory {
-    let vfs = Memory::new();
+fn filled(clocks: &Arc<Clocks>) -> MemoryDirectory {
+    let vfs = MemoryDirectory::new();
     let lab = Lab::over(vfs.clone(), clocks);
     (0..20).for_each(|hash| {
         _ = lab.put(hash, 1, hash as usize * 300).unwrap();
@@ -38,7 +38,7 @@ fn a_volume_is_told_of_and_nothing_in_it_changes() {
     let refused = stat(&shared, &clocks.clock()).unwrap_err();
     assert!(matches!(refused, Error::Locked { .. }));
     drop(lab);
-    let nothing: Arc<dyn Vfs> = Arc::new(Memory::new());
+    let nothing: Arc<dyn Vfs> = Arc::new(MemoryDirectory::new());
     let refused = stat(&nothing, &clocks.clock()).unwrap_err().to_string();
     assert_eq!(refused, "memory: there is no volume here");
 }
@@ -87,7 +87,8 @@ fn an_emptied_volume_begins_anew_whatever_its_format_was() {
     empty(&shared).unwrap();
     let lab = Lab::over(vfs, &clocks);
     assert_eq!((lab.index.len(), lab.invalidations.len()), (0, 0));
-    let photos: Arc<dyn Vfs> = Arc::new(Memory::with([("holiday.jpg".to_owned(), vec![1])]));
+    let photos: Arc<dyn Vfs> =
+        Arc::new(MemoryDirectory::with([("holiday.jpg".to_owned(), vec![1])]));
     assert!(matches!(empty(&photos), Err(Error::Foreign { .. })));
     assert_eq!(photos.list().unwrap(), ["holiday.jpg"]);
 }

@@ -12,12 +12,12 @@ use super::{File, Vfs};
 
 /// A directory in memory. Clones share it, as processes share a disk.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct MemoryDirectory {
     files: Arc<Mutex<BTreeMap<String, Arc<MemoryFile>>>>,
     locked: Arc<AtomicBool>,
 }
 
-impl Memory {
+impl MemoryDirectory {
     /// An empty directory.
     pub fn new() -> Self {
         Self::default()
@@ -67,7 +67,7 @@ impl Drop for Lock {
     }
 }
 
-impl Vfs for Memory {
+impl Vfs for MemoryDirectory {
     fn name(&self) -> String {
         "memory".to_owned()
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use super::{File, Memory, Vfs};
+use super::{File, MemoryDirectory, Vfs};
 
 /// Bytes that a disk writes all or not at all.
 const SECTOR: u64 = 512;
@@ -38,7 +38,7 @@ struct Log {
 /// A directory in memory with a memory of its past.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    under: Memory,
+    under: MemoryDirectory,
     log: Arc<Mutex<Log>>,
 }
 
@@ -49,7 +49,7 @@ impl Recording {
     }
 
     /// A directory with these files, all of them durable.
-    pub fn over(under: &Memory) -> Self {
+    pub fn over(under: &MemoryDirectory) -> Self {
         let own = Self::new();
         for (name, bytes) in under.contents() {
             // Nothing fails in memory.
@@ -67,7 +67,7 @@ impl Recording {
     }
 
     /// The disk after a power cut at `point`, and one of the states that it may then be in.
-    pub fn cut(&self, point: usize, seed: u64) -> Memory {
+    pub fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let log = self.log.lock();
         let mut disk = Platter::default();
         for deed in &log.deeds[..point.min(log.deeds.len())] {
@@ -114,7 +114,7 @@ impl<'a> Platter<'a> {
     }
 
     /// Chooses what has reached the disk of all that nobody has synced.
-    fn settle(mut self, rng: &mut Rng) -> Memory {
+    fn settle(mut self, rng: &mut Rng) -> MemoryDirectory {
         // Some cuts are lucky, and some lose all that was not synced.
         let luck = [0.0, 0.2, 0.5, 0.8, 1.0][rng.usize(..5)];
         for deed in std::mem::take(&mut self.unsure) {
@@ -132,7 +132,7 @@ impl<'a> Platter<'a> {
             }
         }
         let Self { names, mut files, .. } = self;
-        Memory::with(names.into_iter().map(|(name, file)| {
+        MemoryDirectory::with(names.into_iter().map(|(name, file)| {
             (name.to_owned(), std::mem::take(&mut files.entry(file).or_default().bytes))
         }))
     }

@@ -2,34 +2,34 @@
 
 use hashbrown::HashMap;
 
-use crate::journal::{Chain, Keep, Past};
+use crate::journal::{Chain, JournalCarryover, JournalHistory};
 use crate::layout::{LIVE, Row};
-use crate::owner::Found;
-use crate::place::Place;
-use crate::snapshot::{Known, Snapshot};
+use crate::owner::FoundRecord;
+use crate::record_address::RecordAddress;
+use crate::snapshot::{SegmentMarks, Snapshot};
 
 /// All that is known before anything is looked at, and all that is left to look at.
 #[derive(Debug)]
 pub(crate) struct Finder {
     /// Segments with their epochs, the newest last. `None` before their headers have been read.
     pub(crate) left: Option<Vec<(u64, u32)>>,
-    pub(crate) known: HashMap<u32, Known>,
-    forgotten: HashMap<u32, Vec<Place>>,
+    pub(crate) known: HashMap<u32, SegmentMarks>,
+    forgotten: HashMap<u32, Vec<RecordAddress>>,
     freed: HashMap<u32, u64>,
-    pub(crate) keep: Keep,
+    pub(crate) keep: JournalCarryover,
     /// Records of a lower order are void, or may have been forgotten by a journal that is not there
     /// any more.
     floor: u64,
     /// The newest invalidation that the journal tells of.
     pub(crate) newest: u64,
     /// Records in parts, which wait for their parts to be found.
-    pub(crate) listed: Vec<Found>,
+    pub(crate) listed: Vec<FoundRecord>,
     pub(crate) looked: Vec<u32>,
 }
 
 impl Finder {
     /// Takes from `past` what only a finder asks for.
-    pub(crate) fn new(past: &mut Past, snapshot: Option<Snapshot>, void: u64) -> Self {
+    pub(crate) fn new(past: &mut JournalHistory, snapshot: Option<Snapshot>, void: u64) -> Self {
         let cut = if past.chain == Chain::Cut { past.keep.dropped() + 1 } else { 0 };
         let floor = cut.max(void);
         let sealed = snapshot.as_ref().map_or(0, |snapshot| snapshot.sealed);
@@ -38,7 +38,7 @@ impl Finder {
             known: snapshot.map(|snapshot| snapshot.segments).unwrap_or_default(),
             forgotten: std::mem::take(&mut past.forgotten),
             freed: std::mem::take(&mut past.freed),
-            keep: past.keep.but_invalidations(),
+            keep: past.keep.without_invalidations(),
             floor,
             newest: past.newest().max(sealed),
             listed: Vec::new(),
@@ -53,7 +53,7 @@ impl Finder {
             known: HashMap::new(),
             forgotten: HashMap::new(),
             freed: HashMap::new(),
-            keep: Keep::default(),
+            keep: JournalCarryover::default(),
             floor: 0,
             newest: u64::MAX,
             listed: Vec::new(),
@@ -62,7 +62,7 @@ impl Finder {
     }
 
     /// Takes over what the journal says of records by now.
-    pub(crate) fn know(&mut self, keep: Keep) {
+    pub(crate) fn know(&mut self, keep: JournalCarryover) {
         self.keep = keep;
     }
 
@@ -73,7 +73,7 @@ impl Finder {
     }
 
     /// The records of a segment that the journals call forgotten, in their order.
-    pub(crate) fn forgotten(&mut self, segment: u32) -> Vec<Place> {
+    pub(crate) fn forgotten(&mut self, segment: u32) -> Vec<RecordAddress> {
         let mut forgotten = self.forgotten.remove(&segment).unwrap_or_default();
         forgotten.sort_unstable();
         forgotten
@@ -82,9 +82,9 @@ impl Finder {
     /// Gives a row the marks that are known of it; returns what the owner is told of it.
     pub(crate) fn judge(
         &self,
-        place: Place,
+        place: RecordAddress,
         row: &mut Row,
-        forgotten: &[Place],
+        forgotten: &[RecordAddress],
         now_ms: u64,
     ) -> Judged {
         if forgotten.binary_search(&place.on(0)).is_ok() || row.order < self.floor {
@@ -102,13 +102,13 @@ impl Finder {
             return Judged::Expired;
         }
         let Row { hash, passed, order, .. } = *row;
-        Judged::Alive(Found { hash, place, expires_ms, passed, order })
+        Judged::Alive(FoundRecord { hash, place, expires_ms, passed, order })
     }
 }
 
 /// The judgement of a row.
 pub(crate) enum Judged {
-    Alive(Found),
+    Alive(FoundRecord),
     Expired,
     Dead,
 }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::Ask;
-use crate::owner::{Condition, Reason};
+use crate::owner::{Reason, VolumeCondition};
+use crate::record_request::RecordRequest;
 use crate::sync::{AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering};
 
 pub(crate) const IN: u8 = 0;
@@ -45,7 +45,7 @@ impl Health {
     }
 
     /// True if the volume is read for this: one that pauses goes on with bodies that have begun.
-    pub(crate) fn serves(&self, ask: &Ask) -> bool {
+    pub(crate) fn serves(&self, ask: &RecordRequest) -> bool {
         match self.state.load(Ordering::Acquire) {
             IN => true,
             PAUSING => !ask.head,
@@ -62,12 +62,12 @@ impl Health {
         self.is_out() && self.void.load(Ordering::Acquire)
     }
 
-    pub(crate) fn condition(&self) -> Condition {
+    pub(crate) fn condition(&self) -> VolumeCondition {
         let reason = self.notes.lock().reason.unwrap_or(Reason::Errors);
         match self.state.load(Ordering::Acquire) {
-            IN => Condition::In,
-            PAUSING => Condition::Pausing(reason),
-            _ => Condition::Out(reason),
+            IN => VolumeCondition::In,
+            PAUSING => VolumeCondition::Pausing(reason),
+            _ => VolumeCondition::Out(reason),
         }
     }
 

@@ -4,27 +4,27 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ask::{Answer, Ask, Done};
 use crate::error::Error;
-use crate::place::Place;
+use crate::record_address::RecordAddress;
+use crate::record_request::{ReadCallback, RecordData, RecordRequest};
 use crate::sync::{Condvar, Mutex};
 
 /// A read that waits, or that a thread has begun.
-pub(crate) struct Request {
-    pub(crate) place: Place,
+pub(crate) struct PendingRead {
+    pub(crate) place: RecordAddress,
     pub(crate) hash: u64,
-    pub(crate) ask: Ask,
+    pub(crate) ask: RecordRequest,
     /// Of the monotonic clock, and a number that makes it unique.
     pub(crate) key: (u64, u64),
     /// `None` when it has been answered.
-    pub(crate) done: Mutex<Option<Done>>,
+    pub(crate) done: Mutex<Option<ReadCallback>>,
 }
 
 #[derive(Default)]
 pub(crate) struct Requests {
-    pub(crate) waiting: VecDeque<Arc<Request>>,
+    pub(crate) waiting: VecDeque<Arc<PendingRead>>,
     /// Those that have not been answered, by deadline.
-    pub(crate) open: BTreeMap<(u64, u64), Arc<Request>>,
+    pub(crate) open: BTreeMap<(u64, u64), Arc<PendingRead>>,
     pub(crate) last: u64,
 }
 
@@ -52,7 +52,7 @@ impl ReadQueue {
         self.requests.lock().open.first_key_value().map(|((deadline, _), _)| *deadline)
     }
 
-    pub(crate) fn answer(&self, request: &Request, result: Result<Answer, Error>) -> bool {
+    pub(crate) fn answer(&self, request: &PendingRead, result: Result<RecordData, Error>) -> bool {
         let done = request.done.lock().take();
         let Some(done) = done else { return false };
         self.requests.lock().open.remove(&request.key);

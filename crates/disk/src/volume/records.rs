@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::front::{Cursor, Front, Job, Queued};
-use super::new::New;
+use super::new_record::NewRecord;
+use super::record_queue::{Cursor, Job, QueuedRecord, RecordQueue};
 use super::state::Volume;
 use crate::body::Body;
 use crate::config::Config;
-use crate::journal::Item;
+use crate::journal::JournalItem;
 use crate::layout::{
     FRAME_BYTES, HEADER_BYTES, Header, IS_LISTED, IS_PART, LISTED, ROW_BYTES, Row, UNIT,
 };
-use crate::part::Part;
-use crate::place::Place;
+use crate::part_record::PartRecord;
+use crate::record_address::RecordAddress;
 use crate::segment::Usage;
 use crate::stats::add;
 
@@ -26,7 +26,7 @@ const INDEX_PARTS: u64 = 16;
 
 impl Volume {
     /// Adds a record; `None`, and nothing has changed, if there is no room for it.
-    pub(crate) fn add(&self, new: New) -> Option<(Place, u64)> {
+    pub(crate) fn add(&self, new: NewRecord) -> Option<(RecordAddress, u64)> {
         let payload = new.head.len() as u64 + (new.range.end - new.range.start);
         let len = self.blocks.record_len(payload);
         if new.head.len() > HEAD_BYTES_MAX || len > u64::from(self.segment_bytes()) {
@@ -51,7 +51,7 @@ impl Volume {
             flags: new.flags,
             seq,
             hash: new.hash,
-            order: new.order.unwrap_or(u64::MAX).min(self.shared.order.of(seq)),
+            order: new.order.unwrap_or(u64::MAX).min(self.shared.order.order_of(seq)),
             expires_ms: new.expires_ms,
             written_ms: self.shared.now().unix_ms,
             passed: new.passed,
@@ -61,8 +61,8 @@ impl Volume {
             total: new.total,
         };
         let Cursor { segment, epoch, offset, .. } = cursor;
-        let place = Place::new(self.number, segment, epoch, offset);
-        let queued = Arc::new(Queued {
+        let place = RecordAddress::new(self.number, segment, epoch, offset);
+        let queued = Arc::new(QueuedRecord {
             place,
             epoch,
             offset,
@@ -85,7 +85,7 @@ impl Volume {
     }
 
     /// Room for a record in the open segment, or in the next one.
-    fn reserve(&self, front: &mut Front, len: u32, moves: bool) -> Option<Cursor> {
+    fn reserve(&self, front: &mut RecordQueue, len: u32, moves: bool) -> Option<Cursor> {
         let room = len.next_multiple_of(UNIT);
         let fits = |cursor: &Cursor| {
             let table = (u64::from(cursor.rows) + 1) * ROW_BYTES as u64;
@@ -123,7 +123,7 @@ impl Volume {
     }
 
     /// Ends the open segment.
-    pub(crate) fn close_open(&self, front: &mut Front) {
+    pub(crate) fn close_open(&self, front: &mut RecordQueue) {
         if let Some(Cursor { segment, epoch, .. }) = front.open.take() {
             self.segments[segment as usize].lock().usage = Usage::Full;
             front.jobs.push_back(Job::Seal { segment, epoch });
@@ -131,7 +131,7 @@ impl Volume {
     }
 
     /// Adds a record with its body, in parts if it is long.
-    pub(crate) fn put(&self, new: New) -> Option<Place> {
+    pub(crate) fn put(&self, new: NewRecord) -> Option<RecordAddress> {
         if !self.takes() {
             add(&self.tallies.refused_out, 1);
             return None;
@@ -166,9 +166,9 @@ impl Volume {
     }
 
     /// Adds a part of a body.
-    pub(crate) fn add_part(&self, hash: u64, body: Body, range: Range<u64>) -> Option<Part> {
+    pub(crate) fn add_part(&self, hash: u64, body: Body, range: Range<u64>) -> Option<PartRecord> {
         let len = range.end - range.start;
-        let new = New {
+        let new = NewRecord {
             flags: IS_PART,
             hash,
             passed: u32::MAX,
@@ -181,13 +181,13 @@ impl Volume {
             moves: false,
         };
         let (place, seq) = self.add(new)?;
-        Some(Part { place, seq, len })
+        Some(PartRecord { place, seq, len })
     }
 
     /// Adds a record whose body is in these parts.
-    pub(crate) fn add_listed(&self, new: New, parts: &[Part]) -> Option<Place> {
-        let body = Part::encode(parts);
-        let new = New {
+    pub(crate) fn add_listed(&self, new: NewRecord, parts: &[PartRecord]) -> Option<RecordAddress> {
+        let body = PartRecord::encode(parts);
+        let new = NewRecord {
             flags: IS_LISTED,
             range: 0..body.len() as u64,
             total: parts.iter().map(|part| part.len).sum(),
@@ -200,7 +200,12 @@ impl Volume {
     }
 
     /// Adds a record of the parts that the one at `place` has, which is dead once that is durable.
-    pub(crate) fn rehead(&self, place: Place, new: New, tell: impl FnOnce(Place)) -> Option<Place> {
+    pub(crate) fn rehead(
+        &self,
+        place: RecordAddress,
+        new: NewRecord,
+        tell: impl FnOnce(RecordAddress),
+    ) -> Option<RecordAddress> {
         if !self.takes() {
             return None;
         }
@@ -220,7 +225,7 @@ impl Volume {
     }
 
     /// Parts that no record lists.
-    pub(crate) fn bury_parts(&self, parts: &[Part]) {
+    pub(crate) fn bury_parts(&self, parts: &[PartRecord]) {
         for part in parts {
             if let Some(row) = self.kill(part.place) {
                 self.bury(part.place, row);
@@ -229,7 +234,7 @@ impl Volume {
     }
 
     /// The owner does not want a record any more; false where none is.
-    pub(crate) fn forget(&self, place: Place) -> bool {
+    pub(crate) fn forget(&self, place: RecordAddress) -> bool {
         let Some(row) = self.kill(place) else { return false };
         add(&self.tallies.forgotten, 1);
         self.bury(place, row);
@@ -237,13 +242,13 @@ impl Volume {
     }
 
     /// Takes the record out of its segment's live ones.
-    pub(crate) fn kill(&self, place: Place) -> Option<Row> {
+    pub(crate) fn kill(&self, place: RecordAddress) -> Option<Row> {
         self.segment(place)?.lock().kill(place)
     }
 
     /// Sees to it that a record that was killed stays dead, and takes its parts along.
-    pub(crate) fn bury(&self, place: Place, row: Row) {
-        self.journal.push(Item::Forget(place));
+    pub(crate) fn bury(&self, place: RecordAddress, row: Row) {
+        self.journal.push(JournalItem::Forget(place));
         if row.is(LISTED) {
             let parts = self.lists.lock().remove(&place);
             self.bury_parts(&parts.unwrap_or_default());
@@ -259,7 +264,7 @@ impl Volume {
     }
 
     /// Kills a record that could not be kept, and tells its owner.
-    pub(crate) fn lose(&self, place: Place) {
+    pub(crate) fn lose(&self, place: RecordAddress) {
         let Some(row) = self.kill(place) else { return };
         self.bury(place, row);
         add(&self.tallies.lost, 1);
@@ -268,7 +273,7 @@ impl Volume {
 
     /// Tells the owner that a record is gone. Parts are nothing that the owner knows: whoever lists
     /// them finds them gone.
-    pub(crate) fn tell_dropped(&self, place: Place, row: &Row) {
+    pub(crate) fn tell_dropped(&self, place: RecordAddress, row: &Row) {
         if row.flags() & IS_PART == 0 {
             self.shared.owner.dropped(row.hash, place);
         }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use super::finder::Finder;
-use super::front::Front;
 use super::health::Health;
-use super::notes::Writer;
 use super::queue::ReadQueue;
-use super::shared::Shared;
+use super::record_queue::RecordQueue;
+use super::store_context::StoreContext;
+use super::writer_notes::WriterNotes;
+use crate::checksum::Binding;
 use crate::journal::Journal;
 use crate::layout::{Blocks, Header, Superblock};
-use crate::part::Part;
-use crate::place::Place;
+use crate::part_record::PartRecord;
+use crate::record_address::RecordAddress;
 use crate::segment::{Segment, Usage};
 use crate::stats::{Stats, Tallies};
-use crate::sum::Binding;
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs};
 
@@ -31,13 +31,13 @@ pub(crate) struct Volume {
     pub(crate) blocks: Blocks,
     pub(crate) files: Vec<Arc<dyn File>>,
     pub(crate) segments: Vec<Mutex<Segment>>,
-    pub(crate) front: Mutex<Front>,
+    pub(crate) front: Mutex<RecordQueue>,
     /// The writer has something to do.
     pub(crate) wake: Condvar,
-    pub(crate) writer: Mutex<Writer>,
+    pub(crate) writer: Mutex<WriterNotes>,
     pub(crate) journal: Journal,
     /// Lists of parts, by the places of the records that have them.
-    pub(crate) lists: Mutex<HashMap<Place, Box<[Part]>>>,
+    pub(crate) lists: Mutex<HashMap<RecordAddress, Box<[PartRecord]>>>,
     /// Segments that are held for clients.
     pub(crate) held: AtomicU64,
     pub(crate) reads: ReadQueue,
@@ -69,7 +69,7 @@ pub(crate) struct Volume {
     /// Someone waits for the journal.
     pub(crate) urgent: Mutex<bool>,
     pub(crate) ring: Condvar,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<StoreContext>,
     pub(crate) lock: Arc<dyn Any + Send + Sync>,
 }
 
@@ -86,7 +86,7 @@ impl Volume {
     }
 
     /// The segment of a place; `None` if it cannot be one of this volume.
-    pub(crate) fn segment(&self, place: Place) -> Option<&Mutex<Segment>> {
+    pub(crate) fn segment(&self, place: RecordAddress) -> Option<&Mutex<Segment>> {
         self.segments.get(place.segment() as usize)
     }
 

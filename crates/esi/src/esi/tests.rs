@@ -2,7 +2,7 @@
 //! note.
 
 use crate::testing::{Request, sent};
-use crate::{Dialect, Document, Error, Fragment, Limits, Node, OnError, Op, What};
+use crate::{Dialect, Document, Error, Fragment, Limits, Node, OnError, RemarkKind, ResolvedNode};
 
 /// One page to a line: the page, a tab, what a client of Traffic Server got, and after another tab
 /// what Larder makes of it, if that is something else. A fragment is `{url}`; that of `/404` fails.
@@ -12,7 +12,7 @@ fn document(page: &str) -> Document {
     Document::parse(page.as_bytes(), Dialect::Esi, Limits::default())
 }
 
-fn ops(page: &str) -> Vec<Op> {
+fn ops(page: &str) -> Vec<ResolvedNode> {
     document(page).resolve(&Request("x=xv&y=a%20b&e=&n=10")).expect("few operations")
 }
 
@@ -29,13 +29,13 @@ fn got(page: &str) -> String {
 /// The one fragment of a page.
 fn fragment(page: &str) -> Fragment {
     let mut found = ops(page).into_iter().filter_map(|op| match op {
-        Op::Include(fragment) => Some(*fragment),
+        ResolvedNode::Include(fragment) => Some(*fragment),
         _ => None,
     });
     found.next().expect("a fragment")
 }
 
-fn remarks(page: &str) -> Vec<(u64, What)> {
+fn remarks(page: &str) -> Vec<(u64, RemarkKind)> {
     document(page).remarks().list().iter().map(|r| (r.offset, r.what)).collect()
 }
 
@@ -130,7 +130,7 @@ fn a_choice_takes_the_first_branch_that_holds() {
         assert_eq!(got(page), gives, "{page}");
     }
     let bad = "<esi:choose><esi:when test='1=='>b</esi:when></esi:choose></esi:choose>";
-    assert_eq!(remarks(bad), [(12, What::BadTest), (58, What::NotOpen)]);
+    assert_eq!(remarks(bad), [(12, RemarkKind::BadTest), (58, RemarkKind::NotOpen)]);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn an_attempt_has_its_exception() {
     let page = "<esi:try> <esi:attempt>a<esi:include src='/f'/></esi:attempt>\
                 <esi:except>b<esi:include src='/g'/></esi:except> </esi:try>";
     let found = ops(page);
-    let [Op::Try { attempt, except }] = &found[..] else { panic!("{found:?}") };
+    let [ResolvedNode::Try { attempt, except }] = &found[..] else { panic!("{found:?}") };
     assert_eq!(sent(attempt, page.as_bytes(), &fetched).as_deref(), Some(&b"a{/f}"[..]));
     assert_eq!(sent(except, page.as_bytes(), &fetched).as_deref(), Some(&b"b{/g}"[..]));
 }
@@ -215,20 +215,20 @@ fn what_goes_and_what_stays() {
 #[test]
 fn faults_are_remarked_with_their_places() {
     for (page, found) in [
-        ("a<esi:foo/>", &[(1, What::Unknown)][..]),
-        ("a<esi:include/>", &[(1, What::NoSrc)]),
-        ("a<esi:include src='/f'>", &[(1, What::IncludeOpen)]),
-        ("a<esi:choose>", &[(13, What::NotClosed)]),
-        ("a<esi:remove>b", &[(14, What::NotClosed)]),
-        ("a<esi:remove/>b", &[(1, What::EmptyRemove)]),
-        ("a<!--esi b", &[(10, What::NotClosed)]),
-        ("a<esi:vars", &[(1, What::EndsInTag)]),
-        ("a</esi:vars>", &[(1, What::NotOpen)]),
-        ("<esi:attempt>", &[(0, What::Misplaced)]),
-        ("<esi:assign name='a'/>", &[(0, What::NoName)]),
-        ("<esi:inline>a</esi:inline>", &[(0, What::NoName)]),
-        ("<esi:choose><esi:when test='1==1'></esi:choose>", &[(34, What::NotClosed)]),
-        ("<esi:comment>a</esi:comment>", &[(0, What::CommentOpen)]),
+        ("a<esi:foo/>", &[(1, RemarkKind::Unknown)][..]),
+        ("a<esi:include/>", &[(1, RemarkKind::NoSrc)]),
+        ("a<esi:include src='/f'>", &[(1, RemarkKind::IncludeOpen)]),
+        ("a<esi:choose>", &[(13, RemarkKind::NotClosed)]),
+        ("a<esi:remove>b", &[(14, RemarkKind::NotClosed)]),
+        ("a<esi:remove/>b", &[(1, RemarkKind::EmptyRemove)]),
+        ("a<!--esi b", &[(10, RemarkKind::NotClosed)]),
+        ("a<esi:vars", &[(1, RemarkKind::EndsInTag)]),
+        ("a</esi:vars>", &[(1, RemarkKind::NotOpen)]),
+        ("<esi:attempt>", &[(0, RemarkKind::Misplaced)]),
+        ("<esi:assign name='a'/>", &[(0, RemarkKind::NoName)]),
+        ("<esi:inline>a</esi:inline>", &[(0, RemarkKind::NoName)]),
+        ("<esi:choose><esi:when test='1==1'></esi:choose>", &[(34, RemarkKind::NotClosed)]),
+        ("<esi:comment>a</esi:comment>", &[(0, RemarkKind::CommentOpen)]),
     ] {
         assert_eq!(remarks(page), found, "{page}");
     }
@@ -245,13 +245,13 @@ fn limits_hold() {
     let has = |document: &Document, what| document.remarks().list().iter().any(|r| r.what == what);
 
     let many = read(&"<esi:include src='/f'/>".repeat(100));
-    assert!(has(&many, What::TooMany) && many.nodes().len() <= 12, "{many:?}");
+    assert!(has(&many, RemarkKind::TooMany) && many.nodes().len() <= 12, "{many:?}");
 
     let deep = "<esi:choose><esi:when test='1==1'>".repeat(3) + "x";
-    assert!(has(&read(&deep), What::TooDeep));
+    assert!(has(&read(&deep), RemarkKind::TooDeep));
 
     let long = read(&format!("a<esi:include src='/{}'/>b", "f".repeat(50)));
-    assert!(has(&long, What::TooLong) && long.nodes().len() == 2, "{long:?}");
+    assert!(has(&long, RemarkKind::TooLong) && long.nodes().len() == 2, "{long:?}");
 
     // Two includes of itself: without the bound, it would come to 2^3 of them, or 2^32.
     let inline = "<esi:inline name='/i'>".to_owned() + &"<esi:include src='/i'/>".repeat(6);

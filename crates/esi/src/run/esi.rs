@@ -3,23 +3,23 @@
 use crate::environment::{Environment, of_cookies, of_query};
 use crate::variable::Variable;
 
+use super::value_piece::{Author, ValuePiece};
 use super::values::Values;
-use super::word::{Author, Word};
 
 /// The pieces of a variable's value, or else of its default.
 pub(super) fn words(
     variable: &Variable,
     values: &Values,
     env: &dyn Environment,
-) -> Option<Vec<Word>> {
+) -> Option<Vec<ValuePiece>> {
     if let (false, None, Some(words)) =
         (is_of_request(&variable.name), &variable.key, values.words(&variable.name))
     {
         return Some(words.to_vec());
     }
     let word = match found(variable, values, env).filter(|value| !value.is_empty()) {
-        Some(text) => Word { author: author(variable), text },
-        None => Word { author: Author::Page, text: variable.default.as_deref()?.to_vec() },
+        Some(text) => ValuePiece { author: author(variable), text },
+        None => ValuePiece { author: Author::Page, text: variable.default.as_deref()?.to_vec() },
     };
     Some(vec![word])
 }

@@ -1,9 +1,12 @@
 //! Commands of SSI, carried out as nginx does: one after the other, with one level of `if`.
 
-use crate::address::{self, Rules};
+use crate::address::{self, AddressRules};
 use crate::environment::{Environment, of_cookies, of_query};
 use crate::fragment::Fragment;
-use crate::ssi::{Condition, Encoding, Kind, Pattern, Piece, Switch, Text, encoded, formatted};
+use crate::ssi::{
+    ConditionalPart, Encoding, Kind, Pattern, SsiCondition, SsiText, SsiTextPart, encoded,
+    formatted,
+};
 
 use super::values::Values;
 
@@ -12,8 +15,8 @@ const MESSAGE: &[u8] = b"[an error occurred while processing the directive]";
 
 /// State of a page with commands.
 #[derive(Debug, Default)]
-pub(super) struct Conditional {
-    place: Place,
+pub(super) struct CommandContext {
+    place: ConditionalPosition,
     is_off: bool,
     is_chosen: bool,
     is_used: bool,
@@ -23,7 +26,7 @@ pub(super) struct Conditional {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum ConditionalPosition {
     #[default]
     Outside,
     If,
@@ -39,7 +42,7 @@ pub(super) enum Outcome<'c> {
     Include { fragment: Fragment, block: Option<&'c [u8]> },
 }
 
-impl Conditional {
+impl CommandContext {
     pub(super) const fn is_on(&self) -> bool {
         !self.is_off
     }
@@ -63,7 +66,8 @@ impl Conditional {
     ) -> Outcome<'c> {
         self.is_used = true;
         // All parts of a conditional but its beginning count where nothing is sent.
-        let is_part = matches!(command, Kind::Switch(switch) if !matches!(switch, Switch::If(_)));
+        let is_part =
+            matches!(command, Kind::Switch(switch) if !matches!(switch, ConditionalPart::If(_)));
         if self.is_off && !is_part {
             return Outcome::Bytes(Vec::new());
         }
@@ -72,7 +76,7 @@ impl Conditional {
             Kind::Include { src, wait, set, stub } => {
                 return match address::ssi(&self.text(src, values, env)) {
                     Some(src) => {
-                        let (wait, set, rules) = (*wait, set.clone(), Rules::Ssi);
+                        let (wait, set, rules) = (*wait, set.clone(), AddressRules::Ssi);
                         let fragment = Fragment { src, wait, set, rules, ..Fragment::default() };
                         Outcome::Include { fragment, block: stub.as_deref() }
                     }
@@ -99,14 +103,19 @@ impl Conditional {
     }
 
     /// Tells whether the part stands where it may, and has what it needs.
-    fn switch(&mut self, switch: &Switch, values: &mut Values, env: &dyn Environment) -> bool {
+    fn switch(
+        &mut self,
+        switch: &ConditionalPart,
+        values: &mut Values,
+        env: &dyn Environment,
+    ) -> bool {
         match (switch, self.place) {
-            (Switch::If(condition), Place::Outside) => {
+            (ConditionalPart::If(condition), ConditionalPosition::Outside) => {
                 let Some(holds) = self.holds(condition, values, env) else { return false };
-                (self.place, self.is_off) = (Place::If, !holds);
+                (self.place, self.is_off) = (ConditionalPosition::If, !holds);
                 self.is_chosen = holds;
             }
-            (Switch::Elif(condition), Place::If) => {
+            (ConditionalPart::Elif(condition), ConditionalPosition::If) => {
                 let holds = match self.is_chosen {
                     true => Some(false),
                     false => self.holds(condition, values, env),
@@ -115,11 +124,11 @@ impl Conditional {
                 self.is_off = !holds;
                 self.is_chosen |= holds;
             }
-            (Switch::Else, Place::If) => {
-                (self.place, self.is_off) = (Place::Else, self.is_chosen);
+            (ConditionalPart::Else, ConditionalPosition::If) => {
+                (self.place, self.is_off) = (ConditionalPosition::Else, self.is_chosen);
             }
-            (Switch::End, Place::If | Place::Else) => {
-                (self.place, self.is_off) = (Place::Outside, false);
+            (ConditionalPart::End, ConditionalPosition::If | ConditionalPosition::Else) => {
+                (self.place, self.is_off) = (ConditionalPosition::Outside, false);
             }
             _ => return false,
         }
@@ -129,16 +138,16 @@ impl Conditional {
     /// Tells whether a condition holds; `None` if its expression, which has variables, is not one.
     fn holds(
         &self,
-        condition: &Condition,
+        condition: &SsiCondition,
         values: &mut Values,
         env: &dyn Environment,
     ) -> Option<bool> {
         Some(match condition {
-            Condition::Is(text) => !self.text(text, values, env).is_empty(),
-            Condition::Compare { left, right, is_equal } => {
+            SsiCondition::Is(text) => !self.text(text, values, env).is_empty(),
+            SsiCondition::Compare { left, right, is_equal } => {
                 (self.text(left, values, env) == self.text(right, values, env)) == *is_equal
             }
-            Condition::Match { left, pattern, is_match } => {
+            SsiCondition::Match { left, pattern, is_match } => {
                 let subject = self.text(left, values, env);
                 let is_found = match pattern {
                     Pattern::Fixed(pattern) => finds(pattern, &subject, values),
@@ -170,12 +179,12 @@ impl Conditional {
         Some(encoded(value, self.encoding.unwrap_or(Encoding::Entity)))
     }
 
-    fn text(&self, text: &Text, values: &Values, env: &dyn Environment) -> Vec<u8> {
+    fn text(&self, text: &SsiText, values: &Values, env: &dyn Environment) -> Vec<u8> {
         let mut out = Vec::new();
         for piece in &text.0 {
             match piece {
-                Piece::Literal(bytes) => out.extend_from_slice(bytes),
-                Piece::Variable(name) => {
+                SsiTextPart::Literal(bytes) => out.extend_from_slice(bytes),
+                SsiTextPart::Variable(name) => {
                     out.extend(self.variable(name, values, env).unwrap_or_default());
                 }
             }

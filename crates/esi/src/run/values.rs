@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::limits::Limits;
 
-use super::word::{Author, Purpose, Word, put};
+use super::value_piece::{Author, Purpose, ValuePiece, write_value};
 
 /// The variables that a page has set.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Values {
     limits: Limits,
     all: BTreeMap<Box<[u8]>, Vec<u8>>,
     /// The pieces of those values that a client has a part in.
-    words: BTreeMap<Box<[u8]>, Vec<Word>>,
+    words: BTreeMap<Box<[u8]>, Vec<ValuePiece>>,
 }
 
 impl Values {
@@ -31,7 +31,7 @@ impl Values {
     }
 
     /// The pieces of a value that a client has a part in.
-    pub(super) fn words(&self, name: &[u8]) -> Option<&[Word]> {
+    pub(super) fn words(&self, name: &[u8]) -> Option<&[ValuePiece]> {
         self.words.get(name).map(Vec::as_slice)
     }
 
@@ -46,9 +46,9 @@ impl Values {
     }
 
     /// Sets a variable to a value that a client may have a part in.
-    pub(super) fn assign_words(&mut self, name: &[u8], words: Vec<Word>) {
+    pub(super) fn assign_words(&mut self, name: &[u8], words: Vec<ValuePiece>) {
         let is_own = words.iter().all(|word| word.author == Author::Page);
-        self.assign(name, put(words.clone(), Purpose::Test));
+        self.assign(name, write_value(words.clone(), Purpose::Test));
         if !is_own && self.all.contains_key(name) {
             self.words.insert(name.into(), words);
         }

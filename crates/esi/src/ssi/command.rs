@@ -1,10 +1,10 @@
 //! Commands.
 
-use crate::address::{self, Rules};
+use crate::address::{self, AddressRules};
 use crate::fragment::Fragment;
 
-use super::condition::Condition;
-use super::text::{Encoding, Text};
+use super::condition::SsiCondition;
+use super::text::{Encoding, SsiText};
 
 /// A command of SSI.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     /// It cannot be carried out: a message takes its place.
     Fault,
     Include {
-        src: Text,
+        src: SsiText,
         wait: bool,
         set: Option<Vec<u8>>,
         stub: Option<Vec<u8>>,
@@ -28,23 +28,23 @@ pub(crate) enum Kind {
     },
     Set {
         name: Vec<u8>,
-        value: Text,
+        value: SsiText,
     },
     Config {
         message: Option<Vec<u8>>,
         date: Option<Vec<u8>>,
     },
     /// A part of a conditional.
-    Switch(Switch),
+    Switch(ConditionalPart),
     Block(Vec<u8>),
     EndBlock,
 }
 
 /// Parts of a conditional.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Switch {
-    If(Condition),
-    Elif(Condition),
+pub(crate) enum ConditionalPart {
+    If(SsiCondition),
+    Elif(SsiCondition),
     Else,
     End,
     /// Any but the first that cannot be carried out.
@@ -56,14 +56,15 @@ impl Kind {
         matches!(
             self,
             Self::Switch(
-                Switch::If(Condition::Match { .. }) | Switch::Elif(Condition::Match { .. })
+                ConditionalPart::If(SsiCondition::Match { .. })
+                    | ConditionalPart::Elif(SsiCondition::Match { .. })
             )
         )
     }
 
     /// Tells whether it is at fault, whatever the request.
     pub(super) const fn is_fault(&self) -> bool {
-        matches!(self, Self::Fault | Self::Switch(Switch::Bad))
+        matches!(self, Self::Fault | Self::Switch(ConditionalPart::Bad))
     }
 
     fn memory(&self) -> usize {
@@ -74,7 +75,9 @@ impl Kind {
                 Self::Echo { name, default, .. } => name.capacity() + length(default),
                 Self::Set { name, value } => name.capacity() + value.memory(),
                 Self::Config { message, date } => length(message) + length(date),
-                Self::Switch(Switch::If(test) | Switch::Elif(test)) => test.memory(),
+                Self::Switch(ConditionalPart::If(test) | ConditionalPart::Elif(test)) => {
+                    test.memory()
+                }
                 Self::Block(name) => name.capacity(),
                 _ => 0,
             }
@@ -86,7 +89,7 @@ impl Kind {
     pub(super) fn plain(&self) -> Option<Fragment> {
         let Self::Include { src, wait: false, set: None, stub: None } = self else { return None };
         let src = address::ssi(src.literal()?)?;
-        Some(Fragment { src, rules: Rules::Ssi, ..Fragment::default() })
+        Some(Fragment { src, rules: AddressRules::Ssi, ..Fragment::default() })
     }
 }
 

@@ -1,22 +1,22 @@
 //! Conditions of nginx: a variable, or a comparison with text or with a regular expression.
 
-use super::text::Text;
+use super::text::SsiText;
 
 /// Most bytes that a compiled expression may take. One with variables is compiled for each request.
 const PATTERN_BYTES: usize = 128 << 10;
 
 /// A condition.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Condition {
+pub(crate) enum SsiCondition {
     /// Some text is not empty.
-    Is(Text),
+    Is(SsiText),
     Compare {
-        left: Text,
-        right: Text,
+        left: SsiText,
+        right: SsiText,
         is_equal: bool,
     },
     Match {
-        left: Text,
+        left: SsiText,
         pattern: Pattern,
         is_match: bool,
     },
@@ -27,7 +27,7 @@ pub(crate) enum Condition {
 pub(crate) enum Pattern {
     Fixed(linear::Regex),
     /// One with variables in it.
-    Open(Text),
+    Open(SsiText),
 }
 
 impl PartialEq for Pattern {
@@ -42,7 +42,7 @@ impl PartialEq for Pattern {
 
 impl Pattern {
     fn read(text: &[u8]) -> Option<Self> {
-        let text = Text::read(text)?;
+        let text = SsiText::read(text)?;
         match text.literal() {
             Some(pattern) => Self::compiled(pattern).map(Self::Fixed),
             None => Some(Self::Open(text)),
@@ -64,13 +64,13 @@ impl Pattern {
     }
 }
 
-impl Condition {
+impl SsiCondition {
     /// Reads a condition; `None` if it is not one.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         let is_left = |byte: &u8| byte.is_ascii_alphanumeric() || b"_${}".contains(byte);
         let end = text.iter().position(|byte| !is_left(byte)).unwrap_or(text.len());
         let (left, rest) = text.split_at(end);
-        let left = Text::read(left)?;
+        let left = SsiText::read(left)?;
         if rest.is_empty() {
             return Some(Self::Is(left));
         }
@@ -84,7 +84,7 @@ impl Condition {
         };
         let right = rest.trim_ascii_start();
         let Some(pattern) = right.strip_prefix(b"/") else {
-            return Some(Self::Compare { left, right: Text::read(right)?, is_equal });
+            return Some(Self::Compare { left, right: SsiText::read(right)?, is_equal });
         };
         let pattern = Pattern::read(pattern.strip_suffix(b"/")?)?;
         Some(Self::Match { left, pattern, is_match: is_equal })

@@ -1,6 +1,6 @@
 //! Dates in the format of C's `strftime`, as `config timefmt` has it. Times are UTC.
 
-use message::calendar::Moment;
+use message::calendar::CalendarTime;
 
 /// nginx's format if a page sets none.
 pub(crate) const DEFAULT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
@@ -10,13 +10,13 @@ const PARTS: &[u8] = b"%AaBbCdeHhIjMmnpSstuwYyz";
 
 /// A time in a format.
 pub(crate) fn formatted(format: Option<&[u8]>, seconds: u64) -> Vec<u8> {
-    let moment = Moment::at(i64::try_from(seconds).unwrap_or(i64::MAX));
+    let moment = CalendarTime::at(i64::try_from(seconds).unwrap_or(i64::MAX));
     let mut out = Vec::new();
     write(&moment, format.unwrap_or(DEFAULT), &mut out);
     out
 }
 
-fn write(moment: &Moment, format: &[u8], out: &mut Vec<u8>) {
+fn write(moment: &CalendarTime, format: &[u8], out: &mut Vec<u8>) {
     let mut rest = format;
     while let Some(at) = memchr::memchr(b'%', rest) {
         out.extend_from_slice(&rest[..at]);

@@ -1,9 +1,9 @@
 //! Names and parameters of commands, and the commands that they make.
 
-use super::command::{Kind, Switch};
-use super::condition::Condition;
+use super::command::{ConditionalPart, Kind};
+use super::condition::SsiCondition;
 use super::state::{SsiState, bad};
-use super::text::{Encoding, Text};
+use super::text::{Encoding, SsiText};
 
 /// The name and the parameters of a command, as they come.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Parameters {
     /// The command that a fault in it makes of it.
     pub(super) fn fault(&self) -> Kind {
         match &self.name[..] {
-            b"elif" | b"else" | b"endif" => Kind::Switch(Switch::Bad),
+            b"elif" | b"else" | b"endif" => Kind::Switch(ConditionalPart::Bad),
             _ => Kind::Fault,
         }
     }
@@ -95,15 +95,15 @@ impl Parameters {
             }
             b"set" => {
                 let (name, value) = (self.take(b"var")?, self.take(b"value")?);
-                Kind::Set { name: name.to_ascii_lowercase(), value: Text::read(&value)? }
+                Kind::Set { name: name.to_ascii_lowercase(), value: SsiText::read(&value)? }
             }
             b"config" => {
                 Kind::Config { message: self.take(b"errmsg"), date: self.take(b"timefmt") }
             }
-            b"if" => Kind::Switch(Switch::If(self.condition()?)),
-            b"elif" => Kind::Switch(Switch::Elif(self.condition()?)),
-            b"else" => Kind::Switch(Switch::Else),
-            b"endif" => Kind::Switch(Switch::End),
+            b"if" => Kind::Switch(ConditionalPart::If(self.condition()?)),
+            b"elif" => Kind::Switch(ConditionalPart::Elif(self.condition()?)),
+            b"else" => Kind::Switch(ConditionalPart::Else),
+            b"endif" => Kind::Switch(ConditionalPart::End),
             b"block" => Kind::Block(self.take(b"name")?),
             b"endblock" => Kind::EndBlock,
             _ => return None,
@@ -121,11 +121,11 @@ impl Parameters {
             Some(_) => return None,
         };
         let set = self.take(b"set").map(|name| name.to_ascii_lowercase());
-        Some(Kind::Include { src: Text::read(&src)?, wait, set, stub: self.take(b"stub") })
+        Some(Kind::Include { src: SsiText::read(&src)?, wait, set, stub: self.take(b"stub") })
     }
 
-    fn condition(&mut self) -> Option<Condition> {
-        Condition::read(&self.take(b"expr")?)
+    fn condition(&mut self) -> Option<SsiCondition> {
+        SsiCondition::read(&self.take(b"expr")?)
     }
 
     fn take(&mut self, name: &[u8]) -> Option<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! The dialect against what Debian's nginx made of the same pages.
 
 use crate::testing::{Request, escaped, sent, unescaped};
-use crate::{Dialect, Document, Fragment, Limits, Op, Run};
+use crate::{Dialect, Document, Fragment, Limits, PageResolver, ResolvedNode};
 
 /// One page to a line: the page, a tab, what a client got. A fragment is `{url}`; that of `/empty`
 /// is empty, and those of `/404` and `/500` are `FAIL`.
@@ -37,13 +37,13 @@ const QUERY: &str = "x=xv&y=a%20b&e=&z";
 
 fn got(page: &[u8]) -> String {
     let document = Document::parse(page, Dialect::Ssi, Limits::default());
-    let mut run = Run::new(Limits::default());
+    let mut run = PageResolver::new(Limits::default());
     let mut out = Vec::new();
     for node in document.nodes() {
         let mut ops = Vec::new();
         run.resolve(node, &Request(QUERY), &mut ops).expect("few operations");
         let set = ops.iter().find_map(|op| match op {
-            Op::Include(fragment) => Some((fragment.set.clone()?, fetched(fragment)?)),
+            ResolvedNode::Include(fragment) => Some((fragment.set.clone()?, fetched(fragment)?)),
             _ => None,
         });
         match set {

@@ -5,17 +5,17 @@ use message::percent;
 /// Text with variables: `$name` and `${name}`. A backslash takes `$`, `\\` and quotes as they
 /// are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text(pub(crate) Vec<Piece>);
+pub(crate) struct SsiText(pub(crate) Vec<SsiTextPart>);
 
 /// One piece of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum SsiTextPart {
     Literal(Vec<u8>),
     /// Its name is in lower case.
     Variable(Vec<u8>),
 }
 
-impl Text {
+impl SsiText {
     /// Reads text; `None` if there is a `$` without a name.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         let mut pieces = Vec::new();
@@ -43,14 +43,14 @@ impl Text {
                 return None;
             }
             if !literal.is_empty() {
-                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                pieces.push(SsiTextPart::Literal(std::mem::take(&mut literal)));
             }
-            pieces.push(Piece::Variable(rest[..end].to_ascii_lowercase()));
+            pieces.push(SsiTextPart::Variable(rest[..end].to_ascii_lowercase()));
             rest = &rest[end + usize::from(is_braced)..];
         }
         literal.extend_from_slice(rest);
         if !literal.is_empty() {
-            pieces.push(Piece::Literal(literal));
+            pieces.push(SsiTextPart::Literal(literal));
         }
         Some(Self(pieces))
     }
@@ -59,16 +59,16 @@ impl Text {
     pub(crate) fn literal(&self) -> Option<&[u8]> {
         match &self.0[..] {
             [] => Some(b""),
-            [Piece::Literal(text)] => Some(text),
+            [SsiTextPart::Literal(text)] => Some(text),
             _ => None,
         }
     }
 
     pub(crate) fn memory(&self) -> usize {
         let pieces = self.0.iter().map(|piece| match piece {
-            Piece::Literal(bytes) | Piece::Variable(bytes) => bytes.capacity(),
+            SsiTextPart::Literal(bytes) | SsiTextPart::Variable(bytes) => bytes.capacity(),
         });
-        self.0.capacity() * size_of::<Piece>() + pieces.sum::<usize>()
+        self.0.capacity() * size_of::<SsiTextPart>() + pieces.sum::<usize>()
     }
 }
 
@@ -110,11 +110,14 @@ mod tests {
     #[test]
     fn text_is_read_with_its_variables() {
         let shown = |text: &str| {
-            let one = |piece: Piece| match piece {
-                Piece::Literal(bytes) => String::from_utf8(bytes).expect("text"),
-                Piece::Variable(name) => format!("<{}>", String::from_utf8(name).expect("text")),
+            let one = |piece: SsiTextPart| match piece {
+                SsiTextPart::Literal(bytes) => String::from_utf8(bytes).expect("text"),
+                SsiTextPart::Variable(name) => {
+                    format!("<{}>", String::from_utf8(name).expect("text"))
+                }
             };
-            Text::read(text.as_bytes()).map(|text| text.0.into_iter().map(one).collect::<String>())
+            SsiText::read(text.as_bytes())
+                .map(|text| text.0.into_iter().map(one).collect::<String>())
         };
         for (text, pieces) in [
             ("", Some("")),

@@ -1,32 +1,32 @@
 //! `<esi:include>` in Varnish's dialect.
 
-use crate::address::Rules;
+use crate::address::AddressRules;
 use crate::attribute::{decoded, is_space};
 use crate::fragment::{Fragment, Include, OnError};
-use crate::remark::What;
+use crate::remark::RemarkKind;
 
 use super::rules::VarnishRules;
 
 /// Attributes of an include, as far as they have come.
 #[derive(Debug, Default)]
-pub(super) struct Src {
+pub(super) struct IncludeAttributes {
     value: Option<Vec<u8>>,
     is_continue: bool,
 }
 
-impl Src {
+impl IncludeAttributes {
     /// Takes an attribute that has a value.
     pub(super) fn take(
         &mut self,
         name: &[u8],
         value: &[u8],
         rules: VarnishRules,
-    ) -> Result<(), What> {
+    ) -> Result<(), RemarkKind> {
         match name {
             b"onerror" if rules.include_onerror => self.is_continue = value == b"continue",
-            b"src" if self.value.is_some() => return Err(What::TwoSrc),
+            b"src" if self.value.is_some() => return Err(RemarkKind::TwoSrc),
             b"src" if value.iter().any(|byte| is_space(*byte)) => {
-                return Err(What::SpaceInSrc);
+                return Err(RemarkKind::SpaceInSrc);
             }
             b"src" => {
                 // To Varnish, a string ends with a NUL.
@@ -42,10 +42,10 @@ impl Src {
     pub(super) fn include(
         &mut self,
         rules: VarnishRules,
-        mut remark: impl FnMut(What),
+        mut remark: impl FnMut(RemarkKind),
     ) -> Option<Include> {
         let Some(value) = self.value.take() else {
-            remark(What::NoSrc);
+            remark(RemarkKind::NoSrc);
             return None;
         };
         let src = match address(&value, rules, &mut remark) {
@@ -60,7 +60,7 @@ impl Src {
             (true, true) => OnError::Continue,
             (true, false) => OnError::Fail,
         };
-        let rules = Rules::Varnish;
+        let rules = AddressRules::Varnish;
         Some(Include::fixed(Fragment { src, onerror, rules, ..Fragment::default() }))
     }
 }
@@ -69,17 +69,17 @@ impl Src {
 fn address(
     value: &[u8],
     rules: VarnishRules,
-    remark: &mut impl FnMut(What),
-) -> Result<Vec<u8>, What> {
+    remark: &mut impl FnMut(RemarkKind),
+) -> Result<Vec<u8>, RemarkKind> {
     let rest = match (value.strip_prefix(b"http://"), value.strip_prefix(b"https://")) {
         (Some(rest @ [_, ..]), _) => rest,
         (_, Some(rest @ [_, ..])) if rules.ignore_https => {
-            remark(What::HttpsAsHttp);
+            remark(RemarkKind::HttpsAsHttp);
             rest
         }
-        (_, Some([_, ..])) => return Err(What::HttpsIgnored),
+        (_, Some([_, ..])) => return Err(RemarkKind::HttpsIgnored),
         _ => return Ok(decoded(value)),
     };
-    let slash = memchr::memchr(b'/', rest).ok_or(What::BadSrc)?;
+    let slash = memchr::memchr(b'/', rest).ok_or(RemarkKind::BadSrc)?;
     Ok([b"http://", &rest[..slash], &decoded(&rest[slash..])].concat())
 }

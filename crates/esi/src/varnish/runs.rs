@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use crate::limits::Limits;
-use crate::lines::Lines;
 use crate::node::Node;
-use crate::remark::{Remarks, What};
+use crate::remark::{RemarkKind, Remarks};
+use crate::remark_collector::RemarkCollector;
 
 /// The runs of a page. Nothing goes from a page without an instruction, so what follows the first
 /// run that would go is held until there is one.
 #[derive(Debug)]
 pub(super) struct Runs {
-    pub(super) lines: Lines,
+    pub(super) lines: RemarkCollector,
     /// Tells whether there was an instruction.
     pub(super) is_found: bool,
     /// Where the current run begins.
@@ -33,7 +33,7 @@ pub(super) struct Runs {
 impl Runs {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
-            lines: Lines::new(limits.remarks),
+            lines: RemarkCollector::new(limits.remarks),
             is_found: false,
             from: 0,
             mark: 0,
@@ -55,7 +55,7 @@ impl Runs {
         self.nodes >= self.most
     }
 
-    pub(super) fn remark(&mut self, what: What, at: u64) {
+    pub(super) fn remark(&mut self, what: RemarkKind, at: u64) {
         self.lines.remark(what, self.from, at);
     }
 

@@ -41,20 +41,20 @@ const SITE: List = List(&[
     "/link.png@",
 ]);
 
-fn resolved(rules: &Rules, path: &str) -> String {
+fn resolved(rules: &ScriptRules, path: &str) -> String {
     match rules.resolve(path.as_bytes(), &SITE) {
-        Target::Script { name, path_info } => {
+        ScriptTarget::Script { name, path_info } => {
             format!("{}|{}", String::from_utf8_lossy(&name), String::from_utf8_lossy(&path_info))
         }
-        Target::File(name) => format!("file {}", String::from_utf8_lossy(&name)),
-        Target::AddSlash => "slash".to_owned(),
-        Target::Status(status) => status.code().to_string(),
+        ScriptTarget::File(name) => format!("file {}", String::from_utf8_lossy(&name)),
+        ScriptTarget::AddSlash => "slash".to_owned(),
+        ScriptTarget::Status(status) => status.code().to_string(),
     }
 }
 
 #[test]
 fn files_come_before_directories_and_these_before_the_front_controller() {
-    let rules = Rules::default();
+    let rules = ScriptRules::default();
     for (path, expected) in [
         ("/", "/index.php|"),
         ("/index.php", "/index.php|"),
@@ -81,7 +81,7 @@ fn files_come_before_directories_and_these_before_the_front_controller() {
 
 #[test]
 fn a_script_that_is_not_there_is_nobodys_path_info() {
-    let rules = Rules::default();
+    let rules = ScriptRules::default();
     for path in [
         "/missing.php",
         "/missing.php/x",
@@ -99,7 +99,7 @@ fn a_script_that_is_not_there_is_nobodys_path_info() {
 
 #[test]
 fn dotfiles_are_refused_but_not_the_well_known() {
-    let rules = Rules::default();
+    let rules = ScriptRules::default();
     for path in ["/.env", "/.git/hook.php", "/.git/", "/a/.x/b", "/.well-known/.hidden.php"] {
         assert_eq!(resolved(&rules, path), "403", "{path}");
     }
@@ -110,7 +110,7 @@ fn dotfiles_are_refused_but_not_the_well_known() {
 
 #[test]
 fn links_out_of_the_root_are_refused() {
-    let rules = Rules::default();
+    let rules = ScriptRules::default();
     for path in ["/link.php", "/link.php/x", "/link.png"] {
         assert_eq!(resolved(&rules, path), "403", "{path}");
     }
@@ -119,8 +119,8 @@ fn links_out_of_the_root_are_refused() {
 #[test]
 fn nothing_runs_below_a_barred_directory() {
     let barred = vec!["/uploads/".to_owned(), "sites/*/files".to_owned()];
-    let rules = Rules { barred, ..Rules::default() };
-    let cased = Rules { barred: vec!["/**/Uploads".to_owned()], ..Rules::default() };
+    let rules = ScriptRules { barred, ..ScriptRules::default() };
+    let cased = ScriptRules { barred: vec!["/**/Uploads".to_owned()], ..ScriptRules::default() };
     assert_eq!(resolved(&cased, "/uploads/shell.php/x"), "403");
     for path in
         ["/uploads/shell.php", "/uploads/shell.php/x", "/sites/a/files/evil.php", "/sites/a/files/"]
@@ -129,7 +129,7 @@ fn nothing_runs_below_a_barred_directory() {
     }
     assert_eq!(resolved(&rules, "/uploads/x.jpg"), "file /uploads/x.jpg");
     assert_eq!(resolved(&rules, "/wp-admin/post.php"), "/wp-admin/post.php|");
-    assert_eq!(resolved(&Rules::default(), "/uploads/shell.php"), "/uploads/shell.php|");
+    assert_eq!(resolved(&ScriptRules::default(), "/uploads/shell.php"), "/uploads/shell.php|");
 }
 
 #[test]
@@ -159,21 +159,21 @@ fn stars_stand_for_segments() {
 fn what_is_tried_is_what_is_said() {
     let gone = Status::new(410).expect("a status");
     for (tries, path, expected) in [
-        (vec![Try::Path], "/2026/a-post", "404"),
-        (vec![Try::Path, Try::Status(gone)], "/2026/a-post", "410"),
-        (vec![Try::Directory], "/page.php", "404"),
-        (vec![Try::Front("/app.php".into())], "/page.php", "/app.php|"),
-        (vec![Try::Front("/app.php".into())], "/.env", "403"),
+        (vec![TryFilesEntry::Path], "/2026/a-post", "404"),
+        (vec![TryFilesEntry::Path, TryFilesEntry::Status(gone)], "/2026/a-post", "410"),
+        (vec![TryFilesEntry::Directory], "/page.php", "404"),
+        (vec![TryFilesEntry::Front("/app.php".into())], "/page.php", "/app.php|"),
+        (vec![TryFilesEntry::Front("/app.php".into())], "/.env", "403"),
         (vec![], "/", "404"),
     ] {
-        let rules = Rules { tries, ..Rules::default() };
+        let rules = ScriptRules { tries, ..ScriptRules::default() };
         assert_eq!(resolved(&rules, path), expected, "{path}");
     }
 }
 
 #[test]
 fn only_names_with_a_scripts_ending_run() {
-    let rules = Rules { suffixes: vec![".phtml".into()], ..Rules::default() };
+    let rules = ScriptRules { suffixes: vec![".phtml".into()], ..ScriptRules::default() };
     assert_eq!(resolved(&rules, "/page.php"), "file /page.php");
 }
 
@@ -185,9 +185,9 @@ proptest! {
                  hook\\.php|link\\.php|page\\.php|no\\.php|\\.well-known|acme\\.php)){1,5}/?",
     ) {
         let barred = vec!["/uploads".to_owned(), "/sites/*/files".to_owned()];
-        let rules = Rules { barred, ..Rules::default() };
+        let rules = ScriptRules { barred, ..ScriptRules::default() };
         let target = rules.resolve(path.as_bytes(), &SITE);
-        if let Target::Script { name, path_info } = target {
+        if let ScriptTarget::Script { name, path_info } = target {
             let allowed: [&[u8]; 5] = [
                 b"/index.php", b"/page.php", b"/wp-admin/index.php", b"/wp-admin/post.php",
                 b"/.well-known/acme.php",
@@ -209,10 +209,10 @@ impl Tree for Shut {
 
 #[test]
 fn what_may_not_be_looked_at_is_for_the_application_to_find_and_no_file_becomes_a_script() {
-    let rules = Rules { barred: vec!["/uploads".to_owned()], ..Rules::default() };
+    let rules = ScriptRules { barred: vec!["/uploads".to_owned()], ..ScriptRules::default() };
     let script = |name: &str, rest: &str| {
         let (name, path_info) = (name.as_bytes().to_vec(), rest.as_bytes().to_vec());
-        Target::Script { name, path_info }
+        ScriptTarget::Script { name, path_info }
     };
     for (path, expected) in [
         ("/wp-login.php", script("/wp-login.php", "")),

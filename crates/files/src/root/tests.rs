@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::{CacheRule, Coding, Selector};
 use crate::folder::Folder;
-use crate::hidden::Hidden;
+use crate::hidden_names::HiddenNames;
 
 fn config(folder: &Folder) -> Config {
     Config::new(folder.path("root"))
@@ -20,14 +20,14 @@ fn config(folder: &Folder) -> Config {
 fn seen(config: &Config, path: &str) -> String {
     let root = Root::new(config.clone());
     match root.look(path.as_bytes(), Depth::Full).expect("it may take its time") {
-        Look::Page(page) => {
+        PathLookup::Page(page) => {
             let bytes = page.plain.read(0..page.plain.length()).expect("it can be read");
             String::from_utf8(bytes).expect("text")
         }
-        Look::Slash => "(slash)".to_owned(),
-        Look::Forbidden => "(forbidden)".to_owned(),
-        Look::Missing => "(missing)".to_owned(),
-        Look::Exhausted => "(exhausted)".to_owned(),
+        PathLookup::Slash => "(slash)".to_owned(),
+        PathLookup::Forbidden => "(forbidden)".to_owned(),
+        PathLookup::Missing => "(missing)".to_owned(),
+        PathLookup::Exhausted => "(exhausted)".to_owned(),
     }
 }
 
@@ -161,19 +161,19 @@ fn hidden_names_are_not_there_whatever_they_are() {
     }
     assert_eq!(seen(&config, "/.well-known/security.txt"), "contact");
     assert_eq!(seen(&config, "/sub/"), "(forbidden)", "an index may be hidden too");
-    let shown = Config { hide: Hidden::default(), ..config };
+    let shown = Config { hide: HiddenNames::default(), ..config };
     assert_eq!(seen(&shown, "/a.php"), "secret");
     assert_eq!(seen(&shown, "/.env"), "(missing)", "names with a dot, always");
 }
 
-fn page(config: &Config, path: &str) -> Arc<Page> {
+fn page(config: &Config, path: &str) -> Arc<FileVariants> {
     match Root::new(config.clone()).look(path.as_bytes(), Depth::Full) {
-        Ok(Look::Page(page)) => page,
+        Ok(PathLookup::Page(page)) => page,
         other => panic!("{path}: {other:?}"),
     }
 }
 
-fn value(opened: &Opened, id: HeaderId) -> &str {
+fn value(opened: &OpenFile, id: HeaderId) -> &str {
     opened.head().value(id).map_or("", |value| std::str::from_utf8(value).expect("text"))
 }
 
@@ -191,7 +191,7 @@ fn neighbours_stand_for_a_file_where_the_client_takes_them() {
     let all = page(&config, "/a.css");
     let off = all.form(Some(Coding::Br));
     assert_eq!((value(off, HeaderId::Vary), off.length()), ("", 5), "nobody asked for neighbours");
-    config.precompressed = Coding::ALL.map(Neighbour::from).into();
+    config.precompressed = Coding::ALL.map(PrecompressedFile::from).into();
     let all = page(&config, "/a.css");
     assert_eq!(all.codings().collect::<Vec<_>>(), [Coding::Br, Coding::Gzip]);
     let (br, gzip) = (all.form(Some(Coding::Br)), all.form(Some(Coding::Gzip)));
@@ -281,7 +281,7 @@ proptest! {
         };
         for strip in ["", "/static"] {
             let config = Config { strip: strip.to_owned(), ..config(&folder) };
-            if let Ok(Look::Page(page)) = Root::new(config).look(&path, Depth::Full) {
+            if let Ok(PathLookup::Page(page)) = Root::new(config).look(&path, Depth::Full) {
                 let bytes = page.plain.read(0..page.plain.length()).expect("it can be read");
                 prop_assert_eq!(bytes, b"inside");
             }
@@ -297,7 +297,7 @@ proptest! {
         folder.link("../secret", "root/pw");
         folder.link("..", "root/out");
         let root = Root::new(config(&folder));
-        if let Ok(Look::Page(page)) = root.look(path.as_bytes(), Depth::Full) {
+        if let Ok(PathLookup::Page(page)) = root.look(path.as_bytes(), Depth::Full) {
             let bytes = page.plain.read(0..page.plain.length()).expect("it can be read");
             prop_assert_eq!(bytes, b"inside");
         }

@@ -4,21 +4,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::Counter;
-use cache::{Object, Whole};
+use cache::{BorrowedBody, Object};
 use esi::{Document, Node, Remarks};
 use vcl::counts::Count;
 
 use crate::form;
-use crate::state::assemble::{Clip, Composed, Dialect, Instructions, PAGE_BYTES, ReadPage};
-use crate::state::core::Core;
-use crate::state::live::Live;
-use crate::stored::stored_head;
+use crate::state::assemble::{Clip, ComposedPage, Dialect, Instructions, PAGE_BYTES, ReadPage};
+use crate::state::core::CoreState;
+use crate::state::live_configuration::LiveConfiguration;
+use crate::stored_heads::stored_head;
 
 impl Instructions {
     /// Reads a page that has just come for a program. Its faults are counted now, and never again.
-    pub(crate) fn of_new(core: &Core, live: &Live, bytes: &[u8], is_folded: bool) -> Arc<Self> {
+    pub(crate) fn of_new(
+        core: &CoreState,
+        live: &LiveConfiguration,
+        bytes: &[u8],
+        is_folded: bool,
+    ) -> Arc<Self> {
         let (dialect, negotiated) = (Dialect::Varnish, false);
-        let read = Arc::new(ReadPage::of(Some(Whole::One(bytes)), dialect, live, is_folded));
+        let read = Arc::new(ReadPage::of(Some(BorrowedBody::One(bytes)), dialect, live, is_folded));
         let remarks = read.document.remarks();
         core.counters.add(Counter::EsiErrors, remarks.errors());
         core.counts().add(Count::EsiErrors, remarks.errors());
@@ -31,9 +36,14 @@ impl Instructions {
 impl ReadPage {
     /// Reads a page that is there. Of one that `is_folded`, texts are compressed as far as they are
     /// the shorter for it.
-    fn of(whole: Option<Whole<'_>>, dialect: Dialect, live: &Live, is_folded: bool) -> Self {
+    fn of(
+        whole: Option<BorrowedBody<'_>>,
+        dialect: Dialect,
+        live: &LiveConfiguration,
+        is_folded: bool,
+    ) -> Self {
         let (rules, limits) = reading(dialect, live);
-        let document = Document::read(whole.iter().flat_map(Whole::pieces), rules, limits);
+        let document = Document::read(whole.iter().flat_map(BorrowedBody::pieces), rules, limits);
         let cuts = match whole {
             Some(whole) if is_folded && !document.is_plain() && whole.len() <= PAGE_BYTES => {
                 let cut = |node: &Node| match node {
@@ -49,7 +59,7 @@ impl ReadPage {
 }
 
 /// The limits and the rules under which pages are read.
-pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limits) {
+pub(super) fn reading(dialect: Dialect, live: &LiveConfiguration) -> (esi::Dialect, esi::Limits) {
     let has = |name| live.vcl.params.has_feature(name);
     let dialect = match dialect {
         Dialect::Esi => esi::Dialect::Esi,
@@ -67,7 +77,7 @@ pub(super) fn reading(dialect: Dialect, live: &Live) -> (esi::Dialect, esi::Limi
 }
 
 /// The instructions of the stored page `object`, whose body is whole.
-pub(super) fn of_object(core: &Core, page: &Composed, object: &Object) -> Arc<ReadPage> {
+pub(super) fn of_object(core: &CoreState, page: &ComposedPage, object: &Object) -> Arc<ReadPage> {
     let read = read(object, page.dialect, &page.live);
     if !read.is_told.swap(true, Ordering::Relaxed) {
         note(core, page, read.remarks());
@@ -76,19 +86,19 @@ pub(super) fn of_object(core: &Core, page: &Composed, object: &Object) -> Arc<Re
 }
 
 /// The same for a forecast: nothing is counted.
-pub(super) fn foreseen(page: &Composed, object: &Object) -> Arc<ReadPage> {
+pub(super) fn foreseen(page: &ComposedPage, object: &Object) -> Arc<ReadPage> {
     Arc::clone(&read(object, page.dialect, &page.live).read)
 }
 
 /// The instructions of a page that is stored nowhere.
-pub(super) fn of_bytes(core: &Core, page: &Composed, bytes: &[u8]) -> Arc<ReadPage> {
-    let read = ReadPage::of(Some(Whole::One(bytes)), page.dialect, &page.live, false);
+pub(super) fn of_bytes(core: &CoreState, page: &ComposedPage, bytes: &[u8]) -> Arc<ReadPage> {
+    let read = ReadPage::of(Some(BorrowedBody::One(bytes)), page.dialect, &page.live, false);
     note(core, page, read.document.remarks());
     Arc::new(read)
 }
 
 /// Takes note of faults in a page, unless that was done when it came.
-pub(super) fn note(core: &Core, page: &Composed, remarks: &Remarks) {
+pub(super) fn note(core: &CoreState, page: &ComposedPage, remarks: &Remarks) {
     if page.dialect != Dialect::Varnish {
         core.counters.add(Counter::EsiErrors, remarks.errors());
     }
@@ -102,7 +112,11 @@ pub(crate) struct PlainPage {
 }
 
 /// Returns the stored page if it has no instruction, as far as that is known: all of it is there.
-pub(crate) fn plain(object: &Object, dialect: Dialect, live: &Live) -> Option<PlainPage> {
+pub(crate) fn plain(
+    object: &Object,
+    dialect: Dialect,
+    live: &LiveConfiguration,
+) -> Option<PlainPage> {
     object.whole()?;
     let read = read(object, dialect, live);
     let negotiated = read.negotiated;
@@ -111,14 +125,14 @@ pub(crate) fn plain(object: &Object, dialect: Dialect, live: &Live) -> Option<Pl
 
 /// Returns true if the settings have a page coded that is `object`, and its head says that there
 /// may be several forms.
-fn is_negotiated(object: &Object, live: &Live) -> bool {
+fn is_negotiated(object: &Object, live: &LiveConfiguration) -> bool {
     let Some(head) = stored_head(object) else { return false };
     let is_worth = || live.compression.worth.judge(head.status, &head.headers, object.length());
     object.flags().gzip_page && form::varies_by_coding(&head.headers) && is_worth().is_ok()
 }
 
 /// The instructions that are attached to `object`, or else made and attached now.
-fn read(object: &Object, dialect: Dialect, live: &Live) -> Arc<Instructions> {
+fn read(object: &Object, dialect: Dialect, live: &LiveConfiguration) -> Arc<Instructions> {
     if let Some(kept) = object.attached::<Instructions>()
         && kept.dialect == dialect
     {

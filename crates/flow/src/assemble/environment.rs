@@ -6,18 +6,18 @@ use base::Now;
 use esi::PageText;
 use message::HeaderId;
 
-use crate::state::assemble::Composed;
+use crate::state::assemble::ComposedPage;
 
 /// The request of a page, at one moment.
-pub(super) struct Question<'a> {
-    page: &'a Composed,
+pub(super) struct PageEnvironment<'a> {
+    page: &'a ComposedPage,
     now: Now,
     /// The text of a page that still comes.
     text: Option<&'a dyn PageText>,
 }
 
-impl<'a> Question<'a> {
-    pub(super) fn of(page: &'a Composed, now: Now, text: Option<&'a dyn PageText>) -> Self {
+impl<'a> PageEnvironment<'a> {
+    pub(super) fn of(page: &'a ComposedPage, now: Now, text: Option<&'a dyn PageText>) -> Self {
         Self { page, now, text }
     }
 
@@ -40,7 +40,7 @@ impl<'a> Question<'a> {
     }
 }
 
-impl esi::Environment for Question<'_> {
+impl esi::Environment for PageEnvironment<'_> {
     fn host(&self) -> &[u8] {
         &self.page.request.host
     }

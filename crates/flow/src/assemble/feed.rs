@@ -8,95 +8,97 @@ use std::time::Duration;
 use base::Limit;
 use cache::Passage;
 use codec::Coding;
-use esi::{Fragment, Op};
+use esi::{Fragment, ResolvedNode};
 use origin::ClientEnds;
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::ahead::{Ahead, OwnText};
-use super::begin::{Beginning, Begun, ComingBody, Slot, Slots, Text};
 use super::document;
-use super::fragment::{self, Absent, Asked, Gap};
-use super::hand_on::{HandOn, PageWriter};
-use super::operations::{Ended, Operations, decides};
-use crate::state::ask::Front;
-use crate::state::assemble::{Composed, GzipSegment, OwnPlace, places};
-use crate::state::body::{Part, Parts, ReplyBody};
-use crate::state::core::Core;
+use super::forwarder::{PageForwarder, PageWriter};
+use super::fragment::{self, FragmentFailure, FragmentRequest, Gap};
+use super::operations::{Operations, PageTruncation, decides};
+use super::pieces::{Beginning, ComingBody, PageSlot, PageTextSource, PendingFragment, Slots};
+use super::readahead::{Ahead, OwnText};
+use crate::state::assemble::{ComposedPage, GzipSegment, OwnPlace, places};
+use crate::state::body::{BodyPart, BodyParts, ReplyBody};
+use crate::state::core::CoreState;
 use crate::state::reply::Reply;
+use crate::state::request_context::Front;
 
 /// Pieces that wait for those before them.
 const PIECES: usize = 256;
 
 /// The pieces of a page that must wait for some of them, and what is still to follow.
-pub(super) struct Pieces {
+pub(super) struct UnfinishedPage {
     pub(super) slots: Slots,
-    pub(super) text: Text,
+    pub(super) text: PageTextSource,
     pub(super) ops: Operations,
 }
 
 /// A piece on its way to its place.
 pub(super) enum Arrival {
     Text(OwnText),
-    Part(Part),
+    Part(BodyPart),
     Body(ComingBody),
-    Fragment(Box<Fragment>, Coming),
+    Fragment(Box<Fragment>, FragmentReply),
     /// All of the first, or else the others.
-    Try(Vec<Self>, Vec<Op>),
+    Try(Vec<Self>, Vec<ResolvedNode>),
     /// Something that has not begun.
-    Op(Box<Op>),
+    Op(Box<ResolvedNode>),
     /// The page cannot go on.
     Broken,
 }
 
 /// A fragment's reply, which comes. Nobody waits for it any more when this is dropped.
-pub(super) struct Coming {
-    reply: oneshot::Receiver<(Asked, Reply, OwnPlace)>,
+pub(super) struct FragmentReply {
+    reply: oneshot::Receiver<(FragmentRequest, Reply, OwnPlace)>,
     /// Its turn has come: what it is answered with is read at once.
     is_turn: Rc<Cell<bool>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Coming {
+impl Drop for FragmentReply {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Coming {
+impl FragmentReply {
     /// The fragment's request, what it was answered with, and the place of the answer's body.
     pub(super) async fn wait(
         mut self,
         most: Option<Duration>,
-    ) -> Result<(Asked, Reply, OwnPlace), Absent> {
+    ) -> Result<(FragmentRequest, Reply, OwnPlace), FragmentFailure> {
         let reply = &mut self.reply;
         let came = match most {
-            Some(most) => rt::time::timeout(most, reply).await.map_err(|_| Absent::Late)?,
+            Some(most) => {
+                rt::time::timeout(most, reply).await.map_err(|_| FragmentFailure::Late)?
+            }
             None => reply.await,
         };
-        came.map_err(|_| Absent::Lost)
+        came.map_err(|_| FragmentFailure::Lost)
     }
 }
 
 /// The half that has pieces begin.
 pub(super) struct Feed {
-    pub(super) core: Rc<Core>,
-    pub(super) page: Rc<Composed>,
+    pub(super) core: Rc<CoreState>,
+    pub(super) page: Rc<ComposedPage>,
     pub(super) passage: Passage,
     pub(super) ahead: Rc<Ahead>,
     /// The client's address and ours.
     ends: Option<ClientEnds>,
-    text: Text,
+    text: PageTextSource,
     /// A fragment has begun that must wait: those after it are behind it.
     has_first: Cell<bool>,
 }
 
 /// Has the pieces of `page` come and hands them to `out`.
 pub(super) async fn run(
-    core: Rc<Core>,
-    page: Rc<Composed>,
-    pieces: Pieces,
+    core: Rc<CoreState>,
+    page: Rc<ComposedPage>,
+    pieces: UnfinishedPage,
     out: PageWriter,
     passage: Passage,
     ends: Option<ClientEnds>,
@@ -104,7 +106,7 @@ pub(super) async fn run(
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = out.writer.watch();
     let ahead = Rc::new(Ahead::new(&passage.account));
-    let Pieces { slots, text, ops } = pieces;
+    let UnfinishedPage { slots, text, ops } = pieces;
     let has_first = Cell::new(false);
     let feed = &Feed { core, page, passage, ahead, ends, text, has_first };
     let most = Duration::from_millis(feed.page.live.limits.esi_still_time);
@@ -116,10 +118,10 @@ pub(super) async fn run(
     };
     tokio::select! {
         biased;
-        () = HandOn { feed, out }.run(receiver) => {}
+        () = PageForwarder { feed, out }.run(receiver) => {}
         () = begins => {}
         () = watch.abandoned() => {}
-        () = feed.ahead.stands_still(most) => {
+        () = feed.ahead.wait_until_stalled(most) => {
             feed.core.counters.limit(Limit::EsiStillTime);
             feed.page.note_ended(Limit::EsiStillTime);
         }
@@ -133,13 +135,13 @@ impl Feed {
         slots: Slots,
         mut ops: Operations,
         to: &Sender<Arrival>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), PageAbandonment> {
         self.send(slots, &mut ops, to).await?;
         loop {
             let known = match ops.next(&self.core, &self.ahead).await {
                 Ok(Some(known)) => known,
                 Ok(None) => return Ok(()),
-                Err(Ended) => return broken(to).await,
+                Err(PageTruncation) => return broken(to).await,
             };
             self.send(self.beginning().of_known(known), &mut ops, to).await?;
             self.ahead.room(self.passage.bytes).await;
@@ -152,11 +154,11 @@ impl Feed {
         slots: Slots,
         ops: &mut Operations,
         to: &Sender<Arrival>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), PageAbandonment> {
         for piece in self.pieces(slots) {
             match piece {
                 Arrival::Op(op) => match *op {
-                    Op::Include(fragment) if decides(&fragment) => {
+                    ResolvedNode::Include(fragment) if decides(&fragment) => {
                         self.in_turn(fragment, ops, to).await?;
                     }
                     op => {
@@ -177,10 +179,10 @@ impl Feed {
         mut fragment: Box<Fragment>,
         ops: &mut Operations,
         to: &Sender<Arrival>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), PageAbandonment> {
         fragment.wait = false;
         let name = fragment.set.take();
-        let mut rest = self.begin_late(vec![Op::Include(fragment)], false).await;
+        let mut rest = self.begin_late(vec![ResolvedNode::Include(fragment)], false).await;
         rest.reverse();
         let mut value = Vec::new();
         while let Some(piece) = rest.pop() {
@@ -210,8 +212,8 @@ impl Feed {
         };
         match piece {
             Arrival::Text(text) => _ = add(&text.bytes),
-            Arrival::Part(Part::Bytes(bytes)) => _ = add(&bytes),
-            Arrival::Part(Part::Stored(object, range)) => {
+            Arrival::Part(BodyPart::Bytes(bytes)) => _ = add(&bytes),
+            Arrival::Part(BodyPart::Stored(object, range)) => {
                 for bytes in object.whole().iter().flat_map(|whole| whole.range(range.clone())) {
                     add(bytes);
                 }
@@ -233,7 +235,7 @@ impl Feed {
     pub(super) async fn come(
         &self,
         fragment: Box<Fragment>,
-        coming: Coming,
+        coming: FragmentReply,
     ) -> Result<Vec<Arrival>, Gap> {
         let most = fragment.maxwait_ms.map(Duration::from_millis);
         coming.is_turn.set(true);
@@ -252,7 +254,7 @@ impl Feed {
     fn unfolded(&self, cut: GzipSegment) -> Arrival {
         let mut body = match cut.into_plain() {
             Ok(plain) => return Arrival::Part(plain),
-            Err(part) => ReplyBody::Parts(Parts::One(part)),
+            Err(part) => ReplyBody::Parts(BodyParts::One(part)),
         };
         fragment::unfold(&self.core, &self.page, Coding::Gzip, &mut body);
         match body {
@@ -263,9 +265,9 @@ impl Feed {
 
     /// Begins `ops` one after the other, each when there is a place for it, or when its turn has
     /// come; `is_turn` says that it has.
-    pub(super) async fn begin_late(&self, ops: Vec<Op>, is_turn: bool) -> Vec<Arrival> {
+    pub(super) async fn begin_late(&self, ops: Vec<ResolvedNode>, is_turn: bool) -> Vec<Arrival> {
         let mut pieces = Vec::with_capacity(ops.len());
-        let mut rest: Vec<Op> = ops.into_iter().rev().collect();
+        let mut rest: Vec<ResolvedNode> = ops.into_iter().rev().collect();
         while let Some(op) = rest.pop() {
             let is_turn = is_turn || self.place_or_turn().await;
             let beginning = match is_turn {
@@ -283,9 +285,9 @@ impl Feed {
     }
 
     /// Hands a piece to the other half.
-    async fn hand(&self, piece: Arrival, to: &Sender<Arrival>) -> Result<(), Gone> {
+    async fn hand(&self, piece: Arrival, to: &Sender<Arrival>) -> Result<(), PageAbandonment> {
         self.ahead.set_idle(false);
-        to.send(piece).await.map_err(|_| Gone)
+        to.send(piece).await.map_err(|_| PageAbandonment)
     }
 
     /// Waits for a place, or for the turn of what is to begin; returns true if it is that.
@@ -295,8 +297,8 @@ impl Feed {
     async fn place_or_turn(&self) -> bool {
         tokio::select! {
             biased;
-            () = self.page.within.top.places.some() => false,
-            () = self.ahead.idles() => true,
+            () = self.page.within.top.places.wait_until_free() => false,
+            () = self.ahead.wait_until_idle() => true,
         }
     }
 
@@ -309,22 +311,24 @@ impl Feed {
     }
 
     /// The piece of a slot: fragments that wait do so in tasks of their own from here on.
-    fn piece(&self, slot: Slot) -> Arrival {
+    fn piece(&self, slot: PageSlot) -> Arrival {
         match slot {
-            Slot::Text(range) => Arrival::Part(self.text.part(range).unwrap_or_else(Part::empty)),
-            Slot::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
-            Slot::Gzip(cut) => self.unfolded(cut),
-            Slot::Part(part) => Arrival::Part(part),
-            Slot::Body(coming) => Arrival::Body(coming),
-            Slot::Waits(begun) => self.wait_for(*begun),
-            Slot::Op(op) => Arrival::Op(Box::new(op)),
-            Slot::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
-            Slot::Broken => Arrival::Broken,
+            PageSlot::Text(range) => {
+                Arrival::Part(self.text.part(range).unwrap_or_else(BodyPart::empty))
+            }
+            PageSlot::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
+            PageSlot::Gzip(cut) => self.unfolded(cut),
+            PageSlot::Part(part) => Arrival::Part(part),
+            PageSlot::Body(coming) => Arrival::Body(coming),
+            PageSlot::Waits(begun) => self.wait_for(*begun),
+            PageSlot::Op(op) => Arrival::Op(Box::new(op)),
+            PageSlot::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
+            PageSlot::Broken => Arrival::Broken,
         }
     }
 
-    fn wait_for(&self, begun: Begun) -> Arrival {
-        let Begun { fragment, asked, slow, mut place } = begun;
+    fn wait_for(&self, begun: PendingFragment) -> Arrival {
+        let PendingFragment { fragment, asked, slow, mut place } = begun;
         let (tell, reply) = oneshot::channel();
         let core = Rc::clone(&self.core);
         let (ends, passage) = (self.ends, self.passage.clone());
@@ -345,14 +349,14 @@ impl Feed {
             place.answered(if comes { answer.body.length().unwrap_or(u64::MAX) } else { 0 });
             _ = tell.send((asked, answer, place));
         });
-        Arrival::Fragment(fragment, Coming { reply, is_turn, task })
+        Arrival::Fragment(fragment, FragmentReply { reply, is_turn, task })
     }
 }
 
 /// Nobody takes pieces any more.
-struct Gone;
+struct PageAbandonment;
 
 /// Ends the page.
-async fn broken(to: &Sender<Arrival>) -> Result<(), Gone> {
-    to.send(Arrival::Broken).await.map_err(|_| Gone)
+async fn broken(to: &Sender<Arrival>) -> Result<(), PageAbandonment> {
+    to.send(Arrival::Broken).await.map_err(|_| PageAbandonment)
 }

@@ -6,22 +6,22 @@ use std::sync::Arc;
 
 use base::{Counter, Limit, Now};
 use codec::Coding;
-use esi::{Fragment, OnError, Target};
+use esi::{Fragment, FragmentTarget, OnError};
 use message::authority::parse_authority;
 use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, target};
 use observe::CipherSuite;
 use vcl::params::Param;
 
-use crate::forward::CONDITIONS;
 use crate::gate::{self, Doorstep};
-use crate::recode::{Unfolding, decode_limits};
-use crate::state::assemble::{Composed, Dialect, GzipSegment};
+use crate::origin_messages::CONDITIONS;
+use crate::recode::{BodyDecoding, decode_limits};
+use crate::state::assemble::{ComposedPage, Dialect, GzipSegment};
 use crate::state::body::ReplyBody;
-use crate::state::core::Core;
-use crate::state::finish::{Started, Told};
-use crate::state::reply::{Head, Reply};
+use crate::state::core::CoreState;
+use crate::state::finish::{RequestStart, TransactionFacts};
+use crate::state::reply::{HeadSource, Reply};
 use crate::state::site::Site;
-use crate::state::trace::Trouble;
+use crate::state::trace::FailureNote;
 
 /// The longest address of a fragment.
 const SRC_BYTES_MAX: usize = 8 * 1024;
@@ -56,7 +56,7 @@ const FOR_ALL: [HeaderId; 8] = [
 ];
 
 /// A fragment's request, and when it was made and answered.
-pub(super) struct Asked {
+pub(super) struct FragmentRequest {
     pub(super) request: Box<Request>,
     pub(super) at: Now,
     pub(super) began_us: u64,
@@ -66,7 +66,7 @@ pub(super) struct Asked {
 
 /// The reason why a fragment did not come.
 #[derive(Debug)]
-pub(super) enum Absent {
+pub(super) enum FragmentFailure {
     /// This limit forbids it.
     Limit(Limit),
     /// A page may not name its address.
@@ -83,7 +83,7 @@ pub(super) enum Absent {
     Lost,
 }
 
-impl Absent {
+impl FragmentFailure {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Limit(limit) => format!("not asked for (limit: {})", limit.name()),
@@ -102,19 +102,19 @@ impl Absent {
 /// # Errors
 /// Why the page may not ask for it.
 pub(super) fn request(
-    page: &Composed,
+    page: &ComposedPage,
     fragment: &Fragment,
-) -> Result<(Box<Request>, Arc<Site>), Absent> {
-    const NO_URL: Absent = Absent::Target("its address is no URL");
-    let Target { scheme, host, url } = fragment.target(&page.request.target);
+) -> Result<(Box<Request>, Arc<Site>), FragmentFailure> {
+    const NO_URL: FragmentFailure = FragmentFailure::Target("its address is no URL");
+    let FragmentTarget { scheme, host, url } = fragment.target(&page.request.target);
     // What follows `#` is no part of a request (RFC 9110 7.1).
     let end = memchr::memchr(b'#', &url).unwrap_or(url.len());
     let url = &url[..end];
     if scheme.is_some_and(|scheme| scheme != b"http" && scheme != b"https") {
-        return Err(Absent::Target("its scheme is not http or https"));
+        return Err(FragmentFailure::Target("its scheme is not http or https"));
     }
     if url.len() > SRC_BYTES_MAX {
-        return Err(Absent::Target("its address is too long"));
+        return Err(FragmentFailure::Target("its address is too long"));
     }
     if !url.starts_with(b"/") || !url.iter().all(|b| b.is_ascii_graphic() || !b.is_ascii()) {
         return Err(NO_URL);
@@ -132,14 +132,16 @@ pub(super) fn request(
     }
     let from = Doorstep { site: &page.site, request: &page.request };
     if !gate::may_include(from, Doorstep { site: &site, request: &request }) {
-        return Err(Absent::Target("it stands behind a gate that its page does not stand behind"));
+        return Err(FragmentFailure::Target(
+            "it stands behind a gate that its page does not stand behind",
+        ));
     }
-    gate::leave_behind(from, &site, &mut request);
+    gate::remove_page_user_fields(from, &site, &mut request);
     Ok((request, site))
 }
 
 /// The part that the requests for the fragments of `page` have in common.
-fn pattern(page: &Composed) -> Request {
+fn pattern(page: &ComposedPage) -> Request {
     let mut request = page.request.clone();
     (request.method, request.version) = (Method::Get, Version::Http11);
     (request.framing, request.upgrade) = (Framing::None, Upgrade::None);
@@ -155,8 +157,12 @@ fn pattern(page: &Composed) -> Request {
 
 /// Addresses `request` to `authority`, and returns the site that has this host. A page asks no
 /// other server than those that the sites here have for origins.
-fn site_of(page: &Composed, authority: &[u8], request: &mut Request) -> Result<Arc<Site>, Absent> {
-    let refused = Err(Absent::Target("its host is none that the site's pages may name"));
+fn site_of(
+    page: &ComposedPage,
+    authority: &[u8],
+    request: &mut Request,
+) -> Result<Arc<Site>, FragmentFailure> {
+    let refused = Err(FragmentFailure::Target("its host is none that the site's pages may name"));
     let mut name = Vec::new();
     let Ok(port) = parse_authority(authority, request.scheme, &mut name) else { return refused };
     if name == request.host && port == request.port {
@@ -183,7 +189,7 @@ fn site_of(page: &Composed, authority: &[u8], request: &mut Request) -> Result<A
 }
 
 /// The body of a fragment.
-pub(super) enum Came {
+pub(super) enum FragmentBody {
     /// Without a coding.
     Body(ReplyBody),
     /// In gzip that can be put into a page in gzip.
@@ -195,65 +201,67 @@ pub(super) enum Came {
 /// # Errors
 /// Why it does not.
 pub(super) fn judge(
-    core: &Rc<Core>,
-    page: &Composed,
+    core: &Rc<CoreState>,
+    page: &ComposedPage,
     fragment: &Fragment,
-    asked: &Asked,
+    asked: &FragmentRequest,
     mut reply: Reply,
-) -> Result<Came, Absent> {
+) -> Result<FragmentBody, FragmentFailure> {
     core.counters.inc(Counter::EsiFragments);
     // Varnish 7.1 looks at no status, whatever `onerror` says.
     let takes_any = page.dialect == Dialect::Varnish;
     let body = std::mem::replace(&mut reply.body, ReplyBody::None);
     note(core, page, asked, &reply, body.length().unwrap_or(0));
     if !takes_any && reply.status.code() / 100 != 2 {
-        return Err(Absent::Status(reply.status));
+        return Err(FragmentFailure::Status(reply.status));
     }
     match body.length() {
-        Some(0) if fragment.stub.is_some() => Err(Absent::Empty),
-        Some(bytes) if !page.weigh(&core.counters, bytes) => Err(Absent::Limit(Limit::EsiBytes)),
+        Some(0) if fragment.stub.is_some() => Err(FragmentFailure::Empty),
+        Some(bytes) if !page.weigh(&core.counters, bytes) => {
+            Err(FragmentFailure::Limit(Limit::EsiBytes))
+        }
         _ => decoded(core, page, &reply, body),
     }
 }
 
 /// The `body` of `reply` without its coding, unless it can be put into the page as it is.
 fn decoded(
-    core: &Core,
-    page: &Composed,
+    core: &CoreState,
+    page: &ComposedPage,
     reply: &Reply,
     mut body: ReplyBody,
-) -> Result<Came, Absent> {
+) -> Result<FragmentBody, FragmentFailure> {
     let coding = match &reply.head {
-        Head::Owned(response) => {
+        HeadSource::Owned(response) => {
             let coding = response.headers.values(HeaderId::ContentEncoding);
-            Coding::of_content(coding).ok_or(Absent::Coding)?
+            Coding::of_content(coding).ok_or(FragmentFailure::Coding)?
         }
-        Head::Stored(_) if reply.has_delta() => return Err(Absent::Coding),
-        Head::Stored(object) => reply.form.unwrap_or_else(|| object.flags().coding),
-        Head::File { file, .. } => {
+        HeadSource::Stored(_) if reply.has_delta() => return Err(FragmentFailure::Coding),
+        HeadSource::Stored(object) => reply.form.unwrap_or_else(|| object.flags().coding),
+        HeadSource::File { file, .. } => {
             let own = || Coding::of_content(file.head().values(HeaderId::ContentEncoding));
-            reply.form.or_else(own).ok_or(Absent::Coding)?
+            reply.form.or_else(own).ok_or(FragmentFailure::Coding)?
         }
     };
     if let ReplyBody::Stream { reader, .. } = &mut body {
         reader.hold_for(&page.within.top.account);
     }
     if coding == Coding::Identity {
-        return Ok(Came::Body(body));
+        return Ok(FragmentBody::Body(body));
     }
-    if let (Head::Stored(object), Some(part)) = (&reply.head, body.part())
+    if let (HeadSource::Stored(object), Some(part)) = (&reply.head, body.part())
         && page.gzip
         && let Some(cut) = GzipSegment::of(object, part)
     {
-        return Ok(Came::Gzip(cut));
+        return Ok(FragmentBody::Gzip(cut));
     }
     unfold(core, page, coding, &mut body);
-    Ok(Came::Body(body))
+    Ok(FragmentBody::Body(body))
 }
 
 /// Decodes a body on its way into the page.
-pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut ReplyBody) {
-    let unfolding = Unfolding {
+pub(super) fn unfold(core: &CoreState, page: &ComposedPage, coding: Coding, body: &mut ReplyBody) {
+    let unfolding = BodyDecoding {
         coding,
         limits: decode_limits(&page.live.limits),
         account: &page.within.top.account,
@@ -263,9 +271,9 @@ pub(super) fn unfold(core: &Core, page: &Composed, coding: Coding, body: &mut Re
 }
 
 /// Puts a fragment into the log that is answered by a body of `bytes`.
-fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) {
+fn note(core: &CoreState, page: &ComposedPage, asked: &FragmentRequest, reply: &Reply, bytes: u64) {
     let (at, began_us) = (asked.at, asked.began_us);
-    let started = Started {
+    let started = RequestStart {
         at,
         began_us,
         read_us: began_us,
@@ -276,11 +284,11 @@ fn note(core: &Core, page: &Composed, asked: &Asked, reply: &Reply, bytes: u64) 
     };
     let ended_us = core.log.fragment(
         reply,
-        &Told {
+        &TransactionFacts {
             request: Some(&asked.request),
             body_out: bytes,
             parent: Some(page.number(|| core.log.number())),
-            ..Told::new(page.within.top.peer, &page.live, &started)
+            ..TransactionFacts::new(page.within.top.peer, &page.live, &started)
         },
     );
     asked.ended_us.set(ended_us);
@@ -299,16 +307,16 @@ pub(super) enum Gap {
 /// # Errors
 /// Unless the page says that it may be missing.
 pub(super) fn note_failed(
-    core: &Core,
-    page: &Composed,
+    core: &CoreState,
+    page: &ComposedPage,
     fragment: &Fragment,
-    failed: &Absent,
+    failed: &FragmentFailure,
 ) -> Result<(), Gap> {
     core.counters.inc(Counter::EsiFailed);
     let src = String::from_utf8_lossy(&fragment.src);
-    let limit = if let Absent::Limit(limit) = failed { Some(*limit) } else { None };
+    let limit = if let FragmentFailure::Limit(limit) = failed { Some(*limit) } else { None };
     let error = format!("fragment {src}: {}", failed.words()).into();
-    page.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
+    page.trace.trouble.borrow_mut().get_or_insert(FailureNote { error, limit });
     match fragment.onerror {
         OnError::Continue => Ok(()),
         onerror if page.breaks(onerror) => Err(Gap::Breaks),

@@ -6,26 +6,26 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::memory::Full;
-use base::{Account, Held, Limit};
+use base::memory::HoldError;
+use base::{Account, HeldBytes, Limit};
 use bytes::Bytes;
 use cache::Reader;
 use codec::STEP_BYTES;
-use esi::{Fragment, Node, Op, PageText, Parser, Run};
+use esi::{Fragment, Node, PageResolver, PageText, Parser, ResolvedNode};
 
-use super::ahead::Ahead;
 use super::document;
-use super::environment::Question;
-use crate::state::assemble::{Composed, ReadPage};
-use crate::state::core::Core;
+use super::environment::PageEnvironment;
+use super::readahead::Ahead;
+use crate::state::assemble::{ComposedPage, ReadPage};
+use crate::state::core::CoreState;
 
 /// The page ends here, and is not whole.
-pub(super) struct Ended;
+pub(super) struct PageTruncation;
 
 /// The operations that a page comes to for its request.
 pub(super) struct Operations {
-    page: Rc<Composed>,
-    run: Run,
+    page: Rc<ComposedPage>,
+    run: PageResolver,
     nodes: Nodes,
     /// Nodes that are resolved, of those that are known.
     resolved: usize,
@@ -38,50 +38,51 @@ enum Nodes {
     /// The page is there.
     Read(Arc<ReadPage>),
     /// It still comes: those that the last bytes of it have brought.
-    Arriving(Box<Arriving>),
+    Arriving(Box<StreamedPage>),
 }
 
 /// A page that still comes.
-struct Arriving {
+struct StreamedPage {
     reader: Reader,
     /// Bytes that have come and are not parsed yet.
     unread: Bytes,
     /// `None` at the end of the page.
     parser: Option<Parser>,
     nodes: Vec<Node>,
-    text: Unsent,
+    text: UnsentText,
 }
 
 impl Operations {
     /// None: the page is sent as it is.
-    pub(super) fn none(page: &Rc<Composed>) -> Self {
+    pub(super) fn none(page: &Rc<ComposedPage>) -> Self {
         Self::new(page, Nodes::None)
     }
 
     /// Those of a page that is there.
-    pub(super) fn of_read(page: &Rc<Composed>, read: &Arc<ReadPage>) -> Self {
+    pub(super) fn of_read(page: &Rc<ComposedPage>, read: &Arc<ReadPage>) -> Self {
         Self::new(page, Nodes::Read(Arc::clone(read)))
     }
 
     /// Those of a page that still comes.
-    pub(super) fn of_arriving(page: &Rc<Composed>, reader: Reader) -> Self {
+    pub(super) fn of_arriving(page: &Rc<ComposedPage>, reader: Reader) -> Self {
         let (rules, limits) = document::reading(page.dialect, &page.live);
-        let (parser, text) = (Parser::new(rules, limits), Unsent::new(&page.within.top.account));
+        let (parser, text) =
+            (Parser::new(rules, limits), UnsentText::new(&page.within.top.account));
         let (unread, parser, nodes) = (Bytes::new(), Some(parser), Vec::new());
-        let arriving = Arriving { reader, unread, parser, nodes, text };
+        let arriving = StreamedPage { reader, unread, parser, nodes, text };
         Self::new(page, Nodes::Arriving(Box::new(arriving)))
     }
 
-    fn new(page: &Rc<Composed>, nodes: Nodes) -> Self {
+    fn new(page: &Rc<ComposedPage>, nodes: Nodes) -> Self {
         let (_, limits) = document::reading(page.dialect, &page.live);
-        Self { page: Rc::clone(page), run: Run::new(limits), nodes, resolved: 0 }
+        Self { page: Rc::clone(page), run: PageResolver::new(limits), nodes, resolved: 0 }
     }
 
     /// The next that are known already, up to a fragment that decides what follows it.
     ///
     /// # Errors
     /// The page comes to more than it may.
-    pub(super) fn known(&mut self, core: &Core) -> Result<Vec<Op>, Ended> {
+    pub(super) fn known(&mut self, core: &CoreState) -> Result<Vec<ResolvedNode>, PageTruncation> {
         let (nodes, text) = match &self.nodes {
             Nodes::Read(read) => (read.document.nodes(), None),
             Nodes::Arriving(arriving) => {
@@ -89,14 +90,14 @@ impl Operations {
             }
             Nodes::None => (&[][..], None),
         };
-        let question = Question::of(&self.page, core.now(), text);
+        let question = PageEnvironment::of(&self.page, core.now(), text);
         let mut ops = Vec::with_capacity(nodes.len() - self.resolved);
         while let Some(node) = nodes.get(self.resolved) {
             self.resolved += 1;
             if self.run.resolve(node, &question, &mut ops).is_err() {
                 self.resolved = nodes.len();
                 core.counters.limit(Limit::EsiNodes);
-                return Err(Ended);
+                return Err(PageTruncation);
             }
             if ops.last().is_some_and(is_awaited) {
                 break;
@@ -112,9 +113,9 @@ impl Operations {
     /// The page ends before it is whole.
     pub(super) async fn next(
         &mut self,
-        core: &Core,
+        core: &CoreState,
         ahead: &Ahead,
-    ) -> Result<Option<Vec<Op>>, Ended> {
+    ) -> Result<Option<Vec<ResolvedNode>>, PageTruncation> {
         loop {
             let ops = self.known(core)?;
             if !ops.is_empty() {
@@ -134,9 +135,14 @@ impl Operations {
     }
 }
 
-impl Arriving {
+impl StreamedPage {
     /// Reads a little more of the page, or its end. False if all has been read.
-    async fn read(&mut self, core: &Core, page: &Composed, ahead: &Ahead) -> Result<bool, Ended> {
+    async fn read(
+        &mut self,
+        core: &CoreState,
+        page: &ComposedPage,
+        ahead: &Ahead,
+    ) -> Result<bool, PageTruncation> {
         let Some(parser) = &mut self.parser else { return Ok(false) };
         self.nodes.clear();
         self.text.drop_taken();
@@ -149,31 +155,31 @@ impl Arriving {
                     }
                     return Ok(true);
                 }
-                Err(_) => return Err(Ended),
+                Err(_) => return Err(PageTruncation),
             }
         }
         let step = self.unread.split_to(STEP_BYTES.min(self.unread.len()));
         if self.text.add(&step).is_err() {
             // The pieces before it give their memory back when they are handed on.
-            ahead.idles().await;
+            ahead.wait_until_idle().await;
             if self.text.add(&step).is_err() {
                 core.counters.limit(Limit::ClientMemory);
-                return Err(Ended);
+                return Err(PageTruncation);
             }
         }
         parser.push(&step, &mut self.nodes);
         if self.text.bytes.len() as u64 > page.live.limits.esi_bytes {
             core.counters.limit(Limit::EsiBytes);
             page.note_ended(Limit::EsiBytes);
-            return Err(Ended);
+            return Err(PageTruncation);
         }
         Ok(true)
     }
 }
 
 /// Returns true if `op` is a fragment that decides what follows it.
-pub(super) fn is_awaited(op: &Op) -> bool {
-    matches!(op, Op::Include(fragment) if decides(fragment))
+pub(super) fn is_awaited(op: &ResolvedNode) -> bool {
+    matches!(op, ResolvedNode::Include(fragment) if decides(fragment))
 }
 
 /// Returns true if what follows `fragment` is known only when that has come.
@@ -183,16 +189,16 @@ pub(super) fn decides(fragment: &Fragment) -> bool {
 
 /// The bytes of a page that still comes which belong to no operation yet, held for the client.
 #[derive(Debug)]
-struct Unsent {
+struct UnsentText {
     bytes: Vec<u8>,
     /// Where in the page they begin.
     from: u64,
     /// Where in the page those end that operations have taken.
     taken: Cell<u64>,
-    held: Held,
+    held: HeldBytes,
 }
 
-impl Unsent {
+impl UnsentText {
     /// None yet, held on `account`.
     fn new(account: &Arc<Account>) -> Self {
         let held = account.hold_anyway(0);
@@ -203,7 +209,7 @@ impl Unsent {
     ///
     /// # Errors
     /// When there is no memory for that.
-    fn add(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn add(&mut self, bytes: &[u8]) -> Result<(), HoldError> {
         let wanted = self.bytes.len() + bytes.len();
         if wanted > self.bytes.capacity() {
             let room = wanted.max(2 * self.bytes.capacity());
@@ -222,7 +228,7 @@ impl Unsent {
     }
 }
 
-impl PageText for Unsent {
+impl PageText for UnsentText {
     fn take(&self, range: &Range<u64>) -> Vec<u8> {
         self.taken.set(self.taken.get().max(range.end));
         let at = |offset: u64| (offset.saturating_sub(self.from) as usize).min(self.bytes.len());
@@ -232,14 +238,14 @@ impl PageText for Unsent {
 
 #[cfg(test)]
 mod tests {
-    use base::Memory;
+    use base::MemoryBudget;
 
     use super::*;
 
     #[test]
     fn text_stays_until_operations_have_taken_what_follows_it() {
-        let memory = Memory::new(1 << 20, 1 << 20);
-        let mut text = Unsent::new(&Account::open(&memory, 1 << 20));
+        let memory = MemoryBudget::new(1 << 20, 1 << 20);
+        let mut text = UnsentText::new(&Account::open(&memory, 1 << 20));
         assert!(text.add(b"abcdef").is_ok());
         assert_eq!(text.take(&(1..4)), b"bcd");
         assert_eq!(text.take(&(0..2)), b"ab", "what comes first may be taken last");
@@ -253,9 +259,9 @@ mod tests {
 
     #[test]
     fn text_is_held_for_the_client() {
-        let memory = Memory::new(1 << 20, 1 << 20);
+        let memory = MemoryBudget::new(1 << 20, 1 << 20);
         let account = Account::open(&memory, 1 << 20);
-        let mut text = Unsent::new(&account);
+        let mut text = UnsentText::new(&account);
         assert!(text.add(&[0; 1000]).is_ok());
         assert_eq!(account.held(), 1000);
         assert!(text.add(&vec![0; 2 << 20]).is_err(), "there is not so much");

@@ -4,47 +4,50 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Counter, KeyBuf, Now};
-use cache::{NewObject, Object, Record, Sinks, Tags};
+use cache::{DemotionPolicy, NewObject, Object, Record, Tags};
 use codec::Coding;
-use files::accel::{self, Named, Said};
+use files::accel::{self, AccelDirectives, AccelFile};
 use message::freshness::Freshness;
 use message::reference::same_origin;
 use message::store::{self, NotStored, Permit, StorePlan};
 use message::trailers::are_taken;
 use message::{Framing, HeaderId, Method, Request, Response, Status};
 use origin::{Exchange, Origin, Protocol, Timeouts};
-use policy::{BackendResponse, FetchCtx, FetchVerdict, Notes, Peer, ResponseCtx, StoreIn};
-use vcl::told::Told;
+use policy::{
+    BackendResponse, ConnectionPeer, FetchCtx, FetchVerdict, Notes, ResponseCtx, StorageChoice,
+};
+use vcl::trace::ProgramTrace;
 
 use super::includes;
-use super::instead::{Failure, Instead, Switched};
 use super::object::{object_by, selected};
-use crate::carry::Carried;
-use crate::decide::freshness;
+use super::substitute::{FetchFailure, SubstituteAnswer, UpgradedConnection};
+use crate::body_transfer::TransferOutcome;
+use crate::decisions::freshness;
 use crate::fetch::{
-    self, Attempt, Body, Collected, Fate, Fetch, Job, Judge, Left, Mark, Plan, Target, Unstored,
+    self, Attempt, CollectedBody, Fetch, FetchTarget, InsertionPlan, Job, Judge, Mark,
+    ResponseBodySource, ResponseFate, UnstoredEffects, UnstoredResponse,
 };
 use crate::files::NamedFile;
 use crate::finish::BackgroundCause;
 use crate::form::{self, Chooser, PassingForm};
-use crate::forward::{self, Errand};
+use crate::origin_messages::{self, Errand};
 use crate::problem::Problem;
-use crate::recode::Recode;
+use crate::recode::BodyRecoding;
 use crate::slices::may_slice;
-use crate::state::ask::{Ask, Front};
 use crate::state::assemble::Dialect;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::invalidate::Haste;
 use crate::state::origin::SiteOrigin;
-use crate::state::place::Place;
+use crate::state::request_context::{Front, RequestContext};
 use crate::state::site::Site;
+use crate::state::site_context::SiteContext;
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
 use crate::trailers::{self, Gate};
-use crate::verdict::{Again, plan_by};
-use crate::why::Why;
+use crate::unstored_reason::UnstoredReason;
+use crate::verdict::{RevalidationJudge, plan_by};
 use crate::{peers, surrogate, tags};
-use codec::Compress;
+use codec::CompressionScope;
 
 /// The declared policy's state of a fetch.
 pub(crate) struct ByPolicy {
@@ -75,18 +78,18 @@ type Own = Box<Job<ByPolicy>>;
 
 impl ByPolicy {
     /// Where the route has its responses kept.
-    pub(super) fn own_sinks(&self) -> Sinks {
+    pub(super) fn own_sinks(&self) -> DemotionPolicy {
         match self.site.policy.store_in(&self.notes) {
-            StoreIn::Memory => Sinks::Never,
-            StoreIn::Disk => Sinks::Always,
-            StoreIn::Both => Sinks::ByMerit,
+            StorageChoice::Memory => DemotionPolicy::Never,
+            StorageChoice::Disk => DemotionPolicy::Always,
+            StorageChoice::Both => DemotionPolicy::ByMerit,
         }
     }
 
     /// A fetch for the store, with the right to answer all waiters.
     pub(crate) fn store(
-        core: &Rc<Core>,
-        ask: &Ask<'_>,
+        core: &Rc<CoreState>,
+        ask: &RequestContext<'_>,
         key: &KeyBuf,
         lead: Lead,
         old: Option<Arc<Object>>,
@@ -102,8 +105,8 @@ impl ByPolicy {
 
     /// A fetch for one request whose response may still be stored; `spare` may stand in for it.
     pub(crate) fn alone(
-        core: &Rc<Core>,
-        ask: &Ask<'_>,
+        core: &Rc<CoreState>,
+        ask: &RequestContext<'_>,
         key: &KeyBuf,
         lead: Lead,
         spare: Option<Arc<Object>>,
@@ -115,7 +118,7 @@ impl ByPolicy {
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
+    pub(crate) fn pass(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Own {
         let key_hash = core.shared.seed.hash(&ask.request.target);
         let mut own = Self::bare(core, ask, key_hash);
         own.judge.own = true;
@@ -124,22 +127,26 @@ impl ByPolicy {
     }
 
     /// A fetch past the store because the object stored there is for others; `spare` may stand in.
-    pub(crate) fn beside(core: &Rc<Core>, ask: &Ask<'_>, spare: Option<Arc<Object>>) -> Own {
+    pub(crate) fn beside(
+        core: &Rc<CoreState>,
+        ask: &RequestContext<'_>,
+        spare: Option<Arc<Object>>,
+    ) -> Own {
         let mut own = Self::pass(core, ask);
         (own.judge.beside, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store that may change the protocol.
-    pub(crate) fn upgrade(core: &Rc<Core>, ask: &Ask<'_>) -> Own {
+    pub(crate) fn upgrade(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Own {
         let mut own = Self::pass(core, ask);
         own.judge.upgrade = true;
         own
     }
 
-    fn bare(core: &Rc<Core>, ask: &Ask<'_>, key_hash: u64) -> Own {
+    fn bare(core: &Rc<CoreState>, ask: &RequestContext<'_>, key_hash: u64) -> Own {
         let mut fetch = Fetch::new(core, ask.live, &ask.front, key_hash);
-        fetch.caller.client = ask.notes.client.and_then(Peer::address);
+        fetch.caller.client = ask.notes.client.and_then(ConnectionPeer::address);
         fetch.trace = ask.trace.cloned();
         let judge = Self {
             site: Arc::clone(ask.site),
@@ -160,21 +167,21 @@ impl ByPolicy {
 
 /// Starts the background fetch of a stale object, caused by `transaction`.
 pub(crate) fn refresh(
-    core: &Rc<Core>,
-    ask: &Ask<'_>,
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
     key: &KeyBuf,
     lead: Lead,
     old: &Arc<Object>,
     transaction: u64,
 ) {
-    let ask = &Ask { trace: None, front: Front::of(&core.background), ..*ask };
+    let ask = &RequestContext { trace: None, front: Front::of(&core.background), ..*ask };
     let own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
     let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
     fetch::start_behind(own, ask.site, ask.request, cause);
 }
 
 impl Judge for ByPolicy {
-    type Instead = Instead;
+    type Instead = SubstituteAnswer;
     type Facts = Option<Dialect>;
     type Pending = std::convert::Infallible;
     type Report = ();
@@ -185,7 +192,7 @@ impl Judge for ByPolicy {
         self.own && self.request.method.is_safe()
     }
 
-    fn sinks(&self) -> Sinks {
+    fn sinks(&self) -> DemotionPolicy {
         self.own_sinks()
     }
 
@@ -194,12 +201,15 @@ impl Judge for ByPolicy {
         let pass = fetch.lead.is_none();
         let mut ctx = FetchCtx { request: &mut fetch.request, pass, notes: &mut self.notes };
         if let FetchVerdict::Synth(synthetic) = self.site.policy.fetch(&mut ctx) {
-            return Attempt::Fate(Fate::Instead(Instead::Synthetic(synthetic), None));
+            return Attempt::Fate(ResponseFate::Instead(
+                SubstituteAnswer::Synthetic(synthetic),
+                None,
+            ));
         }
         let Some(SiteOrigin { origin, beside_scripts, .. }) = self.site.origin(&self.notes) else {
             let reason = "This site has no origin to ask.".to_owned();
             let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
-            let failure = Failure { problem, stale: None, unreachable: false };
+            let failure = FetchFailure { problem, stale: None, unreachable: false };
             return Attempt::Fate(self.fail(fetch, failure));
         };
         if origin.protocol() == Protocol::Http {
@@ -211,7 +221,7 @@ impl Judge for ByPolicy {
         }
         self.sent = fetch.now();
         fetch.note(|trace| trace.origin.set(Some(self.notes.origin)));
-        Attempt::Send(Target {
+        Attempt::Send(FetchTarget {
             origin: Arc::clone(origin),
             timeouts: self.timeouts(origin),
             with_body: true,
@@ -220,7 +230,7 @@ impl Judge for ByPolicy {
         })
     }
 
-    fn answered(&mut self, fetch: &mut Fetch, mut exchange: Box<Exchange>) -> Fate<Self> {
+    fn answered(&mut self, fetch: &mut Fetch, mut exchange: Box<Exchange>) -> ResponseFate<Self> {
         let accel = self.site.origin(&self.notes).and_then(|own| own.accel.as_ref());
         let said = accel::take(&mut exchange.response.headers, accel, self.sent.unix_secs());
         let status = exchange.response.status;
@@ -238,22 +248,30 @@ impl Judge for ByPolicy {
         }
         if let Some(tunnel) = exchange.take_tunnel() {
             let mut response = exchange.response.clone();
-            forward::passable(&mut response, &self.site, &fetch.live, fetch.now().unix_secs());
-            return Fate::Instead(Instead::Switched(Box::new(Switched { response, tunnel })), None);
+            origin_messages::passable(
+                &mut response,
+                &self.site,
+                &fetch.live,
+                fetch.now().unix_secs(),
+            );
+            return ResponseFate::Instead(
+                SubstituteAnswer::Switched(Box::new(UpgradedConnection { response, tunnel })),
+                None,
+            );
         }
         let plan = match self.plan(fetch, &mut exchange, &said) {
-            Judged::Use(plan) => plan,
-            Judged::Retry if self.may_try_again(fetch) => return Fate::Try,
-            Judged::Retry | Judged::Fail => return self.refuse(fetch, status),
+            ResponseVerdict::Use(plan) => plan,
+            ResponseVerdict::Retry if self.may_try_again(fetch) => return ResponseFate::Try,
+            ResponseVerdict::Retry | ResponseVerdict::Fail => return self.refuse(fetch, status),
         };
         if let Some(named) = said.file {
             let file = self.name_file(fetch, &exchange, &named);
-            return Fate::Instead(Instead::Named(Box::new(file)), Some(exchange));
+            return ResponseFate::Instead(SubstituteAnswer::Named(Box::new(file)), Some(exchange));
         }
         self.settle(fetch, exchange, plan)
     }
 
-    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> Fate<Self> {
+    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> ResponseFate<Self> {
         let unreachable = error.is_unreachable();
         let sent_ms = self.sent.mono_ms;
         let stale = self.stand_in(fetch, |times| match unreachable {
@@ -263,42 +281,43 @@ impl Judge for ByPolicy {
         let stale = stale.cloned();
         let (status, limit) = (error.status(), error.limit());
         let problem = Problem::Origin { status, reason: error.to_string(), limit };
-        self.fail(fetch, Failure { problem, stale, unreachable })
+        self.fail(fetch, FetchFailure { problem, stale, unreachable })
     }
 
     fn collected(
         &mut self,
         _: &mut Fetch,
         pending: std::convert::Infallible,
-        _: Result<Collected, String>,
-    ) -> Fate<Self> {
+        _: Result<CollectedBody, String>,
+    ) -> ResponseFate<Self> {
         match pending {}
     }
 
     fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored> {
-        Again::Declared(&self.site, &self.request, &self.notes).judge(record, fetch.now())
+        RevalidationJudge::Declared(&self.site, &self.request, &self.notes)
+            .judge(record, fetch.now())
     }
 
-    fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> Fate<Self> {
+    fn found_file(&mut self, fetch: &mut Fetch, name: Vec<u8>) -> ResponseFate<Self> {
         // Waiters are told to ask for themselves: they get the file too.
         self.leave_for_file(fetch, None);
-        Fate::Instead(Instead::File(name), None)
+        ResponseFate::Instead(SubstituteAnswer::File(name), None)
     }
 
-    fn carried(&mut self, _: &Carried) {}
+    fn carried(&mut self, _: &TransferOutcome) {}
 
     fn report(&mut self) {
         // Nothing is decided any more.
         self.request = Request::new();
     }
 
-    fn told(&mut self, (): ()) -> Option<Box<Told>> {
+    fn told(&mut self, (): ()) -> Option<Box<ProgramTrace>> {
         None
     }
 }
 
 /// The policy's verdict on a response.
-pub(super) enum Judged {
+pub(super) enum ResponseVerdict {
     Use(StorePlan),
     Retry,
     Fail,
@@ -306,16 +325,16 @@ pub(super) enum Judged {
 
 impl ByPolicy {
     fn origin_request(&self, fetch: &Fetch) -> Request {
-        let place = Place { live: &fetch.live, site: &self.site };
+        let place = SiteContext { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
-        let ask = Ask::new(place, &self.request, self.notes, fetch.now(), account);
+        let ask = RequestContext::new(place, &self.request, self.notes, fetch.now(), account);
         let errand = match (self.own, &fetch.lead) {
             (true, None) if self.upgrade => Errand::Upgrade,
             (true, None) => Errand::Own,
             (true, Some(_)) => Errand::Alone,
             (false, _) => Errand::Store(fetch.old.as_deref()),
         };
-        forward::origin_request(&ask, &errand)
+        origin_messages::origin_request(&ask, &errand)
     }
 
     /// The range to ask `origin` for in place of the whole.
@@ -339,7 +358,7 @@ impl ByPolicy {
         exchange: &mut Exchange,
         probe: &Probe,
         is_file: bool,
-    ) -> Option<Fate<Self>> {
+    ) -> Option<ResponseFate<Self>> {
         let response = &mut exchange.response;
         let extent = match response.status {
             Status::PARTIAL_CONTENT => part_of(response, exchange.framing, probe),
@@ -375,9 +394,9 @@ impl ByPolicy {
     }
 
     /// Asks once more, for no range.
-    fn ask_for_whole(&mut self) -> Fate<Self> {
+    fn ask_for_whole(&mut self) -> ResponseFate<Self> {
         self.may_probe = false;
-        Fate::Try
+        ResponseFate::Try
     }
 
     /// Lets trailers pass, and tells the origin of them. Those of a response that is stored are
@@ -420,31 +439,42 @@ impl ByPolicy {
 
     /// Makes the plan for a response: RFC 9111 first, then policy. A server error yields to a stale
     /// object that may stand in.
-    fn plan(&self, fetch: &Fetch, exchange: &mut Exchange, said: &Said) -> Judged {
+    fn plan(
+        &self,
+        fetch: &Fetch,
+        exchange: &mut Exchange,
+        said: &AccelDirectives,
+    ) -> ResponseVerdict {
         let judged = self.rule(fetch, &mut exchange.response, said);
         let failed = matches!(exchange.response.status.code(), 500 | 502 | 503 | 504);
         let now_ms = fetch.now().mono_ms;
         let stand_in = self.stand_in(fetch, |times| times.may_serve_on_error(now_ms));
         match judged {
-            Judged::Use(_) if failed && stand_in.is_some() => Judged::Fail,
+            ResponseVerdict::Use(_) if failed && stand_in.is_some() => ResponseVerdict::Fail,
             judged => judged,
         }
     }
 
     /// The verdict of RFC 9111 and policy on a response, as the origin gave it or as a 304 has made
     /// it. Policy may change its head.
-    pub(super) fn rule(&self, fetch: &Fetch, response: &mut Response, said: &Said) -> Judged {
+    pub(super) fn rule(
+        &self,
+        fetch: &Fetch,
+        response: &mut Response,
+        said: &AccelDirectives,
+    ) -> ResponseVerdict {
         let (now, request) = (fetch.now(), &fetch.request);
-        let times = store::Exchange { request_ms: self.sent.unix_ms, response_ms: now.unix_ms };
+        let times =
+            store::ExchangeTimes { request_ms: self.sent.unix_ms, response_ms: now.unix_ms };
         let rules = self.site.policy.store_rules(&self.notes);
         let mut plan = plan_by(said, response, |response| {
             store::plan(request, self.notes.personal, response, times, rules)
         });
         let mut ctx = ResponseCtx { request, response, plan: &mut plan, notes: &self.notes };
         match self.site.policy.response(&mut ctx) {
-            BackendResponse::Retry => Judged::Retry,
-            BackendResponse::Fail => Judged::Fail,
-            BackendResponse::Deliver => Judged::Use(plan),
+            BackendResponse::Retry => ResponseVerdict::Retry,
+            BackendResponse::Fail => ResponseVerdict::Fail,
+            BackendResponse::Deliver => ResponseVerdict::Use(plan),
         }
     }
 
@@ -454,7 +484,7 @@ impl ByPolicy {
         fetch: &Fetch,
         exchange: Box<Exchange>,
         mut plan: StorePlan,
-    ) -> Fate<Self> {
+    ) -> ResponseFate<Self> {
         let is_part = fetch.part.is_some();
         let tags = self.tags(fetch, &exchange.response, &mut plan).unwrap_or_default();
         // A body that only its connection's end ends may have been cut: it is kept only of origins
@@ -477,7 +507,7 @@ impl ByPolicy {
         permit: Permit,
         plan: &StorePlan,
         tags: Tags,
-    ) -> Fate<Self> {
+    ) -> ResponseFate<Self> {
         fetch.core.note_fetch(fetch.key_hash, None);
         let now = fetch.now();
         let framing = exchange.framing;
@@ -492,7 +522,7 @@ impl ByPolicy {
             None => form::keep(own, length, has_body, compress, settings),
         };
         let selected = selected(&exchange.response, &self.request, form.is_one);
-        forward::keepable(&mut exchange.response, &self.site, now.unix_secs());
+        origin_messages::keepable(&mut exchange.response, &self.site, now.unix_secs());
         let note = surrogate::set_aside(&mut exchange.response.headers, &self.site);
         let mut new = NewObject { tags, note, ..object_by(&exchange.response, plan, now) };
         (new.flags.coding, new.flags.negotiated) = (form.coding, form.negotiated);
@@ -501,11 +531,16 @@ impl ByPolicy {
         includes::marks(&self.site, dialect, &mut new.flags);
         let (recode, sinks) = (form.recode, self.own_sinks());
         let (gate, attached, over) = (Some(gate), None, self.older(fetch).cloned());
-        let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
-        Fate::Store(Body::Exchange(exchange), Box::new(plan))
+        let plan = InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks };
+        ResponseFate::Store(ResponseBodySource::Exchange(exchange), Box::new(plan))
     }
 
-    fn pass_on(&self, fetch: &Fetch, mut exchange: Box<Exchange>, plan: &StorePlan) -> Fate<Self> {
+    fn pass_on(
+        &self,
+        fetch: &Fetch,
+        mut exchange: Box<Exchange>,
+        plan: &StorePlan,
+    ) -> ResponseFate<Self> {
         let now = fetch.now();
         let why = self.why_passing(fetch, plan);
         fetch.note(|trace| trace.note_why(why));
@@ -515,8 +550,8 @@ impl ByPolicy {
             None if self.foretells_storing(fetch, &exchange) => Mark::Ends,
             None => Mark::None,
         };
-        let ends = plan.ends_older(exchange.response.status);
-        let left = Left { mark, over: self.older(fetch).filter(|_| ends).cloned() };
+        let ends = plan.supersedes_stored(exchange.response.status);
+        let left = UnstoredEffects { mark, over: self.older(fetch).filter(|_| ends).cloned() };
         self.invalidate_after(fetch, &exchange.response);
         let dialect = includes::dialect(&self.site, &exchange.response);
         let framing = exchange.framing;
@@ -524,20 +559,20 @@ impl ByPolicy {
             Some(_) => {
                 let (length, has_body) = (framing.length(), framing != Framing::None);
                 let (own, settings) = (&mut exchange.response, &fetch.live.compression);
-                let kept = form::keep_page(own, length, has_body, Compress::Off, settings);
+                let kept = form::keep_page(own, length, has_body, CompressionScope::Off, settings);
                 (kept.recode, kept.coding)
             }
             None => self.recode_passing(fetch, &mut exchange.response, framing),
         };
         let response = &mut exchange.response;
-        if response.status == Status::NOT_MODIFIED && self.site.compress != Compress::Off {
+        if response.status == Status::NOT_MODIFIED && self.site.compress != CompressionScope::Off {
             form::name_had(&self.request, &mut response.headers);
         }
         let gate = Gate::of_response(&self.site, self.notes, &response.headers);
         let announced = gate.announced(&response.headers, exchange.framing);
-        forward::passable(response, &self.site, &fetch.live, now.unix_secs());
+        origin_messages::passable(response, &self.site, &fetch.live, now.unix_secs());
         trailers::tell_client(response, announced);
-        let unstored = Unstored {
+        let unstored = UnstoredResponse {
             head_length: exchange.response.content_length(),
             response: exchange.response.clone(),
             recode,
@@ -545,7 +580,7 @@ impl ByPolicy {
             gate: Some(gate),
             facts: dialect,
         };
-        Fate::Pass(Body::Exchange(exchange), left, Box::new(unstored))
+        ResponseFate::Pass(ResponseBodySource::Exchange(exchange), left, Box::new(unstored))
     }
 
     /// Decides the form in which the client gets a response that is not stored, and brings its head
@@ -555,7 +590,7 @@ impl ByPolicy {
         fetch: &Fetch,
         response: &mut Response,
         framing: Framing,
-    ) -> (Recode, Coding) {
+    ) -> (BodyRecoding, Coding) {
         let is_own = self.own && fetch.lead.is_none();
         let asked = if is_own { Chooser::Client } else { Chooser::Larder };
         let passing = PassingForm {
@@ -566,7 +601,7 @@ impl ByPolicy {
             memory: fetch.core.shared.cache.memory(),
         };
         match framing {
-            Framing::None | Framing::Length(0) => (Recode::None, Coding::Identity),
+            Framing::None | Framing::Length(0) => (BodyRecoding::None, Coding::Identity),
             framing => passing.recode(response, framing.length()),
         }
     }
@@ -594,18 +629,18 @@ impl ByPolicy {
     }
 
     /// Gives up on a response of `status`, which is of no use.
-    pub(super) fn refuse(&self, fetch: &mut Fetch, status: Status) -> Fate<Self> {
+    pub(super) fn refuse(&self, fetch: &mut Fetch, status: Status) -> ResponseFate<Self> {
         let reason = format!("The origin answered with status {status}.");
         let sent_ms = self.sent.mono_ms;
         let stale = self.stand_in(fetch, |times| times.may_serve_on_error(sent_ms)).cloned();
         let problem = Problem::Origin { status: Status::BAD_GATEWAY, reason, limit: None };
-        self.fail(fetch, Failure { problem, stale, unreachable: false })
+        self.fail(fetch, FetchFailure { problem, stale, unreachable: false })
     }
 
     /// Ends the fetch without a usable response.
-    fn fail(&self, fetch: &mut Fetch, failure: Failure) -> Fate<Self> {
+    fn fail(&self, fetch: &mut Fetch, failure: FetchFailure) -> ResponseFate<Self> {
         fetch.note(|trace| {
-            trace.note_why(Why::Failed);
+            trace.note_why(UnstoredReason::Failed);
             trace.made_status.set(failure.problem.status().code());
             *trace.trouble.borrow_mut() = Some(failure.problem.trouble());
         });
@@ -615,13 +650,13 @@ impl ByPolicy {
         if let Some(lead) = fetch.lead.take() {
             lead.fail();
         }
-        Fate::Instead(Instead::Failed(failure), None)
+        ResponseFate::Instead(SubstituteAnswer::Failed(failure), None)
     }
 
     /// Takes the file that the origin named. It belongs to this request: it is not stored, and
     /// others do not wait for it.
-    fn name_file(&self, fetch: &mut Fetch, exchange: &Exchange, named: &Named) -> NamedFile {
-        fetch.note(|trace| trace.note_why(Why::File));
+    fn name_file(&self, fetch: &mut Fetch, exchange: &Exchange, named: &AccelFile) -> NamedFile {
+        fetch.note(|trace| trace.note_why(UnstoredReason::File));
         let until_ms = fetch.now().mono_ms + fetch.live.limits.hit_for_miss_ttl;
         self.leave_for_file(fetch, Some(until_ms));
         self.invalidate_after(fetch, &exchange.response);
@@ -674,7 +709,7 @@ impl ByPolicy {
         request.method = Method::Get;
         let mut response = exchange.response.clone();
         let (request_ms, response_ms) = (self.sent.unix_ms, fetch.now().unix_ms);
-        let times = store::Exchange { request_ms, response_ms };
+        let times = store::ExchangeTimes { request_ms, response_ms };
         let rules = self.site.policy.store_rules(&self.notes);
         let mut plan = store::plan(&request, self.notes.personal, &response, times, rules);
         let (request, response, notes) = (&request, &mut response, &self.notes);

@@ -6,23 +6,23 @@ use cache::{Flags, Object};
 use codec::Coding;
 use message::digest::digest_of;
 use message::forwarding::add_via;
-use message::targeted::surrogate_content;
+use message::targeted_control::surrogate_content;
 use message::{HeaderBlock, HeaderId, Response, Status, Version};
-use policy::{EsiPages, Peer};
+use policy::{ConnectionPeer, EsiPages};
 
 use crate::assemble::draft;
+use crate::disposition::Start;
 use crate::form;
 use crate::pages;
 use crate::problem::Problem;
 use crate::shape::shape;
-use crate::state::ask::Ask;
-use crate::state::assemble::{Composed, Dialect, Top};
-use crate::state::place::Place;
-use crate::state::reply::{Head, Reply};
+use crate::state::assemble::{ComposedPage, Dialect, Top};
+use crate::state::reply::{HeadSource, Reply};
+use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
-use crate::stored::stored_head;
-use crate::way::Start;
-use codec::Compress;
+use crate::state::site_context::SiteContext;
+use crate::stored_heads::stored_head;
+use codec::CompressionScope;
 
 /// The language's name in Surrogate-Control.
 const ESI: &[u8] = b"ESI/1.0";
@@ -55,7 +55,7 @@ fn is_html(headers: &HeaderBlock) -> bool {
 
 /// The marks that such a page is stored with.
 pub(super) fn marks(site: &Site, dialect: Option<Dialect>, flags: &mut Flags) {
-    flags.gzip_page = dialect.is_some() && site.compress != Compress::Off;
+    flags.gzip_page = dialect.is_some() && site.compress != CompressionScope::Off;
     flags.esi = dialect == Some(Dialect::Esi);
     flags.ssi = dialect == Some(Dialect::Ssi);
 }
@@ -72,7 +72,7 @@ pub(crate) fn of_stored(flags: Flags) -> Option<Dialect> {
 
 /// The page that is to be put together of `reply`, which has the head of `object`.
 pub(super) fn stored(
-    ask: &Ask<'_>,
+    ask: &RequestContext<'_>,
     object: &Arc<Object>,
     dialect: Dialect,
     mut reply: Reply,
@@ -98,7 +98,7 @@ pub(super) fn stored(
 /// The page that is to be put together of `reply`, with the head of `response`. What is known of
 /// the page's own bytes is not true of the whole, which is sent in `gzip` or without a coding.
 pub(super) fn put_together(
-    ask: &Ask<'_>,
+    ask: &RequestContext<'_>,
     dialect: Dialect,
     mut response: Response,
     mut reply: Reply,
@@ -107,11 +107,11 @@ pub(super) fn put_together(
     response
         .headers
         .retain(|field| !OF_BYTES.contains(&field.id) && digest_of(field.name).is_none());
-    reply.head = Head::Owned(Box::new(response));
+    reply.head = HeadSource::Owned(Box::new(response));
     let request = ask.request.clone();
-    let place = Place { live: ask.live, site: ask.site };
-    let mut page = Composed::new(dialect, place, request, ask.downstream.page(), || {
-        let peer = ask.notes.client.unwrap_or(Peer::Unnamed(None));
+    let place = SiteContext { live: ask.live, site: ask.site };
+    let mut page = ComposedPage::new(dialect, place, request, ask.downstream.page(), || {
+        let peer = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
         let mut top = Top::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.
         top.personal = ask.site.client_check.is_some() && ask.notes.personal;

@@ -5,7 +5,7 @@ use message::store::{self, NotStored, StorePlan};
 
 use super::fetch::ByPolicy;
 use crate::fetch::Fetch;
-use crate::why::Why;
+use crate::unstored_reason::UnstoredReason;
 
 impl ByPolicy {
     /// Notes the field that keeps a response from being stored.
@@ -24,13 +24,13 @@ impl ByPolicy {
     }
 
     /// The reason for not storing a response.
-    pub(super) fn why_passing(&self, fetch: &Fetch, plan: &StorePlan) -> Why {
+    pub(super) fn why_passing(&self, fetch: &Fetch, plan: &StorePlan) -> UnstoredReason {
         match plan.verdict() {
-            _ if self.beside => Why::Beside,
-            _ if fetch.lead.is_none() => Why::Pass,
-            Err(reason) => Why::Rule(reason),
+            _ if self.beside => UnstoredReason::Beside,
+            _ if fetch.lead.is_none() => UnstoredReason::Pass,
+            Err(reason) => UnstoredReason::Rule(reason),
             // It ends with its connection, so nobody knows whether it is whole.
-            Ok(()) => Why::Framing,
+            Ok(()) => UnstoredReason::Framing,
         }
     }
 }

@@ -7,25 +7,29 @@ use message::store::StorePlan;
 use message::vary::Vary;
 use message::{HeaderId, Request, Response, Version};
 
-use crate::carry::Selected;
-use crate::fetch::{Times, new_object};
+use crate::body_transfer::VariantSelector;
+use crate::fetch::{ObjectTimes, new_object};
 
 /// The variant that the response is stored as, beside its key. One that `is_one` for all codings
 /// does not go by Accept-Encoding.
-pub(super) fn selected(response: &Response, request: &Request, is_one: bool) -> Option<Selected> {
+pub(super) fn selected(
+    response: &Response,
+    request: &Request,
+    is_one: bool,
+) -> Option<VariantSelector> {
     // `*` never comes here: the plan refuses it.
     let Vary::Names(names) = Vary::of(&response.headers) else { return None };
     if !is_one {
-        return Some(Selected::of(names, request));
+        return Some(VariantSelector::of(names, request));
     }
     // What the client has for a dictionary is no more a matter of the origin than its codings.
     let names = names.without(HeaderId::AcceptEncoding)?.without(HeaderId::AvailableDictionary)?;
-    Some(Selected::of(names, request))
+    Some(VariantSelector::of(names, request))
 }
 
 /// An object as `plan` has it.
 pub(super) fn object_by(response: &Response, plan: &StorePlan, now: Now) -> NewObject {
-    let times = Times {
+    let times = ObjectTimes {
         age_ms: plan.age_ms,
         lifetime_ms: plan.lifetime_ms,
         grace_ms: plan.grace_ms,

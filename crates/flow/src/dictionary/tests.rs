@@ -1,12 +1,12 @@
 //! Tests of who may name a dictionary, and of who may have one.
 
-use cache::{Begin, BeginOptions, Cache, Config, Flags, NewObject, Variant};
+use cache::{BeginOptions, Cache, Config, FetchDecision, Flags, NewObject, Variant};
 use codec::dictionary::{DeltaCoding, available};
 use message::HeaderBlock;
 
 use super::*;
-use crate::state::dictionary::Named;
-use crate::state::dictionary::named::key;
+use crate::state::dictionary::NamedDictionary;
+use crate::state::dictionary::named_dictionary::key;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
 
@@ -64,7 +64,7 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]
     fields.iter().for_each(|field| key.field(field));
     key.finish(&base::HashSeed::from_u64(1));
     let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), 0);
-    let Begin::Lead(lead) = begun else { panic!("nothing is stored yet") };
+    let FetchDecision::Lead(lead) = begun else { panic!("nothing is stored yet") };
     let (mut headers, mut head) = (HeaderBlock::new(), Vec::new());
     headers.push_named(name, value);
     h1::encode::stored_head(&mut head, Status::OK, b"", &headers);
@@ -93,7 +93,7 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]
     object
 }
 
-fn occasion<'a>(live: &'a Live, request: &'a Request) -> Occasion<'a> {
+fn occasion<'a>(live: &'a LiveConfiguration, request: &'a Request) -> Occasion<'a> {
     let now = Now { mono_ms: 1, unix_ms: 1 };
     Occasion { live, request, target: &request.target, ask: None, now }
 }
@@ -173,7 +173,7 @@ fn an_origin_is_spelled_as_in_urls() {
 #[test]
 fn forms_of_one_dictionary_have_keys_with_one_beginning() {
     let hash = available([HASH]).expect("a hash");
-    let of = |coding| Named { hash, coding }.key();
+    let of = |coding| NamedDictionary { hash, coding }.key();
     assert_eq!(of(DeltaCoding::Dcz), key(&hash));
     assert_eq!(of(DeltaCoding::Dcb), key(&hash) | 1);
     assert_eq!(key(&hash).to_le_bytes()[1..], hash[1..8]);

@@ -4,7 +4,7 @@
 use cache::NotKept;
 use message::store::NotStored;
 
-use crate::why::Why;
+use crate::unstored_reason::UnstoredReason;
 
 /// An application whose own settings are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,25 +95,29 @@ pub fn not_stored_advice(
     evidence: &str,
     application: Option<Application>,
 ) -> Option<String> {
-    let why = Why::of(token)?;
+    let why = UnstoredReason::of(token)?;
     let advice = match why {
-        Why::Pass => return None,
-        Why::Rule(reason) => return Some(of_rule(reason, evidence, application)),
-        Why::Beside => FOR_SOME,
-        Why::Framing => {
+        UnstoredReason::Pass => return None,
+        UnstoredReason::Rule(reason) => return Some(of_rule(reason, evidence, application)),
+        UnstoredReason::Beside => FOR_SOME,
+        UnstoredReason::Framing => {
             "Have the origin say how long its answers are, by `Content-Length` or in chunks. If it \
              never cuts any short: `[[origin]] store_close_delimited = true`."
         }
-        Why::Store(NotKept::TooLarge) => "A higher limit: `[limits] object_bytes`.",
-        Why::Store(NotKept::NoRoom) => "More memory: `[memory] size`.",
-        Why::Store(NotKept::Invalidated) => "Nothing: the next answer is stored.",
-        Why::Store(NotKept::Unwanted) => "Mend the script: the application's log has its error.",
-        Why::Cut => "Mend the origin: it broke off, and its log may say why.",
-        Why::NoGzip => "Mend the origin: what it calls gzip is none.",
-        Why::File => "Nothing: files need no cache in front of them.",
-        Why::Failed => "Mend the origin: the error is named with the request.",
-        Why::Uncacheable => "Change the program: it sets `beresp.uncacheable`, or returns `pass`.",
-        Why::NoLifetime => {
+        UnstoredReason::Store(NotKept::TooLarge) => "A higher limit: `[limits] object_bytes`.",
+        UnstoredReason::Store(NotKept::NoRoom) => "More memory: `[memory] size`.",
+        UnstoredReason::Store(NotKept::Invalidated) => "Nothing: the next answer is stored.",
+        UnstoredReason::Store(NotKept::Unwanted) => {
+            "Mend the script: the application's log has its error."
+        }
+        UnstoredReason::Cut => "Mend the origin: it broke off, and its log may say why.",
+        UnstoredReason::NoGzip => "Mend the origin: what it calls gzip is none.",
+        UnstoredReason::File => "Nothing: files need no cache in front of them.",
+        UnstoredReason::Failed => "Mend the origin: the error is named with the request.",
+        UnstoredReason::Uncacheable => {
+            "Change the program: it sets `beresp.uncacheable`, or returns `pass`."
+        }
+        UnstoredReason::NoLifetime => {
             "Have the origin name a lifetime, or the program: `set beresp.ttl = 1m;`."
         }
     };
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn whatever_is_not_stored_has_advice_but_for_what_a_rule_passes() {
         let rules = NotStored::ALL.iter().map(|rule| rule.as_str());
-        let all = rules.chain(crate::why::OWN.iter().map(|why| why.as_str()));
+        let all = rules.chain(crate::unstored_reason::OWN.iter().map(|why| why.as_str()));
         for token in all {
             for application in [None, Application::of("wordpress"), Application::of("drupal")] {
                 let advice = not_stored_advice(token, "", application);

@@ -5,24 +5,24 @@ use base::KeyBuf;
 use cache::Object;
 use message::HeaderId;
 use message::store::{StatusMatch, StoreRules};
-use policy::{FetchCtx, FetchVerdict, Step, told::shown};
+use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
-use super::stored::body_limit;
+use super::lookup::body_limit;
 use super::teller::Teller;
-use crate::forecast::foreseen::{Ending, Foreseen};
+use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::words::duration;
-use crate::forward::{self, Errand};
-use crate::state::ask::Ask;
+use crate::origin_messages::{self, Errand};
 use crate::state::origin::SiteOrigin;
 use crate::state::reply::Forward;
+use crate::state::request_context::RequestContext;
 use crate::{peers, sources};
-use codec::Compress;
+use codec::CompressionScope;
 
 impl Teller<'_> {
     /// Foretells the outcome of a request that goes past the store; `summary` says why.
     pub(super) fn past_the_store(
         &mut self,
-        ask: &Ask<'_>,
+        ask: &RequestContext<'_>,
         reason: Forward,
         summary: String,
     ) -> Ending {
@@ -31,26 +31,26 @@ impl Teller<'_> {
         }
         self.ask_origin(ask, &Errand::Own, self.telling.shared.seed.hash(&ask.request.target));
         let why = "never: what goes past the cache is for this client alone";
-        self.telling.steps.push(Step::new("storing", why));
-        (Foreseen::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
+        self.telling.steps.push(DecisionStep::new("storing", why));
+        (ForecastOutcome::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
     }
 
     /// Tells of a request that may change the protocol.
-    pub(super) fn ask_for_upgrade(&mut self, ask: &Ask<'_>) {
+    pub(super) fn ask_for_upgrade(&mut self, ask: &RequestContext<'_>) {
         self.ask_origin(ask, &Errand::Upgrade, self.telling.shared.seed.hash(&ask.request.target));
     }
 
     /// Tells of a fetch of a request that what is stored under its key is not for.
-    pub(super) fn fetch_beside(&mut self, ask: &Ask<'_>) {
+    pub(super) fn fetch_beside(&mut self, ask: &RequestContext<'_>) {
         self.ask_origin(ask, &Errand::Own, self.telling.shared.seed.hash(&ask.request.target));
         let why = "never: what is stored under its key is for others, and stays";
-        self.telling.steps.push(Step::new("storing", why));
+        self.telling.steps.push(DecisionStep::new("storing", why));
     }
 
     /// Tells of a fetch whose answer may be stored.
     pub(super) fn fetch_by(
         &mut self,
-        ask: &Ask<'_>,
+        ask: &RequestContext<'_>,
         key: &KeyBuf,
         old: Option<&Object>,
         alone: bool,
@@ -67,18 +67,18 @@ impl Teller<'_> {
         self.telling.steps.push(about_storing(ask));
     }
 
-    fn ask_origin(&mut self, ask: &Ask<'_>, errand: &Errand<'_>, hash: u64) {
-        let mut request = forward::origin_request(ask, errand);
+    fn ask_origin(&mut self, ask: &RequestContext<'_>, errand: &Errand<'_>, hash: u64) {
+        let mut request = origin_messages::origin_request(ask, errand);
         let mut notes = ask.notes;
         let pass = matches!(errand, Errand::Own | Errand::Upgrade);
         let mut ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
         if let FetchVerdict::Synth(synthetic) = ask.site.policy.fetch(&mut ctx) {
             let why = format!("policy answers in the origin's stead: status {}", synthetic.status);
-            self.telling.steps.push(Step::new("fetch", why));
+            self.telling.steps.push(DecisionStep::new("fetch", why));
             return;
         }
         let Some(SiteOrigin { origin, .. }) = ask.site.origin(&notes) else {
-            self.telling.steps.push(Step::new("fetch", "this site has no origin to ask"));
+            self.telling.steps.push(DecisionStep::new("fetch", "this site has no origin to ask"));
             return;
         };
         let config = origin.config();
@@ -110,7 +110,7 @@ impl Teller<'_> {
         let timeouts =
             format!("connect {connect}, first byte {first}, between bytes {between}, all {total}");
         self.telling.steps.push(
-            Step::new("fetch", why)
+            DecisionStep::new("fetch", why)
                 .at(ask.site.policy.place(&ask.notes, "origin"))
                 .fact("request", format!("{} {}", request.method, shown(&request.target)))
                 .fact("conditions", conditions.join(", "))
@@ -121,7 +121,7 @@ impl Teller<'_> {
 }
 
 /// Says which answers would be stored.
-fn about_storing(ask: &Ask<'_>) -> Step {
+fn about_storing(ask: &RequestContext<'_>) -> DecisionStep {
     let policy = &ask.site.policy;
     let rules = policy.store_rules(&ask.notes);
     let why = match ask.notes.personal {
@@ -136,7 +136,7 @@ fn about_storing(ask: &Ask<'_>) -> Step {
         false => why,
     };
     let ttl = policy.place(&ask.notes, "cache.ttl");
-    Step::new("storing", why)
+    DecisionStep::new("storing", why)
         .at(ttl)
         .fact("ttl where it names none", default_lifetimes(rules))
         .fact("largest body", body_limit(&ask.live.limits))
@@ -144,11 +144,11 @@ fn about_storing(ask: &Ask<'_>) -> Step {
 }
 
 /// The coding that the site's settings give to bodies.
-fn compress(ask: &Ask<'_>) -> String {
+fn compress(ask: &RequestContext<'_>) -> String {
     let settings = &ask.live.compression;
     match ask.site.compress {
-        Compress::Off => "off".to_owned(),
-        Compress::Stored | Compress::All => {
+        CompressionScope::Off => "off".to_owned(),
+        CompressionScope::Stored | CompressionScope::All => {
             let (gzip, hits) = (settings.gzip, settings.gzip_hits);
             let (token, level) = (gzip.coding().token(), gzip.level());
             format!("{token} {level}, after {hits} hits of clients that take it")

@@ -6,21 +6,25 @@ use bytes::Bytes;
 use cache::Object;
 use codec::Coding;
 use message::HeaderId;
-use policy::{Step, told::shown};
+use policy::{DecisionStep, decision_steps::shown};
 
 use crate::declared;
-use crate::dictionary::{self, Seeker, Sought};
-use crate::form::{self, Choice, Given};
-use crate::sent::SentForm;
-use crate::state::ask::Ask;
+use crate::dictionary::{self, DictionaryAnswer, Seeker};
+use crate::form::{self, Choice, FormSource};
+use crate::sent_form::SentForm;
 use crate::state::dictionary::Dictionaries;
-use crate::stored::stored_head;
-use codec::Compress;
+use crate::state::request_context::RequestContext;
+use crate::stored_heads::stored_head;
+use codec::CompressionScope;
 
 /// Tells which form the client of a request gets.
-pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, dictionaries: &Dictionaries) -> Step {
+pub(super) fn about_form(
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    dictionaries: &Dictionaries,
+) -> DecisionStep {
     let is_one = !declared::is_negotiated(ask, object);
-    let Sought { used, form } = match is_one {
+    let DictionaryAnswer { used, form } = match is_one {
         true => dictionary::of_one_form(ask.request).into(),
         false => dictionary::seek(Seeker::Forecast(dictionaries), declared::occasion(ask), object),
     };
@@ -29,41 +33,41 @@ pub(super) fn about_form(ask: &Ask<'_>, object: &Arc<Object>, dictionaries: &Dic
             let (bytes, sent) = *form;
             with_dictionary(&bytes, &sent)
         }
-        None if is_one => Step::new("form", why_one(ask, object)),
+        None if is_one => DecisionStep::new("form", why_one(ask, object)),
         None => chosen(ask, object),
     };
     step.fact("dictionary", used.to_string())
 }
 
 /// Tells of a form with the dictionary that the client has.
-fn with_dictionary(bytes: &Bytes, sent: &SentForm) -> Step {
+fn with_dictionary(bytes: &Bytes, sent: &SentForm) -> DecisionStep {
     let coding = sent.coding.token().unwrap_or_default();
-    Step::new("form", format!("in {coding}, {} bytes, which lies beside it", bytes.len()))
+    DecisionStep::new("form", format!("in {coding}, {} bytes, which lies beside it", bytes.len()))
         .fact("ETag", sent.tag.as_deref().map(shown).unwrap_or_default())
 }
 
 /// Tells of the form that is chosen by Accept-Encoding alone.
-fn chosen(ask: &Ask<'_>, object: &Object) -> Step {
+fn chosen(ask: &RequestContext<'_>, object: &Object) -> DecisionStep {
     let Choice { coding, from, wanted, lacks_gzip } =
         form::choose(object, ask.request, &ask.live.compression);
     let why = match (from, coding) {
-        (Given::Stored, Coding::Identity) => "as it is stored, without a coding".to_owned(),
-        (Given::Stored, coding) => format!("as it is stored, in {}", coding.token()),
-        (Given::Beside(_), coding) => format!("in {}, which lies beside it", coding.token()),
-        (Given::Decoded, _) => format!("decoded from {}", object.flags().coding.token()),
+        (FormSource::Stored, Coding::Identity) => "as it is stored, without a coding".to_owned(),
+        (FormSource::Stored, coding) => format!("as it is stored, in {}", coding.token()),
+        (FormSource::Beside(_), coding) => format!("in {}, which lies beside it", coding.token()),
+        (FormSource::Decoded, _) => format!("decoded from {}", object.flags().coding.token()),
     };
     let accept = ask.request.headers.value(HeaderId::AcceptEncoding).map(shown);
     let rathers = [lacks_gzip.then_some(Coding::Gzip), wanted.filter(|c| *c != Coding::Gzip)];
     let rathers: Vec<String> =
         rathers.into_iter().flatten().map(|coding| rather(ask, object, coding)).collect();
-    Step::new("form", why)
+    DecisionStep::new("form", why)
         .fact("Accept-Encoding", accept.unwrap_or_else(|| "none".to_owned()))
         .fact("ETag", form::tag(object, coding).as_deref().map(shown).unwrap_or_default())
         .fact("rather", rathers.join("; "))
 }
 
 /// When a form that the client would rather have will be made.
-fn rather(ask: &Ask<'_>, object: &Object, coding: Coding) -> String {
+fn rather(ask: &RequestContext<'_>, object: &Object, coding: Coding) -> String {
     let settings = &ask.live.compression;
     let hits = if coding == Coding::Gzip { settings.gzip_hits } else { settings.warm_hits };
     match object.wants_form(form::number(coding), 1) {
@@ -73,8 +77,8 @@ fn rather(ask: &Ask<'_>, object: &Object, coding: Coding) -> String {
 }
 
 /// Why a body has but one form.
-fn why_one(ask: &Ask<'_>, object: &Object) -> String {
-    if ask.site.compress == Compress::Off {
+fn why_one(ask: &RequestContext<'_>, object: &Object) -> String {
+    if ask.site.compress == CompressionScope::Off {
         return "as it is stored: the site has `compress = \"off\"`".to_owned();
     }
     let Some(head) = stored_head(object) else { return "as it is stored".to_owned() };

@@ -4,45 +4,45 @@ use std::sync::Arc;
 
 use base::{Account, Now};
 use message::Request;
-use policy::{Peer, Step, told::shown};
+use policy::{ConnectionPeer, DecisionStep, decision_steps::shown};
 
 use super::forecast;
-use super::teller::Whole;
-use crate::state::assemble::{Composed, Dialect, Top};
-use crate::state::live::LiveRef;
-use crate::state::place::Place;
-use crate::state::shared::Shared;
+use super::teller::ComposablePage;
+use crate::state::assemble::{ComposedPage, Dialect, Top};
+use crate::state::live_configuration::LiveRef;
+use crate::state::shared::SharedState;
+use crate::state::site_context::SiteContext;
 
 /// Fragments that are told of.
 const MOST: usize = 32;
 
 /// Tells where each fragment of a page would come from that answers `request`.
 pub(super) fn of_page(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     live: &LiveRef,
-    whole: Whole,
+    whole: ComposablePage,
     request: Request,
-    peer: Peer,
+    peer: ConnectionPeer,
     now: Now,
-) -> Vec<Step> {
-    let Whole { object, site, dialect } = whole;
+) -> Vec<DecisionStep> {
+    let ComposablePage { object, site, dialect } = whole;
     let account = Account::open(shared.cache.memory(), 0);
     let top = || Top::new(live, Request::new(), peer, None, &account);
-    let page = Composed::new(dialect, Place { live, site: &site }, request, None, top);
+    let page = ComposedPage::new(dialect, SiteContext { live, site: &site }, request, None, top);
     let (fragments, faults) = page.fragments(&object, now);
     let language = match dialect {
         Dialect::Esi | Dialect::Varnish => "ESI",
         Dialect::Ssi => "SSI",
     };
     let why = format!("a page with {} fragments ({language})", fragments.len());
-    let mut steps = vec![Step::new("page", why).fact("faults", faults.join("; "))];
+    let mut steps = vec![DecisionStep::new("page", why).fact("faults", faults.join("; "))];
     for (src, request) in fragments.into_iter().take(MOST) {
         let summary = match request {
             // Its own fragments are not gone into: a page may name itself.
             Ok(request) => forecast(shared, live, request, peer, now).0.summary,
             Err(why) => format!("left out: {why}"),
         };
-        steps.push(Step::new("fragment", format!("{}: {summary}", shown(&src))));
+        steps.push(DecisionStep::new("fragment", format!("{}: {summary}", shown(&src))));
     }
     steps
 }

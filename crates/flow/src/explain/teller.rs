@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use cache::{Object, Peek};
-use files::{Depth, Look, Root};
+use cache::{KeyInspection, Object};
+use files::{Depth, PathLookup, Root};
 use policy::Notes;
 
 use crate::files as from_files;
-use crate::forecast::telling::Telling;
-use crate::state::ask::Ask;
+use crate::forecast::steps::Telling;
 use crate::state::assemble::Dialect;
 use crate::state::reply::Reply;
+use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 
 /// The teller of a forecast.
@@ -21,13 +21,13 @@ pub(super) struct Teller<'s> {
     pub(super) site: Option<String>,
     pub(super) decided: Option<(Arc<Site>, Notes)>,
     /// The page that would be put together.
-    pub(super) page: Option<Whole>,
+    pub(super) page: Option<ComposablePage>,
     /// The findings of the lookup.
     pub(super) looked: Option<Findings>,
 }
 
 /// A stored page that would be put together.
-pub(super) struct Whole {
+pub(super) struct ComposablePage {
     pub(super) object: Arc<Object>,
     pub(super) site: Arc<Site>,
     pub(super) dialect: Dialect,
@@ -35,17 +35,17 @@ pub(super) struct Whole {
 
 /// The findings of a lookup.
 pub(super) struct Findings {
-    pub(super) peek: Peek,
+    pub(super) peek: KeyInspection,
     /// A mark says that a former answer could not be stored.
     pub(super) marked: bool,
     /// The disk would be read.
     pub(super) reads_disk: bool,
 }
 
-pub(super) fn look(ask: &Ask<'_>, root: &Arc<Root>) -> Look {
+pub(super) fn look(ask: &RequestContext<'_>, root: &Arc<Root>) -> PathLookup {
     let mut room = Vec::new();
     let path = from_files::normal(ask.request, &mut room);
-    path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(Look::Missing)
+    path.and_then(|path| root.look(path, Depth::Full).ok()).unwrap_or(PathLookup::Missing)
 }
 
 pub(super) fn error_of(reply: &Reply) -> String {

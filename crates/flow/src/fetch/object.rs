@@ -4,10 +4,10 @@ use base::Now;
 use cache::{Flags, NewObject, Tags};
 use message::{HeaderId, Response};
 
-use crate::stored::head_to_store;
+use crate::stored_heads::head_to_store;
 
 /// The times of an object, in milliseconds.
-pub(crate) struct Times {
+pub(crate) struct ObjectTimes {
     /// Age on arrival.
     pub(crate) age_ms: u64,
     pub(crate) lifetime_ms: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Times {
 pub(crate) fn new_object(
     response: &Response,
     now: Now,
-    times: &Times,
+    times: &ObjectTimes,
     flags: Flags,
     date: &dyn Fn(&[u8]) -> Option<u64>,
 ) -> NewObject {

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use base::Counter;
-use cache::{Record, Sinks};
+use cache::{DemotionPolicy, Record};
 use message::store::{NotStored, Permit};
 use origin::Exchange;
 
-use super::{Attempt, Collected, Fate, Fetch, Job, Judge, start};
-use crate::carry::Carried;
-use crate::state::ask::Front;
-use crate::state::core::Core;
+use super::{Attempt, CollectedBody, Fetch, Job, Judge, ResponseFate, start};
+use crate::body_transfer::TransferOutcome;
+use crate::state::core::CoreState;
+use crate::state::request_context::Front;
 use crate::vcl::tests::rig::Rig;
 
 /// A policy with a bug.
@@ -24,8 +24,8 @@ impl Judge for Broken {
 
     const COUNTS_ON: bool = false;
 
-    fn sinks(&self) -> Sinks {
-        Sinks::Never
+    fn sinks(&self) -> DemotionPolicy {
+        DemotionPolicy::Never
     }
 
     fn ends_with_client(&self, _: &Fetch) -> bool {
@@ -36,36 +36,41 @@ impl Judge for Broken {
         panic!("a bug of the policy")
     }
 
-    fn answered(&mut self, _: &mut Fetch, _: Box<Exchange>) -> Fate<Self> {
-        Fate::Try
+    fn answered(&mut self, _: &mut Fetch, _: Box<Exchange>) -> ResponseFate<Self> {
+        ResponseFate::Try
     }
 
-    fn unanswered(&mut self, _: &mut Fetch, _: &origin::Error) -> Fate<Self> {
-        Fate::Try
+    fn unanswered(&mut self, _: &mut Fetch, _: &origin::Error) -> ResponseFate<Self> {
+        ResponseFate::Try
     }
 
-    fn collected(&mut self, _: &mut Fetch, (): (), _: Result<Collected, String>) -> Fate<Self> {
-        Fate::Try
+    fn collected(
+        &mut self,
+        _: &mut Fetch,
+        (): (),
+        _: Result<CollectedBody, String>,
+    ) -> ResponseFate<Self> {
+        ResponseFate::Try
     }
 
     fn judge_again(&self, _: &Fetch, _: &Record) -> Result<Permit, NotStored> {
         Err(NotStored::NoStore)
     }
 
-    fn found_file(&mut self, _: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
-        Fate::Try
+    fn found_file(&mut self, _: &mut Fetch, _: Vec<u8>) -> ResponseFate<Self> {
+        ResponseFate::Try
     }
 
-    fn carried(&mut self, _: &Carried) {}
+    fn carried(&mut self, _: &TransferOutcome) {}
 
     fn report(&mut self) {}
 
-    fn told(&mut self, (): ()) -> Option<Box<vcl::told::Told>> {
+    fn told(&mut self, (): ()) -> Option<Box<vcl::trace::ProgramTrace>> {
         None
     }
 }
 
-fn broken(core: &Rc<Core>) -> Box<Job<Broken>> {
+fn broken(core: &Rc<CoreState>) -> Box<Job<Broken>> {
     Job::new(Fetch::new(core, &core.live(), &Front::of(&core.background), 0), Broken)
 }
 

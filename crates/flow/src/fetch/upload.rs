@@ -65,7 +65,7 @@ impl Upload {
         &mut self,
         request: &mut Request,
         interims: Option<&Rc<Interims>>,
-    ) -> Option<Pulled> {
+    ) -> Option<UploadSource> {
         match std::mem::replace(self, Self::Spent) {
             Self::None => {
                 *self = Self::None;
@@ -74,26 +74,26 @@ impl Upload {
             Self::Kept(bytes) => {
                 request.framing = Framing::Length(bytes.len() as u64);
                 *self = Self::Kept(bytes.clone());
-                Some(Pulled::Whole(bytes))
+                Some(UploadSource::Whole(bytes))
             }
             Self::Stream { reader, expects, gate } => {
                 let waits = expects.then(|| interims.cloned()).flatten();
-                Some(Pulled::Streamed { reader, waits, gate, begun: false })
+                Some(UploadSource::Streamed { reader, waits, gate, begun: false })
             }
             Self::Spent => None,
         }
     }
 
     /// Puts back a body that nobody took anything of: another try can have it.
-    pub(super) fn put_back(&mut self, source: Pulled) {
-        if let Pulled::Streamed { reader, waits, gate, begun: false } = source {
+    pub(super) fn put_back(&mut self, source: UploadSource) {
+        if let UploadSource::Streamed { reader, waits, gate, begun: false } = source {
             *self = Self::Stream { reader, expects: waits.is_some(), gate };
         }
     }
 }
 
 /// A request's body as the origin client pulls it.
-pub(super) enum Pulled {
+pub(super) enum UploadSource {
     /// It is there already.
     Whole(Bytes),
     /// It comes from the client.
@@ -107,7 +107,7 @@ pub(super) enum Pulled {
     },
 }
 
-impl BodySource for Pulled {
+impl BodySource for UploadSource {
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>> {
         match self {
             Self::Whole(bytes) => {

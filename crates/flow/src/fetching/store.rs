@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use base::Counter;
 use bytes::Bytes;
-use cache::{Body as Window, Elsewhere, NewObject, Sinks};
+use cache::{BodyWindow as Window, DemotionPolicy, ExternalBody, NewObject};
 use message::Framing;
 use origin::Exchange;
 
-use crate::carry::{Carried, End, Selected, carry, drain, note_begun};
-use crate::fetch::{
-    Body, Confirmation, Confirmed, Fetch, Fetched, Job, Judge, Left, Mark, Passing, Plan, Unstored,
+use crate::body_transfer::{
+    TransferEnd, TransferOutcome, VariantSelector, carry, drain, note_begun,
 };
-use crate::recode::{Coder, Recode, decode_limits};
+use crate::fetch::{
+    Confirmation, Fetch, FetchResult, InsertionPlan, Job, Judge, Mark, PassingResponse,
+    ResponseBodySource, RevalidationVerdict, UnstoredEffects, UnstoredResponse,
+};
+use crate::recode::{BodyRecoding, Coder, decode_limits};
 use crate::slices::{self, Cut, shape_of};
 use crate::state::body::ReplyBody;
 use crate::tier::Spool;
@@ -30,7 +33,7 @@ impl Large {
     fn of(
         fetch: &mut Fetch,
         exchange: Box<Exchange>,
-        plan: &Plan,
+        plan: &InsertionPlan,
     ) -> Result<Option<Self>, Box<Exchange>> {
         if let Some((shape, extent)) = shape_of(fetch, &exchange, plan) {
             return Ok(Cut::new(fetch, exchange, shape, extent, plan).map(Self::Slices));
@@ -43,7 +46,7 @@ impl Large {
     }
 
     /// The body that is stored.
-    fn body(&self) -> Arc<dyn Elsewhere> {
+    fn body(&self) -> Arc<dyn ExternalBody> {
         match self {
             Self::Slices(cut) => cut.body(),
             Self::Spool(spool) => spool.body(),
@@ -53,29 +56,31 @@ impl Large {
 
 impl<J: Judge> Job<J> {
     /// Stores a response, whose body is delivered while it arrives.
-    pub(crate) async fn keep(mut self: Box<Self>, body: Body, plan: Plan) {
+    pub(crate) async fn keep(mut self: Box<Self>, body: ResponseBodySource, plan: InsertionPlan) {
         let body = match body {
-            Body::Exchange(exchange) => match Large::of(&mut self.fetch, exchange, &plan) {
-                Ok(Some(large)) => return self.keep_elsewhere(large, plan).await,
-                Ok(None) => return,
-                Err(exchange) => Body::Exchange(exchange),
-            },
+            ResponseBodySource::Exchange(exchange) => {
+                match Large::of(&mut self.fetch, exchange, &plan) {
+                    Ok(Some(large)) => return self.keep_elsewhere(large, plan).await,
+                    Ok(None) => return,
+                    Err(exchange) => ResponseBodySource::Exchange(exchange),
+                }
+            }
             body => body,
         };
         let Some(mut lead) = self.fetch.lead.take() else { return };
-        let Plan { permit, over, new, selected, recode, gate, attached, sinks } = plan;
+        let InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks } = plan;
         let given = body.length();
         let length = given.filter(|_| !recode.changes());
         let new = NewObject { length, ..new };
-        lead.passes_by(self.fetch.passage.clone());
+        lead.set_window_limit(self.fetch.passage.clone());
         over.inspect(|over| lead.renews(over));
         let trace = self.fetch.trace.clone();
         let trace = trace.as_deref();
-        let is_coded = matches!(recode, Recode::Encode(..));
+        let is_coded = matches!(recode, BodyRecoding::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
         let account = &self.fetch.passage.account;
         let Ok(coder) = Coder::new(recode, given, limits, account) else { return lead.fail() };
-        let variant = selected.as_ref().map(Selected::variant);
+        let variant = selected.as_ref().map(VariantSelector::variant);
         let mut filling = lead.store(permit, new, variant);
         note_begun(&self.fetch.core, trace, filling.refused());
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
@@ -83,16 +88,17 @@ impl<J: Judge> Job<J> {
         object.set_sinks(sinks);
         // A body too large to keep is a window: its reader must be there before it moves.
         let reader = object.reader();
-        let fetched = Fetched::Object { object: Arc::clone(&object), stored, reader };
+        let fetched = FetchResult::Object { object: Arc::clone(&object), stored, reader };
         let carried = match body {
-            Body::Exchange(exchange) => {
+            ResponseBodySource::Exchange(exchange) => {
                 self.tell(fetched);
                 carry(*exchange, filling, coder, trace, gate.as_ref()).await
             }
-            Body::Whole(whole) => {
+            ResponseBodySource::Whole(whole) => {
                 _ = filling.push(&whole.bytes);
                 let (bytes, stored) = (whole.bytes.len() as u64, filling.stored());
-                let end = if filling.finish() { End::Whole } else { End::Cut(None) };
+                let end =
+                    if filling.finish() { TransferEnd::Whole } else { TransferEnd::Cut(None) };
                 if let Some(plain) = whole.plain {
                     object.note_plain_length(plain);
                 }
@@ -100,11 +106,17 @@ impl<J: Judge> Job<J> {
                     object.attach(attached);
                 }
                 self.tell(fetched);
-                Carried { end, bytes, stored, plain: None, limit: None }
+                TransferOutcome { end, bytes, stored, plain: None, limit: None }
             }
-            Body::Stored(_) => {
+            ResponseBodySource::Stored(_) => {
                 filling.abort();
-                Carried { end: End::Cut(None), bytes: 0, stored: false, plain: None, limit: None }
+                TransferOutcome {
+                    end: TransferEnd::Cut(None),
+                    bytes: 0,
+                    stored: false,
+                    plain: None,
+                    limit: None,
+                }
             }
         };
         if let Some(plain) = carried.plain {
@@ -117,12 +129,12 @@ impl<J: Judge> Job<J> {
 
     /// Stores a response whose body is too large to be one piece of memory: in slices, the first of
     /// which are cut from what is on its way, or on the disk.
-    async fn keep_elsewhere(mut self: Box<Self>, large: Large, plan: Plan) {
+    async fn keep_elsewhere(mut self: Box<Self>, large: Large, plan: InsertionPlan) {
         let Some(mut lead) = self.fetch.lead.take() else { return };
         plan.over.inspect(|over| lead.renews(over));
         let body = large.body();
         let new = NewObject { length: Some(body.length()), ..plan.new };
-        let variant = plan.selected.as_ref().map(Selected::variant);
+        let variant = plan.selected.as_ref().map(VariantSelector::variant);
         let (object, refused) = lead.store_elsewhere(plan.permit, &new, variant, body);
         object.set_sinks(plan.sinks);
         let core = Rc::clone(&self.fetch.core);
@@ -130,12 +142,12 @@ impl<J: Judge> Job<J> {
         let stored = note_begun(&core, trace.as_deref(), refused);
         // What is on its way stays near a reader: there must be one before it moves.
         let reader = object.reader();
-        self.tell(Fetched::Object { object: Arc::clone(&object), stored, reader });
+        self.tell(FetchResult::Object { object: Arc::clone(&object), stored, reader });
         let carried = match large {
             Large::Slices(cut) => slices::cut(&core, cut, object).await,
             Large::Spool(spool) => spool.run(&core, object).await,
         };
-        let carried = Carried { stored, ..carried };
+        let carried = TransferOutcome { stored, ..carried };
         self.fetch.note(|trace| carried.note(trace));
         self.judge.carried(&carried);
     }
@@ -152,21 +164,23 @@ impl<J: Judge> Job<J> {
         fetch.core.counters.inc(Counter::Revalidated);
         let new = NewObject { length: None, ..confirmation.new };
         let (object, sinks, stored) = match confirmation.verdict {
-            Confirmed::Stored { permit, selected, sinks } => {
+            RevalidationVerdict::Stored { permit, selected, sinks } => {
                 fetch.note(|trace| trace.stored.set(true));
-                let variant = selected.as_ref().map(Selected::variant);
+                let variant = selected.as_ref().map(VariantSelector::variant);
                 let object = lead.freshen(permit, &old, new, variant);
                 if J::COUNTS_ON {
                     object.count_on(&old);
                 }
                 (object, sinks, true)
             }
-            Confirmed::Once { hit_for_miss_until_ms, ends } => {
-                (lead.lay_over(&old, &new, ends, hit_for_miss_until_ms), Sinks::Never, false)
-            }
+            RevalidationVerdict::Once { hit_for_miss_until_ms, ends } => (
+                lead.confirm_for_one(&old, &new, ends, hit_for_miss_until_ms),
+                DemotionPolicy::Never,
+                false,
+            ),
         };
         object.set_sinks(sinks);
-        self.tell(Fetched::Confirmed { object, stored });
+        self.tell(FetchResult::Confirmed { object, stored });
         if let Some(exchange) = exchange {
             drain(*exchange).await;
         }
@@ -175,34 +189,34 @@ impl<J: Judge> Job<J> {
     /// Delivers a response past the store.
     pub(crate) async fn pass(
         mut self: Box<Self>,
-        body: Body,
-        left: Left,
-        unstored: Unstored<J::Facts>,
+        body: ResponseBodySource,
+        left: UnstoredEffects,
+        unstored: UnstoredResponse<J::Facts>,
     ) {
         leave(&mut self.fetch, left);
         let given = body.length();
-        let Unstored { response, head_length, recode, coding, gate, facts } = unstored;
+        let UnstoredResponse { response, head_length, recode, coding, gate, facts } = unstored;
         let length = given.filter(|_| !recode.changes());
-        let is_coded = matches!(recode, Recode::Encode(..));
+        let is_coded = matches!(recode, BodyRecoding::Encode(..));
         let limits = decode_limits(&self.fetch.live.limits);
         let account = &self.fetch.passage.account;
         let Ok(coder) = Coder::new(recode, given, limits, account) else { return };
         self.fetch.core.counters.add(Counter::BodiesCoded, u64::from(is_coded));
         let mut plain = None;
         let (body, rest) = match body {
-            Body::Exchange(exchange) if exchange.framing != Framing::None => {
+            ResponseBodySource::Exchange(exchange) if exchange.framing != Framing::None => {
                 let (writer, reader) = Window::window(self.fetch.passage.clone());
                 (ReplyBody::Stream { reader, length }, Some((exchange, Some(writer))))
             }
-            Body::Exchange(exchange) => (Bytes::new().into(), Some((exchange, None))),
-            Body::Whole(whole) => {
+            ResponseBodySource::Exchange(exchange) => (Bytes::new().into(), Some((exchange, None))),
+            ResponseBodySource::Whole(whole) => {
                 plain = whole.plain;
                 (whole.bytes.into(), None)
             }
-            Body::Stored(reader) => (ReplyBody::Stream { reader, length }, None),
+            ResponseBodySource::Stored(reader) => (ReplyBody::Stream { reader, length }, None),
         };
-        let passing = Passing { response, body, head_length, coding, plain, facts };
-        if !self.tell(Fetched::Passing(Box::new(passing))) {
+        let passing = PassingResponse { response, body, head_length, coding, plain, facts };
+        if !self.tell(FetchResult::Passing(Box::new(passing))) {
             return;
         }
         match rest {
@@ -221,7 +235,7 @@ impl<J: Judge> Job<J> {
 }
 
 /// Leaves behind what a response does that is for one request only.
-fn leave(fetch: &mut Fetch, Left { mark, over }: Left) {
+fn leave(fetch: &mut Fetch, UnstoredEffects { mark, over }: UnstoredEffects) {
     let Some(mut lead) = fetch.lead.take() else { return };
     let until_ms = match mark {
         Mark::None => None,
@@ -229,7 +243,7 @@ fn leave(fetch: &mut Fetch, Left { mark, over }: Left) {
         Mark::Ends => return lead.unmark(),
         Mark::Object(new, selected) => {
             over.inspect(|over| lead.renews(over));
-            return lead.mark(*new, selected.as_ref().map(Selected::variant));
+            return lead.mark(*new, selected.as_ref().map(VariantSelector::variant));
         }
     };
     match over {

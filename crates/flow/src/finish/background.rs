@@ -7,18 +7,18 @@ use base::Now;
 use message::{Request, Scheme};
 use observe::record::{Kind, Phases};
 use observe::{Flags, Record};
-use vcl::told::Told;
+use vcl::trace::ProgramTrace;
 
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::finish::{
-    Batch, CoreLog, Name, RecordValues, TransactionEnd, tell_program, version, write_with,
+    CoreLog, Name, RecordBatch, RecordValues, TransactionEnd, tell_program, version, write_with,
 };
 use crate::state::site::Site;
 use crate::state::trace::Trace;
 
 /// A fetch that no client waits for. Tells of itself when it is over, however that comes about.
-pub(crate) struct Background {
-    pub(super) core: Rc<Core>,
+pub(crate) struct BackgroundFetch {
+    pub(super) core: Rc<CoreState>,
     pub(super) site: Arc<Site>,
     /// The rule that decided, as the site's policy numbers them.
     pub(super) rule: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Background {
     /// The number of the transaction that caused it: under VCL the one in X-Varnish.
     pub(super) cause: u64,
     /// The program's actions during the fetch.
-    pub(crate) told: Option<Box<Told>>,
+    pub(crate) told: Option<Box<ProgramTrace>>,
 }
 
 /// The cause of a background fetch.
@@ -46,10 +46,10 @@ pub(crate) struct BackgroundCause {
     pub(crate) transaction: u64,
 }
 
-impl Background {
+impl BackgroundFetch {
     /// The fetch of what `request` asks for, which begins now.
     pub(crate) fn begin(
-        core: &Rc<Core>,
+        core: &Rc<CoreState>,
         site: &Arc<Site>,
         request: &Request,
         cause: BackgroundCause,
@@ -73,7 +73,7 @@ impl Background {
 
 impl CoreLog {
     /// Notes a background fetch that is over. It counts as no request.
-    fn fetched(&self, fetch: &Background) {
+    fn fetched(&self, fetch: &BackgroundFetch) {
         if let Some(core) = &self.sinks {
             let end = TransactionEnd { id: core.number(), end_us: rt::micros() };
             let at = core.add(|names, batch| fetched(fetch, end, names, batch));
@@ -86,7 +86,7 @@ impl CoreLog {
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundFetch {
     fn drop(&mut self) {
         self.core.log.fetched(self);
     }
@@ -94,12 +94,12 @@ impl Drop for Background {
 
 /// Adds the record of a background fetch.
 fn fetched(
-    fetch: &Background,
+    fetch: &BackgroundFetch,
     TransactionEnd { id, end_us }: TransactionEnd,
     names: &[Name],
-    Batch { bytes: out, room, .. }: &mut Batch,
+    RecordBatch { bytes: out, room, .. }: &mut RecordBatch,
 ) {
-    let Background { request, trace, site, began_us, .. } = fetch;
+    let BackgroundFetch { request, trace, site, began_us, .. } = fetch;
     let after = |us: u64| u32::try_from(us.saturating_sub(*began_us)).unwrap_or(u32::MAX - 1);
     let trouble = trace.trouble.borrow();
     let mut record = Record {

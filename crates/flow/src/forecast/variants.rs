@@ -3,23 +3,23 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use cache::{Object, Peek, Seen};
+use cache::{KeyInspection, Object, VariantInspection};
 use codec::Coding;
 use message::HeaderId;
 use message::vary::signature_values;
-use policy::{Step, told::shown};
+use policy::{DecisionStep, decision_steps::shown};
 
-use crate::forecast::below::on_disk;
+use crate::forecast::disk_candidates::on_disk;
 use crate::forecast::words::duration;
 use crate::form;
 use crate::key::select_by;
-use crate::state::ask::Ask;
+use crate::state::request_context::RequestContext;
 
 /// Variants that are told of one by one.
 const VARIANTS_TOLD: usize = 20;
 
 /// Lists the stored responses under a key, variant by variant.
-pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
+pub(crate) fn variants(ask: &RequestContext<'_>, peek: &KeyInspection) -> Vec<DecisionStep> {
     let mut steps = Vec::new();
     let now_ms = ask.now.mono_ms;
     if let Some(until_ms) = peek.marked_until_ms.filter(|until_ms| now_ms < *until_ms) {
@@ -28,7 +28,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
             "hit-for-miss for another {left}: a former answer could not be stored, so requests \
              for this key do not wait for each other"
         );
-        let step = Step::new("mark", why);
+        let step = DecisionStep::new("mark", why);
         let longest = duration(ask.live.limits.hit_for_miss_ttl);
         steps.push(step.fact("limit hit_for_miss_ttl", longest));
     }
@@ -40,7 +40,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
         if !all.is_empty() {
             let why = format!("{} are kept, by {}", peek.variants.len(), all.join(", "));
             let most = ask.live.limits.variants.to_string();
-            steps.push(Step::new("variants", why).fact("limit variants", most));
+            steps.push(DecisionStep::new("variants", why).fact("limit variants", most));
         }
     }
     if peek.variants.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
             Some(_) => "nothing is in memory under this key",
             None => "nothing is stored under this key",
         };
-        steps.push(Step::new("stored", why));
+        steps.push(DecisionStep::new("stored", why));
     }
     let all = peek.variants.len();
     for (at, seen) in peek.variants.iter().enumerate().take(VARIANTS_TOLD) {
@@ -57,7 +57,7 @@ pub(crate) fn variants(ask: &Ask<'_>, peek: &Peek) -> Vec<Step> {
     }
     if all > VARIANTS_TOLD {
         let why = format!("and {} more variants", all - VARIANTS_TOLD);
-        steps.push(Step::new("stored", why));
+        steps.push(DecisionStep::new("stored", why));
     }
     steps.extend(on_disk);
     steps
@@ -72,7 +72,7 @@ const OF_CLIENTS: [HeaderId; 4] =
 
 /// Advice where nothing that is stored under a key fits a request, since what is stored goes by a
 /// field of many values.
-pub(crate) fn advice(ask: &Ask<'_>, peek: &Peek) -> Option<String> {
+pub(crate) fn advice(ask: &RequestContext<'_>, peek: &KeyInspection) -> Option<String> {
     let fields = told_apart(peek);
     let (first, values) = fields.first().filter(|_| peek.found.is_none())?;
     let id = HeaderId::of(first.as_bytes());
@@ -100,7 +100,7 @@ pub(crate) fn advice(ask: &Ask<'_>, peek: &Peek) -> Option<String> {
 
 /// The fields that what is stored under a key varies by, with how many values of each are there;
 /// those of many values first.
-fn told_apart(peek: &Peek) -> Vec<(String, usize)> {
+fn told_apart(peek: &KeyInspection) -> Vec<(String, usize)> {
     let mut fields: Vec<(String, BTreeSet<Option<&[u8]>>)> = Vec::new();
     for seen in peek.variants.iter().filter(|seen| !seen.is_banned) {
         let Some(vary) = seen.object.vary() else { continue };
@@ -121,7 +121,13 @@ fn told_apart(peek: &Peek) -> Vec<(String, usize)> {
     counted
 }
 
-fn about_variant(ask: &Ask<'_>, seen: &Seen, number: usize, all: usize, found: bool) -> Step {
+fn about_variant(
+    ask: &RequestContext<'_>,
+    seen: &VariantInspection,
+    number: usize,
+    all: usize,
+    found: bool,
+) -> DecisionStep {
     let object = &seen.object;
     let values: Vec<String> = object.vary().map_or_else(Vec::new, |vary| {
         let values = signature_values(vary.spec, vary.signature);
@@ -145,7 +151,7 @@ fn about_variant(ask: &Ask<'_>, seen: &Seen, number: usize, all: usize, found: b
     let whole = object.whole().map(|whole| format!("{} bytes", whole.len()));
     let elsewhere = object.elsewhere().and_then(|body| body.told());
     let tags = object.tags().len();
-    let mut step = Step::new("stored", why)
+    let mut step = DecisionStep::new("stored", why)
         .fact("body", whole.or(elsewhere).unwrap_or_else(|| "still coming".to_owned()))
         .fact("coding", coding_of(object))
         .fact("forms", forms_of(object))

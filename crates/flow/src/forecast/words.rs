@@ -1,6 +1,6 @@
 //! Numbers and reasons in words.
 
-use crate::why::Why;
+use crate::unstored_reason::UnstoredReason;
 
 /// A duration for people: short ones to the millisecond, and round ones in the larger unit, too.
 pub(crate) fn duration(ms: u64) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn duration(ms: u64) -> String {
 /// Why an answer is not stored, going by the token in its record: a sentence, and the rule or the
 /// setting behind it. None for a token that is not known.
 pub fn not_stored(token: &str) -> Option<(&'static str, &'static str)> {
-    let (_, sentence, rule) = Why::of(token)?.told();
+    let (_, sentence, rule) = UnstoredReason::of(token)?.told();
     Some((sentence, rule))
 }
 

@@ -12,24 +12,25 @@ use message::store::strip_hop_by_hop;
 use message::{
     Framing, HeaderBlock, HeaderId, Method, Request, Response, Scheme, Status, Upgrade, Version,
 };
-use origin::{Caller, Exchange, RequestBody};
+use origin::{Exchange, OriginRequestContext, RequestBody};
 use policy::headers::FieldName;
-use policy::{Declared, Notes, Peer, Per};
+use policy::{ConnectionPeer, Declared, LimitKey, Notes};
 
-use crate::forward::CONDITIONS;
-use crate::gathered::Gathered;
+use crate::gathered_body::GatheredBody;
+use crate::origin_messages::CONDITIONS;
 use crate::pages::{self, refusal};
 use crate::problem::Problem;
-use crate::state::ask::{complete, sign};
 use crate::state::body::ReplyBody;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::gate::check::Check;
 use crate::state::gate::{
-    Admitted, Gates, Guest, NoPlace, PasswordGate, Proof, Told, User, WordGate,
+    ClientIdentity, ForwardAuthFields, ForwardAuthGate, GateAdmission, Gates, NoPlace,
+    PasswordGate, Proof, User,
 };
-use crate::state::place::Place;
-use crate::state::reply::{Head, Made, Reply, Served};
+use crate::state::reply::{CacheOutcome, HeadSource, Reply, ReplyOrigin};
+use crate::state::request_context::{complete, sign};
 use crate::state::site::Site;
+use crate::state::site_context::SiteContext;
 use crate::state::term::Term;
 
 /// Fields about a client's body, which the other server does not get.
@@ -42,32 +43,36 @@ impl Check {
     /// The answer to the request, which may not enter.
     pub(crate) async fn run(
         self,
-        core: &Rc<Core>,
-        place: Place<'_>,
+        core: &Rc<CoreState>,
+        place: SiteContext<'_>,
         request: &Request,
-        guest: Guest,
+        guest: ClientIdentity,
         account: &Arc<Account>,
     ) -> Result<Proof, Box<Reply>> {
-        let Place { live, site } = place;
+        let SiteContext { live, site } = place;
         let Some(gates) = &site.gates else {
             return Err(Box::new(pages::problem(request, Problem::Internal)));
         };
         let (digest, entered, keep_ms) = match self {
             Self::Password { gate, digest, user, password } => {
                 let name = Arc::new(User(String::from_utf8_lossy(&user).into()));
-                let mark = Per::Address.mark(&core.shared.seed, request, guest.who);
+                let mark = LimitKey::Address.mark(&core.shared.seed, request, guest.who);
                 let attempt = PasswordAttempt { gate: &gate, digest, mark, user, password };
                 check(core, gates, site, request, attempt).await?;
                 let now_ms = core.now().mono_ms;
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
                 let term = Term { from_ms: now_ms, until_ms };
                 core.gates.right.note(digest, mark, &name, term);
-                (digest, Admitted { user: Some(name), ..Admitted::default() }, gates.keep_ms)
+                (
+                    digest,
+                    GateAdmission { user: Some(name), ..GateAdmission::default() },
+                    gates.keep_ms,
+                )
             }
             Self::Word { gate, digest, keeps_password } => {
                 let question = gate.question(site, request, guest, keeps_password);
                 let fields = ask(core, place, request, guest.who, account, &gate, question).await?;
-                (digest, Admitted { fields, ..Admitted::default() }, gate.rule.keep_ms)
+                (digest, GateAdmission { fields, ..GateAdmission::default() }, gate.rule.keep_ms)
             }
         };
         let now_ms = core.now().mono_ms;
@@ -86,7 +91,7 @@ pub(super) fn ask_for_password(
 ) -> Reply {
     counters.inc(Counter::GateRefused);
     let mut reply = refusal(site, request, Problem::PasswordNeeded, Declared::BASIC_AUTH);
-    if let Head::Owned(head) = &mut reply.head {
+    if let HeadSource::Owned(head) = &mut reply.head {
         let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", gate.rule.realm);
         head.headers.push(HeaderId::WwwAuthenticate, challenge.as_bytes());
     }
@@ -105,7 +110,7 @@ struct PasswordAttempt<'a> {
 
 /// Checks a password, unless that is under way already.
 async fn check(
-    core: &Rc<Core>,
+    core: &Rc<CoreState>,
     gates: &Arc<Gates>,
     site: &Site,
     request: &Request,
@@ -118,7 +123,7 @@ async fn check(
             core.counters.limit(limit);
             problem
         };
-        let Some(_stay) = gates.clients.enter(mark, gates.each) else {
+        let Some(_stay) = gates.clients.acquire(mark, gates.each) else {
             return Err(limited(Limit::PasswordChecksClient, Problem::TooManyPasswords));
         };
         if gates.queue.is_busy() {
@@ -150,14 +155,14 @@ async fn check(
     }
 }
 
-impl WordGate {
+impl ForwardAuthGate {
     /// The question about a request of `guest` for `site`. That server believes what speaks for a
     /// proxy as origins do: nothing of it is the client's.
     fn question(
         &self,
         site: &Site,
         request: &Request,
-        guest: Guest,
+        guest: ClientIdentity,
         keeps_password: bool,
     ) -> Request {
         let mut asked = request.clone();
@@ -194,7 +199,7 @@ impl WordGate {
     }
 
     /// The fields of an answer that are told to the site's origin.
-    fn told(&self, headers: &HeaderBlock) -> Told {
+    fn told(&self, headers: &HeaderBlock) -> ForwardAuthFields {
         let each = |name: &FieldName| {
             let values: Vec<Box<[u8]>> = name.values(headers).map(Box::from).collect();
             let name = name.clone();
@@ -206,16 +211,17 @@ impl WordGate {
 
 /// Asks another server, and returns what it tells of the client.
 async fn ask(
-    core: &Rc<Core>,
-    place: Place<'_>,
+    core: &Rc<CoreState>,
+    place: SiteContext<'_>,
     request: &Request,
-    client: Peer,
+    client: ConnectionPeer,
     account: &Arc<Account>,
-    gate: &WordGate,
+    gate: &ForwardAuthGate,
     question: Request,
-) -> Result<Told, Box<Reply>> {
+) -> Result<ForwardAuthFields, Box<Reply>> {
     core.counters.inc(Counter::GateAsked);
-    let caller = Caller { client: client.address(), ..Caller::default() };
+    let caller =
+        OriginRequestContext { client: client.address(), ..OriginRequestContext::default() };
     let failed = |status, reason, limit| {
         core.counters.inc(Counter::GateFailed);
         let problem = Problem::Origin { status, reason, limit };
@@ -262,7 +268,7 @@ async fn body_of(
         |limit: Limit, what: &str| (format!("{what} (limit: {})", limit.name()), Some(limit));
     let no_memory = |_| beyond(Limit::ClientMemory, "no memory is left for its answer");
     // Most have none.
-    let mut body: Option<Gathered> = None;
+    let mut body: Option<GatheredBody> = None;
     loop {
         let mut taken = Ok(());
         let take = &mut |data: &[u8]| {
@@ -277,24 +283,26 @@ async fn body_of(
                     Err(beyond(Limit::GateAnswerBytes, "its answer is too long"))
                 }
                 Some(body) => body.push(data).map_err(no_memory),
-                None => Gathered::new(account, None).map_err(no_memory).and_then(|mut begun| {
-                    let pushed = begun.push(data).map_err(no_memory);
-                    body = Some(begun);
-                    pushed
-                }),
+                None => {
+                    GatheredBody::new(account, None).map_err(no_memory).and_then(|mut begun| {
+                        let pushed = begun.push(data).map_err(no_memory);
+                        body = Some(begun);
+                        pushed
+                    })
+                }
             };
         };
         let more = exchange.next(take).await.map_err(|error| (error.to_string(), error.limit()))?;
         taken?;
         if !more {
-            return Ok(body.map_or_else(Bytes::new, Gathered::into_bytes));
+            return Ok(body.map_or_else(Bytes::new, GatheredBody::into_bytes));
         }
     }
 }
 
 /// The other server's own answer, which is nobody's to store.
 fn its_own(
-    Place { live, site }: Place<'_>,
+    SiteContext { live, site }: SiteContext<'_>,
     request: &Request,
     mut response: Response,
     body: Bytes,
@@ -306,8 +314,8 @@ fn its_own(
     response.headers.push(HeaderId::CacheControl, b"private, no-store");
     add_via(&mut response.headers, Version::Http11, live.announce.pseudonym.as_str());
     let body = ReplyBody::from(body).answering(&request.method, response.status);
-    let mut reply = Reply::owned(response, body, Served::Synthetic);
-    reply.made = Made::Here;
+    let mut reply = Reply::owned(response, body, CacheOutcome::Synthetic);
+    reply.made = ReplyOrigin::Here;
     complete(&mut reply, site, request, &Notes::default());
     sign(&mut reply, site, Declared::FORWARD_AUTH, request.scheme);
     reply

@@ -5,19 +5,19 @@ use std::rc::Rc;
 use message::Request;
 use policy::{Notes, ReceiveCtx, ReceiveVerdict};
 
+use super::gate_verdict::GateVerdict;
 use super::inherit;
-use super::look::Looked;
-use crate::forecast::foreseen::Ending;
-use crate::forecast::telling::Telling;
+use crate::disposition::Start;
+use crate::forecast::outcome::Ending;
+use crate::forecast::steps::Telling;
 use crate::pages;
 use crate::problem::Problem;
 use crate::stage::{Clearance, Entrant, RowStage, StageResult};
-use crate::state::ask::Ask;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::gate::Guest;
-use crate::state::gate::parked::Wait;
-use crate::way::Start;
+use crate::state::gate::ClientIdentity;
+use crate::state::gate::parked_request::Wait;
+use crate::state::request_context::RequestContext;
 
 /// The redirect to HTTPS of a request that would bring a gate its password in the clear.
 pub(crate) struct Redirect;
@@ -33,13 +33,13 @@ impl RowStage for Redirect {
 
     #[inline(never)]
     fn act(
-        _: &Rc<Core>,
+        _: &Rc<CoreState>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         _: &mut Clearance,
     ) -> StageResult {
         let policy = &entrant.place.site.policy;
-        let guest = Guest::of(&**policy, request, entrant.client.peer);
+        let guest = ClientIdentity::of(&**policy, request, entrant.client.peer);
         match policy.wants_https(request, guest.scheme) {
             true => StageResult::End(answer_outside(entrant, request), guest.who),
             false => StageResult::On,
@@ -65,7 +65,7 @@ impl RowStage for Access {
 
     #[inline(never)]
     fn act(
-        core: &Rc<Core>,
+        core: &Rc<CoreState>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,
@@ -79,14 +79,14 @@ impl RowStage for Access {
                 return StageResult::On;
             }
         }
-        let guest = Guest::of(&*site.policy, request, entrant.client.peer);
+        let guest = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
         match core.gates.look(entrant.place, request, guest, &[], entrant.now) {
-            Looked::In(entering) => {
+            GateVerdict::In(entering) => {
                 clearance.let_in(Some(entering), request);
                 StageResult::On
             }
-            Looked::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
-            Looked::Waits(check) => {
+            GateVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
+            GateVerdict::Waits(check) => {
                 let wait = Wait::Check(check, guest);
                 StageResult::End(entrant.wait(request, wait, clearance), guest.who)
             }
@@ -122,6 +122,7 @@ fn answer_outside(entrant: &Entrant<'_>, request: &mut Request) -> Start {
         return Start::Reply(pages::problem(request, Problem::Internal));
     };
     let mut reply = pages::synthetic(request, &synthetic);
-    Ask::new(entrant.place, request, notes, now, entrant.client.account).sign(&mut reply);
+    RequestContext::new(entrant.place, request, notes, now, entrant.client.account)
+        .sign(&mut reply);
     Start::Reply(reply)
 }

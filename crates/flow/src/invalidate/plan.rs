@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
-use cache::{Ban, NewBan, Retime, Tags, Which};
+use cache::{Ban, BanSelector, LifetimeUpdate, NewBan, Tags};
 use message::{Request, Scheme, target};
 use policy::{Notes, ReceiveCtx};
 use smallvec::SmallVec;
 
-use super::stored::{Matcher, Meant, Scope};
-use super::{Invalidation, NewTimes, NotDone, Sites, Target, Url, What};
+use super::stored_response::{BanCriteria, Matcher, PurgeableSites};
+use super::{Invalidation, InvalidationTarget, NewTimes, NotDone, ResponseSelector, Sites, Url};
 use crate::key::make_key;
-use crate::state::invalidate::Door;
-use crate::state::live::Live;
+use crate::state::invalidate::Invalidator;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 use crate::state::tier::Cache;
 use crate::tags;
@@ -24,15 +24,15 @@ pub(super) struct InvalidationPlan {
     /// When it was made, by the monotonic clock.
     made_ms: u64,
     keys: SmallVec<[KeyBuf; 4]>,
-    times: Option<Retime>,
+    times: Option<LifetimeUpdate>,
     bans: Vec<NewBan>,
 }
 
 /// Makes plans for one store.
 pub(super) struct Planner<'a> {
-    pub(super) door: &'a Door,
+    pub(super) door: &'a Invalidator,
     /// The configuration that a request began with; without one it is the one in force.
-    pub(super) live: Option<&'a Arc<Live>>,
+    pub(super) live: Option<&'a Arc<LiveConfiguration>>,
     pub(super) now: Now,
 }
 
@@ -45,19 +45,22 @@ impl Planner<'_> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
-            Target::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.door.seed)),
-            Target::Retime(key, new) => {
+            InvalidationTarget::Key(key) => keys.push(KeyBuf::of_bytes(key, &self.door.seed)),
+            InvalidationTarget::Retime(key, new) => {
                 keys.push(KeyBuf::of_bytes(key, &self.door.seed));
                 times = Some(retime(*new, made_ms));
             }
-            Target::Many(what) => bans.push(self.new_ban(&invalidation, what, made_ms)?),
-            Target::Url(url) => {
+            InvalidationTarget::Many(what) => {
+                bans.push(self.new_ban(&invalidation, what, made_ms)?)
+            }
+            InvalidationTarget::Url(url) => {
                 let live = self.live();
                 let site = site_of(&live, &invalidation.sites, url)?;
                 let split = self.keys_of(site, url, &mut keys);
                 for target in split {
                     let what = url.described(&target);
-                    let (sites, many) = (Sites::one(&site.name), Target::Many(what.clone()));
+                    let (sites, many) =
+                        (Sites::one(&site.name), InvalidationTarget::Many(what.clone()));
                     let cause = invalidation.cause.clone();
                     let described = Invalidation { sites, what: many, cause, ..invalidation };
                     bans.push(self.new_ban(&described, &what, made_ms)?);
@@ -67,7 +70,7 @@ impl Planner<'_> {
         Ok(InvalidationPlan { invalidation, made_ms, keys, times, bans })
     }
 
-    fn live(&self) -> Arc<Live> {
+    fn live(&self) -> Arc<LiveConfiguration> {
         self.live.map_or_else(|| self.door.in_force.live(), Arc::clone)
     }
 
@@ -98,7 +101,7 @@ impl Planner<'_> {
     fn new_ban(
         &self,
         invalidation: &Invalidation,
-        what: &What,
+        what: &ResponseSelector,
         made_ms: u64,
     ) -> Result<NewBan, NotDone> {
         let (mut text, mut scope) = (what.text(), None);
@@ -109,17 +112,17 @@ impl Planner<'_> {
             if known.is_empty() {
                 return Err(NotDone::NoSite(names.join(", ")));
             }
-            let of = Scope::of(&live, known);
+            let of = PurgeableSites::of(&live, known);
             text = format!("{} && {text}", of.text());
             scope = Some(of);
         }
-        let (tags, matcher) = sought(what);
-        let test = Arc::new(Meant { scope, matcher, now_ms: made_ms });
+        let (tags, matcher) = selection_tests(what);
+        let test = Arc::new(BanCriteria { scope, matcher, now_ms: made_ms });
         Ok(NewBan {
             number: 0,
             data: invalidation.encode().into(),
             text: text.into(),
-            which: Which { tags, test: Some(test) },
+            which: BanSelector { tags, test: Some(test) },
             soft: invalidation.soft,
             now_ms: made_ms,
         })
@@ -157,9 +160,9 @@ impl InvalidationPlan {
 pub(super) type Bans = SmallVec<[Arc<Ban>; 1]>;
 
 /// The new times of responses by an invalidation made at `made_ms`.
-fn retime(times: NewTimes, made_ms: u64) -> Retime {
+fn retime(times: NewTimes, made_ms: u64) -> LifetimeUpdate {
     let made_ms = i64::try_from(made_ms).unwrap_or(i64::MAX);
-    Retime {
+    LifetimeUpdate {
         fresh_until_ms: times.ttl_ms.map(|ttl_ms| made_ms.saturating_add(ttl_ms)),
         grace_ms: times.grace_ms,
         stale_if_error_ms: times.keep_ms,
@@ -188,7 +191,11 @@ fn as_read(
 }
 
 /// The site that makes the keys of a URL.
-fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>, NotDone> {
+fn site_of<'l>(
+    live: &'l LiveConfiguration,
+    sites: &Sites,
+    url: &Url,
+) -> Result<&'l Arc<Site>, NotDone> {
     match sites {
         Sites::Every => live
             .sites
@@ -203,20 +210,20 @@ fn site_of<'l>(live: &'l Live, sites: &Sites, url: &Url) -> Result<&'l Arc<Site>
 }
 
 /// The site of this name, which is its first host.
-fn named<'l>(live: &'l Live, name: &str) -> Option<&'l Arc<Site>> {
+fn named<'l>(live: &'l LiveConfiguration, name: &str) -> Option<&'l Arc<Site>> {
     let by_host = live.sites.by_host.find(name.as_bytes()).filter(|site| *site.name == *name);
     by_host.or_else(|| live.sites.listed.iter().find(|site| *site.name == *name))
 }
 
 /// Returns the tests for stored responses that `what` selects: surrogate keys, and a matcher.
-pub(crate) fn sought(what: &What) -> (Option<Tags>, Matcher) {
+pub(crate) fn selection_tests(what: &ResponseSelector) -> (Option<Tags>, Matcher) {
     let hashes = |tags: &[Vec<u8>]| Tags::new(tags.iter().map(|tag| tags::hash(tag)).collect());
     match what {
-        What::Everything => (None, Matcher::All),
-        What::Tags(of) => (Some(hashes(of)), Matcher::All),
-        What::Ban { expression, tags } => {
+        ResponseSelector::Everything => (None, Matcher::All),
+        ResponseSelector::Tags(of) => (Some(hashes(of)), Matcher::All),
+        ResponseSelector::Ban { expression, tags } => {
             (tags.as_deref().map(hashes), Matcher::Expression(expression.clone()))
         }
-        What::Listed(regex) => (None, Matcher::Listed(regex.clone())),
+        ResponseSelector::Listed(regex) => (None, Matcher::Listed(regex.clone())),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::state::invalidate::Door;
+use crate::state::invalidate::Invalidator;
 
 /// Longest pause of a sweep between two short pieces of work, so that the thread it shares a
 /// processor with answers meanwhile.
@@ -11,13 +11,13 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Pieces of work between two pauses: a few hundred microseconds.
 const PIECES: u32 = 8;
 
-impl Door {
+impl Invalidator {
     /// Has everything stored tested against the bans up to `until`, beside the cores. One sweep
     /// serves all who wait, and goes on when they do not.
     pub(crate) async fn sweep(self: &Arc<Self>, until: u32, now_ms: u64) {
         let turn = Arc::clone(&self.sweeping).lock_owned().await;
         let cache = Arc::clone(&self.cache);
-        let sweep = rt::beside(move || {
+        let sweep = rt::run_blocking(move || {
             let _turn = turn;
             let mut pieces = 0;
             cache.sweep(until, now_ms, &mut || {

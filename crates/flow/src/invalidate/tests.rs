@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use base::{KeyBuf, Now};
-use cache::{Begin, BeginOptions, Found, NewObject};
+use cache::{BeginOptions, CacheLookup, FetchDecision, NewObject};
 use message::Status;
 use parking_lot::Mutex;
-use policy::Peer;
+use policy::ConnectionPeer;
 use proptest::prelude::*;
 
 use super::*;
 use crate::key::begin_key;
 use crate::state::invalidate::Haste;
-use crate::state::shared::Shared;
+use crate::state::shared::SharedState;
 use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
 
 const NOW: Now = Now { mono_ms: 100_000, unix_ms: 1_700_000_000_000 };
 
-fn shared() -> Arc<Shared> {
-    Shared::with_seed(small_cache(100), bare_live(), base::HashSeed::random())
+fn shared() -> Arc<SharedState> {
+    SharedState::with_seed(small_cache(100), bare_live(), base::HashSeed::random())
 }
 
-fn key(shared: &Shared, path: &str) -> KeyBuf {
+fn key(shared: &SharedState, path: &str) -> KeyBuf {
     let mut key = KeyBuf::new();
     let request = message::Request {
         host: b"example.com".to_vec(),
@@ -38,7 +38,7 @@ fn key(shared: &Shared, path: &str) -> KeyBuf {
 const PATHS: [&str; 6] = ["/a", "/b", "/a/b", "/c?d", "/shop/1", "/shop/2"];
 
 /// Stores a page for each path: every second with the tag `even`, each with its path as another.
-fn store_all(shared: &Shared) {
+fn store_all(shared: &SharedState) {
     for (at, path) in PATHS.iter().enumerate() {
         let mut tags = vec![crate::tags::hash(path.as_bytes())];
         if at % 2 == 0 {
@@ -46,7 +46,8 @@ fn store_all(shared: &Shared) {
         }
         let key = key(shared, path);
         let options = BeginOptions::default();
-        let Begin::Lead(lead) = shared.cache.begin(&key, &mut |_, _| (), options, NOW.mono_ms)
+        let FetchDecision::Lead(lead) =
+            shared.cache.begin(&key, &mut |_, _| (), options, NOW.mono_ms)
         else {
             panic!("nothing is stored under {path}");
         };
@@ -82,23 +83,23 @@ fn head(path: &str) -> Box<[u8]> {
 }
 
 /// Returns the results of lookups of all paths: absent, or the times that are left.
-fn answers(shared: &Shared) -> Vec<Option<(i64, u64, u64)>> {
+fn answers(shared: &SharedState) -> Vec<Option<(i64, u64, u64)>> {
     let look =
         |path: &&str| match shared.cache.lookup(&key(shared, path), &mut |_, _| (), NOW.mono_ms) {
-            Found::Object(object) => {
+            CacheLookup::Object(object) => {
                 Some((object.fresh_until_ms(), object.grace_ms(), object.stale_if_error_ms()))
             }
-            Found::HitForMiss | Found::Nothing => None,
+            CacheLookup::HitForMiss | CacheLookup::Nothing => None,
         };
     PATHS.iter().map(look).collect()
 }
 
-fn expression(text: &str) -> Target {
+fn expression(text: &str) -> InvalidationTarget {
     let expression = ban::Expression::parse(text).expect(text);
-    Target::Many(What::of_expression(expression).expect(text))
+    InvalidationTarget::Many(ResponseSelector::of_expression(expression).expect(text))
 }
 
-fn targets() -> impl Strategy<Value = Target> {
+fn targets() -> impl Strategy<Value = InvalidationTarget> {
     let path = || prop::sample::select(PATHS.to_vec());
     let times = (
         prop::option::of(-5_000..50_000_i64),
@@ -106,25 +107,25 @@ fn targets() -> impl Strategy<Value = Target> {
         prop::option::of(0..50_000_u64),
     );
     let client = prop::sample::select(vec![
-        Peer::Local,
-        Peer::Host("192.0.2.1".parse().expect("an address")),
-        Peer::Unnamed(None),
-        Peer::Unnamed(Some("2001:db8::1".parse().expect("an address"))),
+        ConnectionPeer::Local,
+        ConnectionPeer::Host("192.0.2.1".parse().expect("an address")),
+        ConnectionPeer::Unnamed(None),
+        ConnectionPeer::Unnamed(Some("2001:db8::1".parse().expect("an address"))),
     ]);
     prop_oneof![
-        path().prop_map(|path| Target::key(&key(&shared(), path))),
+        path().prop_map(|path| InvalidationTarget::key(&key(&shared(), path))),
         (path(), times).prop_map(|(path, (ttl_ms, grace_ms, keep_ms))| {
             let key = key(&shared(), path);
-            Target::Retime(key.bytes().into(), NewTimes { ttl_ms, grace_ms, keep_ms })
+            InvalidationTarget::Retime(key.bytes().into(), NewTimes { ttl_ms, grace_ms, keep_ms })
         }),
         (path(), prop::option::of(any::<u16>()), client).prop_map(|(path, port, client)| {
             let (host, target) = (b"example.com".to_vec(), path.as_bytes().to_vec());
-            Target::Url(Url { host, port, target, client })
+            InvalidationTarget::Url(Url { host, port, target, client })
         }),
         prop::collection::vec(prop::sample::select(vec!["/a", "even", "none"]), 0..3).prop_map(
             |tags| {
                 let tags = tags.into_iter().map(|tag| tag.as_bytes().to_vec());
-                Target::Many(What::Tags(tags.collect()))
+                InvalidationTarget::Many(ResponseSelector::Tags(tags.collect()))
             }
         ),
         prop::sample::select(vec![
@@ -137,8 +138,10 @@ fn targets() -> impl Strategy<Value = Target> {
             "req.http.host != example.com",
         ])
         .prop_map(expression),
-        Just(Target::Many(What::Listed(ban::regex("GET-.*/b$").expect("a pattern")))),
-        Just(Target::Many(What::Everything)),
+        Just(InvalidationTarget::Many(ResponseSelector::Listed(
+            ban::regex("GET-.*/b$").expect("a pattern")
+        ))),
+        Just(InvalidationTarget::Many(ResponseSelector::Everything)),
     ]
 }
 
@@ -149,7 +152,7 @@ fn sites() -> impl Strategy<Value = Sites> {
 /// An invalidation to be made.
 #[derive(Debug)]
 struct Wish {
-    what: Target,
+    what: InvalidationTarget,
     soft: bool,
     sites: Sites,
     age_ms: u64,
@@ -165,12 +168,12 @@ fn some() -> impl Strategy<Value = Vec<Wish>> {
     prop::collection::vec(one(), 1..8)
 }
 
-fn make(shared: &Shared, wish: Wish) -> Invalidation {
+fn make(shared: &SharedState, wish: Wish) -> Invalidation {
     let then = Now { unix_ms: NOW.unix_ms - wish.age_ms, ..NOW };
     shared.door.invalidation(wish.what, wish.soft, wish.sites, then)
 }
 
-fn do_it(shared: &Arc<Shared>, one: Invalidation) -> Result<Outcome, NotDone> {
+fn do_it(shared: &Arc<SharedState>, one: Invalidation) -> Result<Outcome, NotDone> {
     shared.door.invalidate_at_once(None, [one], NOW, Haste::Counted)
 }
 
@@ -216,13 +219,13 @@ proptest! {
     fn bans_are_copied_to_another_store_with_their_numbers(list in some()) {
         let (store, twin) = (shared(), shared());
         store_all(&twin);
-        for one in list.into_iter().filter(|one| matches!(one.what, Target::Many(_))) {
+        for one in list.into_iter().filter(|one| matches!(one.what, InvalidationTarget::Many(_))) {
             do_it(&store, make(&store, one)).expect("there is no journal");
         }
         store_all(&store);
-        let listed = |shared: &Shared| -> Vec<(u32, String, bool)> {
+        let listed = |shared: &SharedState| -> Vec<(u32, String, bool)> {
             let bans = shared.cache.bans();
-            let one = |listed: &cache::Listed| {
+            let one = |listed: &cache::BanListing| {
                 (listed.ban.number(), listed.ban.text().to_owned(), listed.ban.is_soft())
             };
             bans.iter().map(one).collect()
@@ -255,23 +258,29 @@ fn version_1_stays_readable() {
     let bytes = b"\x01\x03\xac\x02\x05\x01\x01\x01\x03a.b\x03\x0breq.url ~ x\x00";
     assert_eq!(made.encode(), bytes);
     for (what, bytes) in [
-        (Target::Key(Box::new(*b"k")), &b"\x00\x01k"[..]),
+        (InvalidationTarget::Key(Box::new(*b"k")), &b"\x00\x01k"[..]),
         (
-            Target::Url(Url {
+            InvalidationTarget::Url(Url {
                 host: b"h".to_vec(),
                 port: Some(8080),
                 target: b"/".to_vec(),
-                client: Peer::Host("192.0.2.1".parse().expect("an address")),
+                client: ConnectionPeer::Host("192.0.2.1".parse().expect("an address")),
             }),
             b"\x01\x01h\x01\x90\x3f\x01/\x01\x00\xc0\x00\x02\x01",
         ),
-        (Target::Many(What::Tags(vec![b"t".to_vec()])), b"\x02\x01\x01t"),
+        (InvalidationTarget::Many(ResponseSelector::Tags(vec![b"t".to_vec()])), b"\x02\x01\x01t"),
         (
-            Target::Retime(Box::new(*b"k"), NewTimes { ttl_ms: Some(-1), ..NewTimes::default() }),
+            InvalidationTarget::Retime(
+                Box::new(*b"k"),
+                NewTimes { ttl_ms: Some(-1), ..NewTimes::default() },
+            ),
             b"\x04\x01k\x01\x01\x00\x00",
         ),
-        (Target::Many(What::Listed(ban::regex("s").expect("a pattern"))), b"\x05\x01s"),
-        (Target::Many(What::Everything), b"\x06"),
+        (
+            InvalidationTarget::Many(ResponseSelector::Listed(ban::regex("s").expect("a pattern"))),
+            b"\x05\x01s",
+        ),
+        (InvalidationTarget::Many(ResponseSelector::Everything), b"\x06"),
     ] {
         let one = Invalidation { sites: Sites::Every, soft: false, what, ..made.clone() };
         let bytes = [b"\x01\x03\xac\x02\x05\x00\x00", bytes].concat();
@@ -291,17 +300,17 @@ fn what_cannot_be_read_is_refused_by_name() {
     let at = wrong.len() - 4;
     wrong[at] = b'?';
     for (bytes, error) in [
-        (vec![], Unreadable::Empty),
-        (vec![2, 0], Unreadable::Version(2)),
-        (good[..good.len() - 1].to_vec(), Unreadable::Malformed),
-        (longer, Unreadable::Trailing(1)),
+        (vec![], InvalidationDecodeError::Empty),
+        (vec![2, 0], InvalidationDecodeError::Version(2)),
+        (good[..good.len() - 1].to_vec(), InvalidationDecodeError::Malformed),
+        (longer, InvalidationDecodeError::Trailing(1)),
     ] {
         assert_eq!(shared.door.replay(&bytes, 0, NOW), Err(error.into()));
     }
     let error = Invalidation::decode(&wrong).expect_err("no operator");
-    assert!(matches!(error, Unreadable::Expression(_)), "{error}");
+    assert!(matches!(error, InvalidationDecodeError::Expression(_)), "{error}");
     let stray = shared.door.invalidation(
-        Target::Many(What::Everything),
+        InvalidationTarget::Many(ResponseSelector::Everything),
         false,
         Sites::one("elsewhere.example"),
         NOW,
@@ -312,7 +321,7 @@ fn what_cannot_be_read_is_refused_by_name() {
 
 /// A journal that keeps what it is given, with what was stored then; or refuses.
 struct Notebook {
-    store: Mutex<Option<Arc<Shared>>>,
+    store: Mutex<Option<Arc<SharedState>>>,
     kept: Mutex<Vec<Vec<u8>>>,
     stored_then: Mutex<Vec<usize>>,
     refuses: bool,
@@ -320,7 +329,7 @@ struct Notebook {
 }
 
 impl Notebook {
-    fn of(shared: &Arc<Shared>, refuses: bool, number: Option<u32>) -> Arc<Self> {
+    fn of(shared: &Arc<SharedState>, refuses: bool, number: Option<u32>) -> Arc<Self> {
         let notebook = Arc::new(Self {
             store: Mutex::new(Some(Arc::clone(shared))),
             kept: Mutex::default(),
@@ -367,20 +376,20 @@ impl Journal for Notebook {
     }
 }
 
-fn every_kind(shared: &Shared) -> Vec<Invalidation> {
+fn every_kind(shared: &SharedState) -> Vec<Invalidation> {
     let url = Url {
         host: b"example.com".to_vec(),
         port: None,
         target: b"/b".to_vec(),
-        client: Peer::Local,
+        client: ConnectionPeer::Local,
     };
     [
-        Target::key(&key(shared, "/a")),
-        Target::Url(url),
-        Target::Retime(key(shared, "/a/b").bytes().into(), NewTimes::default()),
-        Target::Many(What::Tags(vec![b"/c?d".to_vec()])),
+        InvalidationTarget::key(&key(shared, "/a")),
+        InvalidationTarget::Url(url),
+        InvalidationTarget::Retime(key(shared, "/a/b").bytes().into(), NewTimes::default()),
+        InvalidationTarget::Many(ResponseSelector::Tags(vec![b"/c?d".to_vec()])),
         expression("req.url == /shop/1"),
-        Target::Many(What::Everything),
+        InvalidationTarget::Many(ResponseSelector::Everything),
     ]
     .map(|what| shared.door.invalidation(what, false, Sites::Every, NOW))
     .into()
@@ -427,7 +436,12 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
     assert_eq!((answers(&store), store.cache.bans().len()), (before, 0));
     assert_eq!(store.counters.sum(base::Counter::InvalidationsRefused), 12);
     // An origin has changed: the cache follows (RFC 9111 4.4), recorded or not.
-    let one = store.door.invalidation(Target::key(&key(&store, "/a")), false, Sites::Every, NOW);
+    let one = store.door.invalidation(
+        InvalidationTarget::key(&key(&store, "/a")),
+        false,
+        Sites::Every,
+        NOW,
+    );
     let done = store.door.invalidate_at_once(None, [one], NOW, Haste::Regardless);
     assert_eq!(done.map(|done| done.objects), Ok(1));
     *notebook.store.lock() = None;
@@ -449,8 +463,8 @@ struct PreparedBatch {
     silent: bool,
 }
 
-impl Prepared for PreparedBatch {
-    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Telling> {
+impl PreparedPropagation for PreparedBatch {
+    fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Propagation> {
         self.told.lock().extend(self.batch.into_iter().map(|one| (one, level)));
         let silent = || Err("not applied yet by: n2".to_owned());
         Box::new(Word(if self.silent { silent() } else { Ok(()) }))
@@ -459,14 +473,17 @@ impl Prepared for PreparedBatch {
 
 struct Word(Result<(), String>);
 
-impl Telling for Word {
+impl Propagation for Word {
     fn wait(self: Box<Self>) -> std::pin::Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(std::future::ready(self.0))
     }
 }
 
-impl Others for Neighbours {
-    fn prepare(&self, batch: &[&Invalidation]) -> Result<Option<Box<dyn Prepared>>, String> {
+impl PeerCaches for Neighbours {
+    fn prepare(
+        &self,
+        batch: &[&Invalidation],
+    ) -> Result<Option<Box<dyn PreparedPropagation>>, String> {
         if self.refuses {
             return Err("it is too large".to_owned());
         }
@@ -475,7 +492,7 @@ impl Others for Neighbours {
         Ok(Some(Box::new(PreparedBatch { batch, told, silent })))
     }
 
-    fn begun(&self) -> Option<Box<dyn Telling>> {
+    fn outstanding(&self) -> Option<Box<dyn Propagation>> {
         None
     }
 }
@@ -508,8 +525,13 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
 #[tokio::test]
 async fn who_is_not_reached_is_said_and_what_cannot_be_told_does_nothing() {
     let (silent, refusing) = (shared(), shared());
-    let all = |shared: &Shared| {
-        shared.door.invalidation(Target::Many(What::Everything), false, Sites::Every, NOW)
+    let all = |shared: &SharedState| {
+        shared.door.invalidation(
+            InvalidationTarget::Many(ResponseSelector::Everything),
+            false,
+            Sites::Every,
+            NOW,
+        )
     };
     let neighbours = Neighbours { silent: true, ..Neighbours::default() };
     silent.door.tell_others(Arc::new(neighbours));

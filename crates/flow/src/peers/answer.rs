@@ -7,15 +7,15 @@ use base::Now;
 use bytes::Bytes;
 use cache::{Object, Reader};
 use message::{HeaderId, Method, Request, Response, Status};
-use policy::Peer;
+use policy::ConnectionPeer;
 
 use super::field::{PEER, RECORD, read_question, write_record};
-use crate::state::ask::Ask;
 use crate::state::body::ReplyBody;
 use crate::state::client::Client;
 use crate::state::peers::Peers;
-use crate::state::reply::{PeerTold, Reply, Served};
-use crate::state::slices::lasting;
+use crate::state::reply::{CacheOutcome, PeerTold, Reply};
+use crate::state::request_context::RequestContext;
+use crate::state::slices::persistence;
 
 /// Why a node is not answered.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) enum Silence {
 }
 
 /// Returns true if another node may have what `ask` is for.
-pub(crate) fn may_have(ask: &Ask<'_>) -> bool {
+pub(crate) fn may_have(ask: &RequestContext<'_>) -> bool {
     !ask.downstream.is_node() && !ask.notes.personal
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn begin<'a>(
     }
     request.headers.remove_named(PEER);
     request.scheme = question.scheme;
-    let peer = question.client.map_or(Peer::Unnamed(None), Peer::Host);
+    let peer = question.client.map_or(ConnectionPeer::Unnamed(None), ConnectionPeer::Host);
     Some(Ok(Client { peer, near: false, secured: None, line: None, account: client.account }))
 }
 
@@ -71,32 +71,32 @@ pub(crate) fn stored(
     request: &Request,
     object: &Arc<Object>,
     reader: Option<Reader>,
-    served: Served,
+    served: CacheOutcome,
     now: Now,
 ) -> Reply {
-    let is_meant = served != Served::StaleOnError
+    let is_meant = served != CacheOutcome::StaleOnError
         && !object.flags().is_mark()
         && object.trailers().is_none_or(|trailers| trailers.is_empty());
     let Some(record) = is_meant.then(|| write_record(object, now)).flatten() else {
         return silent(Silence::Nothing);
     };
-    let is_stored = matches!(served, Served::Hit | Served::Stale);
+    let is_stored = matches!(served, CacheOutcome::Hit | CacheOutcome::Stale);
     let told = if is_stored { PeerTold::Stored } else { PeerTold::Fetched };
     let mut response = Response::new(Status::OK);
     response.headers.push_named(RECORD, record.as_bytes());
     let mut body = ReplyBody::whole(object, reader);
-    if let Some(set) = lasting::of_object(object) {
+    if let Some(set) = persistence::of_object(object) {
         match set.show(request, now, &mut response) {
             Some(range) => body.narrow(&range),
             None => return silent(Silence::Nothing),
         }
     }
-    Reply::owned(response, body, Served::Peer(told))
+    Reply::owned(response, body, CacheOutcome::Peer(told))
 }
 
 /// `reply`, if it is for a node; otherwise nothing of it.
 pub(crate) fn told_only(reply: Reply) -> Reply {
-    if matches!(reply.served, Served::Peer(_)) { reply } else { silent(Silence::Nothing) }
+    if matches!(reply.served, CacheOutcome::Peer(_)) { reply } else { silent(Silence::Nothing) }
 }
 
 /// The answer without a stored response.
@@ -109,5 +109,5 @@ pub(crate) fn silent(silence: Silence) -> Reply {
     let mut response = Response::new(Status::new(code).unwrap_or(Status::OK));
     response.headers.push_named(PEER, word);
     response.headers.push(HeaderId::CacheControl, b"no-store");
-    Reply::owned(response, Bytes::new().into(), Served::Peer(PeerTold::Nothing))
+    Reply::owned(response, Bytes::new().into(), CacheOutcome::Peer(PeerTold::Nothing))
 }

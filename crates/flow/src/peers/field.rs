@@ -10,7 +10,7 @@ use cache::Record;
 use data_encoding::BASE64_NOPAD as BASE64;
 use message::Scheme;
 
-use crate::state::peers::Applied;
+use crate::state::peers::InvalidationPosition;
 
 /// The field of a question, and of an answer without a stored response.
 pub(super) const PEER: &[u8] = b"Larder-Peer";
@@ -26,7 +26,7 @@ const VERSION: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerQuestion {
     /// Up to where it has applied the cluster's stream.
-    pub applied: Applied,
+    pub applied: InvalidationPosition,
     /// The client; `None` where it has no address.
     pub client: Option<IpAddr>,
     /// The scheme by which the client has come.
@@ -35,7 +35,8 @@ pub struct PeerQuestion {
 
 impl PeerQuestion {
     pub(super) fn write(&self) -> String {
-        let Self { applied: Applied { epoch, sequence, stored_ns }, client, scheme } = self;
+        let Self { applied: InvalidationPosition { epoch, sequence, stored_ns }, client, scheme } =
+            self;
         let stored_ns = stored_ns.map_or_else(|| "-".to_owned(), |stored_ns| stored_ns.to_string());
         let scheme = if *scheme == Scheme::Https { "https" } else { "http" };
         let client = client.map_or_else(|| "-".to_owned(), |client| client.to_string());
@@ -62,7 +63,7 @@ pub fn read_question(value: &[u8]) -> Option<PeerQuestion> {
         "https" => Scheme::Https,
         _ => return None,
     };
-    let applied = Applied { epoch, sequence, stored_ns };
+    let applied = InvalidationPosition { epoch, sequence, stored_ns };
     let is_all = version == VERSION && words.next().is_none();
     is_all.then_some(PeerQuestion { applied, client, scheme })
 }
@@ -97,7 +98,7 @@ mod tests {
             (Some(5), Some("192.0.2.1"), Scheme::Https, "2 7 9 5 192.0.2.1 https"),
             (Some(0), Some("2001:db8::1"), Scheme::Http, "2 7 9 0 2001:db8::1 http"),
         ] {
-            let applied = Applied { epoch: 7, sequence: 9, stored_ns };
+            let applied = InvalidationPosition { epoch: 7, sequence: 9, stored_ns };
             let client = client.map(|client| client.parse().expect("an address"));
             let question = PeerQuestion { applied, client, scheme };
             assert_eq!(question.write(), text);

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use cache::{Object, Tags, Test};
 
-use crate::invalidate::{Meant, Scope, Under, What, sought};
+use crate::invalidate::{
+    BanCriteria, PurgeableSites, ResponseSelector, StoredUrl, selection_tests,
+};
 use crate::key::is_internal;
-use crate::state::invalidate::Door;
-use crate::state::live::Live;
+use crate::state::invalidate::Invalidator;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
 
 /// Responses looked at between two pauses: some hundred microseconds.
@@ -21,7 +23,7 @@ const NAMES_MAX: usize = 10_000;
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedResponse {
     /// Its URL.
     pub url: String,
     /// Names that it varies by.
@@ -49,8 +51,8 @@ pub struct Listed {
     pub tags: usize,
 }
 
-impl Listed {
-    fn of(object: &Object, under: &Under<'_>, now_ms: u64) -> Self {
+impl ListedResponse {
+    fn of(object: &Object, under: &StoredUrl<'_>, now_ms: u64) -> Self {
         let scheme = if under.secure { "https" } else { "http" };
         let (authority, target) = (under.authority(), under.target);
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
@@ -78,31 +80,31 @@ impl Listed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The responses.
-    pub seen: Vec<Listed>,
+    pub seen: Vec<ListedResponse>,
     /// More responses match than `seen` has.
     pub more: bool,
 }
 
-impl Door {
+impl Invalidator {
     /// Lists the stored responses that `what` selects: of the sites in `scope`, or of all, and no
     /// more than `most`. No lock is held for more than some microseconds, so a response that comes
     /// or goes meanwhile may be missing.
     pub async fn listing(
         &self,
-        what: What,
-        scope: Option<Scope>,
+        what: ResponseSelector,
+        scope: Option<PurgeableSites>,
         now_ms: u64,
         most: usize,
     ) -> Listing {
-        let (tags, matcher) = sought(&what);
-        let meant = Meant { scope, matcher, now_ms };
+        let (tags, matcher) = selection_tests(&what);
+        let meant = BanCriteria { scope, matcher, now_ms };
         let see = move |listing: &mut Listing, object: &Object| {
             if is_internal(object) || !has_any(object, tags.as_ref()) || !meant.matches(object) {
                 return true;
             }
             listing.more = listing.seen.len() == most;
             if !listing.more {
-                listing.seen.push(Listed::of(object, &Under::of(object), now_ms));
+                listing.seen.push(ListedResponse::of(object, &StoredUrl::of(object), now_ms));
             }
             !listing.more
         };
@@ -110,10 +112,10 @@ impl Door {
     }
 
     /// Lists the stored responses of a site, as Souin names them: no more than some thousand.
-    pub(crate) async fn names(&self, live: &Arc<Live>, site: &Site) -> Vec<String> {
-        let scope = Scope::of(live, [site.number]);
+    pub(crate) async fn names(&self, live: &Arc<LiveConfiguration>, site: &Site) -> Vec<String> {
+        let scope = PurgeableSites::of(live, [site.number]);
         let see = move |names: &mut Vec<String>, object: &Object| {
-            let under = Under::of(object);
+            let under = StoredUrl::of(object);
             if scope.has(&under) {
                 names.push(String::from_utf8_lossy(&under.souin_key()).into_owned());
             }
@@ -131,7 +133,7 @@ impl Door {
     ) -> T {
         let cache = Arc::clone(&self.cache);
         let turn = Arc::clone(&self.listing).lock_owned().await;
-        let look = rt::beside(move || {
+        let look = rt::run_blocking(move || {
             let (_turn, mut looked_at) = (turn, 0);
             cache.walk(&mut |object| {
                 looked_at += 1;

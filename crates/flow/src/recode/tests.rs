@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::Memory;
-use cache::{Body, Making, Passage, Reader};
+use base::MemoryBudget;
+use cache::{BodyDerivation, BodyWindow, Passage, Reader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::state::body::ReplyBody;
 
-fn memory() -> Arc<Memory> {
-    Memory::new(64 << 20, 32 << 20)
+fn memory() -> Arc<MemoryBudget> {
+    MemoryBudget::new(64 << 20, 32 << 20)
 }
 
 fn gzipped(plain: &[u8]) -> Vec<u8> {
@@ -27,9 +27,9 @@ fn account() -> Arc<Account> {
     Account::open(&memory(), u64::MAX)
 }
 
-fn unfolding(coded: &[u8], unfolding: Unfolding<'_>) -> Reader {
+fn unfolding(coded: &[u8], unfolding: BodyDecoding<'_>) -> Reader {
     let passage = Passage { bytes: coded.len().max(1) as u64, account: account() };
-    let (mut writer, reader) = Body::window(passage);
+    let (mut writer, reader) = BodyWindow::window(passage);
     _ = writer.push(coded);
     writer.finish();
     let mut body = ReplyBody::Stream { reader, length: None };
@@ -57,7 +57,7 @@ fn read(reader: &mut Reader) -> Option<Vec<u8>> {
 fn unfolded(coded: &[u8], coding: Coding, limits: DecodeLimits) -> (Option<Vec<u8>>, Vec<u64>) {
     let registry = base::counters::Registry::default();
     let (account, counters) = (account(), registry.register());
-    let how = Unfolding { coding, limits, account: &account, counters: &counters };
+    let how = BodyDecoding { coding, limits, account: &account, counters: &counters };
     let whole = read(&mut unfolding(coded, how));
     let reached = [Limit::DecodedBytes, Limit::DecodedRatio, Limit::DecodedWindow];
     assert_eq!(account.held(), 0, "all is given back");
@@ -72,14 +72,15 @@ fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
     let account = Account::open(&memory, u64::MAX);
     for coding in Coding::CODED {
         let settings = EncodeSettings::new(coding, 3).expect("a level");
-        let coded = through(Recode::encode(settings, &memory).expect("memory"), &plain, None, 999);
+        let coded =
+            through(BodyRecoding::encode(settings, &memory).expect("memory"), &plain, None, 999);
         // So much of one line is coded in a few bytes.
         let limits = DecodeLimits { ratio: u64::MAX, ..DecodeLimits::default() };
         let coded = coded.expect("coded");
-        let how = Unfolding { coding, limits, account: &account, counters: &counters };
+        let how = BodyDecoding { coding, limits, account: &account, counters: &counters };
         let mut reader = unfolding(&coded, how);
         assert_eq!(account.held(), 0, "{coding:?}");
-        assert_eq!(reader.making(), Making::OfComing);
+        assert_eq!(reader.making(), BodyDerivation::OfComing);
         let mut cx = Context::from_waker(Waker::noop());
         let Poll::Ready(Ok(Some(piece))) = reader.poll_next(&mut cx) else { panic!("a piece") };
         let most = DecodeLimits::default().most_memory(coding) as u64;
@@ -98,14 +99,15 @@ fn nothing_is_decoded_before_it_is_asked_for_and_no_more_than_that() {
 fn without_memory_for_a_decoder_a_body_breaks_off_and_is_not_tested() {
     let coded = gzipped(b"a line of text");
     let registry = base::counters::Registry::default();
-    let (none, counters) = (Account::open(&Memory::new(100, 100), u64::MAX), registry.register());
+    let (none, counters) =
+        (Account::open(&MemoryBudget::new(100, 100), u64::MAX), registry.register());
     let limits = DecodeLimits::default();
-    let how = Unfolding { coding: Coding::Gzip, limits, account: &none, counters: &counters };
+    let how = BodyDecoding { coding: Coding::Gzip, limits, account: &none, counters: &counters };
     let mut reader = unfolding(&coded, how);
     assert!(read(&mut reader).is_none() && reader.is_starved());
     assert_eq!(registry.limit_sum(Limit::ClientMemory), 1);
-    assert!(Coder::new(Recode::Decode(Coding::Gzip), None, limits, &none).is_err());
-    let coder = Coder::new(Recode::Test(Coding::Gzip), None, limits, &none);
+    assert!(Coder::new(BodyRecoding::Decode(Coding::Gzip), None, limits, &none).is_err());
+    let coder = Coder::new(BodyRecoding::Test(Coding::Gzip), None, limits, &none);
     let mut coder = coder.expect("without a decoder").expect("a coder");
     assert!(coder.is_untested() && coder.plain_length().is_none());
     coder.take(b"no gzip");
@@ -122,7 +124,7 @@ fn what_is_passed_over_is_decoded_and_not_read() {
     let registry = base::counters::Registry::default();
     let (account, counters) = (account(), registry.register());
     let (coding, limits) = (Coding::Gzip, DecodeLimits::default());
-    let how = || Unfolding { coding, limits, account: &account, counters: &counters };
+    let how = || BodyDecoding { coding, limits, account: &account, counters: &counters };
     let mut reader = unfolding(&coded, how());
     assert!(!reader.goes_back());
     reader.seek(123_457);
@@ -148,7 +150,7 @@ fn what_was_folded_is_unfolded_and_what_is_cut_breaks_off() {
 fn a_bomb_in_any_coding_breaks_off_and_is_counted() {
     for coding in Coding::CODED {
         let recode = EncodeSettings::new(coding, 5).expect("a level");
-        let recode = Recode::encode(recode, &memory()).expect("memory");
+        let recode = BodyRecoding::encode(recode, &memory()).expect("memory");
         let bomb = through(recode, &vec![0; 8 << 20], None, 1 << 20).expect("coded");
         assert!(bomb.len() < 16 << 10, "{coding:?} {}", bomb.len());
         let limits = DecodeLimits { size_bytes: 3 << 20, ratio: u64::MAX, ..Default::default() };
@@ -161,7 +163,7 @@ fn a_bomb_in_any_coding_breaks_off_and_is_counted() {
 /// The bytes that come out of `body`, which comes in pieces of `piece_bytes`; `None` if it is
 /// refused.
 fn through(
-    recode: Recode,
+    recode: BodyRecoding,
     body: &[u8],
     length: Option<u64>,
     piece_bytes: usize,
@@ -187,7 +189,7 @@ fn through(
 /// Returns true if `folded`, which comes in pieces of `piece_bytes`, is found to be gzip.
 fn passes(folded: &[u8], piece_bytes: usize) -> bool {
     [None, Some(folded.len() as u64)].map(|length| {
-        match through(Recode::Test(Coding::Gzip), folded, length, piece_bytes) {
+        match through(BodyRecoding::Test(Coding::Gzip), folded, length, piece_bytes) {
             Some(came) => {
                 assert_eq!(came, folded, "as it came");
                 true
@@ -218,7 +220,7 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
     let mut folded = gzipped(&b"a line of text\n".repeat(100));
     let last = folded.len() - 1;
     folded[last] ^= 1;
-    let recode = Recode::Test(Coding::Gzip);
+    let recode = BodyRecoding::Test(Coding::Gzip);
     let coder = Coder::new(recode, Some(folded.len() as u64), DecodeLimits::default(), &account());
     let mut coder = coder.expect("memory").expect("a test");
     let (mut came, mut refused) = (Vec::new(), false);
@@ -241,7 +243,7 @@ fn the_last_bytes_are_kept_back_until_the_whole_is_well() {
 #[test]
 fn a_body_that_pauses_can_be_read_as_far_as_it_came() {
     let settings = EncodeSettings::new(Coding::Gzip, 6).expect("a level");
-    let recode = Recode::encode(settings, &memory()).expect("memory");
+    let recode = BodyRecoding::encode(settings, &memory()).expect("memory");
     let mut coder = Coder::new(recode, None, DecodeLimits::default(), &account())
         .expect("memory")
         .expect("one");
@@ -279,12 +281,12 @@ proptest! {
         let body = body.repeat(times);
         let length = known.then_some(body.len() as u64);
         let settings = EncodeSettings::new(coding, 3).expect("a level");
-        let recode = Recode::encode(settings, &memory()).expect("memory");
+        let recode = BodyRecoding::encode(settings, &memory()).expect("memory");
         let coded = through(recode, &body, length, piece_bytes).expect("coded");
         let length = known.then_some(coded.len() as u64);
-        let tested = through(Recode::Test(coding), &coded, length, other);
+        let tested = through(BodyRecoding::Test(coding), &coded, length, other);
         prop_assert!(tested.as_ref() == Some(&coded));
-        let plain = through(Recode::Decode(coding), &coded, length, other);
+        let plain = through(BodyRecoding::Decode(coding), &coded, length, other);
         prop_assert!(plain.as_ref() == Some(&body));
     }
 }

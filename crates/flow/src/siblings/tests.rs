@@ -6,7 +6,7 @@ use message::{Response, Status};
 use proptest::prelude::*;
 
 use super::*;
-use crate::state::ask::only_if_cached;
+use crate::state::request_context::only_if_cached;
 use crate::vcl::tests::rig::Rig;
 
 fn response(status: u16, fields: &[(&str, &str)]) -> Response {
@@ -88,7 +88,7 @@ fn request(text: &str) -> Request {
     let mut request = Request::new();
     let limits = h1::HeadLimits::from(&base::Limits::default());
     let read = h1::RequestReader::new().read(text.as_bytes(), &limits, Scheme::Http, &mut request);
-    assert!(matches!(read, Ok(h1::Progress::Complete(_))), "{text}");
+    assert!(matches!(read, Ok(h1::ReadProgress::Complete(_))), "{text}");
     request
 }
 

@@ -9,26 +9,26 @@ use std::sync::Arc;
 use base::HashSeed;
 use bytes::Bytes;
 use cache::{Object, Reader};
-use files::Opened;
+use files::OpenFile;
 use message::range::Multipart;
 use message::{Method, Status};
 use origin::Tunnel;
 
-use crate::state::slices::{Piece, Stretches};
+use crate::state::slices::{StretchPiece, Stretches};
 
 /// A part of a body that is there.
 #[derive(Clone, Debug)]
-pub enum Part {
+pub enum BodyPart {
     /// These bytes.
     Bytes(Bytes),
     /// Bytes of a complete stored body.
     Stored(Arc<Object>, Range<u64>),
     /// Bytes of a file. When it turns out to be shorter, the connection must be cut: its length is
     /// promised already.
-    File(Arc<Opened>, Range<u64>),
+    File(Arc<OpenFile>, Range<u64>),
 }
 
-impl Part {
+impl BodyPart {
     /// A part without bytes.
     pub(crate) fn empty() -> Self {
         Self::Bytes(Bytes::new())
@@ -76,20 +76,20 @@ impl Part {
 
 /// Parts in the order of their sending.
 #[derive(Debug)]
-pub enum Parts {
+pub enum BodyParts {
     /// One part.
-    One(Part),
+    One(BodyPart),
     /// Several (multipart/byteranges).
-    Many(VecDeque<Part>),
+    Many(VecDeque<BodyPart>),
 }
 
-impl Parts {
+impl BodyParts {
     /// The first that has bytes left.
-    pub fn front_mut(&mut self) -> Option<&mut Part> {
+    pub fn front_mut(&mut self) -> Option<&mut BodyPart> {
         match self {
             Self::One(part) => Some(part).filter(|part| !part.is_empty()),
             Self::Many(parts) => {
-                while parts.front().is_some_and(Part::is_empty) {
+                while parts.front().is_some_and(BodyPart::is_empty) {
                     parts.pop_front();
                 }
                 parts.front_mut()
@@ -102,7 +102,7 @@ impl Parts {
     pub fn len(&self) -> u64 {
         match self {
             Self::One(part) => part.len(),
-            Self::Many(parts) => parts.iter().map(Part::len).sum(),
+            Self::Many(parts) => parts.iter().map(BodyPart::len).sum(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Parts {
     }
 
     /// Shows each to `look`.
-    pub fn each(&self, mut look: impl FnMut(&Part)) {
+    pub fn each(&self, mut look: impl FnMut(&BodyPart)) {
         match self {
             Self::One(part) => look(part),
             Self::Many(parts) => parts.iter().for_each(look),
@@ -123,15 +123,15 @@ impl Parts {
     pub fn has_file(&self) -> bool {
         match self {
             Self::One(part) => part.is_file(),
-            Self::Many(parts) => parts.iter().any(Part::is_file),
+            Self::Many(parts) => parts.iter().any(BodyPart::is_file),
         }
     }
 }
 
-impl Iterator for Parts {
-    type Item = Part;
+impl Iterator for BodyParts {
+    type Item = BodyPart;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<BodyPart> {
         match self {
             Self::One(_) => match std::mem::replace(self, Self::Many(VecDeque::new())) {
                 Self::One(part) => Some(part),
@@ -150,7 +150,7 @@ pub enum ReplyBody {
     /// No body because the request was HEAD; the length that GET would have, if known.
     Head(Option<u64>),
     /// Bytes that are at hand, or in files.
-    Parts(Parts),
+    Parts(BodyParts),
     /// A body that arrives from the origin: `length` bytes, or until it ends.
     Stream {
         /// Where it arrives.
@@ -162,15 +162,15 @@ pub enum ReplyBody {
     Tunnel(Box<Tunnel>),
 }
 
-impl From<Part> for ReplyBody {
-    fn from(part: Part) -> Self {
-        Self::Parts(Parts::One(part))
+impl From<BodyPart> for ReplyBody {
+    fn from(part: BodyPart) -> Self {
+        Self::Parts(BodyParts::One(part))
     }
 }
 
 impl From<Bytes> for ReplyBody {
     fn from(bytes: Bytes) -> Self {
-        Part::Bytes(bytes).into()
+        BodyPart::Bytes(bytes).into()
     }
 }
 
@@ -178,7 +178,7 @@ impl ReplyBody {
     /// The whole body of `object`; `reader` follows it where it was fetched for this request.
     pub(crate) fn whole(object: &Arc<Object>, reader: Option<Reader>) -> Self {
         if let Some(whole) = object.whole() {
-            return Part::Stored(Arc::clone(object), 0..whole.len()).into();
+            return BodyPart::Stored(Arc::clone(object), 0..whole.len()).into();
         }
         let reader = reader.unwrap_or_else(|| object.reader());
         Self::Stream { reader, length: object.length() }
@@ -215,9 +215,9 @@ impl ReplyBody {
 
     /// The only part, where there is one and nothing else.
     #[inline]
-    pub fn part(&self) -> Option<&Part> {
+    pub fn part(&self) -> Option<&BodyPart> {
         match self {
-            Self::Parts(Parts::One(part)) => Some(part),
+            Self::Parts(BodyParts::One(part)) => Some(part),
             _ => None,
         }
     }
@@ -225,14 +225,14 @@ impl ReplyBody {
     /// Cuts it to `range`, counted from its first byte.
     pub(crate) fn narrow(&mut self, range: &Range<u64>) {
         match self {
-            Self::Parts(Parts::One(part)) => *part = part.slice(range),
+            Self::Parts(BodyParts::One(part)) => *part = part.slice(range),
             Self::Stream { reader, length } => {
                 reader.seek(range.start);
                 reader.until(range.end);
                 *length = Some(range.end - range.start);
             }
             Self::Head(length) => *length = Some(range.end - range.start),
-            Self::None | Self::Parts(Parts::Many(_)) | Self::Tunnel(_) => {}
+            Self::None | Self::Parts(BodyParts::Many(_)) | Self::Tunnel(_) => {}
         }
     }
 
@@ -246,7 +246,7 @@ impl ReplyBody {
         length: u64,
     ) -> Option<Box<str>> {
         let can_cut = match self {
-            Self::Parts(Parts::One(_)) => true,
+            Self::Parts(BodyParts::One(_)) => true,
             Self::Stream { reader, .. } => {
                 reader.goes_back() || ranges.is_sorted_by_key(|range| range.start)
             }
@@ -264,19 +264,19 @@ impl ReplyBody {
         for range in ranges {
             let mut head = Vec::new();
             multipart.write_part_head(range, &mut head);
-            pieces.push(Piece::Bytes(Bytes::from(head)));
-            pieces.push(Piece::Of(range.clone()));
+            pieces.push(StretchPiece::Bytes(Bytes::from(head)));
+            pieces.push(StretchPiece::Of(range.clone()));
         }
         let mut end = Vec::new();
         multipart.write_end(&mut end);
-        pieces.push(Piece::Bytes(Bytes::from(end)));
+        pieces.push(StretchPiece::Bytes(Bytes::from(end)));
         *self = match std::mem::replace(self, Self::None) {
-            Self::Parts(Parts::One(whole)) => {
+            Self::Parts(BodyParts::One(whole)) => {
                 let part = |piece| match piece {
-                    Piece::Bytes(bytes) => Part::Bytes(bytes),
-                    Piece::Of(range) => whole.slice(&range),
+                    StretchPiece::Bytes(bytes) => BodyPart::Bytes(bytes),
+                    StretchPiece::Of(range) => whole.slice(&range),
                 };
-                Self::Parts(Parts::Many(pieces.into_iter().map(part).collect()))
+                Self::Parts(BodyParts::Many(pieces.into_iter().map(part).collect()))
             }
             Self::Stream { reader, .. } => {
                 let reader = Stretches::read(reader, pieces);
@@ -293,10 +293,10 @@ impl ReplyBody {
 mod tests {
     use super::*;
 
-    fn bytes_of(parts: Parts) -> Vec<u8> {
+    fn bytes_of(parts: BodyParts) -> Vec<u8> {
         let mut out = Vec::new();
         for part in parts {
-            let Part::Bytes(bytes) = part else { panic!("bytes") };
+            let BodyPart::Bytes(bytes) = part else { panic!("bytes") };
             out.extend_from_slice(&bytes);
         }
         out
@@ -330,11 +330,11 @@ mod tests {
     #[test]
     fn what_is_still_coming_is_cut_to_parts_from_its_beginning_to_its_end() {
         let coming = || {
-            let memory = base::Memory::new(2 << 20, 2 << 20);
+            let memory = base::MemoryBudget::new(2 << 20, 2 << 20);
             let account = base::Account::open(&memory, u64::MAX);
             let (mut writer, reader) =
-                cache::Body::window(cache::Passage { bytes: 1 << 20, account });
-            assert_eq!(writer.push(b"0123456789"), cache::Push::Ok);
+                cache::BodyWindow::window(cache::Passage { bytes: 1 << 20, account });
+            assert_eq!(writer.push(b"0123456789"), cache::PushOutcome::Ok);
             assert!(writer.finish());
             ReplyBody::Stream { reader, length: Some(10) }
         };
@@ -362,11 +362,11 @@ mod tests {
 
     #[test]
     fn parts_are_taken_off_from_the_front_until_none_has_bytes() {
-        let [a, b, c] = ["ab", "", "cde"].map(|text| Part::Bytes(Bytes::from(text)));
-        let mut parts = Parts::Many(VecDeque::from([a, b, c]));
+        let [a, b, c] = ["ab", "", "cde"].map(|text| BodyPart::Bytes(Bytes::from(text)));
+        let mut parts = BodyParts::Many(VecDeque::from([a, b, c]));
         let mut taken = Vec::new();
         while let Some(front) = parts.front_mut() {
-            let Part::Bytes(bytes) = front.split_to(2) else { panic!("bytes") };
+            let BodyPart::Bytes(bytes) = front.split_to(2) else { panic!("bytes") };
             taken.push(bytes);
         }
         assert_eq!(taken, ["ab", "cd", "e"]);

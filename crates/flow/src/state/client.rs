@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 use base::Account;
 use message::HeaderBlock;
-use policy::Peer;
-use tls::{ClientAuth, Secured};
+use policy::ConnectionPeer;
+use tls::{ClientAuth, SessionTerms};
 
 use crate::problem::Problem;
-use crate::state::vcl::Line;
+use crate::state::vcl::VclConnection;
 
 /// The other end of the connection that a request came over.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
     /// The client.
-    pub peer: Peer,
+    pub peer: ConnectionPeer,
     /// The connection came from the very address that it went to.
     pub near: bool,
     /// The outcome of the TLS handshake; absent over a plain connection.
-    pub secured: Option<&'a Rc<Secured>>,
+    pub secured: Option<&'a Rc<SessionTerms>>,
     /// The connection, as programs see it; made up of `peer` where it is absent.
-    pub line: Option<&'a Line>,
+    pub line: Option<&'a VclConnection>,
     /// The account of what is held for it.
     pub account: &'a Arc<Account>,
 }

@@ -9,7 +9,7 @@ use policy::acl::CidrSet;
 /// The rules for clients' connections.
 pub struct ConnectionRules {
     /// The server that TLS listeners shake hands with; `None` without certificates.
-    pub tls: Option<Arc<tls::Server>>,
+    pub tls: Option<Arc<tls::ServerContext>>,
     /// The proxies in front that are believed, and let through to listeners with `proxy`.
     pub trusted: CidrSet,
     /// Clients may begin with HTTP/2 without TLS, or may not, where a parameter says so; `None`

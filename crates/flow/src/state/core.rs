@@ -5,28 +5,28 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Counter, Counters, KeyBuf, Now};
-use cache::{BeginOptions, Found};
-use files::Table;
+use cache::{BeginOptions, CacheLookup};
+use files::OpenFileCache;
 use message::Request;
 use origin::CorePool;
 use policy::Notes;
 use vcl::counts::Counts;
 
 use crate::key::{self, select_by};
-use crate::state::ask::Ask;
+use crate::state::configuration_holder::TakenOver;
 use crate::state::finish::{CoreLog, Records};
 use crate::state::gate::GateMemory;
-use crate::state::in_force::TakenOver;
 use crate::state::invalidate::{Haste, Outcome};
-use crate::state::live::LiveRef;
-use crate::state::shared::Shared;
+use crate::state::live_configuration::LiveRef;
+use crate::state::request_context::RequestContext;
+use crate::state::shared::SharedState;
 use crate::state::site::Site;
-use crate::state::slices::Desk;
+use crate::state::slices::SliceFetcher;
 use crate::state::term::Term;
 use crate::state::tier;
 use crate::state::tier::Begin;
 use crate::state::vcl::CoreVcl;
-use purge::{Cause, Invalidation, NotDone, Sites, Target};
+use purge::{Cause, Invalidation, InvalidationTarget, NotDone, Sites};
 
 /// Room that a core's requests lend each other.
 #[derive(Default)]
@@ -37,9 +37,9 @@ pub(crate) struct Room {
 }
 
 /// One core's state. Not shared between threads.
-pub struct Core {
+pub struct CoreState {
     /// State that all cores share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedState>,
     /// This core's counters.
     pub counters: Arc<Counters>,
     /// State of this core's programs.
@@ -47,8 +47,8 @@ pub struct Core {
     pool: RefCell<CorePool>,
     taken_over: TakenOver,
     pub(crate) room: Room,
-    pub(crate) files: RefCell<Table>,
-    pub(crate) desk: Desk,
+    pub(crate) files: RefCell<OpenFileCache>,
+    pub(crate) desk: SliceFetcher,
     /// The account of what this core holds for no client: of fetches in the background, and of
     /// slices that are brought ahead.
     pub(crate) background: Arc<Account>,
@@ -58,20 +58,20 @@ pub struct Core {
     pub log: CoreLog,
 }
 
-impl Core {
+impl CoreState {
     /// A core over `shared` that nobody wants records of.
-    pub fn new(shared: Arc<Shared>) -> Rc<Self> {
+    pub fn new(shared: Arc<SharedState>) -> Rc<Self> {
         Self::with_records(shared, &Records::default(), 0)
     }
 
     /// Core number `index` over `shared`, whose records go to `records`.
-    pub fn with_records(shared: Arc<Shared>, records: &Records, index: usize) -> Rc<Self> {
+    pub fn with_records(shared: Arc<SharedState>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
         let log = CoreLog::new(records, index, shared.tallies.register(), &counters);
         let taken_over = TakenOver::of(&shared.in_force);
         log.want(shared.in_force.wanted());
         Rc::new(Self {
-            pool: RefCell::new(CorePool::over(
+            pool: RefCell::new(CorePool::with_shared_pool(
                 Arc::clone(&shared.depot),
                 Arc::clone(&counters),
                 &shared.live().limits,
@@ -79,7 +79,7 @@ impl Core {
             log,
             taken_over,
             room: Room::default(),
-            desk: Desk::default(),
+            desk: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
             gates: GateMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
@@ -134,7 +134,7 @@ impl Core {
         // A configuration that was replaced ends here too where no request comes.
         self.live();
         self.shared.door.sweep_bans(now.mono_ms);
-        self.shared.early_removal.look_on(&self.shared.cache, now.mono_ms);
+        self.shared.early_removal.continue_round(&self.shared.cache, now.mono_ms);
         tier::look_after(&self.shared.cache, now.mono_ms);
         self.log.forget(now.mono_ms);
         // It keeps its program, which may have been discarded.
@@ -162,7 +162,8 @@ impl Core {
     ) -> Invalidation {
         let mut key = self.room.key.borrow_mut();
         self.make_key(site, request, notes, &mut key);
-        let removal = self.shared.door.invalidation(Target::key(&key), false, Sites::Every, now);
+        let removal =
+            self.shared.door.invalidation(InvalidationTarget::key(&key), false, Sites::Every, now);
         removal.by(Cause::change(request))
     }
 
@@ -174,18 +175,23 @@ impl Core {
     /// Carries an invalidation out without waiting.
     pub(crate) fn invalidate(
         &self,
-        ask: &Ask<'_>,
+        ask: &RequestContext<'_>,
         batch: [Invalidation; 1],
     ) -> Result<Outcome, NotDone> {
         self.shared.door.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
     }
 
-    pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> Found {
+    pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> CacheLookup {
         self.shared.cache.lookup(key, &mut select_by(&request.headers), now.mono_ms)
     }
 
     /// Asks the store who fetches this key now.
-    pub(crate) fn begin(&self, ask: &Ask<'_>, key: &KeyBuf, options: BeginOptions<'_>) -> Begin {
+    pub(crate) fn begin(
+        &self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        options: BeginOptions<'_>,
+    ) -> Begin {
         let mut select = select_by(&ask.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }

@@ -1,9 +1,11 @@
 //! Stored responses that serve as dictionaries, and the forms that are coded with them.
 
+mod dictionaries;
 mod entry;
-mod listed;
-pub(crate) mod named;
+pub(crate) mod named_dictionary;
 
+pub(crate) use self::dictionaries::Dictionaries;
 pub(crate) use self::entry::{Birth, Dictionary, origin};
-pub(crate) use self::listed::Dictionaries;
-pub(crate) use self::named::{Named, form_with, had, is_readable, named};
+pub(crate) use self::named_dictionary::{
+    NamedDictionary, form_of_client, form_with, is_readable, named,
+};

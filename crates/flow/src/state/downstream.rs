@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::state::assemble::Within;
+use crate::state::assemble::FragmentContext;
 
 /// The party downstream of a request, which its answer is for.
 #[derive(Clone, Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) enum Downstream {
     /// Another node of the cluster, which wants the stored response itself or nothing.
     Node,
     /// The page that the answer becomes a fragment of.
-    Page(Rc<Within>),
+    Page(Rc<FragmentContext>),
 }
 
 impl Downstream {
@@ -21,7 +21,7 @@ impl Downstream {
     }
 
     /// The page that the answer becomes a fragment of.
-    pub(crate) fn page(&self) -> Option<&Rc<Within>> {
+    pub(crate) fn page(&self) -> Option<&Rc<FragmentContext>> {
         match self {
             Self::Page(within) => Some(within),
             Self::Client | Self::Node => None,

@@ -7,27 +7,27 @@
 mod batch;
 mod heads;
 mod record;
-mod told;
-mod wanted;
+mod requested_fields;
+mod transaction_facts;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::tally::{Answered, Outcome, Tally};
+use base::tally::{AnswerSample, CoreSums, Outcome};
 use base::{Counter, Counters, Limit, Now};
-use observe::Wanted;
+use observe::FieldSubscriptions;
 use observe::ring::{BATCH, Ring, Writer};
-use policy::Peer;
+use policy::ConnectionPeer;
 use tokio::sync::Notify;
 
-use crate::state::live::Live;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::Reply;
 
-pub(crate) use self::batch::{Batch, Name, TransactionEnd};
+pub(crate) use self::batch::{Name, RecordBatch, TransactionEnd};
 pub(crate) use self::record::{RecordValues, tell_program, version, write_with};
-pub use self::told::{Started, Told, Unread};
+pub use self::transaction_facts::{RequestStart, TransactionFacts, UnreadableRequest};
 
 /// The time that a record waits for others to be written with.
 const COLLECT: Duration = Duration::from_millis(50);
@@ -54,10 +54,10 @@ pub struct Records {
 pub struct CoreLog {
     /// `None` if nobody wants records.
     pub(crate) sinks: Option<Sinks>,
-    tally: RefCell<Tally>,
+    tally: RefCell<CoreSums>,
     counters: Arc<Counters>,
     /// The header fields that readers ask for; none mostly.
-    wanted: RefCell<Option<Arc<Wanted>>>,
+    wanted: RefCell<Option<Arc<FieldSubscriptions>>>,
     room: RefCell<heads::HeadRoom>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Sinks {
     counters: Arc<Counters>,
     /// Number of the next transaction.
     next: Cell<u64>,
-    batch: RefCell<Batch>,
+    batch: RefCell<RecordBatch>,
     /// Rung when a batch has got its first record.
     begun: Notify,
 }
@@ -79,7 +79,7 @@ impl CoreLog {
     pub(crate) fn new(
         records: &Records,
         index: usize,
-        tally: Tally,
+        tally: CoreSums,
         counters: &Arc<Counters>,
     ) -> Self {
         let tally = RefCell::new(tally);
@@ -118,7 +118,7 @@ impl CoreLog {
     }
 
     /// Notes a transaction that is over.
-    pub fn answered(&self, reply: &Reply, told: &Told<'_>) {
+    pub fn answered(&self, reply: &Reply, told: &TransactionFacts<'_>) {
         // What left at once was ready when policy had decided, and there is no need for another
         // look at the clock.
         let end_us = match (told.reply_us, &self.sinks) {
@@ -141,7 +141,7 @@ impl CoreLog {
 
     /// Notes a fragment of the page that transaction `parent` asked for, as it is answered. It
     /// counts as no request. Returns the time, in microseconds; 0 with nobody to tell.
-    pub(crate) fn fragment(&self, reply: &Reply, told: &Told<'_>) -> u64 {
+    pub(crate) fn fragment(&self, reply: &Reply, told: &TransactionFacts<'_>) -> u64 {
         let Some(core) = &self.sinks else { return 0 };
         let id = reply.about.number().unwrap_or_else(|| core.number());
         let end = TransactionEnd { id, end_us: rt::micros() };
@@ -168,7 +168,7 @@ impl CoreLog {
         }
     }
 
-    fn count(&self, reply: &Reply, told: &Told<'_>, end_us: u64) {
+    fn count(&self, reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) {
         let (counter, outcome) = match told.request {
             Some(_) => (reply.served.counter(), reply.served.outcome()),
             None => (Counter::Refused, Outcome::Refused),
@@ -187,7 +187,7 @@ impl CoreLog {
         tally.time(outcome, us);
         if let Some(site) = reply.about.site(told.live) {
             let (status, bytes) = (reply.status.code(), told.body_out);
-            let answered = Answered { outcome, status, bytes, us };
+            let answered = AnswerSample { outcome, status, bytes, us };
             tally.site(reply.about.decided.site(), &site.name, answered);
         }
     }
@@ -195,17 +195,17 @@ impl CoreLog {
     /// Notes a request that could not be read, and its refusal.
     pub fn refused(
         &self,
-        live: &Live,
-        client: Peer,
+        live: &LiveConfiguration,
+        client: ConnectionPeer,
         reply: &Reply,
-        started: &Started,
-        unread: Unread<'_>,
+        started: &RequestStart,
+        unread: UnreadableRequest<'_>,
     ) {
-        let told = Told {
+        let told = TransactionFacts {
             received: first_line(unread.received),
             head_out: unread.head_out,
             body_out: reply.length().unwrap_or(0),
-            ..Told::new(client, live, started)
+            ..TransactionFacts::new(client, live, started)
         };
         self.answered(reply, &told);
     }
@@ -253,7 +253,7 @@ impl Sinks {
     }
 
     /// Adds a record to the batch; the result is where in it.
-    pub(crate) fn add(&self, write: impl FnOnce(&[Name], &mut Batch)) -> usize {
+    pub(crate) fn add(&self, write: impl FnOnce(&[Name], &mut RecordBatch)) -> usize {
         let mut batch = self.batch.borrow_mut();
         if batch.count == 0 {
             self.begun.notify_one();

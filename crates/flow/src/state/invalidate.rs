@@ -1,6 +1,6 @@
 //! The door of invalidations to the store.
 
-mod door;
+mod invalidator;
 
-pub(crate) use self::door::Haste;
-pub use self::door::{Door, Outcome, Patience};
+pub(crate) use self::invalidator::Haste;
+pub use self::invalidator::{Invalidator, Outcome, Patience};

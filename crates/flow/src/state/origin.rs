@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use files::Root;
 use files::accel::Accel;
-use origin::{Origin, Try};
+use origin::{Origin, TryFilesEntry};
 
 /// An origin that a site may choose.
 pub struct SiteOrigin {
@@ -22,7 +22,7 @@ impl SiteOrigin {
     /// The files of `origin` are those that its settings name.
     pub fn new(origin: &Arc<Origin>) -> Self {
         let scripts = origin.config().scripts.as_ref();
-        let looks = scripts.filter(|scripts| scripts.rules.tries.contains(&Try::Path));
+        let looks = scripts.filter(|scripts| scripts.rules.tries.contains(&TryFilesEntry::Path));
         let root = |config: &files::Config| Root::new(config.clone());
         let roots = |all: &[files::Config]| all.iter().map(root).collect();
         Self {

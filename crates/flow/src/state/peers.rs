@@ -1,7 +1,7 @@
 //! The nodes that share what they store, and what they may be asked.
 
-mod asking;
 mod nodes;
+mod owner_request;
 
-pub(crate) use self::asking::{Asking, Whose};
-pub use self::nodes::{Applied, PeerNode, Peers, Standing};
+pub use self::nodes::{ClusterStanding, InvalidationPosition, PeerNode, Peers};
+pub(crate) use self::owner_request::{FetchIdentity, OwnerRequest};

@@ -10,24 +10,24 @@ use base::tally::Outcome;
 use base::{Counter, Limit};
 use cache::Object;
 use codec::Coding;
-use files::Opened;
+use files::OpenFile;
 use memchr::memchr_iter;
 use message::cache_status::{self, CacheStatus, Handling};
 use message::date::HttpDate;
-use message::digest::{DigestOf, digest_of};
+use message::digest::{DigestSubject, digest_of};
 use message::pseudonym::FieldStart;
 use message::{HeaderId, Request, Response, Status};
 use observe::DictionaryUse;
 
-use crate::sent::SentForm;
-use crate::state::body::{Parts, ReplyBody};
-use crate::state::live::Live;
-use crate::state::trace::About;
-use crate::stored::{form_tags, form_tags_of_plain};
+use crate::sent_form::SentForm;
+use crate::state::body::{BodyParts, ReplyBody};
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::trace::ReplyNotes;
+use crate::stored_heads::{form_tags, form_tags_of_plain};
 
 /// The cache's part in a reply, for `Cache-Status` (RFC 9211), `X-Cache`, counters and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum CacheOutcome {
     /// From a fresh stored response.
     Hit,
     /// From a stale one within its grace.
@@ -93,7 +93,7 @@ impl Forward {
     }
 }
 
-impl Served {
+impl CacheOutcome {
     /// The word for `X-Cache` and the access log.
     pub fn word(self) -> &'static str {
         match self {
@@ -147,13 +147,13 @@ impl Served {
 
 /// Where a head comes from.
 #[derive(Debug)]
-pub enum Head {
+pub enum HeadSource {
     /// The bytes a stored response keeps, its status line replaced when another status is sent.
     Stored(Arc<Object>),
     /// That of a file.
     File {
         /// The file.
-        file: Arc<Opened>,
+        file: Arc<OpenFile>,
         /// Date to send, in unix seconds.
         date_s: u64,
         /// Clients may get it in a coding, so Vary says so beside what the file's head says.
@@ -187,7 +187,7 @@ impl Varnish {
 
 /// Fields that take the place of those of the head.
 #[derive(Debug, Default)]
-pub struct Changed {
+pub struct FieldOverrides {
     /// Content-Range of a 206 or 416.
     pub content_range: Option<Box<str>>,
     /// Content-Type that replaces the stored one (multipart/byteranges).
@@ -203,7 +203,7 @@ const GATHERED_BYTES: u64 = 64 * 1024;
 
 /// A reply's origin, as far as its site's settings for replies that are made here go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum ReplyOrigin {
     /// It was not made here, or says all that it is to say.
     No,
     /// It was made here: it lacks the site's fields.
@@ -218,11 +218,11 @@ pub struct Reply {
     /// Status to send.
     pub status: Status,
     /// Head.
-    pub head: Head,
+    pub head: HeadSource,
     /// Body.
     pub body: ReplyBody,
     /// The cache's part in the reply.
-    pub served: Served,
+    pub served: CacheOutcome,
     /// Age to send, in seconds; `None` if the head speaks for itself.
     pub age_s: Option<u64>,
     /// Remaining lifetime to tell, in seconds; negative when stale.
@@ -234,7 +234,7 @@ pub struct Reply {
     pub hsts: Option<u16>,
     /// Fields that take the place of those of the head. They are boxed, since replies are moved
     /// about and most have none.
-    pub changed: Option<Box<Changed>>,
+    pub changed: Option<Box<FieldOverrides>>,
     /// The coding of the form of a stored body that is sent, where that is not the stored one: its
     /// entity tag is written with it.
     pub form: Option<Coding>,
@@ -245,19 +245,19 @@ pub struct Reply {
     /// The connection ends after the reply.
     pub close: bool,
     /// The part of a site's settings that a reply which was made here still lacks.
-    pub(crate) made: Made,
+    pub(crate) made: ReplyOrigin,
     /// The reply has a whole body because more ranges were asked for than may be.
     pub(crate) too_many_ranges: bool,
     /// Notes on how the reply came about, for the log.
-    pub about: About,
+    pub about: ReplyNotes,
 }
 
-impl Changed {
+impl FieldOverrides {
     fn is_empty(&self) -> bool {
         self.content_type.is_none() && self.content_range.is_none() && self.delta.is_none()
     }
 
-    fn add_fields(&self, fields: &mut impl Fields) {
+    fn add_fields(&self, fields: &mut impl FieldSink) {
         if let Some(range) = &self.content_range {
             fields.add(HeaderId::ContentRange, |out| push(out, range));
         }
@@ -280,16 +280,21 @@ impl Changed {
 
 impl Reply {
     /// A reply with a head and body of its own.
-    pub fn owned(response: Response, body: ReplyBody, served: Served) -> Self {
-        Self::new(response.status, Head::Owned(Box::new(response)), body, served)
+    pub fn owned(response: Response, body: ReplyBody, served: CacheOutcome) -> Self {
+        Self::new(response.status, HeadSource::Owned(Box::new(response)), body, served)
     }
 
     /// A reply with the head of `object`.
-    pub fn stored(object: &Arc<Object>, body: ReplyBody, served: Served) -> Self {
-        Self::new(object.status(), Head::Stored(Arc::clone(object)), body, served)
+    pub fn stored(object: &Arc<Object>, body: ReplyBody, served: CacheOutcome) -> Self {
+        Self::new(object.status(), HeadSource::Stored(Arc::clone(object)), body, served)
     }
 
-    pub(crate) fn new(status: Status, head: Head, body: ReplyBody, served: Served) -> Self {
+    pub(crate) fn new(
+        status: Status,
+        head: HeadSource,
+        body: ReplyBody,
+        served: CacheOutcome,
+    ) -> Self {
         Self {
             status,
             head,
@@ -304,9 +309,9 @@ impl Reply {
             by_dictionary: false,
             dictionary: DictionaryUse::NotNamed,
             close: false,
-            made: Made::No,
+            made: ReplyOrigin::No,
             too_many_ranges: false,
-            about: About::default(),
+            about: ReplyNotes::default(),
         }
     }
 
@@ -321,7 +326,7 @@ impl Reply {
     }
 
     /// The fields that take the place of those of the head.
-    pub(crate) fn change(&mut self) -> &mut Changed {
+    pub(crate) fn change(&mut self) -> &mut FieldOverrides {
         self.changed.get_or_insert_default()
     }
 
@@ -368,7 +373,7 @@ impl Reply {
             return false;
         }
         match &self.body {
-            ReplyBody::Parts(parts @ Parts::Many(_)) => {
+            ReplyBody::Parts(parts @ BodyParts::Many(_)) => {
                 parts.len() <= GATHERED_BYTES && !parts.has_file()
             }
             ReplyBody::Stream { .. } | ReplyBody::Tunnel(_) => false,
@@ -377,23 +382,23 @@ impl Reply {
     }
 
     /// Writes status line and fields as HTTP/1.1, without framing and without the empty line.
-    pub fn write_head(&self, live: &Live, out: &mut Vec<u8>) {
+    pub fn write_head(&self, live: &LiveConfiguration, out: &mut Vec<u8>) {
         match &self.head {
-            Head::Stored(object) => self.write_stored(object, out),
-            Head::File { file, date_s, .. } => self.write_file(file, *date_s, out),
-            Head::Owned(response) if response.no_reason => {
+            HeadSource::Stored(object) => self.write_stored(object, out),
+            HeadSource::File { file, date_s, .. } => self.write_file(file, *date_s, out),
+            HeadSource::Owned(response) if response.no_reason => {
                 h1::encode::head_without_reason(out, self.status, &response.headers);
             }
-            Head::Owned(response) => {
+            HeadSource::Owned(response) => {
                 h1::encode::stored_head(out, self.status, &response.reason, &response.headers);
             }
         }
-        self.add_fields(live, &mut Lines(out));
+        self.add_fields(live, &mut Http1FieldLines(out));
     }
 
     /// Tells of the fields that are added to those of the head: the same for every engine.
-    pub fn add_fields(&self, live: &Live, fields: &mut impl Fields) {
-        if let Head::Stored(object) = &self.head {
+    pub fn add_fields(&self, live: &LiveConfiguration, fields: &mut impl FieldSink) {
+        if let HeadSource::Stored(object) = &self.head {
             fields.add_whole(live.announce.pseudonym.via(object.flags().http10));
         }
         if let Some(varnish) = self.varnish {
@@ -414,7 +419,7 @@ impl Reply {
         if let Some(coding) = self.form {
             self.add_form(coding, fields);
         }
-        if let Head::File { varies: true, .. } = &self.head {
+        if let HeadSource::File { varies: true, .. } = &self.head {
             fields.add(HeaderId::Vary, |out| push(out, HeaderId::AcceptEncoding.name()));
         }
         if self.by_dictionary {
@@ -440,14 +445,14 @@ impl Reply {
     }
 
     /// Tells of the fields of the form in `coding`.
-    fn add_form(&self, coding: Coding, fields: &mut impl Fields) {
+    fn add_form(&self, coding: Coding, fields: &mut impl FieldSink) {
         if coding != Coding::Identity {
             fields.add(HeaderId::ContentEncoding, |out| push(out, coding.token()));
         }
         let tags = match &self.head {
-            Head::Stored(object) => form_tags(object),
-            Head::File { file, .. } => Some(form_tags_of_plain(file.etag())),
-            Head::Owned(_) => None,
+            HeadSource::Stored(object) => form_tags(object),
+            HeadSource::File { file, .. } => Some(form_tags_of_plain(file.etag())),
+            HeadSource::Owned(_) => None,
         };
         if let Some(tags) = tags {
             fields.add(HeaderId::Etag, |out| tags.write(coding, out));
@@ -468,7 +473,7 @@ impl Reply {
         }
     }
 
-    fn write_file(&self, file: &Opened, date_s: u64, out: &mut Vec<u8>) {
+    fn write_file(&self, file: &OpenFile, date_s: u64, out: &mut Vec<u8>) {
         self.write_status(out);
         line(out, HeaderId::Date, HttpDate::new(date_s).as_bytes());
         let lines = file.lines(self.status == Status::NOT_MODIFIED);
@@ -506,8 +511,8 @@ impl Reply {
         match id {
             HeaderId::Other => match digest_of(name) {
                 // Of a part, or of another coding, it is the digest of something else (RFC 9530).
-                Some(DigestOf::Content) => self.keeps_all_fields(),
-                Some(DigestOf::Representation) => !self.is_other_form(),
+                Some(DigestSubject::Content) => self.keeps_all_fields(),
+                Some(DigestSubject::Representation) => !self.is_other_form(),
                 None => true,
             },
             HeaderId::ContentType => {
@@ -537,28 +542,31 @@ impl Reply {
         out.extend_from_slice(&lines[from..]);
     }
 
-    fn cache_status<'a>(&'a self, live: &'a Live) -> Option<CacheStatus<'a>> {
+    fn cache_status<'a>(&'a self, live: &'a LiveConfiguration) -> Option<CacheStatus<'a>> {
         let handling = match self.served {
-            Served::Synthetic | Served::Purge | Served::File | Served::Peer(_) => return None,
-            Served::Hit | Served::Stale => Handling::Hit,
-            Served::StaleOnError | Served::Revalidated => {
+            CacheOutcome::Synthetic
+            | CacheOutcome::Purge
+            | CacheOutcome::File
+            | CacheOutcome::Peer(_) => return None,
+            CacheOutcome::Hit | CacheOutcome::Stale => Handling::Hit,
+            CacheOutcome::StaleOnError | CacheOutcome::Revalidated => {
                 Handling::Forwarded(cache_status::Forward::Stale)
             }
-            Served::Fetched { reason, .. } => Handling::Forwarded(reason.registered()),
+            CacheOutcome::Fetched { reason, .. } => Handling::Forwarded(reason.registered()),
         };
         let state = match self.served {
-            Served::Fetched { reason: Forward::HitForMiss, .. } => Some("hit-for-miss"),
-            Served::StaleOnError => Some("origin-failed"),
+            CacheOutcome::Fetched { reason: Forward::HitForMiss, .. } => Some("hit-for-miss"),
+            CacheOutcome::StaleOnError => Some("origin-failed"),
             _ => None,
         };
         let rule = if live.announce.detail { self.about.rule_name(live) } else { None };
         let mut status = CacheStatus::new(&live.announce.pseudonym, handling);
         status.ttl_secs = self.ttl_s;
         status.detail = rule.or(state);
-        if self.served == Served::Revalidated {
+        if self.served == CacheOutcome::Revalidated {
             status.fwd_status = Some(Status::NOT_MODIFIED);
         }
-        if let Served::Fetched { stored, collapsed, .. } = self.served {
+        if let CacheOutcome::Fetched { stored, collapsed, .. } = self.served {
             (status.stored, status.collapsed) = (stored, collapsed);
         }
         Some(status)
@@ -566,7 +574,7 @@ impl Reply {
 }
 
 /// Where fields go that an engine writes in its own way.
-pub trait Fields {
+pub trait FieldSink {
     /// Adds a field; `write` appends its value.
     fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>));
 
@@ -585,9 +593,9 @@ pub trait Fields {
 }
 
 /// Fields as lines of HTTP/1.
-struct Lines<'a>(&'a mut Vec<u8>);
+struct Http1FieldLines<'a>(&'a mut Vec<u8>);
 
-impl Fields for Lines<'_> {
+impl FieldSink for Http1FieldLines<'_> {
     fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>)) {
         push(self.0, id.name());
         self.0.extend_from_slice(b": ");

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use base::{HashSeed, Limit, counters::Registry, tally::Tallies};
-use origin::Depot;
+use origin::SharedPool;
 
 use crate::allowance::FormWork;
 use crate::challenge::Challenges;
-use crate::failing::Failing;
+use crate::failing_keys::FailingKeys;
+use crate::state::configuration_holder::ConfigurationHolder;
 use crate::state::dictionary::Dictionaries;
+use crate::state::early_removal::EarlyRemoval;
 use crate::state::gate::RightPasswords;
-use crate::state::in_force::InForce;
-use crate::state::invalidate::Door;
-use crate::state::live::Live;
-use crate::state::over::EarlyRemoval;
+use crate::state::invalidate::Invalidator;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::peers::Peers;
 use crate::state::siblings::Siblings;
 use crate::state::slices::SliceMemory;
@@ -23,11 +23,11 @@ use crate::state::tier::{self, Cache};
 use crate::state::vcl::Common;
 
 /// Everything the cores share.
-pub struct Shared {
+pub struct SharedState {
     /// The store.
     pub cache: Arc<Cache>,
     /// The configuration in force, and what readers of the log want.
-    pub in_force: Arc<InForce>,
+    pub in_force: Arc<ConfigurationHolder>,
     /// The secret of the keys' hashes.
     pub seed: HashSeed,
     /// The answer to a challenge of a certificate authority, while one is pending.
@@ -43,9 +43,9 @@ pub struct Shared {
     /// Caches that are asked whether they have something, if there are any.
     pub siblings: ArcSwapOption<Siblings>,
     /// The way of invalidations to the store.
-    pub door: Arc<Door>,
+    pub door: Arc<Invalidator>,
     /// Connections to origins, as far as cores share them.
-    pub depot: Arc<Depot>,
+    pub depot: Arc<SharedPool>,
     /// Further forms of stored bodies and files.
     pub(crate) forms: FormWork,
     /// Stored responses that serve as dictionaries.
@@ -53,30 +53,35 @@ pub struct Shared {
     /// The memory of responses in slices.
     pub(crate) slices: Arc<SliceMemory>,
     /// Keys whose last fetch failed.
-    pub(crate) failing: Failing,
+    pub(crate) failing: FailingKeys,
     /// Passwords that were right.
     pub(crate) right: Arc<RightPasswords>,
     /// Looks for what is of no more use.
     pub(crate) early_removal: EarlyRemoval,
 }
 
-impl Shared {
+impl SharedState {
     /// Starts with `live`, and with a seed that somebody knows: a disk's, or one of benches, which
     /// must repeat.
-    pub fn with_seed(cache: Arc<Cache>, live: Live, seed: HashSeed) -> Arc<Self> {
-        Self::over(cache, live, seed, Depot::default())
+    pub fn with_seed(cache: Arc<Cache>, live: LiveConfiguration, seed: HashSeed) -> Arc<Self> {
+        Self::over(cache, live, seed, SharedPool::default())
     }
 
     /// As [`Shared::with_seed`], with connections to origins of `depot`.
-    pub fn over(cache: Arc<Cache>, live: Live, seed: HashSeed, depot: Depot) -> Arc<Self> {
+    pub fn over(
+        cache: Arc<Cache>,
+        live: LiveConfiguration,
+        seed: HashSeed,
+        depot: SharedPool,
+    ) -> Arc<Self> {
         let vcl = Common::default();
         vcl.memory.set_limits(&live.limits);
-        live.sites.go_on(None, cache.memory());
+        live.sites.carry_over_limits(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());
-        let in_force = Arc::new(InForce::new(live));
+        let in_force = Arc::new(ConfigurationHolder::new(live));
         Arc::new(Self {
             slices: Arc::new(SliceMemory::new(&cache, seed)),
-            door: Door::new(&cache, seed, &in_force, &trust, counters.register()),
+            door: Invalidator::new(&cache, seed, &in_force, &trust, counters.register()),
             cache,
             in_force,
             seed,
@@ -89,15 +94,15 @@ impl Shared {
             depot: Arc::new(depot),
             forms: FormWork::default(),
             dictionaries: Dictionaries::default(),
-            failing: Failing::default(),
+            failing: FailingKeys::default(),
             right: Arc::default(),
             early_removal: EarlyRemoval::default(),
         })
     }
 
     /// Puts `live` in force for every request that begins from now on.
-    pub fn replace(&self, live: Live) {
-        live.sites.go_on(Some(&self.live().sites), self.cache.memory());
+    pub fn replace(&self, live: LiveConfiguration) {
+        live.sites.carry_over_limits(Some(&self.live().sites), self.cache.memory());
         self.cache.lower().set_limits(&live.limits);
         self.vcl.memory.set_limits(&live.limits);
         self.in_force.replace(live);
@@ -109,7 +114,7 @@ impl Shared {
     }
 
     /// The configuration in force.
-    pub fn live(&self) -> Arc<Live> {
+    pub fn live(&self) -> Arc<LiveConfiguration> {
         self.in_force.live()
     }
 }

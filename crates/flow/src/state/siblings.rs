@@ -1,6 +1,6 @@
 //! Caches that are asked whether they have something.
 
-pub(crate) mod asking;
 mod sibling;
+pub(crate) mod sibling_miss;
 
 pub use self::sibling::{Sibling, SiblingPort, SiblingQuestion, Siblings};

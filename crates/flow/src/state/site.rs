@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use base::{HashSeed, Memory};
-use codec::Compress;
+use base::{HashSeed, MemoryBudget};
+use codec::CompressionScope;
 use files::Root;
 use policy::{Includes, Notes, Policy, hosts::HostTable};
 use vcl::program::Instance;
 
 use crate::problem::ErrorPage;
-use crate::state::announce::ShownFields;
 use crate::state::client::ClientCheck;
 use crate::state::gate::Gates;
 use crate::state::origin::SiteOrigin;
+use crate::state::proxy_fields::ShownFields;
 use crate::state::purges::SitePurges;
 use crate::throttle::Throttles;
 
@@ -42,7 +42,7 @@ pub struct Site {
     /// Its pages that are put together of others.
     pub includes: Includes,
     /// The bodies that are coded here, where its policy decides.
-    pub compress: Compress,
+    pub compress: CompressionScope,
     /// Its limits on how often, and how much at once, clients may ask.
     pub throttles: Option<Arc<Throttles>>,
     /// Its gates, if not everybody may enter.
@@ -64,7 +64,7 @@ impl Site {
             shown: ShownFields::default(),
             error_pages: Vec::new(),
             includes: Includes::default(),
-            compress: Compress::default(),
+            compress: CompressionScope::default(),
             throttles: None,
             gates: None,
         }
@@ -92,7 +92,7 @@ impl SiteTable {
     }
 
     /// Has the limits on clients go on from those `before`.
-    pub(crate) fn go_on(&self, before: Option<&Self>, memory: &Arc<Memory>) {
+    pub(crate) fn carry_over_limits(&self, before: Option<&Self>, memory: &Arc<MemoryBudget>) {
         for (at, site) in self.listed.iter().enumerate() {
             let Some(throttles) = &site.throttles else { continue };
             let earlier = before.into_iter().flat_map(|sites| &sites.listed);

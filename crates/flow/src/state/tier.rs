@@ -11,11 +11,11 @@
 
 mod body;
 mod chores;
-mod found;
 mod intake;
-mod kept;
+mod journal_batches;
 mod lower;
 mod record;
+mod recovery;
 mod store;
 
 use std::any::Any;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::Limits;
-use disk::{Disk, Place};
+use disk::{Disk, RecordAddress};
 use parking_lot::Mutex;
 
 pub(crate) use self::body::{OnDisk, Opening};
@@ -32,39 +32,39 @@ use self::chores::Chores;
 pub use self::chores::Resting;
 pub(crate) use self::chores::look_after;
 pub(crate) use self::intake::Intake;
-pub(crate) use self::kept::KeptBatches;
+pub(crate) use self::journal_batches::KeptBatches;
 pub(crate) use self::lower::limit_hits;
-pub(crate) use self::record::{Content, Raised, content};
+pub(crate) use self::record::{Content, DiskResponse, content};
 pub use self::store::DiskRules;
 pub(crate) use self::store::Store;
 
-use self::found::Found;
+use self::recovery::DiskRecovery;
 
 /// The store of responses: memory, over a disk where there is one.
 pub type Cache = cache::Cache<Tier>;
 /// The duty to fetch.
 pub type Lead = cache::Lead<Tier>;
 /// The next step of a request without a usable stored response.
-pub(crate) type Begin = cache::Begin<Tier>;
+pub(crate) type Begin = cache::FetchDecision<Tier>;
 /// The writing end of a body.
-pub(crate) type Filling = cache::Filling<Tier>;
+pub(crate) type Filling = cache::ObjectWriter<Tier>;
 
 /// A store with nothing below its memory.
 pub fn memory_only(config: cache::Config) -> Arc<Cache> {
-    Cache::over(Arc::default(), config)
+    Cache::with_lower(Arc::default(), config)
 }
 
 /// The tier below memory; it keeps nothing until a disk has been taken up.
 #[derive(Debug, Default)]
 pub struct Tier {
     pub(crate) store: OnceLock<Store>,
-    pub(crate) found: Found,
+    pub(crate) found: DiskRecovery,
     /// Large bodies that are read from where they lie, by place.
-    pub(crate) lent: Mutex<HashMap<Place, Weak<OnDisk>>>,
+    pub(crate) lent: Mutex<HashMap<RecordAddress, Weak<OnDisk>>>,
     /// Those of them whose records go when nobody reads them any more.
     parting: AtomicUsize,
     /// The lives of stored objects that bodies on disk are made of, by the bodies' places.
-    pub(crate) sets: Mutex<HashMap<Place, Arc<dyn Any + Send + Sync>>>,
+    pub(crate) sets: Mutex<HashMap<RecordAddress, Arc<dyn Any + Send + Sync>>>,
     /// Volumes that were taken out of use, and whose places are still in the index.
     lost: Mutex<Vec<usize>>,
     /// Everything that may answer again is kept: the process ends.

@@ -8,47 +8,47 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Limit;
-use base::rate::Stay;
+use base::rate::ConcurrencyPermit;
 use message::trace_context::TraceContext;
 use observe::heads::Heads;
 use origin::Exchange;
 use vcl::backend::Leaf;
 
 use crate::state::gate::User;
-use crate::state::live::Live;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::site::Site;
-use crate::why::Why;
+use crate::unstored_reason::UnstoredReason;
 
 /// Notes on how a reply came about. No part of them is sent.
 #[derive(Debug, Default)]
-pub struct About {
+pub struct ReplyNotes {
     /// The site, and the rule that decided.
-    pub decided: Decided,
+    pub decided: DecidingRule,
     /// Hash of the cache key; 0 when none was made.
     pub key: u64,
     /// The failure, if there was one. It is boxed, since replies are moved about and most go well.
-    pub trouble: Option<Box<Trouble>>,
+    pub trouble: Option<Box<FailureNote>>,
     /// The actions of a program. They are boxed, so that the replies of other sites are no larger.
-    pub told: Option<Box<vcl::told::Told>>,
+    pub told: Option<Box<vcl::trace::ProgramTrace>>,
     /// The way of a request that waited.
     pub trace: Option<Rc<Trace>>,
     /// Notes of the site's guards.
-    pub(crate) guarded: Guarded,
+    pub(crate) guarded: GuardNotes,
 }
 
 /// Notes of a site's guards about a request. They are short, since replies are moved about.
 #[derive(Debug, Default)]
-pub(crate) enum Guarded {
+pub(crate) enum GuardNotes {
     #[default]
     Free,
     /// A gate knows the user.
     User(Arc<User>),
     /// The request counts as under way until this ends.
-    Stay(Stay),
-    Both(Box<(Arc<User>, Stay)>),
+    Stay(ConcurrencyPermit),
+    Both(Box<(Arc<User>, ConcurrencyPermit)>),
 }
 
-impl Guarded {
+impl GuardNotes {
     /// Takes note of a user.
     pub(crate) fn note_user(&mut self, user: Arc<User>) {
         *self = match std::mem::take(self) {
@@ -59,7 +59,7 @@ impl Guarded {
     }
 
     /// Has the request count as under way.
-    pub(crate) fn note_stay(&mut self, stay: Stay) {
+    pub(crate) fn note_stay(&mut self, stay: ConcurrencyPermit) {
         *self = match std::mem::take(self) {
             Self::Free => Self::Stay(stay),
             Self::User(user) => Self::Both(Box::new((user, stay))),
@@ -83,9 +83,9 @@ impl Guarded {
     }
 }
 
-impl About {
+impl ReplyNotes {
     /// The site that was asked; `None` where no site has the host.
-    pub fn site<'a>(&self, live: &'a Live) -> Option<&'a Arc<Site>> {
+    pub fn site<'a>(&self, live: &'a LiveConfiguration) -> Option<&'a Arc<Site>> {
         live.sites.listed.get(self.decided.site as usize)
     }
 
@@ -95,14 +95,14 @@ impl About {
     }
 
     /// The name of the rule that decided.
-    pub fn rule_name<'a>(&self, live: &'a Live) -> Option<&'a str> {
+    pub fn rule_name<'a>(&self, live: &'a LiveConfiguration) -> Option<&'a str> {
         self.site(live).map(|site| site.policy.rule_name(self.decided.rule))
     }
 }
 
 /// The site and the rule that decided, in numbers: a hit notes them and looks no name up.
 #[derive(Clone, Copy, Debug)]
-pub struct Decided {
+pub struct DecidingRule {
     /// The site's index in [`SiteTable::listed`](crate::SiteTable::listed); one that is not there
     /// when no site has the host.
     pub(crate) site: u32,
@@ -110,14 +110,14 @@ pub struct Decided {
     pub(crate) rule: u32,
 }
 
-impl Decided {
+impl DecidingRule {
     /// The site's index in [`SiteTable::listed`](crate::SiteTable::listed), if it has one.
     pub fn site(self) -> usize {
         self.site as usize
     }
 }
 
-impl Default for Decided {
+impl Default for DecidingRule {
     fn default() -> Self {
         Self { site: u32::MAX, rule: 0 }
     }
@@ -125,7 +125,7 @@ impl Default for Decided {
 
 /// A failure.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct FailureNote {
     /// In words.
     pub error: Box<str>,
     /// The limit that was reached, if it was one.
@@ -172,7 +172,7 @@ pub struct Trace {
     /// Bytes of body that came for the store.
     pub(crate) body_bytes: Cell<u64>,
     /// The failure of the fetch, if it failed.
-    pub(crate) trouble: RefCell<Option<Trouble>>,
+    pub(crate) trouble: RefCell<Option<FailureNote>>,
     /// Heads of the exchange with the origin, while a reader asks for them.
     pub(crate) heads: RefCell<Option<Box<Heads>>>,
 }
@@ -184,7 +184,7 @@ impl Trace {
     }
 
     /// Notes why an answer is not stored.
-    pub(crate) fn note_why(&self, why: Why) {
+    pub(crate) fn note_why(&self, why: UnstoredReason) {
         self.not_stored.set(why.as_str());
     }
 

@@ -1,24 +1,24 @@
 //! The state of programs, of all cores and of one request.
 
-mod common;
+mod connection;
 mod core;
 pub(crate) mod halt;
-mod line;
+pub(crate) mod halted_request;
+mod host_services;
 pub mod link;
 pub(crate) mod note;
-mod outside;
 mod random;
 mod settings;
+mod shared;
 mod turn;
-pub(crate) mod waiting;
 mod xids;
 
-pub use self::common::Common;
-pub(crate) use self::common::Turns;
+pub use self::connection::VclConnection;
 pub(crate) use self::core::CoreVcl;
-pub use self::line::Line;
-pub use self::outside::Outside;
+pub use self::host_services::HostServices;
 pub use self::settings::{Endpoint, VclSettings};
+pub use self::shared::Common;
+pub(crate) use self::shared::Turns;
 pub(crate) use self::turn::{FoundAs, Turn};
 pub(crate) use self::xids::Outstanding;
 pub use self::xids::Xids;

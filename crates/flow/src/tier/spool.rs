@@ -8,16 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Account, Counter, Held, Limit};
-use cache::{Elsewhere, Object, Sinks};
-use disk::{Pushed, Stream};
+use base::{Account, Counter, HeldBytes, Limit};
+use cache::{DemotionPolicy, ExternalBody, Object};
+use disk::{PartOutcome, Stream};
 use message::{Method, Status};
 use origin::Exchange;
 
-use crate::carry::{Carried, End};
-use crate::fetch::{Fetch, Plan};
-use crate::recode::Recode;
-use crate::state::core::Core;
+use crate::body_transfer::{TransferEnd, TransferOutcome};
+use crate::fetch::{Fetch, InsertionPlan};
+use crate::recode::BodyRecoding;
+use crate::state::core::CoreState;
 use crate::state::tier::{Intake, OnDisk, Store, Tier};
 
 /// A body goes this way if it is larger than one of so many parts of memory. That is no limit, as
@@ -35,7 +35,7 @@ pub(crate) struct Spool {
     body: Arc<OnDisk>,
     stream: Stream,
     /// Memory for what the disk has not taken.
-    _held: Held,
+    _held: HeldBytes,
 }
 
 impl Tier {
@@ -46,17 +46,17 @@ impl Tier {
 }
 
 /// The length of the body of `exchange`, if it is to go to the disk while it comes.
-fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &Plan) -> Option<u64> {
+fn length_of(fetch: &Fetch, exchange: &Exchange, plan: &InsertionPlan) -> Option<u64> {
     let cache = &fetch.core.shared.cache;
     let memory = cache.config();
     let least = memory.object_bytes_max.min(memory.budget_bytes / MEMORY_PARTS);
     let length = exchange.framing.length().filter(|length| *length > least)?;
     let is_fit = plan.new.status == Status::OK
         && fetch.request.method == Method::Get
-        && matches!(plan.recode, Recode::None)
+        && matches!(plan.recode, BodyRecoding::None)
         && !(plan.new.flags.esi || plan.new.flags.ssi)
         && !fetch.upload.is_some()
-        && plan.sinks != Sinks::Never;
+        && plan.sinks != DemotionPolicy::Never;
     let most = cache.lower().spool_bytes_max(fetch.core.live().limits.disk_body_share);
     if is_fit && most > 0 && length > most {
         fetch.core.counters.limit(Limit::DiskBodyShare);
@@ -70,7 +70,7 @@ impl Spool {
     pub(crate) fn begin(
         fetch: &Fetch,
         exchange: Box<Exchange>,
-        plan: &Plan,
+        plan: &InsertionPlan,
     ) -> Result<Self, Box<Exchange>> {
         let cache = &fetch.core.shared.cache;
         let begun = length_of(fetch, &exchange, plan).and_then(|length| {
@@ -87,30 +87,30 @@ impl Spool {
     }
 
     /// The body that is stored.
-    pub(crate) fn body(&self) -> Arc<dyn Elsewhere> {
+    pub(crate) fn body(&self) -> Arc<dyn ExternalBody> {
         Arc::clone(&self.body) as _
     }
 
     /// Brings the whole body, as that of `object`, which is held so long: nothing else knows of it.
-    pub(crate) async fn run(self, core: &Rc<Core>, object: Arc<Object>) -> Carried {
+    pub(crate) async fn run(self, core: &Rc<CoreState>, object: Arc<Object>) -> TransferOutcome {
         let Self { mut exchange, body, stream, _held } = self;
         body.stands_for(&object);
         // The client decides how long it takes, as long as it goes on.
         exchange.lift_total();
         exchange.read_at_most(READ_BYTES as usize);
         let mut spooler = Spooler { core, object: &object, body: &body, stream, is_kept: true };
-        let end = match body.on_its_way() {
+        let end = match body.intake() {
             Some(coming) => spooler.run(coming, &mut exchange).await,
-            None => End::Left,
+            None => TransferEnd::Left,
         };
-        let bytes = body.on_its_way().map_or_else(|| body.length(), Intake::len);
-        Carried { end, bytes, stored: true, plain: None, limit: None }
+        let bytes = body.intake().map_or_else(|| body.length(), Intake::len);
+        TransferOutcome { end, bytes, stored: true, plain: None, limit: None }
     }
 }
 
 /// A body on its way.
 struct Spooler<'a> {
-    core: &'a Rc<Core>,
+    core: &'a Rc<CoreState>,
     object: &'a Arc<Object>,
     body: &'a Arc<OnDisk>,
     stream: Stream,
@@ -119,11 +119,11 @@ struct Spooler<'a> {
 }
 
 impl Spooler<'_> {
-    async fn run(&mut self, coming: &Intake, exchange: &mut Exchange) -> End {
+    async fn run(&mut self, coming: &Intake, exchange: &mut Exchange) -> TransferEnd {
         let length = self.body.length();
         loop {
             if !self.may_go_on(coming).await {
-                return End::Left;
+                return TransferEnd::Left;
             }
             let mut is_too_long = false;
             let take = &mut |data: &[u8]| {
@@ -133,11 +133,11 @@ impl Spooler<'_> {
                 }
             };
             match exchange.next(take).await {
-                _ if is_too_long => return End::Cut(None),
+                _ if is_too_long => return TransferEnd::Cut(None),
                 Ok(true) => {}
                 Ok(false) if coming.len() == length => break,
-                Ok(false) => return End::Cut(None),
-                Err(error) => return End::Cut(Some(error)),
+                Ok(false) => return TransferEnd::Cut(None),
+                Err(error) => return TransferEnd::Cut(Some(error)),
             }
         }
         self.hand_over(coming, true).await;
@@ -149,7 +149,7 @@ impl Spooler<'_> {
         while !self.is_kept && coming.last().is_some_and(|at| at < length) {
             coming.moved.notified().await;
         }
-        End::Whole
+        TransferEnd::Whole
     }
 
     /// Waits for the disk, or for those who read; false if it is for nobody.
@@ -184,12 +184,12 @@ impl Spooler<'_> {
                     return Tried::Later;
                 }
                 match stream.push(pieces.clone()) {
-                    Pushed::Taken(taken) => {
+                    PartOutcome::Taken(taken) => {
                         part = Some(taken);
                         Tried::Done
                     }
-                    Pushed::Full => Tried::Later,
-                    Pushed::Refused => Tried::Never,
+                    PartOutcome::Full => Tried::Later,
+                    PartOutcome::Refused => Tried::Never,
                 }
             })
             .await;
@@ -206,9 +206,9 @@ impl Spooler<'_> {
         let stream = &mut self.stream;
         let cache = &core.shared.cache;
         let is_kept = attempt(core, object, |store| {
-            match stream.finish(store.entry_of_come(object, core.now())) {
+            match stream.finish(store.entry_of_received(object, core.now())) {
                 Some(place) => {
-                    body.come_to(cache, place);
+                    body.finish_at(cache, place);
                     Tried::Done
                 }
                 None => Tried::Later,
@@ -240,7 +240,7 @@ impl Spooler<'_> {
 impl Drop for Spooler<'_> {
     /// Ends the body: nothing more comes, and what has come goes with its parts.
     fn drop(&mut self) {
-        if let Some(coming) = self.body.on_its_way() {
+        if let Some(coming) = self.body.intake() {
             self.body.lose();
             coming.break_off();
         }
@@ -256,7 +256,7 @@ enum Tried {
 
 /// Tries something with the disk until it is done; false if it is not, for too long, or has become
 /// useless as `object` is not stored any more.
-async fn attempt(core: &Core, object: &Object, mut call: impl FnMut(&Store) -> Tried) -> bool {
+async fn attempt(core: &CoreState, object: &Object, mut call: impl FnMut(&Store) -> Tried) -> bool {
     let until_ms = core.now().mono_ms + core.live().limits.disk_body_wait;
     let Some(store) = core.shared.cache.lower().store.get() else { return false };
     loop {

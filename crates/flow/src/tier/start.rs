@@ -5,17 +5,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use base::{HashSeed, Now};
-use disk::{Condition, Config, Disk, Opened, Place};
+use disk::{Config, Disk, OpenedStore, RecordAddress, VolumeCondition};
 use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
-use crate::state::invalidate::Door;
+use crate::state::invalidate::Invalidator;
 use crate::state::tier::{Cache, DiskRules, KeptBatches, Store, Tier};
 
 /// A disk under a cache, before it is taken up.
 #[derive(Debug)]
 pub struct OpenedDisk {
-    opened: Opened,
+    opened: OpenedStore,
     rules: DiskRules,
 }
 
@@ -69,7 +69,7 @@ impl OpenedDisk {
     /// Takes the disk up below the cache of `door`: invalidations of former processes are put in
     /// force again, new ones are written down, and what is there is found behind that. Once, before
     /// the first request; the configuration is in force.
-    pub fn take_up(self, door: &Arc<Door>, now: Now) -> TakenUp {
+    pub fn take_up(self, door: &Arc<Invalidator>, now: Now) -> TakenUp {
         let Self { opened, rules } = self;
         let tier = door.cache.lower();
         let mut told = TakenUp {
@@ -113,7 +113,7 @@ impl OpenedDisk {
     }
 }
 
-fn seed_bits(opened: &Opened) -> u64 {
+fn seed_bits(opened: &OpenedStore) -> u64 {
     opened.owner.first_chunk().map_or(0, |bits| u64::from_le_bytes(*bits))
 }
 
@@ -132,7 +132,7 @@ impl Index {
 }
 
 impl disk::Owner for Index {
-    fn found(&self, records: &[disk::Found]) {
+    fn found(&self, records: &[disk::FoundRecord]) {
         self.with(|cache, tier| {
             for found in records {
                 let is_wanted = |h32| tier.found.wants(h32, found.order);
@@ -145,7 +145,7 @@ impl disk::Owner for Index {
         });
     }
 
-    fn moved(&self, hash: u64, old: Place, new: Place) -> bool {
+    fn moved(&self, hash: u64, old: RecordAddress, new: RecordAddress) -> bool {
         let moved = self.with(|cache, tier| {
             let is_there = cache.move_cold(hash, old, new);
             tier.note_moved(old, is_there.then_some(new));
@@ -154,14 +154,14 @@ impl disk::Owner for Index {
         moved.unwrap_or(false)
     }
 
-    fn dropped(&self, hash: u64, place: Place) {
+    fn dropped(&self, hash: u64, place: RecordAddress) {
         self.with(|cache, tier| {
             cache.drop_cold(hash, place);
             tier.note_moved(place, None);
         });
     }
 
-    fn changed(&self, volume: usize, condition: Condition) {
+    fn changed(&self, volume: usize, condition: VolumeCondition) {
         let name = self.names.get(volume).map_or("", String::as_str);
         self.with(|_, tier| tier.note_condition(volume, name, condition));
     }

@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker};
 
 use base::{HashSeed, KeyBuf};
 use bytes::Bytes;
-use cache::{BeginOptions, Config, Flags, NewObject, Object, Reading};
-use disk::vfs::{Fault, Faulty, Memory, Vfs};
-use disk::{Body, Disk, Entry, Place, VolumeConfig};
+use cache::{BeginOptions, Config, ExternalBodyReader, Flags, NewObject, Object};
+use disk::vfs::{FaultyDirectory, InjectedFault, MemoryDirectory, Vfs};
+use disk::{Body, Disk, Entry, RecordAddress, VolumeConfig};
 use message::Status;
 
 use super::*;
-use crate::invalidate::{Invalidation, Sites, Target, What};
-use crate::state::shared::Shared;
+use crate::invalidate::{Invalidation, InvalidationTarget, ResponseSelector, Sites};
+use crate::state::shared::SharedState;
 use crate::state::tier::{Begin, OnDisk, Opening};
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
@@ -36,12 +36,12 @@ pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
 }
 
 /// A store over what `vfs` has, in use, with all of it found; and what a start said.
-fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
+fn over(vfs: &(impl Vfs + Clone)) -> (Arc<SharedState>, TakenUp) {
     let cache = small_cache(BANS_MAX);
     let volume = VolumeConfig::new(Arc::new(vfs.clone()), 64 << 20);
     let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
     let opened = open(&cache, config, DiskRules { admit_all: true }).expect("a disk");
-    let shared = Shared::with_seed(cache, bare_live(), opened.seed());
+    let shared = SharedState::with_seed(cache, bare_live(), opened.seed());
     let taken_up = opened.take_up(&shared.door, rt::now());
     settle(&shared);
     assert!(disk(&shared).has_found());
@@ -49,51 +49,55 @@ fn over(vfs: &(impl Vfs + Clone)) -> (Arc<Shared>, TakenUp) {
     (shared, taken_up)
 }
 
-fn disk(shared: &Shared) -> &Disk {
+fn disk(shared: &SharedState) -> &Disk {
     shared.cache.lower().disk().expect("a disk")
 }
 
-fn settle(shared: &Shared) {
+fn settle(shared: &SharedState) {
     disk(shared).settle();
 }
 
 /// Does what is done behind requests each second.
-fn chores(shared: &Shared) {
+fn chores(shared: &SharedState) {
     let tier = shared.cache.lower();
     tier.store.get().expect("a disk").drop_needless(tier, &shared.cache);
     settle(shared);
 }
 
 /// Has `what` invalidated, and recorded.
-async fn invalidate(shared: &Arc<Shared>, what: Target) {
+async fn invalidate(shared: &Arc<SharedState>, what: InvalidationTarget) {
     let now = rt::now();
     let one: Invalidation = shared.door.invalidation(what, false, Sites::Every, now);
     shared.door.invalidate(None, [one], now, 10_000).await.expect("it takes effect");
 }
 
-fn key(shared: &Shared, path: &str) -> KeyBuf {
+fn key(shared: &SharedState, path: &str) -> KeyBuf {
     let mut key = KeyBuf::new();
     key.field(path.as_bytes());
     key.finish(&shared.seed);
     key
 }
 
-fn tag(tag: &str) -> Target {
-    Target::Many(What::Tags(vec![tag.as_bytes().to_vec()]))
+fn tag(tag: &str) -> InvalidationTarget {
+    InvalidationTarget::Many(ResponseSelector::Tags(vec![tag.as_bytes().to_vec()]))
 }
 
 /// Invalidations that another start over the same disk is told of.
-fn told(vfs: &Memory) -> usize {
+fn told(vfs: &MemoryDirectory) -> usize {
     over(&vfs.copy()).1.invalidations
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
-    let vfs = Memory::new();
+    let vfs = MemoryDirectory::new();
     let (shared, _) = over(&vfs);
     for round in 0..3 {
         for page in 0..50 {
-            invalidate(&shared, Target::key(&key(&shared, &format!("/{round}/{page}")))).await;
+            invalidate(
+                &shared,
+                InvalidationTarget::key(&key(&shared, &format!("/{round}/{page}"))),
+            )
+            .await;
         }
         for name in ["shop", "news"] {
             invalidate(&shared, tag(name)).await;
@@ -108,7 +112,7 @@ async fn a_start_is_told_of_no_key_that_is_forgotten_and_once_of_each_ban() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_more_bans_than_there_may_be_a_start_knows_the_newest_and_nothing_older_is_used() {
-    let vfs = Memory::new();
+    let vfs = MemoryDirectory::new();
     let (shared, _) = over(&vfs);
     let entry = |hash| {
         let body = Body::Bytes(Bytes::from_static(b"page"));
@@ -152,7 +156,7 @@ fn head_of(length: usize, lifetime_ms: u64) -> NewObject {
 }
 
 /// A large response whose body is on disk, in the index; and its body there.
-fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes) {
+fn large(shared: &Arc<SharedState>, path: &str) -> (Arc<Object>, (u64, RecordAddress), Bytes) {
     let key = key(shared, path);
     let bytes = Bytes::from((0..1_500_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
     let (head, body) = (Bytes::new(), Body::Bytes(bytes.clone()));
@@ -178,7 +182,7 @@ fn large(shared: &Arc<Shared>, path: &str) -> (Arc<Object>, (u64, Place), Bytes)
 }
 
 /// The next bytes of a read; `None` where there are none any more.
-fn next(shared: &Shared, reading: &mut dyn Reading) -> Option<Bytes> {
+fn next(shared: &SharedState, reading: &mut dyn ExternalBodyReader) -> Option<Bytes> {
     let mut cx = Context::from_waker(Waker::noop());
     for _ in 0..10 {
         match reading.poll_next(None, &mut cx) {
@@ -191,7 +195,7 @@ fn next(shared: &Shared, reading: &mut dyn Reading) -> Option<Bytes> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
-    let vfs = Memory::new();
+    let vfs = MemoryDirectory::new();
     let (shared, _) = over(&vfs);
     let (object, at, bytes) = large(&shared, "/film");
     let first = Arc::clone(object.elsewhere().expect("a body on disk"));
@@ -201,7 +205,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     shared.cache.withdraw(at.0, &object);
     drop(object);
     let second = OnDisk::at(&shared.cache, at.0, at.1, bytes.len() as u64, Opening::default());
-    invalidate(&shared, Target::key(&key(&shared, "/film"))).await;
+    invalidate(&shared, InvalidationTarget::key(&key(&shared, "/film"))).await;
     drop(second);
     chores(&shared);
     assert_eq!(told(&vfs), 1, "the record is there yet");
@@ -221,8 +225,9 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
 async fn a_large_body_whose_volume_is_out_leaves_the_index() {
     let broken = Arc::new(AtomicBool::new(false));
     let is = Arc::clone(&broken);
-    let vfs =
-        Faulty::new(Memory::new(), move |_, _| is.load(Ordering::Relaxed).then_some(Fault::Broken));
+    let vfs = FaultyDirectory::new(MemoryDirectory::new(), move |_, _| {
+        is.load(Ordering::Relaxed).then_some(InjectedFault::Broken)
+    });
     let (shared, _) = over(&vfs);
     let (object, ..) = large(&shared, "/film");
     let mut reading = Arc::clone(object.elsewhere().expect("a body on disk")).open();
@@ -236,7 +241,7 @@ async fn a_large_body_whose_volume_is_out_leaves_the_index() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_body_that_has_just_gone_is_read_by_nobody_and_leaves_the_index() {
-    let (shared, _) = over(&Memory::new());
+    let (shared, _) = over(&MemoryDirectory::new());
     let (object, at, _) = large(&shared, "/film");
     assert!(disk(&shared).forget(at.1));
     let reader = object.reader();
@@ -246,7 +251,7 @@ async fn a_large_body_that_has_just_gone_is_read_by_nobody_and_leaves_the_index(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
-    let vfs = Memory::new();
+    let vfs = MemoryDirectory::new();
     let (shared, _) = over(&vfs);
     let (old, at, bytes) = large(&shared, "/film");
     let cache = &shared.cache;
@@ -276,7 +281,8 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     };
     let [place] = *lead.cold() else { panic!("{:?}", lead.cold()) };
     let store = again.cache.lower().store.get().expect("a disk");
-    let answer = store.disk.read_now(place, key.hash(), &disk::Ask::whole()).expect("all of it");
+    let answer =
+        store.disk.read_now(place, key.hash(), &disk::RecordRequest::whole()).expect("all of it");
     let raised = store.decode(&answer, rt::now()).expect("a response");
     assert_eq!(raised.record.lifetime_ms(), 3_600_000);
     // One read brings some 4 MiB.
@@ -295,7 +301,7 @@ fn only_what_answers_by_itself_from_where_it_lies_is_lent() {
         let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), now_ms);
         let Begin::Lead(lead) = begun else { panic!("something is stored") };
         let filling = lead.store(permit(), NewObject { flags, ..head_of(0, 1_000_000) }, None);
-        let may = raise::may_lend(filling.object(), is_whole, now_ms + later_ms);
+        let may = promotion::may_lend(filling.object(), is_whole, now_ms + later_ms);
         filling.abort();
         may
     };

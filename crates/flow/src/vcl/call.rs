@@ -9,39 +9,41 @@ use std::sync::Arc;
 
 use base::{KeyBuf, Limit, Now};
 use bytes::Bytes;
-use cache::{BeginOptions, Found, Object, Reader};
+use cache::{BeginOptions, CacheLookup, Object, Reader};
 use message::{Request, Response};
 use observe::DictionaryUse;
 use origin::Owner;
-use policy::Peer;
+use policy::ConnectionPeer;
 use vcl::counts::{Count, Counts};
-use vcl::ctx::{Bereq, Ctx, Obj, Req, ReqState, Resp, RespState, Session, Task, World};
+use vcl::ctx::{
+    Bereq, Ctx, Obj, ProgramEnvironment, Req, ReqState, Resp, RespState, Session, Task,
+};
 use vcl::params::Param;
 use vcl::program::Instance;
-use vcl::sub::{Action, Said, Sub};
-use vcl::told::Line;
+use vcl::sub::{Action, Sub, SyntheticStatus};
+use vcl::trace::LogLine;
 use vcl::workspace::Workspace;
 
-use crate::dictionary::{Occasion, Sought};
-use crate::state::ask::{Front, sign};
+use crate::dictionary::{DictionaryAnswer, Occasion};
 use crate::state::body::ReplyBody;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::live::LiveRef;
+use crate::state::live_configuration::LiveRef;
 use crate::state::reply::Reply;
-use crate::state::shared::Shared;
+use crate::state::request_context::{Front, sign};
+use crate::state::shared::SharedState;
 use crate::state::site::Site;
-use crate::state::vcl::{FoundAs, Line as ClientLine, Turn};
-use crate::wait::Began;
+use crate::state::vcl::{FoundAs, Turn, VclConnection as ClientLine};
+use crate::wait::FetchAssignment;
 
 /// The surroundings of a request's steps.
-pub(crate) trait Stage: Sized {
+pub(crate) trait StepHost: Sized {
     /// The duty to fetch.
     type Lead;
     /// A place among those that wait for a fetch.
     type Ticket;
 
-    fn shared(&self) -> &Shared;
+    fn shared(&self) -> &SharedState;
 
     fn count(&self, count: Count);
 
@@ -51,20 +53,20 @@ pub(crate) trait Stage: Sized {
     fn xid(&self) -> u64;
 
     /// Runs a subroutine.
-    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: Seen<'_>) -> Action;
+    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: ClientVariables<'_>) -> Action;
 
     /// Takes note that the request has its key.
     fn note_key(&self, _: &Turn) {}
 
     /// Looks up what is stored for the request.
-    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found;
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> CacheLookup;
 
     /// Asks the store who fetches.
     fn begin(
         turn: &Turn,
         env: &Env<'_, Self>,
         options: BeginOptions<'_>,
-    ) -> Began<Self::Lead, Self::Ticket>;
+    ) -> FetchAssignment<Self::Lead, Self::Ticket>;
 
     /// Gives a duty back: who waits looks again.
     fn refuse(lead: Self::Lead);
@@ -89,7 +91,7 @@ pub(crate) trait Stage: Sized {
 
     /// Looks for the form of `object` with the dictionary that the client names; if it is not
     /// there, it may be next time. Also takes note that the client gets `object`.
-    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought;
+    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> DictionaryAnswer;
 
     /// Takes note of what became of the dictionary that a client has named.
     fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse);
@@ -105,7 +107,7 @@ pub(crate) trait Stage: Sized {
 
 /// A core at work.
 pub(crate) struct Acting<'a> {
-    pub(crate) core: &'a Rc<Core>,
+    pub(crate) core: &'a Rc<CoreState>,
     pub(crate) counts: &'a Arc<Counts>,
 }
 
@@ -120,7 +122,7 @@ pub(crate) struct Env<'a, S = Acting<'a>> {
     pub(crate) stage: S,
 }
 
-impl<S: Stage> Env<'_, S> {
+impl<S: StepHost> Env<'_, S> {
     /// Seconds since 1970.
     pub(crate) fn time(&self) -> f64 {
         seconds(self.now)
@@ -133,7 +135,7 @@ impl<S: Stage> Env<'_, S> {
     /// The client's connection, if it is one client's: a proxy sends the requests of many over one.
     pub(crate) fn owner(&self) -> Option<&Owner> {
         let peer = self.front.ends?.client;
-        let peer = Peer::Host(peer.ip());
+        let peer = ConnectionPeer::Host(peer.ip());
         self.front.owner.filter(|_| self.site.policy.asker(self.asked, peer) == peer)
     }
 
@@ -160,7 +162,7 @@ pub(crate) fn seconds(now: Now) -> f64 {
 
 /// Variables that a subroutine sees beside `req`.
 #[derive(Default)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ClientVariables<'a> {
     pub(crate) obj: Option<&'a Obj<'a>>,
     pub(crate) resp: Option<(&'a mut Response, &'a mut RespState)>,
     pub(crate) bereq: Option<Bereq<'a>>,
@@ -182,7 +184,13 @@ pub(crate) struct Loan<'a> {
 
 impl Loan<'_> {
     /// Runs `sub` at `now`, in seconds since 1970.
-    pub(crate) fn run(self, sub: Sub, world: &dyn World, now: f64, seen: Seen<'_>) -> Action {
+    pub(crate) fn run(
+        self,
+        sub: Sub,
+        world: &dyn ProgramEnvironment,
+        now: f64,
+        seen: ClientVariables<'_>,
+    ) -> Action {
         let (key, hashing) = match sub {
             Sub::Hash => (None, Some(self.key)),
             _ => (Some(self.key.bytes()).filter(|key| !key.is_empty()), None),
@@ -233,19 +241,19 @@ impl Turn {
         (turn.found, turn.close, turn.body, turn.waits) = (FoundAs::Nothing, false, None, 0);
         turn.has_read_disk = false;
         turn.downstream = Downstream::Client;
-        turn.said = Said { status: 0, reason: None };
+        turn.said = SyntheticStatus { status: 0, reason: None };
         turn.ran.clear();
         turn.switched = None;
         turn
     }
 
     /// Keeps the memory for a later request.
-    pub(crate) fn end(self: Box<Self>, core: &Core) {
+    pub(crate) fn end(self: Box<Self>, core: &CoreState) {
         core.vcl.spare_turn.set(Some(self));
     }
 
     /// `req` becomes what came again, and VMODs forget.
-    pub(crate) fn roll_back<S: Stage>(&mut self, env: &Env<'_, S>) {
+    pub(crate) fn roll_back<S: StepHost>(&mut self, env: &Env<'_, S>) {
         self.task.forget();
         self.req.clone_from(env.asked);
     }
@@ -255,7 +263,7 @@ impl Turn {
     pub(crate) fn lend<'a>(
         &'a mut self,
         asked: &'a Request,
-    ) -> (Loan<'a>, Option<&'a Bytes>, &'a RefCell<Vec<Line>>) {
+    ) -> (Loan<'a>, Option<&'a Bytes>, &'a RefCell<Vec<LogLine>>) {
         let loan = Loan {
             instance: &self.instance,
             session: &mut self.session,
@@ -270,12 +278,17 @@ impl Turn {
     }
 
     /// Runs `sub`.
-    pub(crate) fn run<S: Stage>(&mut self, env: &Env<'_, S>, sub: Sub, seen: Seen<'_>) -> Action {
+    pub(crate) fn run<S: StepHost>(
+        &mut self,
+        env: &Env<'_, S>,
+        sub: Sub,
+        seen: ClientVariables<'_>,
+    ) -> Action {
         S::run(self, env, sub, seen)
     }
 
     /// Returns true if one more restart is allowed; the restart has begun then.
-    pub(crate) fn restart<S: Stage>(&mut self, env: &Env<'_, S>) -> bool {
+    pub(crate) fn restart<S: StepHost>(&mut self, env: &Env<'_, S>) -> bool {
         self.state.restarts += 1;
         if u64::from(self.state.restarts) > env.live.vcl.params.number(Param::MaxRestarts) {
             return false;

@@ -11,7 +11,7 @@ use message::date::HttpDate;
 use message::forwarding::add_via;
 use message::{HeaderId, Method, Response, Status, Version};
 use observe::DictionaryUse;
-use policy::Peer;
+use policy::ConnectionPeer;
 use vcl::counts::Count;
 use vcl::ctx::{Obj, RespState};
 use vcl::params::Param;
@@ -20,25 +20,25 @@ use vcl::rules::status::{is_interim, sent_status, usual_reason};
 use vcl::rules::{dates, filters};
 use vcl::sub::{Action, Sub};
 
-use super::call::{Env, Seen, Stage};
-use super::fetch::Passed;
-use super::found::{Age, age, obj_of};
-use super::step::{Delivered, Step, StepOn};
+use super::call::{ClientVariables, Env, StepHost};
+use super::fetch::PassingFacts;
+use super::step::{DeliveredResponse, RequestStep, StepOn};
 use super::storages;
+use super::stored_object::{Age, age, obj_of};
 use crate::assemble::draft;
-use crate::dictionary::{self, Sought};
-use crate::fetch::Passing;
-use crate::form::{self, Given};
+use crate::dictionary::{self, DictionaryAnswer};
+use crate::fetch::PassingResponse;
+use crate::form::{self, FormSource};
 use crate::peers::{self, Silence};
-use crate::select::{Rules, SELECTORS, Selection, Validators};
-use crate::sent::SentForm;
-use crate::state::assemble::{Composed, Dialect, Instructions, Top};
+use crate::selection::{ConditionRules, SELECTORS, Selection, Validators};
+use crate::sent_form::SentForm;
+use crate::state::assemble::{ComposedPage, Dialect, Instructions, Top};
 use crate::state::body::ReplyBody;
-use crate::state::place::Place;
-use crate::state::reply::{Forward, Head, Reply, Served, Varnish, number};
+use crate::state::reply::{CacheOutcome, Forward, HeadSource, Reply, Varnish, number};
+use crate::state::site_context::SiteContext;
 use crate::state::vcl::note;
-use crate::state::vcl::{Line, Turn};
-use crate::stored::stored_head;
+use crate::state::vcl::{Turn, VclConnection};
+use crate::stored_heads::stored_head;
 
 /// A time that is too short for the clock, in seconds.
 const MOMENT_S: f64 = 1e-6;
@@ -47,23 +47,25 @@ const MOMENT_S: f64 = 1e-6;
 const ADDED: u64 = 5;
 
 /// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.
-pub(crate) fn deliver<S: Stage>(
+pub(crate) fn deliver<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
-    delivered: Delivered,
+    delivered: DeliveredResponse,
 ) -> Result<Reply, StepOn<S>> {
     match delivered {
-        Delivered::Object { object, reader } if turn.downstream.is_node() => {
+        DeliveredResponse::Object { object, reader } if turn.downstream.is_node() => {
             let served = served(turn, env, &object, reader.is_some());
             Ok(peers::stored(env.asked, &object, reader, served, env.now))
         }
-        Delivered::Passing(_) if turn.downstream.is_node() => Ok(peers::silent(Silence::Nothing)),
-        Delivered::Object { object, reader } => stored(turn, env, &object, reader),
-        Delivered::Passing(passing) => passed(turn, env, *passing),
+        DeliveredResponse::Passing(_) if turn.downstream.is_node() => {
+            Ok(peers::silent(Silence::Nothing))
+        }
+        DeliveredResponse::Object { object, reader } => stored(turn, env, &object, reader),
+        DeliveredResponse::Passing(passing) => passed(turn, env, *passing),
     }
 }
 
-fn stored<S: Stage>(
+fn stored<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     object: &Arc<Object>,
@@ -75,17 +77,17 @@ fn stored<S: Stage>(
     let is_to_be_fetched = reply.is_to_be_fetched(&turn.req);
     if is_to_be_fetched && !object.is_live() && turn.is_hit() {
         // The disk has it no more, and nobody finds it.
-        return Err(Step::Lookup);
+        return Err(RequestStep::Lookup);
     }
     let is_elsewhere = object.elsewhere().is_some();
     if is_to_be_fetched && is_elsewhere && turn.is_hit() {
         // It is for those who read it already, and stays.
-        return Err(Step::Pass);
+        return Err(RequestStep::Pass);
     }
     if is_to_be_fetched && !is_elsewhere {
         // Its body outgrew the store before this request took hold of it.
         turn.state.hash_always_miss = true;
-        return Err(Step::Lookup);
+        return Err(RequestStep::Lookup);
     }
     let age_s = object.age_ms(env.now.mono_ms) / 1000;
     let varnish = Varnish {
@@ -93,10 +95,10 @@ fn stored<S: Stage>(
         found: turn.is_hit().then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
     };
-    let Sought { used, form: delta } = seek(turn, env, object);
+    let DictionaryAnswer { used, form: delta } = seek(turn, env, object);
     reply.dictionary = used;
     let unfolds = unfolds(turn, env, told_coding(object.flags()));
-    let mut left = Shaped::Reply;
+    let mut left = VclDeliveryOutcome::Reply;
     // Of parts the head is written anew.
     let parts = turn.req.headers.contains(HeaderId::Range);
     if unfolds
@@ -109,7 +111,7 @@ fn stored<S: Stage>(
         left = shaped(turn, env, object, &mut reply, shape)?;
     } else {
         reply.varnish = Some(varnish);
-        reply.by_dictionary = dictionary::goes_by(env.asked, object);
+        reply.by_dictionary = dictionary::may_use_dictionary(env.asked, object);
         reply.age_s = Some(age_s);
         let mut unseen = Response::new(object.status());
         let do_esi = !turn.state.no_esi;
@@ -118,7 +120,7 @@ fn stored<S: Stage>(
             narrow(turn, env, &Validators::of(object), |_| {}, has_ranges(env), &mut reply);
         }
     }
-    if let Shaped::Reply = left {
+    if let VclDeliveryOutcome::Reply = left {
         conclude(turn, env, &mut reply);
         return Ok(reply);
     }
@@ -126,35 +128,35 @@ fn stored<S: Stage>(
 }
 
 /// The outcome of `vcl_deliver` and of what follows it.
-enum Shaped {
+enum VclDeliveryOutcome {
     /// A head that cannot be sent.
     Nothing,
     Reply,
     /// A page that is to be put together of the reply.
-    Page(Box<Composed>),
+    Page(Box<ComposedPage>),
 }
 
 /// The reply, unless it goes on as a page.
 #[inline(never)]
-fn end<S: Stage>(
+fn end<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     mut reply: Reply,
-    left: Shaped,
+    left: VclDeliveryOutcome,
 ) -> Result<Reply, StepOn<S>> {
-    if let Shaped::Nothing = left {
+    if let VclDeliveryOutcome::Nothing = left {
         return Ok(failed(turn, env));
     }
     conclude(turn, env, &mut reply);
     match left {
-        Shaped::Page(page) => Err(Step::Page(draft(reply, *page))),
-        Shaped::Nothing | Shaped::Reply => Ok(reply),
+        VclDeliveryOutcome::Page(page) => Err(RequestStep::Page(draft(reply, *page))),
+        VclDeliveryOutcome::Nothing | VclDeliveryOutcome::Reply => Ok(reply),
     }
 }
 
 /// Takes note of what is about the reply.
 #[inline(always)]
-fn conclude<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
+fn conclude<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
     if reply.dictionary != DictionaryUse::NotNamed {
         S::note_dictionary(env, reply.dictionary);
     }
@@ -162,14 +164,14 @@ fn conclude<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
 }
 
 /// Takes the stored head apart for `vcl_deliver`, and returns what becomes of it.
-fn shaped<S: Stage>(
+fn shaped<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
     Finish { varnish, age_s, unfolds, delta }: Finish,
-) -> Result<Shaped, StepOn<S>> {
-    let Some(mut response) = stored_head(object) else { return Err(Step::Fail) };
+) -> Result<VclDeliveryOutcome, StepOn<S>> {
+    let Some(mut response) = stored_head(object) else { return Err(RequestStep::Fail) };
     if unfolds {
         heads::weaken_etag(&mut response.headers);
     }
@@ -195,10 +197,10 @@ fn shaped<S: Stage>(
         // A program gave a 204 a status of which a length is said.
         reply.body = ReplyBody::from(Bytes::new()).answering(&env.asked.method, reply.status);
     }
-    if dictionary::goes_by(env.asked, object) {
+    if dictionary::may_use_dictionary(env.asked, object) {
         vary_by_dictionary(&mut response.headers);
     }
-    let chosen = Chosen::of(&state, env);
+    let chosen = BodyFilters::of(&state, env);
     let delta = delta.filter(|_| chosen.gunzip.is_none());
     let delta = delta.and_then(|delta| {
         let (bytes, form) = *delta;
@@ -221,20 +223,20 @@ fn shaped<S: Stage>(
 }
 
 /// The changes of a body on its way to the client, as `resp.filters` has them.
-struct Chosen {
+struct BodyFilters {
     esi: bool,
     /// `None` if the program leaves it to request and response.
     gunzip: Option<bool>,
     ranges: bool,
 }
 
-impl Chosen {
-    fn of<S: Stage>(state: &RespState, env: &Env<'_, S>) -> Self {
+impl BodyFilters {
+    fn of<S: StepHost>(state: &RespState, env: &Env<'_, S>) -> Self {
         let ranges = has_ranges(env);
         let Some(filters) = &state.filters else {
             return Self { esi: state.do_esi, gunzip: None, ranges };
         };
-        let has = |name: &[u8]| filters::names(filters, name);
+        let has = |name: &[u8]| filters::has_filter(filters, name);
         let ranges = ranges && has(b"range");
         Self { esi: has(b"esi"), gunzip: Some(has(b"gunzip")), ranges }
     }
@@ -257,14 +259,14 @@ struct Finish {
 /// Looks for the form of `object` with the dictionary that the client has, where the parameter for
 /// codings is on. A page that is put together has but one form.
 #[inline]
-fn seek<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought {
+fn seek<S: StepHost>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> DictionaryAnswer {
     match env.asked.headers.contains(HeaderId::AvailableDictionary) || object.flags().dictionary {
         true => seek_some(turn, env, object),
-        false => Sought::default(),
+        false => DictionaryAnswer::default(),
     }
 }
 
-fn seek_some<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> Sought {
+fn seek_some<S: StepHost>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> DictionaryAnswer {
     let is_whole = !object.flags().esi && object.status() == Status::OK;
     let may = is_whole
         && turn.downstream.page().is_none()
@@ -304,7 +306,7 @@ impl SentPage {
     /// a body in gzip if `is_folded`, and the client gets it without that if `unfolds`.
     fn of(
         instructions: Option<Arc<Instructions>>,
-        chosen: &Chosen,
+        chosen: &BodyFilters,
         is_folded: bool,
         unfolds: bool,
     ) -> Option<Self> {
@@ -322,14 +324,14 @@ fn told_coding(flags: Flags) -> Coding {
 
 /// The form of a body, whose head is brought into line with it: `delta`, or without its gzip if it
 /// `unfolds`.
-fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> Given {
+fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> FormSource {
     match delta {
-        Some(delta) => Given::Beside(delta),
+        Some(delta) => FormSource::Beside(delta),
         None if unfolds => {
             response.headers.remove(HeaderId::ContentEncoding);
-            Given::Decoded
+            FormSource::Decoded
         }
-        None => Given::Stored,
+        None => FormSource::Stored,
     }
 }
 
@@ -339,7 +341,7 @@ struct LeftHead {
     /// Its Last-Modified and its Date before: what the program takes out still counts.
     modified: Option<u64>,
     date: Option<u64>,
-    given: Given,
+    given: FormSource,
     /// The body is in gzip by its head alone yet.
     is_folded: bool,
     /// The length of the body without gzip, if it is known.
@@ -347,7 +349,7 @@ struct LeftHead {
 }
 
 impl LeftHead {
-    fn validators<S: Stage>(&self, env: &Env<'_, S>) -> Validators<'_> {
+    fn validators<S: StepHost>(&self, env: &Env<'_, S>) -> Validators<'_> {
         let headers = &self.response.headers;
         let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.vcl.params);
         // What is no date is later than any.
@@ -361,14 +363,20 @@ impl LeftHead {
     }
 
     /// Gives the reply its form, and narrows it to what the request asks for.
-    fn narrow<S: Stage>(&mut self, turn: &Turn, env: &Env<'_, S>, ranges: bool, reply: &mut Reply) {
+    fn narrow<S: StepHost>(
+        &mut self,
+        turn: &Turn,
+        env: &Env<'_, S>,
+        ranges: bool,
+        reply: &mut Reply,
+    ) {
         let (given, is_folded, length) =
             (std::mem::take(&mut self.given), self.is_folded, self.length);
         let give = |body: &mut ReplyBody| match given {
-            Given::Stored => {}
-            Given::Beside(bytes) => form::put_beside(bytes, body),
-            Given::Decoded if is_folded => env.count(Count::NGunzip),
-            Given::Decoded => S::unfold(env, body, length),
+            FormSource::Stored => {}
+            FormSource::Beside(bytes) => form::put_beside(bytes, body),
+            FormSource::Decoded if is_folded => env.count(Count::NGunzip),
+            FormSource::Decoded => S::unfold(env, body, length),
         };
         match turn.req.headers.contains_any(&SELECTORS) {
             true => narrow(turn, env, &self.validators(env), give, ranges, reply),
@@ -378,14 +386,14 @@ impl LeftHead {
 }
 
 /// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
-fn close<S: Stage>(
+fn close<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     reply: &mut Reply,
     mut left: LeftHead,
     page: Option<SentPage>,
     ranges: bool,
-) -> Shaped {
+) -> VclDeliveryOutcome {
     if let Some(page) = &page {
         let headers = &mut left.response.headers;
         heads::weaken_etag(headers);
@@ -400,19 +408,20 @@ fn close<S: Stage>(
     let fits = !has_too_many_fields(env, &left.response);
     own_head(turn, reply, left.response);
     match page {
-        _ if !fits => Shaped::Nothing,
-        None => Shaped::Reply,
-        Some(page) => Shaped::Page(Box::new(page.composed(turn, env))),
+        _ if !fits => VclDeliveryOutcome::Nothing,
+        None => VclDeliveryOutcome::Reply,
+        Some(page) => VclDeliveryOutcome::Page(Box::new(page.composed(turn, env))),
     }
 }
 
 impl SentPage {
     /// The page that answers the request.
-    fn composed<S: Stage>(self, turn: &Turn, env: &Env<'_, S>) -> Composed {
-        let (place, asked) = (Place { live: env.live, site: env.site }, env.asked.clone());
+    fn composed<S: StepHost>(self, turn: &Turn, env: &Env<'_, S>) -> ComposedPage {
+        let (place, asked) = (SiteContext { live: env.live, site: env.site }, env.asked.clone());
         let mut page =
-            Composed::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
-                let (peer, line) = (Peer::Unnamed(None), Line::of_session(&turn.session));
+            ComposedPage::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
+                let (peer, line) =
+                    (ConnectionPeer::Unnamed(None), VclConnection::of_session(&turn.session));
                 Top::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
             });
         (page.xid, page.instructions) = (turn.state.xid, self.instructions);
@@ -425,13 +434,13 @@ impl SentPage {
 
 /// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
 /// becomes a part of: one in gzip has asked for it so.
-fn unfolds<S: Stage>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
+fn unfolds<S: StepHost>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
         && !heads::takes_gzip(&turn.req.headers)
         && env.live.vcl.params.is_on(Param::HttpGzipSupport)
 }
 
-fn run<S: Stage>(
+fn run<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
     object: &Object,
@@ -443,7 +452,11 @@ fn run<S: Stage>(
         obj.hits = 0;
     }
     let resp = Some((response, &mut *state));
-    let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    let action = turn.run(
+        env,
+        Sub::Deliver,
+        ClientVariables { obj: Some(&obj), resp, ..ClientVariables::default() },
+    );
     // A restart remembers it.
     turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)
@@ -451,28 +464,28 @@ fn run<S: Stage>(
 
 /// Returns the step that follows `vcl_deliver`, which has left this status; `Ok` if the response is
 /// delivered.
-fn after_deliver<L, T>(turn: &Turn, action: Action, status: u16) -> Result<(), Step<L, T>> {
+fn after_deliver<L, T>(turn: &Turn, action: Action, status: u16) -> Result<(), RequestStep<L, T>> {
     match action {
         Action::Deliver if is_interim(status) => {
             turn.note_error(&format!("no final answer can have the status {status}"));
-            Err(Step::Fail)
+            Err(RequestStep::Fail)
         }
         Action::Deliver => Ok(()),
-        Action::Restart => Err(Step::Restart),
-        Action::Synth(said) => Err(Step::Synth(said)),
+        Action::Restart => Err(RequestStep::Restart),
+        Action::Synth(said) => Err(RequestStep::Synth(said)),
         // The program has logged why; the compiler lets nothing else through.
-        _ => Err(Step::Fail),
+        _ => Err(RequestStep::Fail),
     }
 }
 
 /// Delivers what is for this request only.
-fn passed<S: Stage>(
+fn passed<S: StepHost>(
     turn: &mut Turn,
     env: &Env<'_, S>,
-    passing: Passing<Passed>,
+    passing: PassingResponse<PassingFacts>,
 ) -> Result<Reply, StepOn<S>> {
-    let Passing { mut response, body, head_length, coding, plain, facts } = passing;
-    let Passed { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
+    let PassingResponse { mut response, body, head_length, coding, plain, facts } = passing;
+    let PassingFacts { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
     let is_folded = page.as_ref().is_some_and(|page| page.is_folded);
     let coding = if is_folded { Coding::Gzip } else { coding };
@@ -513,11 +526,15 @@ fn passed<S: Stage>(
         ..RespState::default()
     };
     let resp = Some((&mut response, &mut state));
-    let action = turn.run(env, Sub::Deliver, Seen { obj: Some(&obj), resp, ..Seen::default() });
+    let action = turn.run(
+        env,
+        Sub::Deliver,
+        ClientVariables { obj: Some(&obj), resp, ..ClientVariables::default() },
+    );
     turn.state.no_esi = !state.do_esi;
     after_deliver(turn, action, state.status)?;
     response.status = sent_status(state.status);
-    let chosen = Chosen::of(&state, env);
+    let chosen = BodyFilters::of(&state, env);
     let body = passing_body(&env.asked.method, response.status, body, head_length, own);
     let unfolds = chosen.unfolds(unfolds, coding);
     let given = given(None, unfolds, &mut response);
@@ -529,9 +546,9 @@ fn passed<S: Stage>(
 }
 
 /// The cache's part in a reply that is not stored.
-fn served_past(turn: &Turn, private: bool) -> Served {
+fn served_past(turn: &Turn, private: bool) -> CacheOutcome {
     let reason = if private { Forward::Bypass } else { turn.missed() };
-    Served::Fetched { reason, stored: false, collapsed: false }
+    CacheOutcome::Fetched { reason, stored: false, collapsed: false }
 }
 
 /// The body of a reply that is not stored; `own` where it is for this request only. `head_length`
@@ -553,14 +570,17 @@ fn passing_body(
 }
 
 /// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
-pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<Reply, StepOn<S>> {
+pub(crate) fn synthesize<S: StepHost>(
+    turn: &mut Turn,
+    env: &Env<'_, S>,
+) -> Result<Reply, StepOn<S>> {
     env.count(Count::SSynth);
     let code = if turn.said.status < 100 { 501 } else { turn.said.status };
     if turn.said.reason.is_none() {
         turn.said.reason = Some(usual_reason(sent_status(code)).into());
     }
     if is_interim(code) {
-        return Err(Step::Fail);
+        return Err(RequestStep::Fail);
     }
     let mut response = Response::new(sent_status(code));
     let date = HttpDate::new(env.now.unix_secs());
@@ -573,11 +593,11 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
     let do_esi = !turn.state.no_esi;
     let mut state = RespState { status: code, time: env.time(), do_esi, ..RespState::default() };
     let resp = Some((&mut response, &mut state));
-    match turn.run(env, Sub::Synth, Seen { resp, ..Seen::default() }) {
+    match turn.run(env, Sub::Synth, ClientVariables { resp, ..ClientVariables::default() }) {
         Action::Restart
             if u64::from(turn.state.restarts) <= env.live.vcl.params.number(Param::MaxRestarts) =>
         {
-            return Err(Step::Restart);
+            return Err(RequestStep::Restart);
         }
         Action::Fail(_) => return Ok(failed(turn, env)),
         _ if is_interim(state.status) => return Ok(failed(turn, env)),
@@ -589,9 +609,9 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
     response.status = sent_status(state.status);
     let body = ReplyBody::from(Bytes::from(state.body));
     let body = body.answering(&env.asked.method, response.status);
-    let mut reply = bare(response.status, body, Served::Synthetic);
+    let mut reply = bare(response.status, body, CacheOutcome::Synthetic);
     if reply.status == Status::OK {
-        let rules = Rules::Varnish { now_s: env.now.unix_secs(), ranges: true };
+        let rules = ConditionRules::Varnish { now_s: env.now.unix_secs(), ranges: true };
         let selection = Selection { request: &turn.req, method: &env.asked.method, rules };
         selection.cut(|| None, &mut reply);
     }
@@ -601,19 +621,19 @@ pub(crate) fn synthesize<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Result<
 }
 
 /// The answer when not even `vcl_synth` can make one. Varnish says 500, too, without a head.
-fn failed<S: Stage>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
+fn failed<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
     turn.close = true;
     env.stage.note_unanswered();
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
     let status = response.status;
-    let mut reply = bare(status, Bytes::new().into(), Served::Synthetic);
+    let mut reply = bare(status, Bytes::new().into(), CacheOutcome::Synthetic);
     own_head(turn, &mut reply, response);
     finish(turn, env, &mut reply);
     reply
 }
 
 /// Returns true if a program has added more header fields than a head may have (`http_max_hdr`).
-fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool {
+fn has_too_many_fields<S: StepHost>(env: &Env<'_, S>, response: &Response) -> bool {
     let most = env.live.limits.header_count.saturating_add(ADDED);
     let is_beyond = response.headers.len() as u64 > most;
     if is_beyond {
@@ -623,12 +643,12 @@ fn has_too_many_fields<S: Stage>(env: &Env<'_, S>, response: &Response) -> bool 
 }
 
 /// Returns true if a client can ask for parts of a response of this status.
-fn offers_ranges<S: Stage>(env: &Env<'_, S>, status: Status) -> bool {
+fn offers_ranges<S: StepHost>(env: &Env<'_, S>, status: Status) -> bool {
     status == Status::OK && has_ranges(env)
 }
 
 /// Adds the fields that Varnish adds before `vcl_deliver`.
-fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, varnish: Varnish, age_s: u64) {
+fn announce<S: StepHost>(env: &Env<'_, S>, response: &mut Response, varnish: Varnish, age_s: u64) {
     let headers = &mut response.headers;
     headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     headers.push_with(HeaderId::Age, |out| number(out, age_s));
@@ -639,13 +659,13 @@ fn announce<S: Stage>(env: &Env<'_, S>, response: &mut Response, varnish: Varnis
 }
 
 /// Returns true if a program's replies are cut.
-fn has_ranges<S: Stage>(env: &Env<'_, S>) -> bool {
+fn has_ranges<S: StepHost>(env: &Env<'_, S>) -> bool {
     env.live.vcl.params.is_on(Param::HttpRangeSupport)
 }
 
 /// Has `give` give the reply its form, and narrows that to what the request's conditions and ranges
 /// ask for, after `vcl_deliver`.
-fn narrow<S: Stage>(
+fn narrow<S: StepHost>(
     turn: &Turn,
     env: &Env<'_, S>,
     validators: &Validators<'_>,
@@ -655,14 +675,14 @@ fn narrow<S: Stage>(
 ) {
     let now_s = env.now.unix_secs();
     let req = dates::conditions(&turn.req, now_s, &env.live.vcl.params);
-    let rules = Rules::Varnish { now_s, ranges };
+    let rules = ConditionRules::Varnish { now_s, ranges };
     let selection = Selection { request: &req, method: &env.asked.method, rules };
     selection.select(validators, || false, give, || None, reply);
 }
 
 /// A reply whose head comes last.
-fn bare(status: Status, body: ReplyBody, served: Served) -> Reply {
-    Reply::new(status, Head::Owned(Box::new(Response::new(status))), body, served)
+fn bare(status: Status, body: ReplyBody, served: CacheOutcome) -> Reply {
+    Reply::new(status, HeadSource::Owned(Box::new(Response::new(status))), body, served)
 }
 
 /// Gives the reply a head of its own, in which Connection is ours to say.
@@ -679,19 +699,19 @@ fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
             response.reason.extend_from_slice(b"Requested Range Not Satisfiable");
         }
     }
-    reply.head = Head::Owned(Box::new(response));
+    reply.head = HeadSource::Owned(Box::new(response));
 }
 
 impl Turn {
     /// A reply that no subroutine has seen.
-    pub(crate) fn signed<S: Stage>(&mut self, env: &Env<'_, S>, mut reply: Reply) -> Reply {
+    pub(crate) fn signed<S: StepHost>(&mut self, env: &Env<'_, S>, mut reply: Reply) -> Reply {
         finish(self, env, &mut reply);
         reply
     }
 }
 
 /// Sets the parts that every reply has.
-fn finish<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
+fn finish<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
     let mut told = turn.told();
@@ -702,15 +722,20 @@ fn finish<S: Stage>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
     env.sign(reply);
 }
 
-fn served<S: Stage>(turn: &Turn, env: &Env<'_, S>, object: &Object, fetched: bool) -> Served {
+fn served<S: StepHost>(
+    turn: &Turn,
+    env: &Env<'_, S>,
+    object: &Object,
+    fetched: bool,
+) -> CacheOutcome {
     match age(turn, env, object) {
-        Age::Fresh if turn.is_hit() => Served::Hit,
-        _ if turn.is_hit() => Served::Stale,
+        Age::Fresh if turn.is_hit() => CacheOutcome::Hit,
+        _ if turn.is_hit() => CacheOutcome::Stale,
         // It is what was stored, and the backend has confirmed it.
-        _ if !fetched => Served::Revalidated,
+        _ if !fetched => CacheOutcome::Revalidated,
         _ => {
             let (reason, stored) = (turn.missed(), object.is_live());
-            Served::Fetched { reason, stored, collapsed: false }
+            CacheOutcome::Fetched { reason, stored, collapsed: false }
         }
     }
 }

@@ -20,36 +20,36 @@ use vcl::rules::filters::{self, Recoding};
 use vcl::rules::heads;
 use vcl::rules::lifetime::{self, Lifetime};
 use vcl::rules::status::{is_interim, sent_status, usual_reason};
-use vcl::sub::{Action, Said, Sub};
-use vcl::told::{Line, Ran, Switched, Told, number};
+use vcl::sub::{Action, Sub, SyntheticStatus};
+use vcl::trace::{LabelSwitch, LogLine, ProgramTrace, SubroutineRun, number};
 
 use super::call::seconds;
 use super::world::{Runner, Sight};
-use super::{loops, refresh, send, storages};
-use crate::carry::Carried;
-use crate::fetch::{Attempt, Body, Collected, Fate, Fetch, Judge};
+use super::{backend_request, loop_detection, refresh, storages};
+use crate::body_transfer::TransferOutcome;
+use crate::fetch::{Attempt, CollectedBody, Fetch, Judge, ResponseBodySource, ResponseFate};
 use crate::form;
-use crate::recode::Recode;
+use crate::recode::BodyRecoding;
 use crate::state::assemble::Instructions;
 use crate::state::tier::Lead;
 use crate::state::vcl::Outstanding;
-use crate::state::vcl::link::Connected;
-use crate::verdict::Again;
+use crate::state::vcl::link::BackendOrigin;
+use crate::verdict::RevalidationJudge;
 
 /// A program's report of a fetch to the request that caused it.
 #[derive(Default)]
 pub(crate) struct Report {
-    pub(crate) ran: Vec<Ran>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) ran: Vec<SubroutineRun>,
+    pub(crate) lines: Vec<LogLine>,
     /// The limit that its program has reached.
     pub(crate) limit: Option<Limit>,
 }
 
 /// No answer: the client is told so.
-pub(crate) struct Failed;
+pub(crate) struct FetchAbort;
 
 /// Facts about a passing response for its delivery.
-pub(crate) struct Passed {
+pub(crate) struct PassingFacts {
     /// Times in seconds, from its arrival.
     pub(crate) times: Lifetime,
     /// Its arrival, in monotonic milliseconds.
@@ -79,13 +79,13 @@ pub(crate) struct ByProgram {
     pub(crate) sent: Option<Outstanding>,
     /// The backend that was asked last.
     pub(crate) leaf: Option<Arc<Leaf>>,
-    pub(crate) lines: RefCell<Vec<Line>>,
-    pub(crate) ran: Vec<Ran>,
+    pub(crate) lines: RefCell<Vec<LogLine>>,
+    pub(crate) ran: Vec<SubroutineRun>,
 }
 
 /// The reading of a body for instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum InstructionParsing {
     No,
     Yes,
     /// The page is put together in gzip, for clients that take that.
@@ -93,19 +93,19 @@ pub(crate) enum Reading {
 }
 
 /// The head of a backend's response, or of one made in its stead.
-pub(crate) struct Answer {
+pub(crate) struct BackendResponseHead {
     pub(crate) response: Response,
     pub(crate) state: BerespState,
     /// Seconds for which requests go past the store.
     pub(crate) pass_s: Option<f64>,
     /// The change that the body is still to undergo.
-    pub(crate) recode: Recode,
+    pub(crate) recode: BodyRecoding,
     /// The coding of the body after that.
     pub(crate) coding: Coding,
     /// The coding is not that in which the body came.
     pub(crate) recoded: bool,
     /// The body is to be read for instructions.
-    pub(crate) reading: Reading,
+    pub(crate) reading: InstructionParsing,
     /// Those that it has.
     pub(crate) page: Option<Arc<Instructions>>,
 }
@@ -118,9 +118,9 @@ pub(super) struct SeenBehind<'a> {
 }
 
 impl Judge for ByProgram {
-    type Instead = Failed;
-    type Facts = Passed;
-    type Pending = Answer;
+    type Instead = FetchAbort;
+    type Facts = PassingFacts;
+    type Pending = BackendResponseHead;
     type Report = Report;
 
     // `obj.hits`, as Varnish counts.
@@ -131,8 +131,8 @@ impl Judge for ByProgram {
     }
 
     /// A program's own choice is not known: it has not seen the response.
-    fn sinks(&self) -> cache::Sinks {
-        cache::Sinks::ByMerit
+    fn sinks(&self) -> cache::DemotionPolicy {
+        cache::DemotionPolicy::ByMerit
     }
 
     /// `vcl_backend_fetch`.
@@ -141,7 +141,7 @@ impl Judge for ByProgram {
         let shared = Arc::clone(&fetch.core.shared);
         self.sent = None;
         if self.state.retries > 0 {
-            loops::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
+            loop_detection::leave_own_numbers(&mut fetch.request.headers, &shared.vcl.xids);
             refresh::leave_conditions(fetch);
         }
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
@@ -158,23 +158,23 @@ impl Judge for ByProgram {
         fetch.note(|trace| *trace.backend.borrow_mut() = Some(Arc::clone(&leaf)));
         if !leaf.is_healthy() {
             self.count(Count::BackendUnhealthy);
-            Connected::of(&leaf).inspect(|connected| connected.turn_away());
+            BackendOrigin::of(&leaf).inspect(|connected| connected.turn_away());
             let why = format!("backend {}: unhealthy", leaf.name);
             return Attempt::Fate(self.fail(fetch, &why));
         }
-        match send::prepare(self, fetch, &leaf) {
+        match backend_request::prepare(self, fetch, &leaf) {
             Ok(target) => Attempt::Send(target),
             Err(why) => Attempt::Fate(self.fail(fetch, &why)),
         }
     }
 
-    fn answered(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self> {
+    fn answered(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> ResponseFate<Self> {
         self.count(Count::BackendReq);
         self.count(kind_of(&fetch.request.method, &exchange));
         self.respond(fetch, exchange)
     }
 
-    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> Fate<Self> {
+    fn unanswered(&mut self, fetch: &mut Fetch, error: &origin::Error) -> ResponseFate<Self> {
         self.count(match error {
             origin::Error::QueueFull { .. } => Count::BackendBusy,
             error if error.is_before_sending() => Count::BackendFail,
@@ -188,42 +188,42 @@ impl Judge for ByProgram {
     fn collected(
         &mut self,
         fetch: &mut Fetch,
-        pending: Answer,
-        body: Result<Collected, String>,
-    ) -> Fate<Self> {
+        pending: BackendResponseHead,
+        body: Result<CollectedBody, String>,
+    ) -> ResponseFate<Self> {
         match body {
             Ok(whole) => {
                 let mut answer = pending;
-                if answer.reading != Reading::No {
+                if answer.reading != InstructionParsing::No {
                     answer.page = self.read(fetch, &whole.bytes, answer.reading);
                 }
-                if answer.reading == Reading::Folded && answer.page.is_none() {
+                if answer.reading == InstructionParsing::Folded && answer.page.is_none() {
                     // It has no instruction, and is sent as others in gzip are.
-                    answer.reading = Reading::No;
+                    answer.reading = InstructionParsing::No;
                     if let Some(recode) = self.folding(fetch, Some(whole.bytes.len() as u64)) {
                         answer.coding = Coding::Gzip;
                         let (whole, pending) = (Box::new(whole), Box::new(answer));
-                        return Fate::Recode { whole, recode, pending };
+                        return ResponseFate::Recode { whole, recode, pending };
                     }
                     answer.recoded = false;
                     heads::gunzip(&mut answer.response.headers);
                 }
-                self.conclude(fetch, answer, Body::Whole(Box::new(whole)))
+                self.conclude(fetch, answer, ResponseBodySource::Whole(Box::new(whole)))
             }
             Err(why) => self.fail(fetch, &why),
         }
     }
 
     fn judge_again(&self, fetch: &Fetch, record: &Record) -> Result<Permit, NotStored> {
-        Again::Program.judge(record, fetch.now())
+        RevalidationJudge::Program.judge(record, fetch.now())
     }
 
-    fn found_file(&mut self, fetch: &mut Fetch, _: Vec<u8>) -> Fate<Self> {
+    fn found_file(&mut self, fetch: &mut Fetch, _: Vec<u8>) -> ResponseFate<Self> {
         // Programs ask backends, which have no files of ours beside them.
         self.fail(fetch, "a file answers in place of the backend")
     }
 
-    fn carried(&mut self, carried: &Carried) {
+    fn carried(&mut self, carried: &TransferOutcome) {
         if carried.end.is_failure() {
             self.count(Count::FetchFailed);
         }
@@ -234,15 +234,15 @@ impl Judge for ByProgram {
         Report { ran, lines, limit: self.task.limit }
     }
 
-    fn told(&mut self, report: Report) -> Option<Box<Told>> {
+    fn told(&mut self, report: Report) -> Option<Box<ProgramTrace>> {
         let Report { ran, lines, limit } = report;
         let instance = Arc::clone(&self.instance);
-        Some(Box::new(Told {
+        Some(Box::new(ProgramTrace {
             xid: number(self.state.xid),
             session: number(self.session.xid),
             ran: ran.into(),
             lines: (!lines.is_empty()).then(|| Box::new(lines)),
-            switched: Some(Box::new(Switched { instance, after: 0 })),
+            switched: Some(Box::new(LabelSwitch { instance, after: 0 })),
             limit,
             req: None,
         }))
@@ -270,7 +270,7 @@ impl ByProgram {
     }
 
     /// Ends a try that has failed for this reason.
-    pub(super) fn fail(&mut self, fetch: &mut Fetch, why: &str) -> Fate<Self> {
+    pub(super) fn fail(&mut self, fetch: &mut Fetch, why: &str) -> ResponseFate<Self> {
         self.count(Count::FetchFailed);
         self.note_error(why);
         self.error(fetch, None)
@@ -280,7 +280,7 @@ impl ByProgram {
     pub(super) fn call(&mut self, fetch: &mut Fetch, sub: Sub, seen: SeenBehind<'_>) -> Action {
         let action = self.lend(fetch, sub, seen, |ctx| ctx.instance.run(ctx));
         let lines = self.lines.get_mut().len();
-        self.ran.push(Ran::new(sub, action.verb(), self.task.at, lines));
+        self.ran.push(SubroutineRun::new(sub, action.verb(), self.task.at, lines));
         action
     }
 
@@ -328,7 +328,7 @@ impl ByProgram {
     }
 
     /// `vcl_backend_response`.
-    fn respond(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> Fate<Self> {
+    fn respond(&mut self, fetch: &mut Fetch, exchange: Box<Exchange>) -> ResponseFate<Self> {
         let now = fetch.now();
         let mut response = exchange.response.clone();
         if !response.headers.contains(HeaderId::Date) {
@@ -341,7 +341,7 @@ impl ByProgram {
         let times = lifetime_of(fetch, &response, private);
         let was_304 = response.status == Status::NOT_MODIFIED && !private;
         let has_content = !was_304 && has_content(exchange.framing);
-        let mut body = Body::Exchange(exchange);
+        let mut body = ResponseBodySource::Exchange(exchange);
         let mut state = self.begin_state(fetch, &response, has_content, times);
         state.was_304 = was_304;
         if was_304 {
@@ -360,18 +360,21 @@ impl ByProgram {
         // Once said it holds for all that the fetch may still come to.
         self.state.uncacheable = state.uncacheable || matches!(action, Action::Pass(_));
         let ((recode, coding), reading) = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => ((Recode::None, stale.flags().coding), Reading::No),
-            (Body::Exchange(exchange), _) => {
+            (ResponseBodySource::Stored(_), Some(stale)) => {
+                ((BodyRecoding::None, stale.flags().coding), InstructionParsing::No)
+            }
+            (ResponseBodySource::Exchange(exchange), _) => {
                 self.filter(fetch, &mut response, &mut state, exchange.framing)
             }
-            _ => ((Recode::None, Coding::Identity), Reading::No),
+            _ => ((BodyRecoding::None, Coding::Identity), InstructionParsing::No),
         };
         let recoded = match (&body, &fetch.old) {
-            (Body::Stored(_), Some(stale)) => stale.flags().coded_here,
-            _ => recode.changes() || reading == Reading::Folded,
+            (ResponseBodySource::Stored(_), Some(stale)) => stale.flags().coded_here,
+            _ => recode.changes() || reading == InstructionParsing::Folded,
         };
         let (pass_s, page) = (None, None);
-        let mut answer = Answer { response, state, pass_s, recode, coding, recoded, reading, page };
+        let mut answer =
+            BackendResponseHead { response, state, pass_s, recode, coding, recoded, reading, page };
         if matches!(action, Action::Deliver | Action::Pass(_))
             && let Some(why) = self.why_useless(fetch, &answer)
         {
@@ -418,22 +421,32 @@ impl ByProgram {
     }
 
     /// Goes on with `answer`, after its body where the program wants that whole.
-    fn settle(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
+    fn settle(
+        &self,
+        fetch: &Fetch,
+        mut answer: BackendResponseHead,
+        body: ResponseBodySource,
+    ) -> ResponseFate<Self> {
         match body {
             // A page is read for its fragments first, as Varnish does.
-            Body::Exchange(exchange)
-                if !answer.state.do_stream || answer.reading != Reading::No =>
+            ResponseBodySource::Exchange(exchange)
+                if !answer.state.do_stream || answer.reading != InstructionParsing::No =>
             {
                 let recode = std::mem::take(&mut answer.recode);
-                Fate::Collect { exchange, recode, pending: Box::new(answer) }
+                ResponseFate::Collect { exchange, recode, pending: Box::new(answer) }
             }
             body => self.conclude(fetch, answer, body),
         }
     }
 
     /// Reads a page's instructions; `None` if it has none.
-    fn read(&self, fetch: &Fetch, bytes: &[u8], reading: Reading) -> Option<Arc<Instructions>> {
-        let is_folded = reading == Reading::Folded;
+    fn read(
+        &self,
+        fetch: &Fetch,
+        bytes: &[u8],
+        reading: InstructionParsing,
+    ) -> Option<Arc<Instructions>> {
+        let is_folded = reading == InstructionParsing::Folded;
         let page = Instructions::of_new(&fetch.core, &fetch.live, bytes, is_folded);
         let mut lines = self.lines.borrow_mut();
         for remark in page.remarks().list() {
@@ -451,40 +464,40 @@ impl ByProgram {
         response: &mut Response,
         state: &mut BerespState,
         framing: Framing,
-    ) -> ((Recode, Coding), Reading) {
+    ) -> ((BodyRecoding, Coding), InstructionParsing) {
         let filters = Beresp { head: response, state }.filters();
         let headers = &mut response.headers;
         if !has_content(framing) {
             headers.remove(HeaderId::ContentEncoding);
-            return ((Recode::None, Coding::Identity), Reading::No);
+            return ((BodyRecoding::None, Coding::Identity), InstructionParsing::No);
         }
         // A part (206) is handed on as it is.
         if response.status == Status::PARTIAL_CONTENT {
-            return ((Recode::None, Coding::Identity), Reading::No);
+            return ((BodyRecoding::None, Coding::Identity), InstructionParsing::No);
         }
-        if filters::reads(&filters) {
+        if filters::has_esi_filter(&filters) {
             let (recode, reading) = self.plain_page(response, &filters);
             return ((recode, Coding::Identity), reading);
         }
         let headers = &mut response.headers;
         let change = match filters::coding_of(&filters, headers.value(HeaderId::ContentEncoding)) {
-            Recoding::None => (Recode::None, Coding::Identity),
+            Recoding::None => (BodyRecoding::None, Coding::Identity),
             Recoding::TestGunzip => {
                 self.count(Count::NTestGunzip);
                 heads::keep_gzip(headers);
-                (Recode::Test(Coding::Gzip), Coding::Gzip)
+                (BodyRecoding::Test(Coding::Gzip), Coding::Gzip)
             }
             // What is decoded and coded again is what it was, but for its length.
             Recoding::Regzip => {
                 self.count(Count::NGunzip);
                 self.count(Count::NGzip);
                 heads::gzip(headers);
-                (Recode::Test(Coding::Gzip), Coding::Gzip)
+                (BodyRecoding::Test(Coding::Gzip), Coding::Gzip)
             }
             Recoding::Gunzip => {
                 self.count(Count::NGunzip);
                 heads::gunzip(headers);
-                (Recode::Decode(Coding::Gzip), Coding::Identity)
+                (BodyRecoding::Decode(Coding::Gzip), Coding::Identity)
             }
             Recoding::Gzip => match self.folding(fetch, framing.length()) {
                 Some(recode) => {
@@ -492,19 +505,19 @@ impl ByProgram {
                     heads::gzip(headers);
                     (recode, Coding::Gzip)
                 }
-                None => (Recode::None, Coding::Identity),
+                None => (BodyRecoding::None, Coding::Identity),
             },
         };
-        (change, Reading::No)
+        (change, InstructionParsing::No)
     }
 
     /// The compression of a body of so many bytes, if that is known. Without memory for it there is
     /// none: the body stays as it is.
-    fn folding(&self, fetch: &Fetch, length: Option<u64>) -> Option<Recode> {
+    fn folding(&self, fetch: &Fetch, length: Option<u64>) -> Option<BodyRecoding> {
         let level = fetch.live.vcl.params.number(Param::GzipLevel);
         let settings = codec::gzip(u8::try_from(level).unwrap_or(u8::MAX));
         let memory = fetch.core.shared.cache.memory();
-        let recode = Recode::encode(form::sized(settings, length), memory);
+        let recode = BodyRecoding::encode(form::sized(settings, length), memory);
         if recode.is_none() {
             fetch.core.counters.limit(Limit::ClientMemory);
             self.note_vcl_error("no memory to compress the body (limit: client_memory)");
@@ -514,26 +527,30 @@ impl ByProgram {
 
     /// The change of a page's body that is to be read, and so is stored without a coding: its head
     /// says how it is sent.
-    fn plain_page(&self, response: &mut Response, filters: &[u8]) -> (Recode, Reading) {
+    fn plain_page(
+        &self,
+        response: &mut Response,
+        filters: &[u8],
+    ) -> (BodyRecoding, InstructionParsing) {
         let recode = match heads::is_gzip(response) {
             true => {
                 self.count(Count::NGunzip);
                 heads::gunzip(&mut response.headers);
-                Recode::Decode(Coding::Gzip)
+                BodyRecoding::Decode(Coding::Gzip)
             }
-            false => Recode::None,
+            false => BodyRecoding::None,
         };
-        if !filters::names(filters, b"esi_gzip") {
-            return (recode, Reading::Yes);
+        if !filters::has_filter(filters, b"esi_gzip") {
+            return (recode, InstructionParsing::Yes);
         }
         self.count(Count::NGzip);
         heads::gzip(&mut response.headers);
-        (recode, Reading::Folded)
+        (recode, InstructionParsing::Folded)
     }
 
     /// Why `answer` cannot be used, whatever the program says of it: its body is gone, or it is a
     /// part of something although no part was asked for.
-    fn why_useless(&self, fetch: &Fetch, answer: &Answer) -> Option<&'static str> {
+    fn why_useless(&self, fetch: &Fetch, answer: &BackendResponseHead) -> Option<&'static str> {
         let is_part = answer.response.headers.contains(HeaderId::ContentRange)
             && !self.original.headers.contains(HeaderId::Range)
             && fetch.live.vcl.params.is_on(Param::HttpRangeSupport);
@@ -552,9 +569,9 @@ impl ByProgram {
     }
 
     /// `return (retry)` of what a backend has answered.
-    pub(super) fn try_again(&mut self, fetch: &mut Fetch) -> Fate<Self> {
+    pub(super) fn try_again(&mut self, fetch: &mut Fetch) -> ResponseFate<Self> {
         match self.retry(fetch, "Too many retries, delivering 503") {
-            Retry::Now => Fate::Try,
+            Retry::Now => ResponseFate::Try,
             Retry::TooMany => self.error(fetch, None),
             Retry::Impossible => Self::end(fetch),
         }
@@ -577,21 +594,25 @@ impl ByProgram {
         Retry::Now
     }
 
-    pub(super) fn give_up(fetch: &mut Fetch, action: &Action) -> Fate<Self> {
+    pub(super) fn give_up(fetch: &mut Fetch, action: &Action) -> ResponseFate<Self> {
         debug_assert!(matches!(action, Action::Fail(_) | Action::Abandon), "{action:?}");
         Self::end(fetch)
     }
 
     /// Ends the fetch without an answer. Waiters look again, and fetch for themselves.
-    fn end(fetch: &mut Fetch) -> Fate<Self> {
+    fn end(fetch: &mut Fetch) -> ResponseFate<Self> {
         if let Some(lead) = fetch.lead.take() {
             lead.refuse(None);
         }
-        Fate::Instead(Failed, None)
+        ResponseFate::Instead(FetchAbort, None)
     }
 
     /// `vcl_backend_error`.
-    pub(super) fn error(&mut self, fetch: &mut Fetch, said: Option<Said>) -> Fate<Self> {
+    pub(super) fn error(
+        &mut self,
+        fetch: &mut Fetch,
+        said: Option<SyntheticStatus>,
+    ) -> ResponseFate<Self> {
         let now = fetch.now();
         let (code, reason) = match said {
             Some(said) => (said.status, said.reason.map(|reason| reason.to_vec())),
@@ -623,15 +644,24 @@ impl ByProgram {
         match action {
             Action::Deliver => {
                 let bytes = std::mem::take(&mut state.body).into();
-                let body = Body::Whole(Box::new(Collected { bytes, plain: None }));
-                let (recode, coding) = (Recode::None, Coding::Identity);
-                let (pass_s, recoded, reading, page) = (None, false, Reading::No, None);
-                let answer =
-                    Answer { response, state, pass_s, recode, coding, recoded, reading, page };
+                let body =
+                    ResponseBodySource::Whole(Box::new(CollectedBody { bytes, plain: None }));
+                let (recode, coding) = (BodyRecoding::None, Coding::Identity);
+                let (pass_s, recoded, reading, page) = (None, false, InstructionParsing::No, None);
+                let answer = BackendResponseHead {
+                    response,
+                    state,
+                    pass_s,
+                    recode,
+                    coding,
+                    recoded,
+                    reading,
+                    page,
+                };
                 self.settle(fetch, answer, body)
             }
             Action::Retry => match self.retry(fetch, "Too many retries, failing") {
-                Retry::Now => Fate::Try,
+                Retry::Now => ResponseFate::Try,
                 Retry::TooMany | Retry::Impossible => Self::end(fetch),
             },
             action => Self::give_up(fetch, &action),

@@ -12,19 +12,19 @@ use vcl::params::Param;
 use vcl::rules::heads::{self, Purpose, has_body};
 use vcl::workspace::Workspace;
 
-use super::call::{Acting, Env, Stage};
+use super::call::{Acting, Env, StepHost};
 use super::fetch::ByProgram;
-use super::found::may_confirm;
+use super::stored_object::may_confirm;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::BackgroundCause;
-use crate::state::ask::Front;
 use crate::state::miss::Miss;
+use crate::state::request_context::Front;
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
-use crate::state::vcl::halt::Missing;
+use crate::state::vcl::halt::FetchMiss;
 use crate::state::vcl::note;
-use crate::stored::stored_head;
+use crate::stored_heads::stored_head;
 
 /// Returns true if another node may have what `turn` misses. A program that wants nothing that is
 /// stored wants nothing that is stored elsewhere.
@@ -37,7 +37,7 @@ pub(super) fn may_ask_node(turn: &Turn) -> bool {
 }
 
 /// The miss that `turn` is; `stale` is stored in its place.
-pub(super) fn miss<'a, S: Stage>(
+pub(super) fn miss<'a, S: StepHost>(
     turn: &'a Turn,
     env: &'a Env<'_, S>,
     stale: Option<&Arc<Object>>,
@@ -48,7 +48,7 @@ pub(super) fn miss<'a, S: Stage>(
 
 /// Starts the fetch behind an answer that is delivered stale.
 pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
-    let missing = Missing { lead, stale: Some(Arc::clone(stale)) };
+    let missing = FetchMiss { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
     let Acting { core, counts } = env.stage;
     let (front, stage) = (Front::of(&core.background), Acting { core, counts });
@@ -66,7 +66,7 @@ pub(crate) struct BackendRequest {
 }
 
 /// The backend request of a turn: for the store, which has `stale`, or else for itself.
-pub(crate) fn bereq<S: Stage>(
+pub(crate) fn bereq<S: StepHost>(
     turn: &Turn,
     env: &Env<'_, S>,
     purpose: Purpose,
@@ -100,7 +100,7 @@ pub(crate) fn bereq<S: Stage>(
 pub(crate) fn job(
     turn: &Turn,
     env: &Env<'_>,
-    missing: Option<Missing>,
+    missing: Option<FetchMiss>,
     upload: &mut Upload,
     trace: &Rc<Trace>,
 ) -> Box<Job<ByProgram>> {
@@ -125,7 +125,7 @@ pub(crate) fn assemble(
     env: &Env<'_>,
     BackendRequest { head: bereq, state }: BackendRequest,
     upload: &mut Upload,
-    missing: Option<Missing>,
+    missing: Option<FetchMiss>,
     trace: &Rc<Trace>,
 ) -> Box<Job<ByProgram>> {
     let upload = match upload {

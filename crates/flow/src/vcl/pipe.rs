@@ -8,30 +8,30 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cache::Body as Window;
+use cache::BodyWindow as Window;
 use message::{HeaderId, Method, Upgrade};
 use origin::Exchange;
 use vcl::backend::Leaf;
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState};
 use vcl::params::Param;
-use vcl::rules::heads::{self, Fate, Purpose, has_body};
+use vcl::rules::heads::{self, Purpose, ResponseDisposition, has_body};
 use vcl::sub::{Action, Sub};
 
-use super::call::{Env, Seen, Stage};
+use super::backend_request;
+use super::call::{ClientVariables, Env, StepHost};
 use super::fetch::ByProgram;
 use super::job::{self, BackendRequest};
-use super::send;
-use super::step::{Step, said};
-use crate::carry::carry;
+use super::step::{RequestStep, said};
+use crate::body_transfer::carry;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::state::body::ReplyBody;
-use crate::state::reply::{Forward, Reply, Served};
+use crate::state::reply::{CacheOutcome, Forward, Reply};
 use crate::state::trace::Trace;
 use crate::state::vcl::{Outstanding, Turn};
 
 /// The backend request that `vcl_pipe` sees.
-pub(super) fn bereq<S: Stage>(turn: &Turn, env: &Env<'_, S>) -> BackendRequest {
+pub(super) fn bereq<S: StepHost>(turn: &Turn, env: &Env<'_, S>) -> BackendRequest {
     let mut bereq = turn.req.clone();
     heads::bereq(&mut bereq, Purpose::Pipe, false);
     bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
@@ -53,7 +53,7 @@ pub(crate) async fn pipe(
     env: &Env<'_>,
     upload: &mut Upload,
     trace: &Rc<Trace>,
-) -> Result<Reply, Step> {
+) -> Result<Reply, RequestStep> {
     env.count(Count::SPipe);
     let BackendRequest { head: mut bereq, mut state } = bereq(turn, env);
     state.has_body = upload.is_some() && has_body(env.asked);
@@ -61,10 +61,14 @@ pub(crate) async fn pipe(
     let key = turn.key.clone();
     let seen =
         Bereq { head: &mut bereq, state: &mut state, original: Some(&original), key: key.bytes() };
-    match turn.run(env, Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() }) {
+    match turn.run(
+        env,
+        Sub::Pipe,
+        ClientVariables { bereq: Some(seen), ..ClientVariables::default() },
+    ) {
         Action::Pipe => {}
-        Action::Synth(said) => return Err(Step::Synth(said)),
-        _ => return Err(Step::Fail),
+        Action::Synth(said) => return Err(RequestStep::Synth(said)),
+        _ => return Err(RequestStep::Fail),
     }
     let deadline = state.task_deadline;
     state.task_deadline =
@@ -85,17 +89,17 @@ pub(crate) async fn pipe(
     std::mem::swap(&mut turn.task, &mut judge.task);
     let Some(leaf) = leaf else {
         turn.note_fetch_error("No backend");
-        return Err(Step::Synth(said(503, "")));
+        return Err(RequestStep::Synth(said(503, "")));
     };
     *trace.backend.borrow_mut() = Some(Arc::clone(&leaf));
     let exchange = match hand_over(judge, fetch, &leaf).await {
         Ok(exchange) => exchange,
         Err(why) => {
             turn.note_fetch_error(&why);
-            return Err(Step::Synth(said(503, "")));
+            return Err(RequestStep::Synth(said(503, "")));
         }
     };
-    let deadline_ms = send::deadline_ms(&judge.state);
+    let deadline_ms = backend_request::deadline_ms(&judge.state);
     Ok(answer(turn, env, exchange, fetch, deadline_ms))
 }
 
@@ -108,7 +112,7 @@ async fn hand_over(
     fetch: &mut Fetch,
     leaf: &Arc<Leaf>,
 ) -> Result<Box<Exchange>, String> {
-    let target = send::prepare(judge, fetch, leaf)?;
+    let target = backend_request::prepare(judge, fetch, leaf)?;
     let sent = fetch::send(fetch, target).await;
     sent.map_err(|error| format!("backend {}: {error}", leaf.name))
 }
@@ -122,9 +126,9 @@ fn answer(
     fetch: &Fetch,
     deadline_ms: Option<u64>,
 ) -> Reply {
-    let served = Served::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
+    let served = CacheOutcome::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
-    heads::beresp(&mut response.headers, Fate::Passed);
+    heads::beresp(&mut response.headers, ResponseDisposition::Passed);
     if let Some(mut tunnel) = exchange.take_tunnel() {
         let since_ms = rt::now().mono_ms.saturating_sub(env.now.mono_ms);
         tunnel.end_after(deadline_ms.map(|ms| ms.saturating_sub(since_ms)));

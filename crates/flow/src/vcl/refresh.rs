@@ -9,9 +9,9 @@ use vcl::rules::heads;
 use vcl::sub::{Action, Sub};
 
 use super::fetch::{ByProgram, SeenBehind};
-use super::found::{may_confirm, obj_of};
-use crate::fetch::{Body, Fate, Fetch};
-use crate::stored::stored_head;
+use super::stored_object::{may_confirm, obj_of};
+use crate::fetch::{Fetch, ResponseBodySource, ResponseFate};
+use crate::stored_heads::stored_head;
 
 impl ByProgram {
     /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body.
@@ -24,7 +24,7 @@ impl ByProgram {
         fetch: &mut Fetch,
         response: &mut Response,
         state: &mut BerespState,
-    ) -> Result<Body, Fate<Self>> {
+    ) -> Result<ResponseBodySource, ResponseFate<Self>> {
         let now = fetch.now();
         let stale = fetch.old.clone().filter(|old| may_confirm(old, now.mono_ms));
         let confirmed = stale.and_then(|stale| Some((stored_head(&stale)?, stale)));
@@ -55,7 +55,7 @@ impl ByProgram {
         (response.headers, response.status, response.reason) =
             (headers, stale.status(), stored.reason);
         state.status = stale.status().code();
-        Ok(Body::Stored(stale.reader()))
+        Ok(ResponseBodySource::Stored(stale.reader()))
     }
 }
 

@@ -10,27 +10,27 @@ use vcl::program::Instance;
 use vcl::rules::heads::has_body;
 
 use super::call::{Acting, Env};
-use super::step::Step;
+use super::step::RequestStep;
+use crate::disposition::{RequestDisposition, Start, WaitingRequest};
 use crate::stage::Entrant;
-use crate::state::ask::Front;
-use crate::state::core::Core;
-use crate::state::place::Place;
+use crate::state::core::CoreState;
 use crate::state::reply::Reply;
+use crate::state::request_context::Front;
+use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
 use crate::state::vcl::halt::Halt;
-use crate::state::vcl::waiting::Waiting;
-use crate::state::vcl::{Line, Turn};
-use crate::way::{Slow, Start, Way};
+use crate::state::vcl::halted_request::HaltedRequest;
+use crate::state::vcl::{Turn, VclConnection};
 
 /// Takes a request as far as it goes without waiting, in the program `instance`.
 pub(crate) fn start(
-    core: &Rc<Core>,
+    core: &Rc<CoreState>,
     instance: &Arc<Instance>,
     entrant: &Entrant<'_>,
     asked: &Request,
 ) -> Start {
-    let Entrant { place: Place { live, site }, client, now, downstream } = *entrant;
-    let made = client.line.is_none().then(|| Line::of(client.peer));
+    let Entrant { place: SiteContext { live, site }, client, now, downstream } = *entrant;
+    let made = client.line.is_none().then(|| VclConnection::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
     let (front, counts) = (Front::of(client.account), core.counts());
     let env = Env { live, site, asked, front, now, stage: Acting { core, counts } };
@@ -47,7 +47,7 @@ pub(crate) fn start(
     let recorded = core.recorded();
     let halt = match reads_body {
         true => None,
-        false => match turn.advance(&env, Step::Start) {
+        false => match turn.advance(&env, RequestStep::Start) {
             Halt::Reply(reply) if core.recorded() == recorded => {
                 turn.end(core);
                 return Start::Reply(reply);
@@ -59,17 +59,20 @@ pub(crate) fn start(
             halt => Some(halt),
         },
     };
-    Start::Slow(Box::new(Slow {
+    Start::Slow(Box::new(WaitingRequest {
         downstream: downstream.clone(),
-        ..Slow::on(entrant.place, Way::Vcl(Box::new(Waiting { turn, halt, recorded })))
+        ..WaitingRequest::on(
+            entrant.place,
+            RequestDisposition::Vcl(Box::new(HaltedRequest { turn, halt, recorded })),
+        )
     }))
 }
 
 /// Goes on with a request that must wait.
 pub(crate) async fn run(
-    waiting: Waiting,
-    core: &Rc<Core>,
-    Place { live, site }: Place<'_>,
+    waiting: HaltedRequest,
+    core: &Rc<CoreState>,
+    SiteContext { live, site }: SiteContext<'_>,
     asked: &Request,
     front: Front<'_>,
     body: Option<Reader>,

@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use cache::{Found, Object};
+use cache::{CacheLookup, Object};
 use message::HeaderId;
 use vcl::counts::Count;
 use vcl::ctx::{ReqState, Session, Tag};
 use vcl::params::Param;
 use vcl::program::Instance;
 use vcl::rules::heads;
-use vcl::sub::{Action, Said, Sub};
+use vcl::sub::{Action, Sub, SyntheticStatus};
 
-use super::call::{Env, Seen, Stage};
+use super::call::{ClientVariables, Env, StepHost};
 use super::delivery;
-use super::found::{self, Age};
-use super::loops;
-use super::step::{Delivered, HaltOn, Step, StepOn, said};
+use super::loop_detection;
+use super::step::{DeliveredResponse, HaltOn, RequestStep, StepOn, said};
+use super::stored_object::{self, Age};
 use crate::peers::{self, Silence};
 use crate::state::duty::{Duty, FetchPause};
-use crate::state::vcl::halt::{Halt, Missing};
+use crate::state::vcl::halt::{FetchMiss, Halt};
 use crate::state::vcl::{FoundAs, Turn};
 use crate::wait::{FetchPart, Role, Verdict};
 
@@ -28,15 +28,15 @@ const WAITS_MAX: u32 = 10;
 
 impl Turn {
     /// Takes steps from `step` on until one must wait, or there is an answer.
-    pub(crate) fn advance<S: Stage>(&mut self, env: &Env<'_, S>, step: StepOn<S>) -> HaltOn<S> {
+    pub(crate) fn advance<S: StepHost>(&mut self, env: &Env<'_, S>, step: StepOn<S>) -> HaltOn<S> {
         let mut step = step;
         loop {
             step = match step {
-                Step::Start => self.receive(env),
-                Step::Lookup => self.lookup(env),
-                Step::Pause(pause, stale) => return Halt::Pause(pause, stale),
-                Step::Hit(object, lead) => self.hit(env, object, lead),
-                Step::Miss(missing) => match self.miss(env) {
+                RequestStep::Start => self.receive(env),
+                RequestStep::Lookup => self.lookup(env),
+                RequestStep::Pause(pause, stale) => return Halt::Pause(pause, stale),
+                RequestStep::Hit(object, lead) => self.hit(env, object, lead),
+                RequestStep::Miss(missing) => match self.miss(env) {
                     Ok(()) => return Halt::Fetch(missing),
                     Err(step) => {
                         // Who waits looks again.
@@ -44,44 +44,44 @@ impl Turn {
                         step
                     }
                 },
-                Step::Pass | Step::Pipe if self.downstream.is_node() => {
+                RequestStep::Pass | RequestStep::Pipe if self.downstream.is_node() => {
                     return Halt::Reply(peers::silent(Silence::Nothing));
                 }
-                Step::Pass => match self.pass(env) {
+                RequestStep::Pass => match self.pass(env) {
                     Ok(()) => return Halt::Pass,
                     Err(step) => step,
                 },
-                Step::Pipe => return Halt::Pipe,
-                Step::Purge => self.purge(env),
-                Step::Restart => {
+                RequestStep::Pipe => return Halt::Pipe,
+                RequestStep::Purge => self.purge(env),
+                RequestStep::Restart => {
                     if self.restart(env) {
-                        Step::Start
+                        RequestStep::Start
                     } else {
                         self.note_error("Too many restarts");
                         // The reason stays that of an earlier `vcl_synth`.
                         let reason = std::mem::take(&mut self.said.reason);
-                        Step::Synth(Said { status: 503, reason })
+                        RequestStep::Synth(SyntheticStatus { status: 503, reason })
                     }
                 }
-                Step::Fail => {
+                RequestStep::Fail => {
                     self.roll_back(env);
                     self.close = true;
                     env.count(Count::VclFail);
                     env.count(Count::ScVclFailure);
-                    Step::Synth(said(503, "VCL failed"))
+                    RequestStep::Synth(said(503, "VCL failed"))
                 }
-                Step::Synth(said) => {
+                RequestStep::Synth(said) => {
                     self.said = said;
                     match delivery::synthesize(self, env) {
                         Ok(reply) => return Halt::Reply(reply),
                         Err(step) => step,
                     }
                 }
-                Step::Deliver(delivered) => match delivery::deliver(self, env, delivered) {
+                RequestStep::Deliver(delivered) => match delivery::deliver(self, env, delivered) {
                     Ok(reply) => return Halt::Reply(reply),
                     Err(step) => step,
                 },
-                Step::Page(draft) => return Halt::Page(draft),
+                RequestStep::Page(draft) => return Halt::Page(draft),
             };
         }
     }
@@ -97,38 +97,38 @@ impl Turn {
     }
 
     /// Returns the step that follows an action that several subroutines may return.
-    fn common<L, T>(action: Action) -> Step<L, T> {
+    fn common<L, T>(action: Action) -> RequestStep<L, T> {
         match action {
-            Action::Synth(said) => Step::Synth(said),
-            Action::Restart => Step::Restart,
-            Action::Pass(_) => Step::Pass,
+            Action::Synth(said) => RequestStep::Synth(said),
+            Action::Restart => RequestStep::Restart,
+            Action::Pass(_) => RequestStep::Pass,
             // The program has logged why; the compiler lets nothing else through.
-            _ => Step::Fail,
+            _ => RequestStep::Fail,
         }
     }
 
-    fn receive<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+    fn receive<S: StepHost>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
         (self.state.is_hitmiss, self.state.is_hitpass) = (false, false);
         self.found = FoundAs::Nothing;
         self.has_read_disk = false;
         if self.state.restarts == 0 {
             self.prepare(env);
-            if loops::loops(env) {
+            if loop_detection::loops(env) {
                 self.note_error("The request has passed this proxy too often");
-                return Step::Synth(said(508, ""));
+                return RequestStep::Synth(said(508, ""));
             }
         }
-        let mut action = self.run(env, Sub::Recv, Seen::default());
+        let mut action = self.run(env, Sub::Recv, ClientVariables::default());
         if let Action::Vcl(label) = &action {
             if self.state.restarts > 0 {
                 self.note_error("Illegal return(vcl): Not after restarts");
-                return Step::Synth(said(503, ""));
+                return RequestStep::Synth(said(503, ""));
             }
-            let Some(instance) = env.live.vcl.labels.get(label) else { return Step::Fail };
+            let Some(instance) = env.live.vcl.labels.get(label) else { return RequestStep::Fail };
             self.instance = Arc::clone(instance);
             self.switched = Some(u16::try_from(self.ran.len()).unwrap_or(u16::MAX));
             self.prepare(env);
-            action = self.run(env, Sub::Recv, Seen::default());
+            action = self.run(env, Sub::Recv, ClientVariables::default());
         }
         if let Action::Fail(_) = action {
             return Self::common(action);
@@ -144,33 +144,33 @@ impl Turn {
             return step;
         }
         match action {
-            Action::Hash => Step::Lookup,
-            Action::Pipe => Step::Pipe,
-            Action::Purge => Step::Purge,
+            Action::Hash => RequestStep::Lookup,
+            Action::Pipe => RequestStep::Pipe,
+            Action::Purge => RequestStep::Purge,
             action => Self::common(action),
         }
     }
 
     /// Makes `req` what a program first sees.
-    fn prepare<S: Stage>(&mut self, env: &Env<'_, S>) {
+    fn prepare<S: StepHost>(&mut self, env: &Env<'_, S>) {
         self.req.clone_from(env.asked);
         begin_program(&mut self.state, &mut self.session, &self.instance);
-        heads::arrive(&mut self.req.headers, self.address.as_bytes());
+        heads::prepare_received(&mut self.req.headers, self.address.as_bytes());
     }
 
     /// Reduces the codings that the client takes to gzip or nothing: the store tells variants apart
     /// by nothing else.
-    fn wash_codings<S: Stage>(&mut self, env: &Env<'_, S>) {
+    fn wash_codings<S: StepHost>(&mut self, env: &Env<'_, S>) {
         if env.live.vcl.params.is_on(Param::HttpGzipSupport) {
-            heads::wash_codings(&mut self.req.headers);
+            heads::normalize_accept_encoding(&mut self.req.headers);
         }
     }
 
-    fn hash<S: Stage>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
+    fn hash<S: StepHost>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
         self.key.clear();
         // All others begin with an empty field or `s`.
         self.key.field(vcl::vars::KEY_MARK);
-        match self.run(env, Sub::Hash, Seen::default()) {
+        match self.run(env, Sub::Hash, ClientVariables::default()) {
             Action::Lookup => {
                 self.key.finish(&env.stage.shared().seed);
                 env.stage.note_key(self);
@@ -180,22 +180,22 @@ impl Turn {
         }
     }
 
-    fn lookup<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+    fn lookup<S: StepHost>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
         let found = match self.lent.take() {
-            Some(lent) => Found::Object(lent),
+            Some(lent) => CacheLookup::Object(lent),
             None => S::find(self, env),
         };
-        let Found::Object(object) = found else { return self.begin(env, None) };
-        match found::age(self, env, &object) {
+        let CacheLookup::Object(object) = found else { return self.begin(env, None) };
+        match stored_object::age(self, env, &object) {
             Age::Fresh if object.flags().hit_for_pass => {
                 env.count(Count::CacheHitpass);
                 self.state.is_hitpass = true;
-                Step::Pass
+                RequestStep::Pass
             }
             Age::Fresh if object.flags().hit_for_miss => self.miss_marked(env, &object),
             Age::Fresh => {
                 env.count(Count::CacheHit);
-                Step::Hit(object, None)
+                RequestStep::Hit(object, None)
             }
             _ if object.flags().hit_for_pass => self.begin(env, Some(object)),
             // Long over, and yet it tells that waiting for each other would be in vain.
@@ -204,20 +204,20 @@ impl Turn {
                 env.count(Count::CacheHit);
                 env.count(Count::CacheHitGrace);
                 let lead = S::begin_refresh(self, env, &object);
-                Step::Hit(object, lead)
+                RequestStep::Hit(object, lead)
             }
             Age::Over => self.begin(env, Some(object)),
         }
     }
 
-    fn miss_marked<S: Stage>(&mut self, env: &Env<'_, S>, mark: &Arc<Object>) -> StepOn<S> {
+    fn miss_marked<S: StepHost>(&mut self, env: &Env<'_, S>, mark: &Arc<Object>) -> StepOn<S> {
         env.count(Count::CacheHitmiss);
         self.state.is_hitmiss = true;
         self.take_on(env, Some(mark), false)
     }
 
     /// Asks the store who fetches.
-    fn begin<S: Stage>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
+    fn begin<S: StepHost>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
         let coalesce = !self.state.hash_always_miss && !self.state.hash_ignore_busy;
         self.found = match &stale {
             Some(stale) if !stale.flags().is_mark() => FoundAs::Stale,
@@ -226,14 +226,14 @@ impl Turn {
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
-    fn take_on<S: Stage>(
+    fn take_on<S: StepHost>(
         &mut self,
         env: &Env<'_, S>,
         stale: Option<&Arc<Object>>,
         coalesce: bool,
     ) -> StepOn<S> {
         // A request of the very fetch would wait for itself.
-        let coalesce = coalesce && !loops::is_awaited_by(env, self.key.hash());
+        let coalesce = coalesce && !loop_detection::is_awaited_by(env, self.key.hash());
         let rounds = WAITS_MAX.saturating_sub(self.waits);
         // What would come up is not wanted, or has come.
         let reads_nothing = self.has_read_disk || self.state.hash_always_miss;
@@ -241,12 +241,14 @@ impl Turn {
         let role = part.take(
             |options| S::begin(self, env, options),
             // It came meanwhile, unless this request wants nothing that is stored.
-            |_, coalesces| if coalesces { Verdict::End(Step::Lookup) } else { Verdict::Replace },
+            |_, coalesces| {
+                if coalesces { Verdict::End(RequestStep::Lookup) } else { Verdict::Replace }
+            },
         );
         match role {
             Role::Fetch(Duty { lead, .. }) => {
                 env.count(Count::CacheMiss);
-                Step::Miss(Missing { lead, stale: stale.cloned() })
+                RequestStep::Miss(FetchMiss { lead, stale: stale.cloned() })
             }
             Role::Pause(pause) => {
                 match &pause {
@@ -256,7 +258,7 @@ impl Turn {
                         env.count(Count::BusySleep);
                     }
                 }
-                Step::Pause(pause, stale.cloned())
+                RequestStep::Pause(pause, stale.cloned())
             }
             Role::End(step) => {
                 self.waits += 1;
@@ -265,20 +267,24 @@ impl Turn {
             Role::Full => {
                 env.stage.limit(base::Limit::Waiters);
                 self.note_error("Too many requests wait for this page (limit: waiters)");
-                Step::Synth(said(503, ""))
+                RequestStep::Synth(said(503, ""))
             }
         }
     }
 
-    fn hit<S: Stage>(
+    fn hit<S: StepHost>(
         &mut self,
         env: &Env<'_, S>,
         object: Arc<Object>,
         lead: Option<S::Lead>,
     ) -> StepOn<S> {
         self.found = FoundAs::Hit;
-        let action = found::with_obj(env, &object, |obj| {
-            self.run(env, Sub::Hit, Seen { obj: Some(obj), ..Seen::default() })
+        let action = stored_object::with_obj(env, &object, |obj| {
+            self.run(
+                env,
+                Sub::Hit,
+                ClientVariables { obj: Some(obj), ..ClientVariables::default() },
+            )
         });
         match action {
             Action::Deliver => {
@@ -286,7 +292,7 @@ impl Turn {
                     env.count(Count::SBgfetch);
                     S::refresh(self, env, lead, &object);
                 }
-                Step::Deliver(Delivered::Object { object, reader: None })
+                RequestStep::Deliver(DeliveredResponse::Object { object, reader: None })
             }
             action => {
                 if let Some(lead) = lead {
@@ -297,28 +303,28 @@ impl Turn {
         }
     }
 
-    fn miss<S: Stage>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
-        match self.run(env, Sub::Miss, Seen::default()) {
+    fn miss<S: StepHost>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
+        match self.run(env, Sub::Miss, ClientVariables::default()) {
             Action::Fetch => Ok(()),
             action => Err(Self::common(action)),
         }
     }
 
-    fn pass<S: Stage>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
-        match self.run(env, Sub::Pass, Seen::default()) {
+    fn pass<S: StepHost>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
+        match self.run(env, Sub::Pass, ClientVariables::default()) {
             Action::Fetch => Ok(()),
             action => Err(Self::common(action)),
         }
     }
 
-    fn purge<S: Stage>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+    fn purge<S: StepHost>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
         if let Err(why) = S::purge(self, env) {
             self.note_error(&why);
-            return Step::Fail;
+            return RequestStep::Fail;
         }
         // A restart fetches anew, even one that `vcl_synth` begins.
         self.state.hash_always_miss = true;
-        let action = self.run(env, Sub::Purge, Seen::default());
+        let action = self.run(env, Sub::Purge, ClientVariables::default());
         Self::common(action)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cache::Sinks;
+use cache::DemotionPolicy;
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
@@ -46,12 +46,12 @@ pub(crate) fn named<'l>(settings: &'l VclSettings, name: &[u8]) -> Option<&'l Ar
 
 /// The fate of a response in the storage of this name when it leaves memory. Storages take
 /// turns: one of memory is no reason to lose what no program has put there.
-pub(crate) fn sinks(settings: &VclSettings, name: &str) -> Sinks {
+pub(crate) fn sinks(settings: &VclSettings, name: &str) -> DemotionPolicy {
     let is_disk = || settings.disk_storages.iter().any(|own| **own == *name);
     match name {
-        TRANSIENT => Sinks::Never,
-        _ if is_disk() => Sinks::Always,
-        _ => Sinks::ByMerit,
+        TRANSIENT => DemotionPolicy::Never,
+        _ if is_disk() => DemotionPolicy::Always,
+        _ => DemotionPolicy::ByMerit,
     }
 }
 

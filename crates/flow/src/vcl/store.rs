@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cache::{Attached, Flags, NewObject, Object, Tags};
+use cache::{DerivedData, Flags, NewObject, Object, Tags};
 use codec::Coding;
 use message::store::{NotStored, Permit, Ruling};
 use message::vary::Vary;
@@ -15,34 +15,39 @@ use vcl::rules::heads;
 use vcl::rules::lifetime::Lifetime;
 use vcl::rules::status::sent_status;
 
-use super::fetch::{Answer, ByProgram, Passed};
+use super::fetch::{BackendResponseHead, ByProgram, PassingFacts};
 use super::storages;
-use crate::carry::Selected;
+use crate::body_transfer::VariantSelector;
 use crate::fetch::{
-    Body, Confirmation, Confirmed, Fate, Fetch, Left, Mark, Plan, Times, Unstored, mark_flags,
-    new_object,
+    Confirmation, Fetch, InsertionPlan, Mark, ObjectTimes, ResponseBodySource, ResponseFate,
+    RevalidationVerdict, UnstoredEffects, UnstoredResponse, mark_flags, new_object,
 };
 use crate::state::vcl::note;
 use crate::tags;
-use crate::why::Why;
+use crate::unstored_reason::UnstoredReason;
 
 impl ByProgram {
     /// Stores `answer` as far as it is to be stored, or passes it on.
-    pub(super) fn conclude(&self, fetch: &Fetch, mut answer: Answer, body: Body) -> Fate<Self> {
+    pub(super) fn conclude(
+        &self,
+        fetch: &Fetch,
+        mut answer: BackendResponseHead,
+        body: ResponseBodySource,
+    ) -> ResponseFate<Self> {
         let private = self.is_private(fetch);
-        let mut why = if private { Why::Pass } else { Why::Uncacheable };
+        let mut why = if private { UnstoredReason::Pass } else { UnstoredReason::Uncacheable };
         let vary = Vary::of(&answer.response.headers);
         if vary == Vary::Never && !private {
-            why = Why::Rule(NotStored::VaryAny);
+            why = UnstoredReason::Rule(NotStored::VaryAny);
             self.note_error("Illegal 'Vary' header from backend, making this a pass.");
             answer.state.uncacheable = true;
         }
         answer.response.status = sent_status(answer.state.status);
         let head_length = answer.response.content_length();
         let end = match (private, answer.state.uncacheable) {
-            (true, _) => heads::Fate::Passed,
-            (false, true) => heads::Fate::Uncacheable,
-            (false, false) => heads::Fate::Stored,
+            (true, _) => heads::ResponseDisposition::Passed,
+            (false, true) => heads::ResponseDisposition::Uncacheable,
+            (false, false) => heads::ResponseDisposition::Stored,
         };
         heads::beresp(&mut answer.response.headers, end);
         let tags = match read_tags(fetch, &answer) {
@@ -51,7 +56,7 @@ impl ByProgram {
                 fetch.core.counters.limit(limit);
                 self.note_error(&format!("not stored: too many keys (limit: {})", limit.name()));
                 answer.state.uncacheable = true;
-                why = Why::Rule(NotStored::Tags);
+                why = UnstoredReason::Rule(NotStored::Tags);
                 Tags::default()
             }
         };
@@ -66,7 +71,9 @@ impl ByProgram {
         let ruling = Ruling { passed: private, uncacheable: state.uncacheable, findable };
         let Some(permit) = Permit::by_program(ruling, &answer.response.headers) else {
             let has_time = private || state.uncacheable;
-            fetch.note(|trace| trace.note_why(if has_time { why } else { Why::NoLifetime }));
+            fetch.note(|trace| {
+                trace.note_why(if has_time { why } else { UnstoredReason::NoLifetime })
+            });
             let left = self.leave(fetch, &answer, selected);
             return self.pass_on(fetch, answer, body, left, head_length);
         };
@@ -88,18 +95,23 @@ impl ByProgram {
         let settings = &fetch.live.vcl;
         let sinks = storages::sinks(settings, storages::place(settings, &answer.state));
         if confirmed.is_some() {
-            let verdict = Confirmed::Stored { permit, selected, sinks };
-            return Fate::Confirm(None, Box::new(Confirmation { new, verdict }));
+            let verdict = RevalidationVerdict::Stored { permit, selected, sinks };
+            return ResponseFate::Confirm(None, Box::new(Confirmation { new, verdict }));
         }
         let recode = std::mem::take(&mut answer.recode);
-        let attached = answer.page.take().map(|page| page as Arc<dyn Attached>);
+        let attached = answer.page.take().map(|page| page as Arc<dyn DerivedData>);
         let (gate, over) = (None, over(fetch, &answer.state));
-        let plan = Plan { permit, over, new, selected, recode, gate, attached, sinks };
-        Fate::Store(body, Box::new(plan))
+        let plan = InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks };
+        ResponseFate::Store(body, Box::new(plan))
     }
 
     /// All that an answer leaves behind which is for this request only.
-    fn leave(&self, fetch: &Fetch, answer: &Answer, selected: Option<Selected>) -> Left {
+    fn leave(
+        &self,
+        fetch: &Fetch,
+        answer: &BackendResponseHead,
+        selected: Option<VariantSelector>,
+    ) -> UnstoredEffects {
         let state = &answer.state;
         let kept = match answer.pass_s {
             Some(seconds) => seconds > 0.0,
@@ -107,28 +119,28 @@ impl ByProgram {
         };
         let now_ms = fetch.now().mono_ms;
         if !kept {
-            return Left { mark: Mark::None, over: over(fetch, state) };
+            return UnstoredEffects { mark: Mark::None, over: over(fetch, state) };
         }
         let mut new = self.object(fetch, answer, mark_flags(answer.pass_s.is_some()));
         if let Some(seconds) = answer.pass_s {
             new.born_ms = now_ms as i64;
             (new.lifetime_ms, new.grace_ms, new.stale_if_error_ms) = (ms(seconds), 0, 0);
         }
-        Left { mark: Mark::Object(Box::new(new), selected), over: over(fetch, state) }
+        UnstoredEffects { mark: Mark::Object(Box::new(new), selected), over: over(fetch, state) }
     }
 
     /// Delivers an answer past the store.
     fn pass_on(
         &self,
         fetch: &Fetch,
-        answer: Answer,
-        body: Body,
-        left: Left,
+        answer: BackendResponseHead,
+        body: ResponseBodySource,
+        left: UnstoredEffects,
         head_length: Option<u64>,
-    ) -> Fate<Self> {
-        let Answer { response, state, recode, coding, page, .. } = answer;
+    ) -> ResponseFate<Self> {
+        let BackendResponseHead { response, state, recode, coding, page, .. } = answer;
         let is_head = fetch.request.method == Method::Head;
-        let facts = Passed {
+        let facts = PassingFacts {
             times: Lifetime {
                 ttl: state.ttl,
                 grace: state.grace,
@@ -142,19 +154,19 @@ impl ByProgram {
             page,
         };
         let head_length = head_length.filter(|_| is_head || state.uncacheable);
-        Fate::Pass(
+        ResponseFate::Pass(
             body,
             left,
-            Box::new(Unstored { response, head_length, recode, coding, gate: None, facts }),
+            Box::new(UnstoredResponse { response, head_length, recode, coding, gate: None, facts }),
         )
     }
 
     /// The object that is stored of an answer, without its keys.
-    fn object(&self, fetch: &Fetch, answer: &Answer, flags: Flags) -> NewObject {
-        let Answer { response, state, .. } = answer;
+    fn object(&self, fetch: &Fetch, answer: &BackendResponseHead, flags: Flags) -> NewObject {
+        let BackendResponseHead { response, state, .. } = answer;
         // A lifetime that is over already takes the time since from what follows.
         let (fresh, over) = (state.ttl.max(0.0), (-state.ttl).max(0.0));
-        let times = Times {
+        let times = ObjectTimes {
             age_ms: ms(state.age),
             lifetime_ms: ms(fresh + state.age),
             grace_ms: ms(state.grace - over),
@@ -186,7 +198,7 @@ fn is_ever_fresh(state: &BerespState) -> bool {
 }
 
 /// The surrogate keys of an answer: those in its fields, and those that the program added.
-fn read_tags(fetch: &Fetch, answer: &Answer) -> Result<Tags, base::Limit> {
+fn read_tags(fetch: &Fetch, answer: &BackendResponseHead) -> Result<Tags, base::Limit> {
     let read = tags::read(&answer.response.headers, &fetch.live.limits)?;
     if answer.state.keys.is_empty() {
         return Ok(read.unwrap_or_default());
@@ -200,12 +212,12 @@ fn read_tags(fetch: &Fetch, answer: &Answer) -> Result<Tags, base::Limit> {
 }
 
 /// The variant that the answer is kept as, beside its key.
-fn selected(fetch: &Fetch, vary: Vary) -> Option<Selected> {
+fn selected(fetch: &Fetch, vary: Vary) -> Option<VariantSelector> {
     let Vary::Names(names) = vary else { return None };
     let gzip = fetch.live.vcl.params.is_on(Param::HttpGzipSupport);
     // An object in gzip is for all clients then.
     let names = if gzip { names.without(HeaderId::AcceptEncoding)? } else { names };
-    Some(Selected::of(names, &fetch.request))
+    Some(VariantSelector::of(names, &fetch.request))
 }
 
 fn ms(seconds: f64) -> u64 {

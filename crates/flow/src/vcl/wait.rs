@@ -9,20 +9,20 @@ use tokio::sync::oneshot;
 use vcl::counts::Count;
 
 use super::call::Env;
-use super::fetch::{ByProgram, Failed};
+use super::fetch::{ByProgram, FetchAbort};
 use super::job::job;
-use super::step::{Delivered, Step, said};
-use crate::fetch::{self, Fetched, News, Upload};
+use super::step::{DeliveredResponse, RequestStep, said};
+use crate::fetch::{self, FetchResult, News, Upload};
 use crate::state::duty::Duty;
 use crate::state::reply::Reply;
 use crate::state::trace::Trace;
 use crate::state::vcl::Turn;
-use crate::state::vcl::halt::{Halt, Missing};
-use crate::state::vcl::waiting::Waiting;
-use crate::verdict::Again;
+use crate::state::vcl::halt::{FetchMiss, Halt};
+use crate::state::vcl::halted_request::HaltedRequest;
+use crate::verdict::RevalidationJudge;
 use crate::wait::{PauseEnd, Pausing};
 
-impl Waiting {
+impl HaltedRequest {
     /// Waits for the reply.
     pub(crate) async fn run(
         self,
@@ -42,7 +42,7 @@ impl Waiting {
             None => {
                 keep_body(&mut turn, env, &mut upload).await;
                 env.now = env.stage.core.now();
-                turn.advance(env, Step::Start)
+                turn.advance(env, RequestStep::Start)
             }
         };
         loop {
@@ -58,22 +58,23 @@ impl Waiting {
                     return draft.run(env.stage.core, env.front);
                 }
                 Halt::Pause(pause, stale) => {
-                    let (core, trace, again) = (env.stage.core, Some(&**trace), Again::Program);
+                    let (core, trace, again) =
+                        (env.stage.core, Some(&**trace), RevalidationJudge::Program);
                     let pausing =
                         Pausing { core, request: &turn.req, again, trace, patience: None };
                     match pausing.wait(pause).await {
                         PauseEnd::Read(lent) => {
                             turn.lent = lent;
-                            Step::Lookup
+                            RequestStep::Lookup
                         }
                         PauseEnd::Fetch(Duty { lead, .. }) => {
                             env.count(Count::CacheMiss);
-                            Step::Miss(Missing { lead, stale })
+                            RequestStep::Miss(FetchMiss { lead, stale })
                         }
                         // What became of it, the lookup shows.
                         PauseEnd::Waited(_) => {
                             env.count(Count::BusyWakeup);
-                            Step::Lookup
+                            RequestStep::Lookup
                         }
                     }
                 }
@@ -97,23 +98,26 @@ impl Waiting {
 }
 
 /// Returns the step that follows a fetch.
-fn fetched(turn: &mut Turn, told: Result<News<ByProgram>, oneshot::error::RecvError>) -> Step {
+fn fetched(
+    turn: &mut Turn,
+    told: Result<News<ByProgram>, oneshot::error::RecvError>,
+) -> RequestStep {
     let Ok((fetched, report)) = told else {
         // It ended by a bug, which is counted there.
         turn.note_error("the fetch ended by a fault of this proxy");
-        return Step::Synth(said(503, ""));
+        return RequestStep::Synth(said(503, ""));
     };
     let lines = turn.lines.get_mut();
     turn.ran.extend(report.ran.into_iter().map(|ran| ran.after(lines.len())));
     lines.extend(report.lines);
     turn.task.limit = report.limit.or(turn.task.limit);
-    Step::Deliver(match fetched {
-        Fetched::Object { object, reader, .. } => {
-            Delivered::Object { object, reader: Some(reader) }
+    RequestStep::Deliver(match fetched {
+        FetchResult::Object { object, reader, .. } => {
+            DeliveredResponse::Object { object, reader: Some(reader) }
         }
-        Fetched::Confirmed { object, .. } => Delivered::Object { object, reader: None },
-        Fetched::Passing(passing) => Delivered::Passing(passing),
-        Fetched::Instead(Failed) => return Step::Synth(said(503, "")),
+        FetchResult::Confirmed { object, .. } => DeliveredResponse::Object { object, reader: None },
+        FetchResult::Passing(passing) => DeliveredResponse::Passing(passing),
+        FetchResult::Instead(FetchAbort) => return RequestStep::Synth(said(503, "")),
     })
 }
 

@@ -9,30 +9,30 @@ use ban::Expression;
 use base::{Counter, Counters, Limit, Now};
 use bytes::Bytes;
 use message::{HeaderBlock, Request};
-use policy::told::shown;
+use policy::decision_steps::shown;
 use vcl::counts::{Count, Counts};
-use vcl::ctx::{Purging, Tag, World};
+use vcl::ctx::{ProgramEnvironment, PurgeMode, Tag};
 use vcl::rules::lifetime::{self, Lifetime};
-use vcl::told::Line;
+use vcl::trace::LogLine;
 
-use crate::invalidate::{Cause, NewTimes, Sites, Target, What};
+use crate::invalidate::{Cause, InvalidationTarget, NewTimes, ResponseSelector, Sites};
 use crate::state::invalidate::{Haste, Outcome};
-use crate::state::live::Live;
-use crate::state::shared::Shared;
-use crate::state::vcl::Outside;
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::shared::SharedState;
+use crate::state::vcl::HostServices;
 
 /// Most lines kept of one task.
 const LINES_MAX: usize = 256;
 
 /// The world as one run of a subroutine sees it.
 pub struct Sight<'a> {
-    shared: &'a Arc<Shared>,
-    live: &'a Live,
+    shared: &'a Arc<SharedState>,
+    live: &'a LiveConfiguration,
     runner: Runner<'a>,
     now: Now,
     /// The request's body, where it has been kept.
     body: Option<&'a Bytes>,
-    log: &'a RefCell<Vec<Line>>,
+    log: &'a RefCell<Vec<LogLine>>,
     /// The request, which may be a purge; none where the program does not act for one.
     asked: Option<&'a Request>,
 }
@@ -51,25 +51,25 @@ pub(crate) enum Runner<'a> {
 /// A forecast has this in the place of the world that programs change.
 pub(crate) struct Forecast {
     /// Memory of VMODs: nothing yet, and nobody else's.
-    memory: vcl::vmod::Shared,
+    memory: vcl::vmod::VmodState,
     /// Actions that the program would have caused.
     pub(crate) would: RefCell<Vec<String>>,
 }
 
 impl Forecast {
-    pub(crate) fn new(live: &Live) -> Self {
-        Self { memory: vcl::vmod::Shared::new(&live.limits), would: RefCell::default() }
+    pub(crate) fn new(live: &LiveConfiguration) -> Self {
+        Self { memory: vcl::vmod::VmodState::new(&live.limits), would: RefCell::default() }
     }
 }
 
 impl<'a> Sight<'a> {
     pub(crate) fn new(
-        shared: &'a Arc<Shared>,
-        live: &'a Live,
+        shared: &'a Arc<SharedState>,
+        live: &'a LiveConfiguration,
         runner: Runner<'a>,
         now: Now,
         body: Option<&'a Bytes>,
-        log: &'a RefCell<Vec<Line>>,
+        log: &'a RefCell<Vec<LogLine>>,
     ) -> Self {
         Self { shared, live, runner, now, body, log, asked: None }
     }
@@ -83,10 +83,10 @@ impl<'a> Sight<'a> {
     /// The world of `vcl_init` and `vcl_fini`, where there is no request. What is logged goes to
     /// `log`.
     pub fn without_request(
-        shared: &'a Arc<Shared>,
-        live: &'a Live,
+        shared: &'a Arc<SharedState>,
+        live: &'a LiveConfiguration,
         now: Now,
-        log: &'a RefCell<Vec<Line>>,
+        log: &'a RefCell<Vec<LogLine>>,
     ) -> Self {
         Self::new(shared, live, Runner::Nobody, now, None, log)
     }
@@ -98,12 +98,17 @@ impl<'a> Sight<'a> {
         true
     }
 
-    fn outside(&self) -> Option<Arc<Box<dyn Outside>>> {
+    fn outside(&self) -> Option<Arc<Box<dyn HostServices>>> {
         self.shared.vcl.outside()
     }
 
     /// Invalidates on every site; the result is how many responses are known to be selected.
-    fn invalidate(&self, what: Target, soft: bool, haste: Haste) -> Result<Outcome, String> {
+    fn invalidate(
+        &self,
+        what: InvalidationTarget,
+        soft: bool,
+        haste: Haste,
+    ) -> Result<Outcome, String> {
         let one = self.shared.door.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
         let done = self.shared.door.invalidate_at_once(None, [one], self.now, haste);
@@ -120,8 +125,8 @@ impl<'a> Sight<'a> {
     }
 }
 
-impl World for Sight<'_> {
-    fn shared(&self) -> &vcl::vmod::Shared {
+impl ProgramEnvironment for Sight<'_> {
+    fn shared(&self) -> &vcl::vmod::VmodState {
         match self.runner {
             Runner::Forecast(forecast) => &forecast.memory,
             _ => &self.shared.vcl.memory,
@@ -148,14 +153,20 @@ impl World for Sight<'_> {
         if self.is_foreseen(|| format!("ban {text}")) {
             return Ok(());
         }
-        self.invalidate(Target::Many(What::by_fields(expression)), false, Haste::Beside)?;
+        self.invalidate(
+            InvalidationTarget::Many(ResponseSelector::by_fields(expression)),
+            false,
+            Haste::Beside,
+        )?;
         Ok(())
     }
 
-    fn purge(&self, key: &[u8], how: Purging) -> Result<u64, String> {
+    fn purge(&self, key: &[u8], how: PurgeMode) -> Result<u64, String> {
         let foreseen = || match how {
-            Purging::Hard => "purge what is stored under its key".to_owned(),
-            Purging::Soft { .. } => "shorten the times of what is stored under its key".to_owned(),
+            PurgeMode::Hard => "purge what is stored under its key".to_owned(),
+            PurgeMode::Soft { .. } => {
+                "shorten the times of what is stored under its key".to_owned()
+            }
         };
         if self.is_foreseen(foreseen) {
             return Ok(0);
@@ -168,8 +179,8 @@ impl World for Sight<'_> {
             grace_ms: grace.map(ms),
             keep_ms: keep.map(ms),
         };
-        let what = Target::Retime(key.into(), times);
-        let objects = self.invalidate(what, how != Purging::Hard, Haste::Beside)?.objects;
+        let what = InvalidationTarget::Retime(key.into(), times);
+        let objects = self.invalidate(what, how != PurgeMode::Hard, Haste::Beside)?.objects;
         self.count(Count::NPurges, 1);
         self.count(Count::NObjPurged, objects);
         Ok(objects)
@@ -183,8 +194,8 @@ impl World for Sight<'_> {
         if self.is_foreseen(foreseen) {
             return Ok(0);
         }
-        let what = What::Tags(keys.iter().map(|key| key.to_vec()).collect());
-        Ok(self.invalidate(Target::Many(what), soft, Haste::Counted)?.finds)
+        let what = ResponseSelector::Tags(keys.iter().map(|key| key.to_vec()).collect());
+        Ok(self.invalidate(InvalidationTarget::Many(what), soft, Haste::Counted)?.finds)
     }
 
     fn clock(&self) -> f64 {

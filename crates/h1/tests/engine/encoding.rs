@@ -2,7 +2,7 @@
 
 use base::Limits;
 use h1::encode::{self, BodyFraming, ConnectionHeader};
-use h1::{HeadLimits, Progress, RequestReader, parse_stored_head};
+use h1::{HeadLimits, ReadProgress, RequestReader, parse_stored_head};
 use message::{Framing, HeaderBlock, HeaderId, Request, Response, Scheme, Status, Upgrade};
 
 fn status(code: u16) -> Status {
@@ -19,7 +19,7 @@ fn request(head: &str) -> Request {
     let mut request = Request::new();
     let limits = HeadLimits::from(&Limits::default());
     let read = RequestReader::new().read(head.as_bytes(), &limits, Scheme::Http, &mut request);
-    assert_eq!(read, Ok(Progress::Complete(head.len())));
+    assert_eq!(read, Ok(ReadProgress::Complete(head.len())));
     request
 }
 

@@ -1,7 +1,7 @@
 //! Properties that hold of every input.
 
 use base::Limits;
-use h1::{BodyReader, HeadLimits, Progress, RequestReader, encode};
+use h1::{BodyReader, HeadLimits, ReadProgress, RequestReader, encode};
 use message::{Framing, Method, Request, Scheme};
 use proptest::prelude::*;
 use testkit::framing_cases::cases;
@@ -12,7 +12,7 @@ fn reread(head: &[u8]) -> Request {
     let mut request = Request::new();
     let limits = HeadLimits::from(&Limits::default());
     let read = RequestReader::new().read(head, &limits, Scheme::Http, &mut request);
-    assert_eq!(read, Ok(Progress::Complete(head.len())), "{}", head.escape_ascii());
+    assert_eq!(read, Ok(ReadProgress::Complete(head.len())), "{}", head.escape_ascii());
     request
 }
 

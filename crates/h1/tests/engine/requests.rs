@@ -1,7 +1,7 @@
 //! Content of the canonical request, and the refusal of wrong requests.
 
 use base::{Limit, Limits};
-use h1::{FieldError, HeadLimits, Progress, RequestError, RequestReader};
+use h1::{FieldError, HeadLimits, ReadProgress, RequestError, RequestReader};
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, Version};
 
 fn limits() -> HeadLimits {
@@ -11,8 +11,8 @@ fn limits() -> HeadLimits {
 fn read_with(bytes: &[u8], limits: &HeadLimits, scheme: Scheme) -> Result<Request, RequestError> {
     let mut request = Request::new();
     match RequestReader::new().read(bytes, limits, scheme, &mut request)? {
-        Progress::Complete(len) => assert_eq!(len, bytes.len(), "bytes left over"),
-        Progress::Partial => panic!("the head has not ended"),
+        ReadProgress::Complete(len) => assert_eq!(len, bytes.len(), "bytes left over"),
+        ReadProgress::Partial => panic!("the head has not ended"),
     }
     Ok(request)
 }
@@ -205,12 +205,12 @@ fn a_reader_tells_whether_a_head_has_begun() {
         reader.read(&head[..len], &limits, Scheme::Http, &mut request)
     };
     for len in 0..=2 {
-        assert_eq!(feed(&mut reader, len), Ok(Progress::Partial));
+        assert_eq!(feed(&mut reader, len), Ok(ReadProgress::Partial));
         assert!(!reader.started(), "{len}");
     }
-    assert_eq!(feed(&mut reader, 3), Ok(Progress::Partial));
+    assert_eq!(feed(&mut reader, 3), Ok(ReadProgress::Partial));
     assert!(reader.started());
-    assert_eq!(feed(&mut reader, head.len()), Ok(Progress::Complete(head.len())));
+    assert_eq!(feed(&mut reader, head.len()), Ok(ReadProgress::Complete(head.len())));
     assert!(!reader.started());
 }
 
@@ -226,6 +226,6 @@ fn a_refused_head_can_be_logged() {
     request.clear();
     let next = b"GET /b HTTP/1.1\r\nHost: b\r\n\r\n";
     let read = reader.read(next, &limits(), Scheme::Http, &mut request);
-    assert_eq!(read, Ok(Progress::Complete(next.len())));
+    assert_eq!(read, Ok(ReadProgress::Complete(next.len())));
     assert_eq!(request.headers.len(), 1);
 }

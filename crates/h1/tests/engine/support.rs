@@ -2,7 +2,7 @@
 
 use base::Limits;
 use h1::{
-    BodyError, BodyReader, HeadLimits, Progress, RequestError, RequestReader, ResponseError,
+    BodyError, BodyReader, HeadLimits, ReadProgress, RequestError, RequestReader, ResponseError,
     ResponseReader,
 };
 use message::{Framing, Method, Request, Response, Scheme, Status};
@@ -91,7 +91,8 @@ pub(crate) fn read_requests(bytes: &[u8], cuts: Cuts<'_>) -> Connection {
     let mut reader = RequestReader::new();
     let mut request = Request::new();
     read(bytes, cuts, |buf| {
-        let Progress::Complete(len) = reader.read(buf, &limits, Scheme::Http, &mut request)? else {
+        let ReadProgress::Complete(len) = reader.read(buf, &limits, Scheme::Http, &mut request)?
+        else {
             return Ok(None);
         };
         let head = describe(&request);
@@ -130,7 +131,7 @@ fn read_responses_of(
     let limits = HeadLimits::from(&Limits::default());
     let mut response = Response::new(Status::OK);
     read(bytes, cuts, |buf| {
-        let Progress::Complete(head) = reader.read(buf, &limits, method, &mut response)? else {
+        let ReadProgress::Complete(head) = reader.read(buf, &limits, method, &mut response)? else {
             return Ok(None);
         };
         let said = format!("{head:?} {response:?}");

@@ -1,7 +1,7 @@
 //! Fields with surrogate keys, which may be longer than others.
 
 use base::{Limit, Limits};
-use h1::{HeadLimits, Progress, ResponseError, ResponseReader};
+use h1::{HeadLimits, ReadProgress, ResponseError, ResponseReader};
 use message::{Method, Response, Status};
 
 fn read(limits: &HeadLimits, bytes: &[u8], step: usize) -> Result<Response, ResponseError> {
@@ -11,8 +11,8 @@ fn read(limits: &HeadLimits, bytes: &[u8], step: usize) -> Result<Response, Resp
     loop {
         end = (end + step).min(bytes.len());
         match reader.read(&bytes[..end], limits, &Method::Get, &mut response)? {
-            Progress::Complete(_) => return Ok(response),
-            Progress::Partial => assert!(end < bytes.len(), "the head is not whole"),
+            ReadProgress::Complete(_) => return Ok(response),
+            ReadProgress::Partial => assert!(end < bytes.len(), "the head is not whole"),
         }
     }
 }

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use base::clock::System;
 use bytes::Bytes;
-use disk::tools::{self, Exported};
-use flow::tier::Shown;
+use disk::tools::{self, ExportedRecord};
+use flow::tier::RecordView;
 use serde_json::json;
 
-use super::look::{clock, open};
+use super::inspection::{clock, open};
 
 /// Brings out all records of the volumes at `paths` to files in `to`.
 ///
@@ -26,7 +26,7 @@ pub(super) fn run(paths: &[PathBuf], to: &Path) -> Result<(), String> {
     // Before anything is written.
     let volumes: Vec<_> = paths.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let failed = |error: io::Error| format!("larder: {}: {error}", to.display());
-    let mut files = Files::new(to).map_err(failed)?;
+    let mut files = ExportFolder::new(to).map_err(failed)?;
     for vfs in &volumes {
         let mut fault = None;
         let volume = vfs.name();
@@ -41,7 +41,7 @@ pub(super) fn run(paths: &[PathBuf], to: &Path) -> Result<(), String> {
             return Err(failed(error));
         }
     }
-    let Files { mut index, number, cut, missed, .. } = files;
+    let ExportFolder { mut index, number, cut, missed, .. } = files;
     index.flush().map_err(failed)?;
     base::show!("{}: {number} records", to.display());
     match (cut, missed) {
@@ -54,7 +54,7 @@ pub(super) fn run(paths: &[PathBuf], to: &Path) -> Result<(), String> {
 }
 
 /// The directory that is written to.
-struct Files<'a> {
+struct ExportFolder<'a> {
     to: &'a Path,
     index: BufWriter<File>,
     /// Records so far.
@@ -65,7 +65,7 @@ struct Files<'a> {
     missed: u64,
 }
 
-impl<'a> Files<'a> {
+impl<'a> ExportFolder<'a> {
     fn new(to: &'a Path) -> io::Result<Self> {
         match DirBuilder::new().mode(0o700).create(to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -82,11 +82,11 @@ impl<'a> Files<'a> {
     fn add(
         &mut self,
         volume: &str,
-        record: &Exported,
+        record: &ExportedRecord,
         body: &mut dyn FnMut() -> Option<Bytes>,
     ) -> io::Result<()> {
         let number = self.number;
-        let shown = Shown::of(&record.head, System.now());
+        let shown = RecordView::of(&record.head, System.now());
         let head = shown.as_ref().map_or(&*record.head, |shown| &shown.head);
         private(&self.to.join(format!("{number}.head")))?.write_all(head)?;
         let mut file = private(&self.to.join(format!("{number}.body")))?;

@@ -13,9 +13,9 @@ use support::collector::{CLIENT, Collector, attribute};
 use support::console::printed;
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, sent_field, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener};
@@ -51,7 +51,7 @@ async fn limited_site(policy: Policy, top: &str, limits: &str) -> (Stage, Folder
     if policy == Policy::Declared {
         return (setup.start().await, folder);
     }
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
     folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{PROGRAM}"));
@@ -84,7 +84,7 @@ async fn a_plain_page_is_stored_found_and_counted() {
             assert_eq!((reply.status, reply.text()), (200, "a page".to_owned()), "{policy:?}");
         }
         assert_eq!(stage.origin.seen("/page"), 1, "{policy:?}");
-        stage.daemon.counted("larder_stores_total", 1).await;
+        stage.daemon.assert_metric("larder_stores_total", 1).await;
         let mut told: Vec<_> = records(&stage, "/page", 2).await;
         told.sort_by_key(|record| record["cache"].as_str().map(str::to_owned));
         let of = |at: usize, key: &str| told[at][key].to_string();
@@ -193,7 +193,7 @@ async fn what_the_store_cannot_take_is_whole_and_counted_as_refused() {
         let large = "x".repeat(100_000);
         stage.origin.on("/large", Script::cacheable(&large));
         assert_eq!(stage.get("/large").await.text(), large, "{policy:?}");
-        stage.daemon.counted("larder_store_refused_total", 1).await;
+        stage.daemon.assert_metric("larder_store_refused_total", 1).await;
         assert_eq!(stage.metric("larder_stores_total").await, 0, "{policy:?}");
         stage.get("/large").await;
         assert_eq!(stage.origin.seen("/large"), 2, "{policy:?}");
@@ -229,7 +229,7 @@ async fn stale_site(policy: Policy, renewal: Renewal) -> (Stage, Folder, &'stati
             set beresp.ttl = 1ms; set beresp.grace = {grace}; set beresp.keep = 1h;
         }}"
     );
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
     folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{program}\n"));
@@ -388,8 +388,8 @@ fn by_hand(policy: Policy) -> (Daemon, UnixListener, Folder) {
 async fn a_client_that_leaves_ends_a_safe_pass() {
     for policy in BOTH {
         let (daemon, listener, _folder) = by_hand(policy);
-        let mut client = Raw::connect(daemon.addr()).await.expect("a connection");
-        client.send(&request("GET", "/pass", ""), Pieces::Whole).await.expect("sent");
+        let mut client = RawClient::connect(daemon.addr()).await.expect("a connection");
+        client.send(&request("GET", "/pass", ""), WriteSplit::Whole).await.expect("sent");
         let (mut origin, _) = listener.accept().await.expect("it is asked");
         let mut head = [0; 4096];
         assert!(origin.read(&mut head).await.expect("a head") > 0);
@@ -445,7 +445,7 @@ async fn a_request_that_comes_round_is_answered_508() {
         let listen = format!("\"127.0.0.1:0\", \"unix:{socket}\"");
         let daemon = towards(policy, &socket, &listen, &folder);
         for target in ["/page", "/pass"] {
-            let client = Raw::connect(daemon.addr()).await.expect("a connection");
+            let client = RawClient::connect(daemon.addr()).await.expect("a connection");
             let seen = client.patience(PATIENCE).get(target).await.expect("sent");
             assert_eq!(whole(seen, target).status, 508, "{policy:?} {target}");
         }

@@ -12,9 +12,9 @@ use support::folder::Folder;
 use support::{
     PATIENCE, Setup, Stage, eventually, is_full_run, is_hit, pattern, pause, sent_field, whole,
 };
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -82,7 +82,7 @@ async fn hosts_and_variants_do_not_wait_for_each_other() {
     let hung = Script::default().hang();
     stage.origin.on("/page", hung);
     let mut stuck = stage.connect().await;
-    stuck.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    stuck.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the first fetch", async || stage.origin.seen("/page") == 1).await;
     stage.origin.on("/page", Script::cacheable("page"));
     let other = stage.exchange("GET", b"GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n").await;
@@ -101,7 +101,7 @@ async fn variants_nobody_knew_of_are_one_fetch_each() {
         let kind = ["one", "two"][number % 2];
         tasks.spawn(async move {
             let asked = request("GET", "/page", &format!("X-Kind: {kind}\r\n"));
-            raw.send(&asked, Pieces::Whole).await.expect("sent");
+            raw.send(&asked, WriteSplit::Whole).await.expect("sent");
             whole(raw.reply("GET").await, kind)
         });
     }
@@ -117,7 +117,7 @@ async fn a_personal_request_does_not_share_a_fetch_that_is_not_for_all() {
     let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\n";
     stage.origin.on("/page", Script::default().delay_ms(1_500).send(format!("{head}page")));
     let mut leader = stage.connect().await;
-    leader.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    leader.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the fetch", async || stage.origin.seen("/page") == 1).await;
     stage.origin.on("/page", Script::cacheable("mine"));
     let own = stage.ask("GET", "/page", "Cookie: session=1\r\n").await;
@@ -135,7 +135,7 @@ async fn the_leaders_client_may_leave_before_the_answer() {
         slow.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 4\r\n\r\npage"),
     );
     let mut leader = stage.connect().await;
-    leader.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    leader.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the fetch", async || stage.origin.seen("/page") == 1).await;
     let others = at_once(&stage, 10, "/page");
     let leaving = async {
@@ -311,7 +311,7 @@ async fn requests_wait_for_a_slow_page_as_long_as_its_fetch_may_take() {
 async fn requests_of_a_program_wait_as_long_as_the_fetch_may_take() {
     let limits = "wait_timeout = \"50ms\"\n";
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     let backend = format!("backend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n");
     folder.file("all.vcl", format!("vcl 4.1;\n{backend}"));
@@ -345,7 +345,7 @@ async fn stored_pages_are_answered_while_the_origin_hangs_with_one_fetch_each() 
     let mut leaders = Vec::new();
     for page in &pages {
         let mut leader = stage.connect().await;
-        leader.send(&request("GET", page, ""), Pieces::Whole).await.expect("sent");
+        leader.send(&request("GET", page, ""), WriteSplit::Whole).await.expect("sent");
         leaders.push(leader);
         eventually("the fetch that hangs", async || stage.origin.seen(page) == 2).await;
     }
@@ -454,14 +454,14 @@ async fn a_microcache_asks_once_per_lifetime() {
     for _ in 0..10 {
         let addr = stage.daemon.addr();
         clients.spawn(async move {
-            let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+            let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
             let mut answered = 0;
             while Instant::now() < until {
                 let reply = whole(raw.get("/page").await.expect("sent"), "/page");
                 assert_eq!((reply.status, reply.text().as_str()), (200, "page"));
                 answered += 1;
                 if reply.closes() {
-                    raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                    raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
                 }
             }
             answered

@@ -10,10 +10,10 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, sent_field};
-use testkit::client::{Pieces, request};
+use testkit::client::{WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{Reply, Seen};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{Reply, ReplyOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -38,7 +38,7 @@ async fn site(policy: Policy, limits: &str) -> (Stage, Folder) {
         let site = "purge = { dialects = [\"purge\"] }\nbypass = { path = [\"/pass*\"] }\n";
         return (Setup { site, limits, ..Setup::default() }.start().await, folder);
     }
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     let program = format!(
         "vcl 4.1;\nbackend app {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\
@@ -85,9 +85,9 @@ fn gunzipped(coded: &[u8]) -> Vec<u8> {
 }
 
 /// The answer, whole or not, that a client sees that asks for `target`.
-async fn seen(stage: &Stage, target: &str, fields: &str) -> Seen {
+async fn seen(stage: &Stage, target: &str, fields: &str) -> ReplyOutcome {
     let mut client = stage.connect().await;
-    client.send(&request("GET", target, fields), Pieces::Whole).await.expect("sent");
+    client.send(&request("GET", target, fields), WriteSplit::Whole).await.expect("sent");
     client.reply("GET").await
 }
 
@@ -132,7 +132,7 @@ async fn a_page_is_coded_once_for_those_who_ask_for_that_and_never_for_others() 
         }
     }
     for name in ["forms_made", "coding_time_us", "bodies_coded", "bodies_decoded"] {
-        stage.daemon.counted(&format!("larder_{name}_total"), 0).await;
+        stage.daemon.assert_metric(&format!("larder_{name}_total"), 0).await;
     }
     let zipped = folded(&stage, "/page").await;
     assert!(gunzipped(&zipped.body) == page.as_bytes());
@@ -147,9 +147,9 @@ async fn a_page_is_coded_once_for_those_who_ask_for_that_and_never_for_others() 
     }
     assert_eq!(stage.origin.seen("/page"), 1);
     assert_eq!(sent_field(&stage.sole_request("/page"), "accept-encoding"), "gzip");
-    stage.daemon.counted("larder_forms_made_total", 1).await;
-    stage.daemon.counted("larder_bodies_coded_total", 0).await;
-    stage.daemon.counted("larder_bodies_decoded_total", 0).await;
+    stage.daemon.assert_metric("larder_forms_made_total", 1).await;
+    stage.daemon.assert_metric("larder_bodies_coded_total", 0).await;
+    stage.daemon.assert_metric("larder_bodies_decoded_total", 0).await;
     assert!(stage.metric("larder_coding_time_us_total").await > 0);
     let spared = stage.metric("larder_forms_spared_bytes_total").await;
     let each = (page.len() - zipped.body.len()) as u64;
@@ -164,8 +164,8 @@ async fn without_time_for_it_nothing_is_coded() {
         let reply = stage.ask("GET", "/page", BROWSER).await;
         assert_eq!(reply.field("content-encoding"), None);
     }
-    stage.daemon.counted("larder_forms_made_total", 0).await;
-    stage.daemon.counted("larder_coding_time_us_total", 0).await;
+    stage.daemon.assert_metric("larder_forms_made_total", 0).await;
+    stage.daemon.assert_metric("larder_coding_time_us_total", 0).await;
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn in_a_full_memory_gzip_takes_the_place_of_what_nobody_asks_for_without_a
         assert_eq!(zipped.field("etag").as_deref(), Some("\"e-gzip\""), "{target}");
         assert!(gunzipped(&zipped.body) == page.as_bytes(), "{target}");
     }
-    stage.daemon.counted("larder_bodies_folded_total", 1).await;
+    stage.daemon.assert_metric("larder_bodies_folded_total", 1).await;
     assert!(stage.metric("larder_bodies_folded_saved_bytes_total").await > 10_000);
     for (target, decodes) in [("/both", false), ("/browsers", true)] {
         for fields in [NONE, "", NONE] {
@@ -260,9 +260,9 @@ async fn a_page_that_a_program_has_coded_is_stored_in_gzip() {
     }
     assert_eq!(stage.origin.seen("/page"), 1);
     assert_eq!(sent_field(&stage.sole_request("/page"), "accept-encoding"), "gzip");
-    stage.daemon.counted("larder_bodies_coded_total", 1).await;
-    stage.daemon.counted("larder_bodies_decoded_total", 3).await;
-    stage.daemon.counted("larder_forms_made_total", 0).await;
+    stage.daemon.assert_metric("larder_bodies_coded_total", 1).await;
+    stage.daemon.assert_metric("larder_bodies_decoded_total", 3).await;
+    stage.daemon.assert_metric("larder_forms_made_total", 0).await;
 }
 
 #[tokio::test]
@@ -401,7 +401,7 @@ async fn a_304_of_the_origin_confirms_all_forms() {
         assert_eq!(reply.field("vary").as_deref(), Some("Accept-Encoding"));
     }
     assert_eq!(stage.origin.seen("/page"), asked);
-    stage.daemon.counted("larder_forms_made_total", made).await;
+    stage.daemon.assert_metric("larder_forms_made_total", made).await;
     let confirming = stage.received().pop().expect("a request");
     assert_eq!(sent_field(&confirming, "if-none-match"), "\"e\"");
 }
@@ -443,7 +443,7 @@ async fn what_is_not_worth_it_or_must_not_be_changed_is_left_alone() {
         let reply = stage.ask("GET", "/private", GZIP).await;
         assert_eq!(reply.field("content-encoding"), None, "BREACH");
     }
-    stage.daemon.counted("larder_coding_time_us_total", 0).await;
+    stage.daemon.assert_metric("larder_coding_time_us_total", 0).await;
 }
 
 #[tokio::test]
@@ -539,7 +539,8 @@ fn bomb(coding: codec::Coding, len: usize) -> Vec<u8> {
     let (zeros, mut output, mut coded) = (vec![0; len], vec![0; 1 << 16], Vec::new());
     let mut at = 0;
     loop {
-        let step = encoder.step(&zeros[at..], &mut output, codec::Goal::Finish).expect("memory");
+        let step =
+            encoder.step(&zeros[at..], &mut output, codec::FlushMode::Finish).expect("memory");
         at += step.taken;
         coded.extend_from_slice(&output[..step.made]);
         if step.done {
@@ -565,7 +566,7 @@ async fn bombs_are_cut_and_counted_and_larder_lives() {
     eventually("three limits", reached).await;
     stage.origin.on("/page", cacheable("", page().as_bytes()));
     assert_eq!(stage.get("/page").await.status, 200);
-    stage.daemon.counted("larder_panics_total", 0).await;
+    stage.daemon.assert_metric("larder_panics_total", 0).await;
 }
 
 #[tokio::test]

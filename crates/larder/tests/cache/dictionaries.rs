@@ -16,7 +16,7 @@ use support::folder::Folder;
 use support::tls::{Authority, Client, Kind, Served};
 use support::{eventually, whole};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 /// The kind of policy that decides.
@@ -47,7 +47,7 @@ async fn rig(policy: Policy, site: &str, limits: &str) -> Rig {
     let authority = Authority::new();
     authority.sign("site", &[HOST, OTHER], Kind::Elliptic);
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let (addr, tls) =
         (origin.addr(), format!("[tls]\n{}\n", authority.pair("site").replace(", ", "\n")));
     let policy = match policy {
@@ -557,6 +557,6 @@ async fn hostile_hashes_and_large_dictionaries_cost_nothing_that_lasts() {
             rig.served.origin.on(&target, script(PATTERN, &version(number)));
             rig.note(&target, &version(number)).await;
         }
-        rig.served.daemon.limit_counted("dictionaries", 3).await;
+        rig.served.daemon.assert_limit_count("dictionaries", 3).await;
     }
 }

@@ -10,7 +10,7 @@ use support::console::printed;
 use support::disked::{BOTH, Disked, Policy};
 use support::folder::Folder;
 use support::{is_full_run, is_hit, pattern};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::Script;
 use testkit::reply::Reply;
@@ -365,9 +365,9 @@ async fn kills_in_a_row_bring_back_nothing_that_was_purged() {
         let load = tokio::spawn(async move {
             // Until the daemon is gone.
             for page in (0..PAGES).cycle() {
-                let Ok(mut raw) = Raw::connect(addr).await else { return };
+                let Ok(mut raw) = RawClient::connect(addr).await else { return };
                 let target = format!("/{page}");
-                if raw.send(&request("GET", &target, ""), Pieces::Whole).await.is_err() {
+                if raw.send(&request("GET", &target, ""), WriteSplit::Whole).await.is_err() {
                     return;
                 }
                 raw.reply("GET").await;

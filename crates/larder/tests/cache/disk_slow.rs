@@ -184,7 +184,7 @@ async fn reads_that_are_late_go_to_the_origin_and_a_slow_disk_is_left_alone_for_
     assert!(stage.asked().await >= PAGES as u64, "the origin has answered instead");
     let late = stage.figure("reads_late_total").await;
     assert!(late > 0, "no read was late");
-    stage.disked.daemon().limit_counted("disk_read_timeout", late).await;
+    stage.disked.daemon().assert_limit_count("disk_read_timeout", late).await;
     assert_eq!(stage.figure("pauses_total").await, 1, "it is left alone");
     stage.ask_for_all().await;
     assert_eq!(stage.figure("reads_late_total").await, late, "nobody waits for it any more");

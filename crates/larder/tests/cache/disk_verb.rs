@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use base::clock::System;
 use bytes::Bytes;
-use disk::vfs::Real;
-use disk::{Body, Clock, Condition, Config, Disk, Entry, Error, Found, Opened, Owner, Place};
+use disk::vfs::RealDirectory;
+use disk::{
+    Body, Clock, Config, Disk, Entry, Error, FoundRecord, OpenedStore, Owner, RecordAddress,
+    VolumeCondition,
+};
 use disk::{VolumeConfig, vfs};
 use serde_json::Value;
 use support::folder::Folder;
@@ -24,23 +27,23 @@ const RECORDS: u64 = 20;
 struct Nobody;
 
 impl Owner for Nobody {
-    fn found(&self, _: &[Found]) {}
-    fn moved(&self, _: u64, _: Place, _: Place) -> bool {
+    fn found(&self, _: &[FoundRecord]) {}
+    fn moved(&self, _: u64, _: RecordAddress, _: RecordAddress) -> bool {
         false
     }
-    fn dropped(&self, _: u64, _: Place) {}
-    fn changed(&self, _: usize, _: Condition) {}
+    fn dropped(&self, _: u64, _: RecordAddress) {}
+    fn changed(&self, _: usize, _: VolumeCondition) {}
 }
 
 /// Opens a volume of 8 MiB.
 fn open(path: &Path) -> Disk {
     let volume = VolumeConfig {
         segment_bytes: 1 << 20,
-        ..VolumeConfig::new(Arc::new(Real::new(path).expect("a directory")), 8 << 20)
+        ..VolumeConfig::new(Arc::new(RealDirectory::new(path).expect("a directory")), 8 << 20)
     };
     let clock: Clock = Arc::new(|| System.now());
     let opened = Disk::open(Config::new(vec![volume]), Arc::new(Nobody), clock);
-    let Opened { disk, .. } = opened.expect("a store");
+    let OpenedStore { disk, .. } = opened.expect("a store");
     disk.find();
     while !disk.has_found() {
         std::thread::yield_now();
@@ -79,7 +82,7 @@ fn filled(folder: &Folder, name: &str) -> PathBuf {
 /// until it is the program that it is to be.
 fn until_free(path: &Path) {
     let clock: Clock = Arc::new(|| System.now());
-    let volume: Arc<dyn vfs::Vfs> = Arc::new(Real::new(path).expect("a directory"));
+    let volume: Arc<dyn vfs::Vfs> = Arc::new(RealDirectory::new(path).expect("a directory"));
     while matches!(disk::tools::stat(&volume, &clock), Err(Error::Locked { .. })) {
         std::thread::yield_now();
     }
@@ -289,10 +292,11 @@ fn the_least_that_a_configuration_may_say_is_enough_for_the_store() {
         let config = Config::new(vec![VolumeConfig::new(vfs, bytes)]);
         Disk::open(config, Arc::new(Nobody), Arc::new(|| System.now()))
     };
-    let refused = open(Arc::new(vfs::Memory::new()), least / 64);
+    let refused = open(Arc::new(vfs::MemoryDirectory::new()), least / 64);
     assert!(matches!(refused, Err(Error::Config { .. })), "{refused:?}");
     let folder = Folder::new();
     let path = folder.path().join("volume");
-    let taken = open(Arc::new(Real::new(&path).expect("a directory")), least).expect("a store");
+    let taken =
+        open(Arc::new(RealDirectory::new(&path).expect("a directory")), least).expect("a store");
     taken.disk.stop();
 }

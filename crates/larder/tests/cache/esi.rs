@@ -12,9 +12,9 @@ use serde_json::Value;
 use support::console::printed;
 use support::folder::Folder;
 use support::{Setup, Stage, eventually};
-use testkit::client::{Pieces, request};
+use testkit::client::{WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 /// The kind of policy that decides.
@@ -48,7 +48,7 @@ async fn limited(policy: Policy, limits: &str) -> (Stage, Folder) {
         let site = "bypass = { path = [\"/pass*\"] }\n";
         return (Setup { site, limits, ..Setup::default() }.start().await, folder);
     }
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     let backend = format!("backend app {{ .host = \"{host}\"; .port = \"{port}\"; }}");
     folder.file("site.vcl", format!("vcl 4.1;\n{backend}\n{PROGRAM}"));
@@ -96,7 +96,7 @@ async fn all_fragments_are_asked_for_at_once_and_the_beginning_waits_for_none() 
             stage.origin.on(&format!("/f{n}"), Script::default().hang());
         }
         let mut raw = stage.connect().await;
-        raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("it is taken");
+        raw.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("it is taken");
         for n in 0..10 {
             let target = format!("/f{n}");
             eventually(&target, async || stage.origin.seen(&target) == 1).await;
@@ -168,7 +168,7 @@ async fn a_page_has_no_more_fragments_than_may_be() {
 #[tokio::test]
 async fn a_page_asks_no_other_server() {
     let (stage, _folder) = site(Policy::Declared).await;
-    let other = Scripted::start().await.expect("another server");
+    let other = ScriptedOrigin::start().await.expect("another server");
     other.otherwise(Script::cacheable("stolen"));
     let admin = stage.daemon.admin_socket().display().to_string();
     for src in [
@@ -193,7 +193,7 @@ async fn a_page_asks_no_other_server() {
 
 #[tokio::test]
 async fn a_cached_page_has_a_fragment_of_each_client() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let file = format!(
         "listen = \"127.0.0.1:0\"\n[[origin]]\nname = \"app\"\nservers = \"http://{}\"\n\
          [[site]]\nhost = \"*\"\norigin = \"app\"\ncookies = {{ strip = [\"*\"] }}\n\
@@ -241,7 +241,7 @@ async fn the_parts_of_a_page_that_still_comes_are_sent_as_they_come() {
     let chunk = format!("{:x}\r\n{first}\r\n", first.len());
     stage.origin.on("/page", Script::respond(head + &chunk).hang());
     let mut raw = stage.connect().await;
-    raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("it is taken");
+    raw.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("it is taken");
     assert!(raw.until("<p>first ").await);
     assert!(raw.until("F").await);
     assert!(raw.until(" and").await);
@@ -313,7 +313,7 @@ async fn a_page_in_gzip_can_be_read_as_far_as_it_has_come() {
     stage.origin.on("/b", Script::default().hang());
     let mut raw = stage.connect().await;
     let asked = request("GET", "/page", "Accept-Encoding: gzip\r\n");
-    raw.send(&asked, Pieces::Whole).await.expect("it is taken");
+    raw.send(&asked, WriteSplit::Whole).await.expect("it is taken");
     assert!(raw.until("Content-Encoding: gzip").await);
     // In stored blocks or in codes of a fixed table nothing is readable as it is: it is decoded.
     let raw = RefCell::new(raw);

@@ -11,10 +11,10 @@ use flate2::write::GzEncoder;
 use support::folder::Folder;
 use support::h2::{self, H2C};
 use support::{PATIENCE, Setup, Stage, pattern, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::Seen;
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::ReplyOutcome;
 use tokio::net::TcpSocket;
 
 /// Languages of pages under the policies that read them.
@@ -29,7 +29,7 @@ const KINDS: [Kind; 3] = [Kind::Esi, Kind::Ssi, Kind::Vcl];
 
 /// A daemon for pages of this kind, with further keys at the top of its file and of `[limits]`.
 async fn stage(kind: Kind, top: &str, limits: &str) -> (Stage, Folder) {
-    let (origin, folder) = (Scripted::start().await.expect("an origin"), Folder::new());
+    let (origin, folder) = (ScriptedOrigin::start().await.expect("an origin"), Folder::new());
     let addr = origin.addr();
     let site = match kind {
         Kind::Esi => "origin = \"app\"\n".to_owned(),
@@ -87,11 +87,11 @@ fn letters(bytes: usize) -> String {
 }
 
 /// A connection whose kernel takes little at once.
-async fn narrow(stage: &Stage) -> Raw {
+async fn narrow(stage: &Stage) -> RawClient {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4 * 1024).expect("a small buffer");
     let stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
-    Raw::over(stream).patience(PATIENCE)
+    RawClient::over(stream).patience(PATIENCE)
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_long_page_with_fragments_that_are_not_at_hand_comes_whole_at_every_pa
                 let answer = client.get(&target).await.answer(&asked);
                 assert!(answer.body == whole_page.as_bytes(), "{asked} over HTTP/2");
                 let mut raw = narrow(&stage).await;
-                raw.send(&request("GET", &target, ""), Pieces::Whole).await.expect("sent");
+                raw.send(&request("GET", &target, ""), WriteSplit::Whole).await.expect("sent");
                 // It stands until its windows are full.
                 support::pause(50).await;
                 assert_eq!(whole(raw.reply("GET").await, &asked).text(), whole_page, "{asked}");
@@ -193,9 +193,9 @@ async fn a_page_that_is_larger_than_pages_may_be_is_cut_and_counted() {
         stage.origin.on("/new", script);
         stage.origin.on("/page", page(kind, "max-age=60", &[""; 10], &["/new"; 10]));
         let mut raw = stage.connect().await;
-        raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+        raw.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
         let seen = raw.reply("GET").await;
-        assert!(!matches!(seen, Seen::Complete(_)), "{kind:?}");
+        assert!(!matches!(seen, ReplyOutcome::Complete(_)), "{kind:?}");
         assert!(stage.limit_hits("esi_bytes").await > 0, "{kind:?}");
     }
 }
@@ -207,9 +207,9 @@ async fn a_page_that_stands_still_ends() {
         stage.origin.on("/never", Script::default().hang());
         stage.origin.on("/page", page(kind, "max-age=60", &["begins"], &["/never"]));
         let mut raw = stage.connect().await;
-        raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+        raw.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
         let seen = raw.reply("GET").await;
-        assert!(!matches!(seen, Seen::Complete(_)), "{kind:?}");
+        assert!(!matches!(seen, ReplyOutcome::Complete(_)), "{kind:?}");
         assert_eq!(stage.limit_hits("esi_still_time").await, 1, "{kind:?}");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::events::Events;
 use support::folder::Folder;
 use support::{Setup, Stage, console, eventually};
-use testkit::client::Pieces;
+use testkit::client::WriteSplit;
 use testkit::origin::Script;
 
 /// Answers of each class, in the order of [`Outcome::ALL`]; all differ where a mix-up could hide.
@@ -58,7 +58,7 @@ async fn drive(stage: &Stage) {
     again("GET", "/denied", synthetic).await;
     for _ in 0..refused {
         let mut raw = stage.connect().await;
-        raw.send(b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", Pieces::Whole).await.expect("sent");
+        raw.send(b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", WriteSplit::Whole).await.expect("sent");
         assert_eq!(support::whole(raw.reply("GET").await, "refused").status, 400);
     }
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use support::folder::Folder;
 use support::is_full_run;
-use testkit::film::Film;
 use testkit::larder::Daemon;
+use testkit::large_file::Film;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -4,7 +4,7 @@
 use crate::support;
 
 use support::{Setup, Stage, is_hit};
-use testkit::client::Pieces;
+use testkit::client::WriteSplit;
 use testkit::origin::Script;
 use testkit::reply::Reply;
 
@@ -249,10 +249,10 @@ async fn a_preset_opens_purges_to_this_machine_and_to_nobody_who_comes_through_a
         assert_eq!(stage.ask("GET", "/purge/b", &format!("{field}\r\n")).await.status, 403);
     }
     assert_eq!(gone(&stage, &ALL).await, [""; 0]);
-    stage.daemon.counted("larder_purges_refused_total", 8).await;
+    stage.daemon.assert_metric("larder_purges_refused_total", 8).await;
     assert_eq!(stage.ask("PURGE", "/b", "").await.status, 200);
     assert_eq!(gone(&stage, &ALL).await, ["/b"]);
-    stage.daemon.counted("larder_purges_total", 1).await;
+    stage.daemon.assert_metric("larder_purges_total", 1).await;
     assert_eq!(stage.origin.seen("/purge/b"), 0);
 }
 
@@ -292,7 +292,7 @@ async fn a_token_opens_from_anywhere() {
 
 #[tokio::test]
 async fn one_site_does_not_purge_another() {
-    let origin = testkit::origin::Scripted::start().await.expect("a port");
+    let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port");
     let addr = origin.addr();
     let sites = |host: &str| {
         format!(
@@ -390,14 +390,14 @@ async fn a_purge_with_a_body_leaves_the_connection_usable() {
     let mut raw = stage.connect().await;
     let bytes = "PURGE /b HTTP/1.1\r\nHost: larder.test\r\nContent-Length: 4\r\n\r\nbody\
                  GET /b HTTP/1.1\r\nHost: larder.test\r\n\r\n";
-    raw.send(bytes.as_bytes(), Pieces::Whole).await.expect("it is taken");
+    raw.send(bytes.as_bytes(), WriteSplit::Whole).await.expect("it is taken");
     assert_eq!(support::whole(raw.reply("PURGE").await, "PURGE").status, 200);
     assert!(!is_hit(&support::whole(raw.reply("GET").await, "GET")));
 }
 
 #[tokio::test]
 async fn this_machine_may_by_whichever_address_it_calls_itself() {
-    let origin = testkit::origin::Scripted::start().await.expect("a port");
+    let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port");
     let config = format!(
         "listen = \"127.0.0.9:0\"\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n\
          purge = {{ allow = [\"127.0.0.1\"] }}\n",

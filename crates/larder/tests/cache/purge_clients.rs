@@ -303,7 +303,7 @@ async fn mediawikis_purge() {
              Connection: Keep-Alive\r\nProxy-Connection: Keep-Alive\r\n\
              User-Agent: MediaWiki/1.39.13 CdnCacheUpdate\r\n\r\n"
         );
-        raw.send(purge.as_bytes(), testkit::client::Pieces::Whole).await.expect("sent");
+        raw.send(purge.as_bytes(), testkit::client::WriteSplit::Whole).await.expect("sent");
         assert_eq!(support::whole(raw.reply("PURGE").await, target).status, 200);
     }
     assert_eq!(gone(&stage).await, ["/shop/one/", "/shop/two/"]);
@@ -312,7 +312,7 @@ async fn mediawikis_purge() {
 /// One shop over two sites, and a neighbour that purges in another way; the page `/page` of each is
 /// stored, tagged `one`.
 async fn neighbours(shop: &str, neighbour: &str, tags: &str) -> Stage {
-    let origin = testkit::origin::Scripted::start().await.expect("a port");
+    let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port");
     let addr = origin.addr();
     let site = |host: &str, keys: &str| {
         format!("[[site]]\nhost = \"{host}\"\norigin = \"http://{addr}\"\n{keys}\n")
@@ -518,7 +518,7 @@ async fn a_purge_that_found_no_site_says_so() {
     let stage = neighbours(shop, "purge = { dialects = [\"magento\"] }", "X-None").await;
     let lost = ["PURGE /page HTTP/1.1", "Host: 127.0.0.1"];
     assert_eq!(gone_of(&stage, &lost).await, (421, vec![]));
-    stage.daemon.counted("larder_purges_without_site_total", 1).await;
+    stage.daemon.assert_metric("larder_purges_without_site_total", 1).await;
     // As everything else that is for no site.
     let other = ["GET /page HTTP/1.1", "Host: 127.0.0.1"];
     assert_eq!(gone_of(&stage, &other).await, (421, vec![]));

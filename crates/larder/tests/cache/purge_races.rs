@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::{Setup, Stage, is_full_run, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::origin::Script;
 use testkit::reply::Reply;
 
@@ -38,8 +38,8 @@ fn version(reply: &Reply) -> usize {
     reply.text().parse().expect("a version")
 }
 
-async fn ask(raw: &mut Raw, method: &str, target: &str, fields: &str) -> Reply {
-    raw.send(&request(method, target, fields), Pieces::Whole).await.expect("it is taken");
+async fn ask(raw: &mut RawClient, method: &str, target: &str, fields: &str) -> Reply {
+    raw.send(&request(method, target, fields), WriteSplit::Whole).await.expect("it is taken");
     whole(raw.reply(method).await, target)
 }
 

@@ -12,10 +12,10 @@ use support::console::printed;
 use support::disked::{BOTH, Policy, patient};
 use support::folder::Folder;
 use support::{PATIENCE, eventually, whole};
-use testkit::client::{Pieces, Raw, request};
-use testkit::film::{Film, FilmManner as Manner};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::reply::{Reply, Seen};
+use testkit::large_file::{Film, FilmManner as Manner};
+use testkit::reply::{Reply, ReplyOutcome};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -107,13 +107,13 @@ impl Cinema {
         Self::open_with(policy, LENGTH, ("", SMALL), keys).await
     }
 
-    async fn client(&self) -> Raw {
-        Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
+    async fn client(&self) -> RawClient {
+        RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
     }
 
-    async fn seen(&self, method: &str, fields: &str) -> Seen {
+    async fn seen(&self, method: &str, fields: &str) -> ReplyOutcome {
         let mut client = self.client().await;
-        client.send(&request(method, "/film", fields), Pieces::Whole).await.expect("sent");
+        client.send(&request(method, "/film", fields), WriteSplit::Whole).await.expect("sent");
         client.reply(method).await
     }
 
@@ -156,7 +156,7 @@ async fn a_large_response_is_cut_into_slices_that_answer_whoever_comes_later() {
         let first = cinema.ask("").await;
         assert_eq!(first.status, 200, "{policy:?}");
         assert!(first.body == Film::bytes(1, 0..LENGTH), "{policy:?}");
-        cinema.daemon.counted("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
+        cinema.daemon.assert_metric("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
         let again = cinema.ask("").await;
         assert!(again.body == first.body, "{policy:?}");
         for range in [0..1, 100_000..300_000, LENGTH - 1..LENGTH, 0..LENGTH] {
@@ -173,7 +173,7 @@ async fn slices_on_disk_answer_after_a_restart_until_they_are_purged() {
     for policy in BOTH {
         let mut cinema = Cinema::over_a_disk(policy, LENGTH, SMALL).await;
         cinema.ask("").await;
-        cinema.daemon.counted("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
+        cinema.daemon.assert_metric("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
         for _ in 0..2 {
             cinema.again().await;
             for range in [100_000..300_000, LENGTH - 1..LENGTH, 0..LENGTH] {
@@ -182,7 +182,7 @@ async fn slices_on_disk_answer_after_a_restart_until_they_are_purged() {
             }
             assert_eq!(cinema.ranges(), [None], "{policy:?}: nothing is fetched anew");
         }
-        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         cinema.again().await;
         assert_part(&cinema.part(0..10).await, 0..10, 1, LENGTH, &format!("{policy:?}"));
         assert!(cinema.ranges().len() > 1, "{policy:?}: it is fetched anew");
@@ -214,7 +214,7 @@ async fn a_film_that_is_larger_than_memory_is_read_from_disk() {
 /// A film that is larger than memory, whose origin sends no ranges.
 async fn in_one_go(policy: Policy) -> Cinema {
     let cinema = Cinema::over_a_disk(policy, ONE_GO, "").await;
-    cinema.film.be(Manner::NoRanges);
+    cinema.film.set_manner(Manner::NoRanges);
     cinema
 }
 
@@ -234,7 +234,7 @@ async fn what_only_one_response_brings_goes_to_disk_while_it_comes() {
             assert_part(&part, range, 1, ONE_GO, &format!("{policy:?}"));
         }
         assert_eq!(cinema.ranges(), [None], "{policy:?}: it is there after a restart");
-        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         cinema.again().await;
         cinema.film.change(ONE_GO);
         assert!(cinema.ask("").await.body == Film::bytes(2, 0..ONE_GO), "{policy:?}: purged");
@@ -247,7 +247,7 @@ async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() 
         let cinema = in_one_go(policy).await;
         // One leaves at once, one wants the end, one begins later.
         let mut gone = cinema.client().await;
-        gone.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
+        gone.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
         cinema.begun().await;
         drop(gone);
         let last = ONE_GO - 1000..ONE_GO;
@@ -263,10 +263,10 @@ async fn what_only_one_response_brings_is_fetched_once_for_all_and_for_nobody() 
 async fn what_breaks_off_is_not_kept() {
     for policy in BOTH {
         let cinema = in_one_go(policy).await;
-        cinema.film.be(Manner::NoRangesCut(12 * MIB));
+        cinema.film.set_manner(Manner::NoRangesCut(12 * MIB));
         let seen = cinema.seen("GET", "").await;
-        let Seen::Truncated(_) = &seen else { panic!("{policy:?}: {seen:?}") };
-        cinema.film.be(Manner::NoRanges);
+        let ReplyOutcome::Truncated(_) = &seen else { panic!("{policy:?}: {seen:?}") };
+        cinema.film.set_manner(Manner::NoRanges);
         assert!(cinema.ask("").await.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: bytes");
         assert_eq!(cinema.ranges(), [None, None], "{policy:?}: it is fetched anew");
     }
@@ -277,9 +277,9 @@ async fn what_is_purged_while_it_comes_is_whole_for_who_reads_it_and_for_nobody_
     for policy in BOTH {
         let cinema = in_one_go(policy).await;
         let mut client = cinema.client().await;
-        client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
+        client.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
         cinema.begun().await;
-        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         let first = whole(client.reply("GET").await, "the first");
         assert!(first.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
         cinema.film.change(ONE_GO);
@@ -295,9 +295,9 @@ async fn what_is_purged_while_it_is_read_from_disk_is_whole_for_who_reads_it() {
         cinema.again().await;
         // More than the sockets between the two take.
         let mut client = cinema.client().await;
-        client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
-        cinema.daemon.counted("larder_disk_hits_total", 1).await;
-        assert!(matches!(cinema.seen("PURGE", "").await, Seen::Complete(_)), "{policy:?}");
+        client.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
+        cinema.daemon.assert_metric("larder_disk_hits_total", 1).await;
+        assert!(matches!(cinema.seen("PURGE", "").await, ReplyOutcome::Complete(_)), "{policy:?}");
         let film = whole(client.reply("GET").await, "what was begun");
         assert!(film.body == Film::bytes(1, 0..ONE_GO), "{policy:?}: other bytes");
         // Now it goes from the disk, too.
@@ -313,12 +313,12 @@ async fn what_is_read_from_disk_stays_until_it_has_been_read() {
     // The client is to wait as long as the others take.
     let limits = "send_timeout = \"10m\"\nsend_rate_leeway = \"10m\"";
     let mut cinema = Cinema::over_a_disk(Policy::Declared, ONE_GO, limits).await;
-    cinema.film.be(Manner::NoRanges);
+    cinema.film.set_manner(Manner::NoRanges);
     cinema.ask("").await;
     cinema.again().await;
     let mut client = cinema.client().await;
-    client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
-    cinema.daemon.counted("larder_disk_hits_total", 1).await;
+    client.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
+    cinema.daemon.assert_metric("larder_disk_hits_total", 1).await;
     // Others need all the room that there is, while the client takes nothing.
     for other in 0..12 {
         let mut raw = cinema.client().await;
@@ -335,7 +335,7 @@ async fn what_is_read_from_disk_stays_until_it_has_been_read() {
 async fn what_may_not_stay_for_a_client_is_asked_of_the_origin() {
     for policy in BOTH {
         let mut cinema = Cinema::over_a_disk(policy, ONE_GO, "disk_read_share = 0").await;
-        cinema.film.be(Manner::NoRanges);
+        cinema.film.set_manner(Manner::NoRanges);
         cinema.ask("").await;
         cinema.again().await;
         for round in 2..4 {
@@ -484,11 +484,16 @@ fn version_of(reply: &Reply) -> u64 {
 
 /// Asserts that an answer, whole or broken off, has bytes of the version that it names and of no
 /// other; true if it is whole.
-fn assert_one_version(seen: &Seen, wanted: Option<&Range<u64>>, of: u64, what: &str) -> bool {
+fn assert_one_version(
+    seen: &ReplyOutcome,
+    wanted: Option<&Range<u64>>,
+    of: u64,
+    what: &str,
+) -> bool {
     let (reply, is_whole) = match seen {
-        Seen::Complete(reply) => (reply, true),
-        Seen::Truncated(reply) => (reply, false),
-        Seen::Nothing => return false,
+        ReplyOutcome::Complete(reply) => (reply, true),
+        ReplyOutcome::Truncated(reply) => (reply, false),
+        ReplyOutcome::Nothing => return false,
         other => panic!("{what}: {other:?}"),
     };
     let range = match (reply.status, wanted) {
@@ -544,7 +549,7 @@ async fn a_random_walk_over_a_film_sees_one_version_at_a_time() {
             match random(20) {
                 0 => cinema.film.change(LENGTH),
                 1 => _ = cinema.seen("PURGE", "").await,
-                2 => cinema.film.be(Manner::Cut(random(2 * SLICE))),
+                2 => cinema.film.set_manner(Manner::Cut(random(2 * SLICE))),
                 3 => {
                     let seen = cinema.seen("GET", "").await;
                     whole_answers += u64::from(assert_one_version(&seen, None, LENGTH, &what));
@@ -560,7 +565,7 @@ async fn a_random_walk_over_a_film_sees_one_version_at_a_time() {
                 }
             }
             if random(3) > 0 {
-                cinema.film.be(Manner::Right);
+                cinema.film.set_manner(Manner::Right);
             }
         }
         assert!(whole_answers > 50, "{policy:?}, seed {seed}: {whole_answers} whole answers");
@@ -570,7 +575,7 @@ async fn a_random_walk_over_a_film_sees_one_version_at_a_time() {
 #[tokio::test]
 async fn an_origin_without_ranges_is_asked_for_them_once() {
     let cinema = Cinema::small(Policy::Declared).await;
-    cinema.film.be(Manner::NoRanges);
+    cinema.film.set_manner(Manner::NoRanges);
     let part = cinema.part(70_000..70_010).await;
     assert_part(&part, 70_000..70_010, 1, LENGTH, "from the whole");
     assert_eq!(cinema.ranges(), [Some(SLICE..2 * SLICE)]);
@@ -581,12 +586,12 @@ async fn an_origin_without_ranges_is_asked_for_them_once() {
     // Another response of the same origin: it is not asked again.
     let mut client = cinema.client().await;
     let other = request("GET", "/other", "Range: bytes=70000-70009\r\n");
-    client.send(&other, Pieces::Whole).await.expect("sent");
+    client.send(&other, WriteSplit::Whole).await.expect("sent");
     assert_part(&whole(client.reply("GET").await, "/other"), 70_000..70_010, 1, LENGTH, "other");
     assert_eq!(cinema.ranges(), [Some(SLICE..2 * SLICE), None]);
     // So it is where the end is wanted.
     let cinema = Cinema::small(Policy::Declared).await;
-    cinema.film.be(Manner::NoRanges);
+    cinema.film.set_manner(Manner::NoRanges);
     let tail = cinema.ask("Range: bytes=-10\r\n").await;
     assert_part(&tail, LENGTH - 10..LENGTH, 1, LENGTH, "the end");
     assert_eq!(cinema.ranges(), [Some(0..SLICE)]);
@@ -608,7 +613,7 @@ async fn a_small_file_of_which_a_part_is_wanted_is_stored_whole() {
 
 #[tokio::test]
 async fn contradictory_ranges_are_neither_stored_nor_sent() {
-    use testkit::film::FilmManner::*;
+    use testkit::large_file::FilmManner::*;
     let manners = [
         WrongTotal,
         WrongStart,
@@ -628,18 +633,18 @@ async fn contradictory_ranges_are_neither_stored_nor_sent() {
             let cinema = Cinema::small(policy).await;
             // A set begins well; then the origin goes wrong.
             assert_part(&cinema.part(0..10).await, 0..10, 1, LENGTH, &what);
-            cinema.film.be(manner);
+            cinema.film.set_manner(manner);
             let range = 9 * SLICE + 50..9 * SLICE + 4050;
             let fields = format!("Range: bytes={}-{}\r\n", range.start, range.end - 1);
             match cinema.seen("GET", &fields).await {
-                Seen::Complete(reply) if reply.status == 206 => {
+                ReplyOutcome::Complete(reply) if reply.status == 206 => {
                     assert_part(&reply, range.clone(), 1, LENGTH, &what);
                 }
-                Seen::Complete(reply) => assert_ne!(reply.status, 200, "{what}"),
+                ReplyOutcome::Complete(reply) => assert_ne!(reply.status, 200, "{what}"),
                 _ => {}
             }
             // Once it is well again, everything is.
-            cinema.film.be(Right);
+            cinema.film.set_manner(Right);
             let part = cinema.part(range.clone()).await;
             assert_part(&part, range.clone(), 1, LENGTH, &what);
             assert!(cinema.ask("").await.body == Film::bytes(1, 0..LENGTH), "{what}");
@@ -701,7 +706,7 @@ async fn a_set_that_is_confirmed_keeps_its_slices() {
         let cinema = Cinema::small(policy).await;
         cinema.film.say("Cache-Control: max-age=1\r\n");
         cinema.ask("").await;
-        cinema.daemon.counted("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
+        cinema.daemon.assert_metric("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
         let sent = cinema.film.sent();
         eventually("it is confirmed", async || {
             let range = 5 * SLICE..5 * SLICE + 10;
@@ -720,7 +725,7 @@ async fn what_is_purged_is_fetched_anew_with_all_its_slices() {
     for policy in BOTH {
         let cinema = Cinema::small(policy).await;
         cinema.ask("").await;
-        cinema.daemon.counted("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
+        cinema.daemon.assert_metric("larder_slices_cut_total", LENGTH.div_ceil(SLICE)).await;
         cinema.film.change(LENGTH);
         assert_eq!(whole(cinema.seen("PURGE", "").await, "purge").status, 200, "{policy:?}");
         let range = 5 * SLICE..5 * SLICE + 10;
@@ -740,10 +745,10 @@ async fn a_client_that_leaves_ends_the_fetch_at_a_slice_s_end() {
     for policy in BOTH {
         let cinema = Cinema::open(policy, FILM, "", "slice_bytes = \"1MiB\"").await;
         let mut client = cinema.client().await;
-        client.send(&request("GET", "/film", ""), Pieces::Whole).await.expect("sent");
-        cinema.daemon.counted("larder_slice_sets_total", 1).await;
+        client.send(&request("GET", "/film", ""), WriteSplit::Whole).await.expect("sent");
+        cinema.daemon.assert_metric("larder_slice_sets_total", 1).await;
         drop(client);
-        cinema.daemon.counted("larder_responses_aborted_total", 1).await;
+        cinema.daemon.assert_metric("larder_responses_aborted_total", 1).await;
         // Nobody is left to read it: it ends though it has hardly begun.
         let before = std::cell::Cell::new(u64::MAX);
         eventually("it stands still", async || {

@@ -10,8 +10,8 @@ use support::fleet::{Fleet, Load};
 use support::tls::{Authority, Kind};
 use support::wire::Wire;
 use support::{PATIENCE, eventually};
-use testkit::client::Raw;
-use testkit::reply::Seen;
+use testkit::client::RawClient;
+use testkit::reply::ReplyOutcome;
 
 const STREAM: &str = "larder-secrets";
 const STATE: &str = "larder.secret.configuration";
@@ -223,9 +223,9 @@ async fn a_canary_asks_itself_over_tls_and_says_which_listener_is_missing() {
     assert!(!done && said.contains("it answers 200"), "{said}");
     let (done, said) = fleet.roll_out(&with_tls, &check("200 https://larder.test/page")).await;
     assert!(done, "{said}");
-    let whole = Raw::connect(fleet.nodes[0].daemon().addr()).await.expect("a connection");
+    let whole = RawClient::connect(fleet.nodes[0].daemon().addr()).await.expect("a connection");
     let asked = b"GET /page HTTP/1.1\r\nHost: larder.test\r\n\r\n";
-    let Seen::Complete(reply) = whole.patience(PATIENCE).exchange(asked).await else {
+    let ReplyOutcome::Complete(reply) = whole.patience(PATIENCE).exchange(asked).await else {
         panic!("no whole answer")
     };
     assert_eq!(reply.field("x-mark").as_deref(), Some("one"));

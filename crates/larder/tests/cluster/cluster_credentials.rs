@@ -27,7 +27,7 @@ async fn only_the_right(nats: &Nats, right: &str, wrong: &[(&str, &str)]) {
             status["problem"].as_str().is_some_and(|said| said.contains(why))
         };
         eventually(why, told).await;
-        stranger.daemon().tells(why).await;
+        stranger.daemon().assert_logged(why).await;
         assert!(!stranger.is("connected").await && !stranger.is("trusted").await);
         for _ in 0..2 {
             let reply = stranger.ask("GET", "/page", "").await;

@@ -8,7 +8,7 @@ use support::console::{Ask, LISTENS, json, run};
 use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined, origin};
 use support::{PATIENCE, Setup, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::reply::Reply;
 
 /// A balancer asks a node by its address.
@@ -17,10 +17,10 @@ const BALANCED: Wanted<'_> =
 
 /// The answer to a balancer.
 async fn health(node: &Node) -> Reply {
-    let raw = Raw::connect(node.daemon().addr()).await.expect("a connection");
+    let raw = RawClient::connect(node.daemon().addr()).await.expect("a connection");
     let mut raw = raw.patience(PATIENCE);
     let asked = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
-    raw.send(asked, Pieces::Whole).await.expect("it is taken");
+    raw.send(asked, WriteSplit::Whole).await.expect("it is taken");
     whole(raw.reply("GET").await, "/health")
 }
 

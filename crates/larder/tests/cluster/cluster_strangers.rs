@@ -11,7 +11,7 @@ use support::wire::Wire;
 
 const ENTRIES: (&str, &str) = ("larder-invalidations", "larder.invalidations");
 
-async fn two(nats: &Nats, origin: &testkit::origin::Scripted, cluster: &str) -> [Node; 2] {
+async fn two(nats: &Nats, origin: &testkit::origin::ScriptedOrigin, cluster: &str) -> [Node; 2] {
     let wanted = Wanted { cluster, ..PLAIN };
     let nodes = ["n1", "n2"].map(|name| Node::start(name, nats, origin, wanted));
     all_joined(&nodes).await;

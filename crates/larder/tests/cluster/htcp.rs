@@ -9,7 +9,7 @@ use support::folder::Folder;
 use support::htcp::mediawikis;
 use support::{PATIENCE, Setup, Stage, is_hit};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -47,7 +47,7 @@ async fn mediawikis_datagram_purges_one_url() {
         support::eventually(url, async || !is_hit(&stage.get(target).await)).await;
         assert!(is_hit(&stage.get("/b").await), "{url}");
     }
-    stage.daemon.counted("larder_htcp_clears_total", 3).await;
+    stage.daemon.assert_metric("larder_htcp_clears_total", 3).await;
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn every_variant_goes_and_the_answer_says_whether_something_was_there() {
 /// A program makes keys that only it knows.
 #[tokio::test]
 async fn a_page_of_a_program_is_purged_by_its_url() {
-    let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
     let (host, at) = (origin.addr().ip(), origin.addr().port());
     let program = format!(
         "vcl 4.1;\nbackend app {{ .host = \"{host}\"; .port = \"{at}\"; }}\n\
@@ -144,7 +144,7 @@ async fn a_site_that_nobody_purges_or_only_with_a_token_is_not_purged() {
         let socket = socket("127.0.0.1:0").await;
         let clear = mediawikis("http://larder.test/a", 0);
         socket.send_to(&clear, port(&stage)).await.expect("sent");
-        stage.daemon.counted("larder_htcp_refused_total", 1).await;
+        stage.daemon.assert_metric("larder_htcp_refused_total", 1).await;
         assert!(is_hit(&stage.get("/a").await), "{site}");
     }
 }
@@ -172,7 +172,7 @@ async fn a_multicast_group_is_joined_and_one_that_cannot_be_is_named() {
     let clear = mediawikis("http://larder.test/a", 0);
     socket.send_to(&clear, &to.into()).expect("sent");
     support::eventually("purged", async || !is_hit(&stage.get("/a").await)).await;
-    stage.daemon.counted("larder_htcp_clears_total", 1).await;
+    stage.daemon.assert_metric("larder_htcp_clears_total", 1).await;
     let stage = Setup { top: &top("nowhere0"), ..Setup::default() }.start().await;
     let why = format!(
         "HTCP cannot listen on {group}:{port}: cannot join the multicast group through nowhere0"

@@ -8,9 +8,9 @@ mod real;
 use support::console::run;
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 /// A site that may be purged in the dialects of most.
@@ -25,14 +25,14 @@ async fn stage(more: &str) -> Stage {
     stage
 }
 
-async fn taker() -> Scripted {
-    let taker = Scripted::start().await.expect("a port");
+async fn taker() -> ScriptedOrigin {
+    let taker = ScriptedOrigin::start().await.expect("a port");
     taker.otherwise(Script::respond(TAKEN));
     taker
 }
 
 /// The heads of the requests that a neighbour was sent, without what every request has.
-fn heads(neighbour: &Scripted) -> Vec<String> {
+fn heads(neighbour: &ScriptedOrigin) -> Vec<String> {
     let all: Vec<u8> = neighbour.recorded().into_iter().flat_map(|one| one.bytes).collect();
     let text = String::from_utf8_lossy(&all).into_owned();
     let heads = text.split("\r\n\r\n").filter(|head| !head.is_empty());
@@ -77,7 +77,7 @@ async fn each_server_of_a_neighbour_is_told_in_its_dialect() {
     ] {
         assert!(text.contains(wanted), "{wanted} in {text}");
     }
-    stage.daemon.counted("larder_neighbours_told_total", 6).await;
+    stage.daemon.assert_metric("larder_neighbours_told_total", 6).await;
     assert_eq!(stage.daemon.metric("larder_neighbour_up", "").await.expect("metrics") as u64, 3);
 }
 
@@ -100,11 +100,11 @@ async fn every_way_to_purge_is_passed_on() {
     // What an unsafe method makes untrue (RFC 9111 4.4).
     stage.origin.on("/form", Script::ok("", "done"));
     stage.ask("POST", "/form", "Content-Length: 0\r\n").await;
-    stage.daemon.counted("larder_neighbours_told_total", 5).await;
+    stage.daemon.assert_metric("larder_neighbours_told_total", 5).await;
     // It has no word for the age of a response.
     admin(&["purge", "--ban", "obj.age > 1h"]).await;
-    stage.daemon.counted("larder_neighbours_unsaid_total", 1).await;
-    let told = stage.daemon.tells("is not told: its dialect has no word for ages").await;
+    stage.daemon.assert_metric("larder_neighbours_unsaid_total", 1).await;
+    let told = stage.daemon.assert_logged("is not told: its dialect has no word for ages").await;
     assert!(told.contains("neighbour"), "{told}");
     let text = heads(&neighbour).join("\n");
     for wanted in [
@@ -127,7 +127,7 @@ async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
     assert_eq!(purge(&stage, "PURGE", "/a", "").await.status, 200);
     let quick = "Larder-Wait: local\r\n";
     assert_eq!(purge(&stage, "PURGE", "/a", quick).await.status, 200);
-    stage.daemon.tells("does not take what it is told").await;
+    stage.daemon.assert_logged("does not take what it is told").await;
     let up = async |wanted: u64| {
         stage.daemon.metric("larder_neighbour_up", "").await.expect("metrics") as u64 == wanted
     };
@@ -147,9 +147,9 @@ async fn one_that_is_away_holds_nobody_up_and_is_told_when_it_is_back() {
         }
         all
     });
-    stage.daemon.counted("larder_neighbours_told_total", 2).await;
+    stage.daemon.assert_metric("larder_neighbours_told_total", 2).await;
     eventually("it is seen to be back", async || up(1).await).await;
-    stage.daemon.tells("takes what it is told again").await;
+    stage.daemon.assert_logged("takes what it is told again").await;
     answered.abort();
 }
 
@@ -172,8 +172,8 @@ async fn who_waits_for_all_is_told_who_is_missing_and_what_is_refused_is_not_rep
     assert_eq!(reply.status, 503, "{}", reply.text());
     let wanted = "not taken yet by neighbours: silent, strict";
     assert!(reply.text().contains(wanted), "{}", reply.text());
-    stage.daemon.tells("neighbour strict does not take what it is told: it refuses").await;
-    stage.daemon.counted("larder_neighbours_lost_total", 1).await;
+    stage.daemon.assert_logged("neighbour strict does not take what it is told: it refuses").await;
+    stage.daemon.assert_metric("larder_neighbours_lost_total", 1).await;
     assert_eq!(refuses.seen("/a"), 1);
     // Four are under way, two wait, and there is room for no more.
     for _ in 0..20 {
@@ -186,7 +186,7 @@ async fn who_waits_for_all_is_told_who_is_missing_and_what_is_refused_is_not_rep
 }
 
 /// The site of a Larder, by one policy or the other.
-fn site(folder: &Folder, origin: &Scripted, vcl: bool) -> String {
+fn site(folder: &Folder, origin: &ScriptedOrigin, vcl: bool) -> String {
     let addr = origin.addr();
     if !vcl {
         return format!("origin = \"http://{addr}\"\n{SITE}");
@@ -209,7 +209,7 @@ fn site(folder: &Folder, origin: &Scripted, vcl: bool) -> String {
 /// first one learns of it by a reload.
 #[tokio::test]
 async fn two_larders_tell_each_other_once() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/a", Script::ok("Cache-Control: max-age=600\r\n", "a page"));
     for vcl in [false, true] {
         let folder = Folder::new();
@@ -236,7 +236,7 @@ async fn two_larders_tell_each_other_once() {
             let reply = ask(&one, method, fields).await;
             assert_eq!(reply.status, 200, "{}", reply.text());
             told += 1;
-            one.counted("larder_neighbours_told_total", told).await;
+            one.assert_metric("larder_neighbours_told_total", told).await;
             for daemon in [&one, &two] {
                 assert!(!is_hit(&ask(daemon, "GET", "").await), "{method}: it is gone on both");
             }
@@ -247,8 +247,8 @@ async fn two_larders_tell_each_other_once() {
 }
 
 async fn ask(daemon: &Daemon, method: &str, fields: &str) -> Reply {
-    let raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    let raw = RawClient::connect(daemon.addr()).await.expect("a connection");
     let mut raw = raw.patience(PATIENCE);
-    raw.send(&request(method, "/a", fields), Pieces::Whole).await.expect("it is taken");
+    raw.send(&request(method, "/a", fields), WriteSplit::Whole).await.expect("it is taken");
     whole(raw.reply(method).await, method)
 }

@@ -14,7 +14,7 @@ use support::folder::Folder;
 use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined, origin};
 use support::{eventually, pattern};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -29,12 +29,18 @@ fn address() -> String {
 }
 
 /// A node that is waited for however long it takes, if `wanted` says nothing else.
-fn node(name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Node {
+fn node(name: &str, nats: &Nats, origin: &ScriptedOrigin, wanted: Wanted<'_>) -> Node {
     node_that("share", name, nats, origin, wanted)
 }
 
 /// The same in this mode.
-fn node_that(mode: &str, name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Node {
+fn node_that(
+    mode: &str,
+    name: &str,
+    nats: &Nats,
+    origin: &ScriptedOrigin,
+    wanted: Wanted<'_>,
+) -> Node {
     let limits = if wanted.cluster.is_empty() { "[limits]\npeer_timeout = \"1m\"" } else { "" };
     let cluster =
         format!("mode = \"{mode}\"\npeer = \"{}\"\n{}{limits}\n", address(), wanted.cluster);

@@ -11,8 +11,8 @@ use rustix::process::Signal;
 use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined};
 use support::{PATIENCE, eventually};
-use testkit::client::{Pieces, Raw, request};
-use testkit::film::Film;
+use testkit::client::{RawClient, WriteSplit, request};
+use testkit::large_file::Film;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
@@ -192,9 +192,9 @@ async fn a_slice_of_another_version_is_never_put_into_a_body() {
         for n in 0..FILMS {
             for node in &nodes {
                 let target = format!("/other/{n}");
-                let raw = Raw::connect(node.daemon().addr()).await.expect("a connection");
+                let raw = RawClient::connect(node.daemon().addr()).await.expect("a connection");
                 let mut raw = raw.patience(PATIENCE);
-                raw.send(&request("GET", &target, ""), Pieces::Whole).await.expect("sent");
+                raw.send(&request("GET", &target, ""), WriteSplit::Whole).await.expect("sent");
                 let seen = raw.reply("GET").await;
                 // The version that it began with breaks off, or it begins with the new one.
                 if let Some(reply) = seen.complete() {

@@ -17,9 +17,9 @@ use support::nats::Nats;
 use support::nodes::{Node, PLAIN, Wanted, all_joined};
 use support::tls::{Authority, Kind};
 use support::{PATIENCE, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;
@@ -44,7 +44,7 @@ enum Says {
 
 /// A sibling that says what it is told to, and has what its script says.
 struct Sibling {
-    http: Scripted,
+    http: ScriptedOrigin,
     htcp: SocketAddr,
     says: Arc<Mutex<Says>>,
     /// It confirms what it is told.
@@ -78,7 +78,7 @@ fn answer(question: &[u8], response: u8) -> Vec<u8> {
 
 impl Sibling {
     async fn start(says: Says, has: Script) -> Self {
-        let http = Scripted::start().await.expect("a port");
+        let http = ScriptedOrigin::start().await.expect("a port");
         http.otherwise(has);
         let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
         let other = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
@@ -134,11 +134,11 @@ impl Sibling {
 /// A Larder with an origin, under a declared policy or a program that does the same.
 struct Place {
     daemon: Daemon,
-    origin: Scripted,
+    origin: ScriptedOrigin,
     _folder: Folder,
 }
 
-fn file(vcl: bool, folder: &Folder, origin: &Scripted, top: &str, limits: &str) -> String {
+fn file(vcl: bool, folder: &Folder, origin: &ScriptedOrigin, top: &str, limits: &str) -> String {
     let addr = origin.addr();
     let site = if vcl {
         let program = format!(
@@ -167,7 +167,7 @@ fn file(vcl: bool, folder: &Folder, origin: &Scripted, top: &str, limits: &str) 
 
 /// A Larder with `top` in its file. The origin has every page.
 async fn place(vcl: bool, top: &str, limits: &str) -> Place {
-    let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
     origin.otherwise(page("the origin's page"));
     let daemon = Daemon::start(&file(vcl, &folder, &origin, top, limits)).expect("larder starts");
     Place { daemon, origin, _folder: folder }
@@ -185,9 +185,9 @@ fn stored(age: u64) -> Script {
 
 impl Place {
     async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon.addr()).await.expect("a connection");
+        let raw = RawClient::connect(self.daemon.addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("it is taken");
+        raw.send(&request(method, target, fields), WriteSplit::Whole).await.expect("it is taken");
         whole(raw.reply(method).await, target)
     }
 
@@ -431,7 +431,7 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
         assert_eq!((place.origin.seen("/a"), sibling.asked()), (1, asked), "vcl: {vcl}");
         assert!(sibling.cleared.load(Ordering::SeqCst) > 0, "vcl: {vcl}");
         *sibling.confirms.lock() = true;
-        place.daemon.counted("larder_neighbours_told_total", 1).await;
+        place.daemon.assert_metric("larder_neighbours_told_total", 1).await;
         assert_eq!(place.get("/c").await, "the sibling's page", "vcl: {vcl}");
         // HTCP has no word for patterns: what it had before that may be one of those.
         let ban = ["purge", "--ban", "req.url ~ ^/[a-z]"];
@@ -457,7 +457,8 @@ async fn a_page_that_was_purged_does_not_come_back_from_a_sibling() {
 async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
     const OLD: u64 = 5;
     for vcl in [false, true] {
-        let (nats, origin) = (Nats::start(&[]).await, Scripted::start().await.expect("an origin"));
+        let (nats, origin) =
+            (Nats::start(&[]).await, ScriptedOrigin::start().await.expect("an origin"));
         origin.otherwise(page("the origin's page"));
         let sibling = Sibling::start(Says::Yes, stored(OLD)).await;
         let more = format!("{}[limits]\n{PATIENT}\n", sibling.neighbour());
@@ -494,7 +495,7 @@ async fn what_another_node_has_purged_does_not_come_back_from_a_sibling() {
 #[tokio::test]
 async fn a_key_with_more_than_the_url_is_nothing_to_ask_for() {
     let sibling = Sibling::start(Says::Yes, stored(9)).await;
-    let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
     origin.otherwise(page("the origin's page"));
     let mut text = file(false, &folder, &origin, &sibling.neighbour(), PATIENT);
     text.push_str(&format!(
@@ -507,9 +508,9 @@ async fn a_key_with_more_than_the_url_is_nothing_to_ask_for() {
     let asked = sibling.asked();
     for cookie in ["", "Cookie: lang=de\r\n"] {
         let bytes = format!("GET /a HTTP/1.1\r\nHost: keyed.test\r\n{cookie}\r\n");
-        let raw = Raw::connect(place.daemon.addr()).await.expect("a connection");
+        let raw = RawClient::connect(place.daemon.addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
-        raw.send(bytes.as_bytes(), Pieces::Whole).await.expect("it is taken");
+        raw.send(bytes.as_bytes(), WriteSplit::Whole).await.expect("it is taken");
         assert_eq!(whole(raw.reply("GET").await, "/a").text(), "the origin's page");
     }
     assert_eq!((place.origin.seen("/a"), sibling.asked()), (2, asked));
@@ -577,7 +578,7 @@ async fn pages_over_https_come_over_tls() {
     let tls = format!("tls = {{ {} }}\n", authority.pair("site"));
     let listen = "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]";
     let place_with = async |top: &str, origin: &str| {
-        let (folder, scripted) = (Folder::new(), Scripted::start().await.expect("an origin"));
+        let (folder, scripted) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
         scripted.otherwise(page(origin));
         let text = file(false, &folder, &scripted, top, PATIENT)
             .replacen("listen = \"127.0.0.1:0\"", listen, 1)

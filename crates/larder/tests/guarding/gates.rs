@@ -11,10 +11,10 @@ use support::disked::{BOTH, Policy};
 use support::folder::Folder;
 use support::h2::client;
 use support::{PATIENCE, Stage, eventually, is_hit, sent_field, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::Request;
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 use tokio::net::TcpSocket;
 
@@ -24,7 +24,7 @@ const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCD
     old:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n";
 
 /// The file of a site of either kind, with these keys of its own.
-fn file(policy: Policy, origin: &Scripted, folder: &Folder, top: &str, site: &str) -> String {
+fn file(policy: Policy, origin: &ScriptedOrigin, folder: &Folder, top: &str, site: &str) -> String {
     let addr = origin.addr();
     let head =
         format!("listen = \"127.0.0.1:0 h2c\"\nworkers = 1\n{top}\n[[site]]\nhost = \"*\"\n");
@@ -49,7 +49,7 @@ fn file(policy: Policy, origin: &Scripted, folder: &Folder, top: &str, site: &st
 
 /// A site of either kind, with these keys, whose pages are stored.
 async fn stage(policy: Policy, folder: &Folder, top: &str, site: &str) -> Stage {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::cacheable("page"));
     let daemon = Daemon::start(&file(policy, &origin, folder, top, site)).expect("larder starts");
     Stage { origin, daemon }
@@ -156,7 +156,7 @@ async fn uploads_and_tunnels_wait_behind_the_gate() {
         );
         let mut raw = stage.connect().await;
         let whole_request = [&request("POST", "/upload", &fields)[..], body.as_bytes()].concat();
-        raw.send(&whole_request, Pieces::Whole).await.expect("it is taken");
+        raw.send(&whole_request, WriteSplit::Whole).await.expect("it is taken");
         let reply = whole(raw.reply("POST").await, "/upload");
         assert_eq!(reply.status, 200, "{policy:?}");
         let sent = stage.sole_request("/upload");
@@ -172,7 +172,7 @@ async fn uploads_and_tunnels_wait_behind_the_gate() {
         stage.origin.on("/tunnel", Script::default().send(agreed).close());
         let wish = format!("Connection: Upgrade\r\nUpgrade: echo\r\n{}", shown("bob", PASSWORD));
         let mut raw = stage.connect().await;
-        raw.send(&request("GET", "/tunnel", &wish), Pieces::Whole).await.expect("it is taken");
+        raw.send(&request("GET", "/tunnel", &wish), WriteSplit::Whole).await.expect("it is taken");
         let (seen, _) = raw.rest().await;
         let seen = String::from_utf8_lossy(&seen);
         assert!(seen.starts_with("HTTP/1.1 101 ") && seen.ends_with("\r\n\r\nhello"), "{seen}");
@@ -295,13 +295,13 @@ fn a_check_names_what_is_wrong_and_where() {
 }
 
 /// A server that is asked who may enter: it lets in whom a cookie names.
-async fn gatekeeper() -> Scripted {
-    let keeper = Scripted::start().await.expect("a port");
+async fn gatekeeper() -> ScriptedOrigin {
+    let keeper = ScriptedOrigin::start().await.expect("a port");
     keeper.otherwise(Script::ok("Remote-User: ann\r\nRemote-Groups: staff\r\n", "welcome"));
     keeper
 }
 
-fn asks(keeper: &Scripted, more: &str) -> String {
+fn asks(keeper: &ScriptedOrigin, more: &str) -> String {
     format!(
         "forward_auth = {{ origin = \"http://{}\", path = \"/verify?by=larder\"{more} }}\n",
         keeper.addr()
@@ -488,7 +488,7 @@ async fn one_client_has_few_passwords_checked_at_once() {
     for n in 0..40 {
         let mut raw = stage.connect().await;
         let asked = request("GET", "/page", &shown("slow", &format!("guess {n}")));
-        raw.send(&asked, Pieces::Whole).await.expect("sent");
+        raw.send(&asked, WriteSplit::Whole).await.expect("sent");
         clients.push(raw);
     }
     let mut seen = [0; 2];
@@ -505,8 +505,10 @@ async fn one_client_has_few_passwords_checked_at_once() {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.9:0".parse().expect("an address")).expect("it is this machine's");
     let stream = socket.connect(stage.daemon.addr()).await.expect("a connection");
-    let mut raw = Raw::over(stream).patience(PATIENCE);
-    raw.send(&request("GET", "/page", &shown("bob", PASSWORD)), Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::over(stream).patience(PATIENCE);
+    raw.send(&request("GET", "/page", &shown("bob", PASSWORD)), WriteSplit::Whole)
+        .await
+        .expect("sent");
     let reply: Reply = whole(raw.reply("GET").await, "/page");
     assert_eq!(reply.status, 200);
 }
@@ -528,7 +530,7 @@ async fn nobody_is_let_in_for_what_a_client_says_in_a_proxy_s_name() {
 }
 
 /// The requests that `origin` has got, in lower case.
-fn text_of(origin: &Scripted) -> String {
+fn text_of(origin: &ScriptedOrigin) -> String {
     let recorded = origin.recorded();
     let texts = recorded.iter().map(|one| String::from_utf8_lossy(&one.bytes).to_lowercase());
     texts.collect()
@@ -676,7 +678,7 @@ async fn a_page_gets_no_fragment_from_behind_a_gate_that_it_does_not_stand_behin
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_s_page_gets_no_fragment_from_behind_another_site_s_gate() {
     let (folder, gate) = users("");
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let addr = origin.addr();
     folder.file(
         "site.vcl",

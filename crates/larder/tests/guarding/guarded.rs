@@ -13,12 +13,12 @@ use support::Stage;
 use support::disked::Policy;
 use support::folder::Folder;
 use testkit::larder::Daemon;
-use testkit::origin::Scripted;
+use testkit::origin::ScriptedOrigin;
 
 /// Larder before a scripted origin, with a site of either kind and these keys of the whole and of
 /// the site. A program passes what is below `/pass/` and pipes what is below `/pipe/`.
 async fn stage(policy: Policy, folder: &Folder, top: &str, site: &str) -> Stage {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let addr = origin.addr();
     let head =
         format!("listen = \"127.0.0.1:0 h2c\"\nworkers = 1\n{top}\n[[site]]\nhost = \"*\"\n");

@@ -9,9 +9,9 @@ use data_encoding::BASE64;
 use support::folder::Folder;
 use support::nginx::{self, Nginx};
 use support::{PATIENCE, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// As Debian's `htpasswd` has made them.
 const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n\
@@ -22,8 +22,8 @@ const USERS: &str = "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCD
 async fn both(addresses: [SocketAddr; 2], target: &str, fields: &str) -> [u16; 2] {
     let mut statuses = [0; 2];
     for (status, address) in statuses.iter_mut().zip(addresses) {
-        let mut raw = Raw::connect(address).await.expect("a connection").patience(PATIENCE);
-        raw.send(&request("GET", target, fields), Pieces::Whole).await.expect("it is taken");
+        let mut raw = RawClient::connect(address).await.expect("a connection").patience(PATIENCE);
+        raw.send(&request("GET", target, fields), WriteSplit::Whole).await.expect("it is taken");
         *status = whole(raw.reply("GET").await, target).status;
     }
     statuses
@@ -37,7 +37,7 @@ async fn passwords_and_another_server_s_word_let_in_the_same() {
     let folder = Folder::new();
     folder.file("users", USERS);
     let users = folder.path().join("users").display().to_string();
-    let (origin, keeper) = (Scripted::start().await, Scripted::start().await);
+    let (origin, keeper) = (ScriptedOrigin::start().await, ScriptedOrigin::start().await);
     let (origin, keeper) = (origin.expect("an origin"), keeper.expect("a server"));
     origin.otherwise(Script::cacheable("page"));
     let (site, asked) = (origin.addr(), keeper.addr());
@@ -94,7 +94,7 @@ async fn of_a_burst_as_many_are_let_in() {
     if !nginx::is_here() {
         return;
     }
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::cacheable("page"));
     let site = origin.addr();
     for burst in [0, 1, 5] {

@@ -15,10 +15,10 @@ use support::explain::{fact, step};
 use support::folder::Folder;
 use support::h2::{Plain, client};
 use support::{PATIENCE, Stage, eventually, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::Request;
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -28,7 +28,7 @@ const UPGRADED: &str =
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello";
 
 /// The file of a site of either kind, with these keys of its own and of the file's top.
-fn file(policy: Policy, origin: &Scripted, folder: &Folder, top: &str, site: &str) -> String {
+fn file(policy: Policy, origin: &ScriptedOrigin, folder: &Folder, top: &str, site: &str) -> String {
     let addr = origin.addr();
     let head =
         format!("listen = \"127.0.0.1:0 h2c\"\nworkers = 2\n{top}\n[[site]]\nhost = \"*\"\n");
@@ -51,17 +51,17 @@ fn file(policy: Policy, origin: &Scripted, folder: &Folder, top: &str, site: &st
 
 /// A site of either kind with these keys, whose `/page` is stored.
 async fn stage(policy: Policy, top: &str, site: &str) -> (Stage, Folder) {
-    let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
     origin.on("/page", Script::cacheable("page"));
     let daemon = Daemon::start(&file(policy, &origin, &folder, top, site)).expect("it starts");
     (Stage { origin, daemon }, folder)
 }
 
 /// A connection from this address of the loopback network.
-async fn from(address: &str, to: SocketAddr) -> Raw {
+async fn from(address: &str, to: SocketAddr) -> RawClient {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(format!("{address}:0").parse().expect("an address")).expect("a local address");
-    Raw::over(socket.connect(to).await.expect("a connection")).patience(PATIENCE)
+    RawClient::over(socket.connect(to).await.expect("a connection")).patience(PATIENCE)
 }
 
 /// The statuses of so many GETs of `/page` from an address, with these fields.
@@ -69,7 +69,7 @@ async fn statuses(stage: &Stage, address: &str, fields: &str, count: usize) -> V
     let mut statuses = Vec::new();
     for _ in 0..count {
         let mut raw = from(address, stage.daemon.addr()).await;
-        raw.send(&request("GET", "/page", fields), Pieces::Whole).await.expect("sent");
+        raw.send(&request("GET", "/page", fields), WriteSplit::Whole).await.expect("sent");
         statuses.push(whole(raw.reply("GET").await, "/page").status);
     }
     statuses
@@ -109,7 +109,7 @@ async fn a_burst_comes_in_and_what_follows_is_refused() {
         let mut client = client(&stage.daemon).await;
         assert_eq!(over_http2(&mut client, "/page", 5).await, [200, 200, 200, 429, 429]);
         assert_refused(&stage.get("/page").await, 429);
-        stage.daemon.counted("larder_rate_limited_total", 5).await;
+        stage.daemon.assert_metric("larder_rate_limited_total", 5).await;
         assert_eq!(stage.origin.seen("/page"), 1, "{policy:?}");
     }
 }
@@ -158,7 +158,7 @@ async fn a_queue_delays_and_answers_all() {
         }
         let queued = stage.metric("larder_rate_queued_total").await;
         assert!((1..=4).contains(&queued), "{policy:?}: {queued}");
-        stage.daemon.counted("larder_rate_limited_total", 0).await;
+        stage.daemon.assert_metric("larder_rate_limited_total", 0).await;
     }
 }
 
@@ -176,8 +176,8 @@ async fn who_waits_gets_nothing_that_was_purged_meanwhile() {
             let begun = Instant::now();
             assert_eq!(stage.get("/page").await.text(), "page");
             let mut raw = stage.connect().await;
-            raw.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
-            stage.daemon.counted("larder_rate_queued_total", 1).await;
+            raw.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
+            stage.daemon.assert_metric("larder_rate_queued_total", 1).await;
             stage.origin.on("/page", Script::cacheable("another"));
             let (done, _, err) = run(&stage.daemon, &["purge", "--all"]).await;
             assert!(done, "{err}");
@@ -193,7 +193,7 @@ async fn nobody_waits_longer_than_the_limit_says() {
     let site = "rate = { requests = \"1/h\", queue = 5 }\n[limits]\nrate_wait = \"1s\"";
     let (stage, _folder) = stage(Policy::Declared, "", site).await;
     assert_eq!(statuses(&stage, "127.0.0.2", "", 2).await, [200, 429]);
-    stage.daemon.limit_counted("rate_wait", 1).await;
+    stage.daemon.assert_limit_count("rate_wait", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,7 +217,7 @@ async fn bodies_and_tunnels_wait_for_their_turn_like_others() {
         assert_eq!(stage.sole_request("/form").body, b"hello", "{policy:?}");
         let mut raw = stage.connect().await;
         let upgrade = request("GET", "/chat", "Connection: Upgrade\r\nUpgrade: echo\r\n");
-        raw.send(&upgrade, Pieces::Whole).await.expect("sent");
+        raw.send(&upgrade, WriteSplit::Whole).await.expect("sent");
         assert!(raw.until("hello").await, "{policy:?}");
         assert!(raw.so_far().starts_with(b"HTTP/1.1 101 "), "{policy:?}");
     }
@@ -305,14 +305,14 @@ async fn a_dry_run_refuses_nothing_and_counts_what_it_would() {
         stage.origin.on("/slow", Script::default().hang());
         stage.origin.on("/other", Script::cacheable("other"));
         assert_eq!(statuses(&stage, "127.0.0.2", "", 3).await, [200; 3], "{policy:?}");
-        stage.daemon.counted("larder_limits_dry_run_total", 2).await;
+        stage.daemon.assert_metric("larder_limits_dry_run_total", 2).await;
         let mut slow = stage.connect().await;
-        slow.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+        slow.send(&request("GET", "/slow", ""), WriteSplit::Whole).await.expect("sent");
         eventually("the slow one", async || stage.origin.seen("/slow") == 1).await;
         assert_eq!(stage.get("/other").await.status, 200, "{policy:?}");
-        stage.daemon.counted("larder_limits_dry_run_total", 3).await;
-        stage.daemon.counted("larder_rate_limited_total", 0).await;
-        stage.daemon.counted("larder_concurrency_refused_total", 0).await;
+        stage.daemon.assert_metric("larder_limits_dry_run_total", 3).await;
+        stage.daemon.assert_metric("larder_rate_limited_total", 0).await;
+        stage.daemon.assert_metric("larder_concurrency_refused_total", 0).await;
     }
 }
 
@@ -324,7 +324,7 @@ async fn a_place_comes_back_when_its_client_vanishes() {
             stage.origin.on(target, Script::default().hang());
         }
         let mut first = stage.connect().await;
-        first.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+        first.send(&request("GET", "/slow", ""), WriteSplit::Whole).await.expect("sent");
         let mut second = client(&stage.daemon).await;
         second.ask(&Request::get("/slower"), true).await.expect("sent");
         for target in ["/slow", "/slower"] {
@@ -333,7 +333,7 @@ async fn a_place_comes_back_when_its_client_vanishes() {
         assert_refused(&stage.get("/page").await, 429);
         assert_eq!(second.get("/page").await.answer("/page").status, 429, "{policy:?}");
         assert_eq!(statuses(&stage, "127.0.0.2", "", 1).await, [200], "{policy:?}");
-        stage.daemon.counted("larder_concurrency_refused_total", 2).await;
+        stage.daemon.assert_metric("larder_concurrency_refused_total", 2).await;
         drop(first);
         eventually("a place", async || stage.get("/page").await.status == 200).await;
         drop(second);
@@ -354,7 +354,7 @@ async fn an_answer_is_under_way_until_it_has_left_and_a_tunnel_until_it_ends() {
         // It is stored now, and lies at hand.
         none_under_way(&stage).await;
         let mut reader = stage.connect().await;
-        reader.send(&request("GET", "/large", ""), Pieces::Whole).await.expect("sent");
+        reader.send(&request("GET", "/large", ""), WriteSplit::Whole).await.expect("sent");
         assert!(reader.until("200 OK").await);
         assert_refused(&stage.get("/page").await, 429);
         let whole = whole(reader.reply("GET").await, "/large");
@@ -362,7 +362,7 @@ async fn an_answer_is_under_way_until_it_has_left_and_a_tunnel_until_it_ends() {
         none_under_way(&stage).await;
         let mut tunnel = stage.connect().await;
         let upgrade = request("GET", "/chat", "Connection: Upgrade\r\nUpgrade: echo\r\n");
-        tunnel.send(&upgrade, Pieces::Whole).await.expect("sent");
+        tunnel.send(&upgrade, WriteSplit::Whole).await.expect("sent");
         assert!(tunnel.until("hello").await, "{policy:?}");
         assert_refused(&stage.get("/page").await, 429);
         drop(tunnel);
@@ -378,7 +378,7 @@ async fn what_was_used_lasts_over_a_reload_unless_the_limit_changes() {
         let (stage, folder) = stage(policy, "", site).await;
         stage.origin.on("/slow", Script::default().hang());
         let mut slow = from("127.0.0.5", stage.daemon.addr()).await;
-        slow.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+        slow.send(&request("GET", "/slow", ""), WriteSplit::Whole).await.expect("sent");
         eventually("the slow one", async || stage.origin.seen("/slow") == 1).await;
         assert_eq!(statuses(&stage, "127.0.0.2", "", 3).await, [200, 200, 429], "{policy:?}");
         reload(&stage, None).await;
@@ -442,6 +442,6 @@ async fn explain_tells_what_is_left_and_takes_nothing_of_it() {
         let summary = told["outcome"]["summary"].as_str().unwrap_or_default();
         assert!(summary.contains("429"), "{policy:?}: {summary}");
         assert_refused(&stage.get("/page").await, 429);
-        stage.daemon.counted("larder_rate_limited_total", 1).await;
+        stage.daemon.assert_metric("larder_rate_limited_total", 1).await;
     }
 }

@@ -105,7 +105,7 @@ async fn slow_uploads_disturb_nobody() {
     clean_client(&stage, "slow uploads").await;
     show_memory("slow uploads", before, resident(&stage.daemon), connections);
     // The page's.
-    stage.daemon.counted("larder_origin_connects_total", 1).await;
+    stage.daemon.assert_metric("larder_origin_connects_total", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

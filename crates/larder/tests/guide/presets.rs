@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use support::{Setup, Stage, is_hit, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::origin::Script;
 use testkit::reply::Reply;
 use tokio::task::JoinSet;
@@ -130,14 +130,14 @@ pub(crate) async fn stage(preset: &str) -> Stage {
 
 async fn ask(stage: &Stage, method: &str, request: &[u8]) -> Reply {
     let mut raw = stage.connect().await;
-    raw.send(request, Pieces::Whole).await.expect("the request is taken");
+    raw.send(request, WriteSplit::Whole).await.expect("the request is taken");
     whole(raw.reply(method).await, &String::from_utf8_lossy(request))
 }
 
 /// A connection of visitors who come later, opened again where an answer ends it.
 struct Visitors<'a> {
     stage: &'a Stage,
-    open: Option<Raw>,
+    open: Option<RawClient>,
 }
 
 impl Visitors<'_> {
@@ -146,7 +146,7 @@ impl Visitors<'_> {
             Some(raw) => raw,
             None => self.stage.connect().await,
         };
-        raw.send(request, Pieces::Whole).await.expect("the request is taken");
+        raw.send(request, WriteSplit::Whole).await.expect("the request is taken");
         let reply = whole(raw.reply(method).await, &String::from_utf8_lossy(request));
         if !reply.closes() {
             self.open = Some(raw);

@@ -9,7 +9,7 @@ use support::folder::Folder;
 use support::h2::{H2C, client};
 use support::{Setup, Stage};
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 const OWN: &str = "<!doctype html><title>Back soon</title><p>Gr\u{fc}\u{df}e";
 
@@ -119,7 +119,7 @@ async fn reload(daemon: &Daemon) -> (bool, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_names_pages_that_cannot_be_used_and_where_they_are_written() {
     let folder = written();
-    let origin = Scripted::start().await.expect("a port");
+    let origin = ScriptedOrigin::start().await.expect("a port");
     let good = Setup { site: &keys(&folder), ..Setup::default() }.file(&origin);
     assert_eq!(check(&folder, &good), Ok(()));
     let line = good.lines().position(|line| line.starts_with("error_pages")).expect("it") + 1;
@@ -158,7 +158,7 @@ async fn a_site_with_vcl_keeps_varnish_s_page() {
     let said = check(&folder, &with_program(&program, &pages)).expect_err("VCL decides");
     assert!(said.contains("`error_pages` beside a VCL"), "{said}");
     let daemon = Daemon::start(&with_program(&program, "")).expect("larder starts");
-    let mut raw = testkit::client::Raw::connect(daemon.addr()).await.expect("a connection");
+    let mut raw = testkit::client::RawClient::connect(daemon.addr()).await.expect("a connection");
     let reply = support::whole(raw.get("/").await.expect("sent"), "/");
     assert_eq!(reply.status, 503);
     assert!(reply.text().contains("Guru Meditation"), "{}", reply.text());

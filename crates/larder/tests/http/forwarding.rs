@@ -4,7 +4,7 @@ use crate::support;
 
 use support::folder::Folder;
 use support::{PATIENCE, Setup, Stage, eventually, is_hit, sent_field, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
 use testkit::origin::Script;
 
@@ -133,7 +133,7 @@ async fn a_cacheable_get_that_comes_round_is_refused_without_waiting_for_itself(
          [[site]]\nhost = \"*\"\norigin = \"itself\"\n"
     );
     let daemon = Daemon::start(&file).expect("larder starts");
-    let client = Raw::connect(daemon.addr()).await.expect("a connection");
+    let client = RawClient::connect(daemon.addr()).await.expect("a connection");
     let reply = whole(client.patience(PATIENCE).get("/page").await.expect("sent"), "/page");
     assert_eq!(reply.status, 508);
 }
@@ -173,9 +173,10 @@ fn ring(folder: &Folder, program: &str) -> Daemon {
 }
 
 async fn status_of(daemon: &Daemon, method: &str, target: &str) -> u16 {
-    let mut client = Raw::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
+    let mut client =
+        RawClient::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
     let asked = request(method, target, "Content-Length: 0\r\n");
-    client.send(&asked, Pieces::Whole).await.expect("sent");
+    client.send(&asked, WriteSplit::Whole).await.expect("sent");
     whole(client.reply(method).await, target).status
 }
 

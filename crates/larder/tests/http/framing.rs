@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::framing_cases::{FramingCase, Treatment, cases};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{End, Seen};
-use testkit::strict::{self, Violation};
-use testkit::wire::Fault;
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reference_reader::{self, Violation};
+use testkit::reply::{ConnectionEnd, ReplyOutcome};
+use testkit::wire::MessageFault;
 
 /// Targets that only a smuggled request has; accepted cases may ask for the first in the open.
 const SMUGGLED: [&str; 3] = ["/smuggled", "/evil", "/admin"];
@@ -23,7 +23,7 @@ const CLIENT_PATIENCE: Duration = Duration::from_secs(20);
 const LONG: &str = "10m";
 
 struct Bench {
-    origin: Scripted,
+    origin: ScriptedOrigin,
     /// For requests that are to be refused; some of them never end.
     hasty: Daemon,
     /// For those that are to be answered.
@@ -33,7 +33,7 @@ struct Bench {
 impl Bench {
     /// `fields` go into every answer of the origin.
     async fn new(fields: &str) -> Self {
-        let origin = Scripted::start().await.expect("a port");
+        let origin = ScriptedOrigin::start().await.expect("a port");
         origin.otherwise(Script::ok(fields, "answer"));
         let daemon = |patience: &str| {
             let config = format!(
@@ -59,7 +59,7 @@ origin = "strict"
     }
 
     /// Runs every case with its bytes cut into `pieces`.
-    async fn run(mut self, pieces: Pieces) {
+    async fn run(mut self, pieces: WriteSplit) {
         let mut failures = Vec::new();
         let all = cases();
         assert!(all.len() >= 150, "{} cases", all.len());
@@ -87,21 +87,21 @@ origin = "strict"
 
     /// The case's first answer is an error, or none; the connection ends and nothing else is
     /// answered.
-    async fn rejected(&self, case: &FramingCase, pieces: Pieces) -> Option<String> {
+    async fn rejected(&self, case: &FramingCase, pieces: WriteSplit) -> Option<String> {
         let mut client = connect(&self.hasty).await;
         // Larder may refuse and close before it has read everything.
         let _ = client.send(&case.bytes, pieces).await;
         let method = methods(&case.bytes).next().unwrap_or_default();
         match client.reply(&method).await {
-            Seen::Complete(reply) if reply.status >= 400 => {}
-            Seen::Nothing => return None,
+            ReplyOutcome::Complete(reply) if reply.status >= 400 => {}
+            ReplyOutcome::Nothing => return None,
             other => return Some(format!("not refused: {other:?}")),
         }
         let (surplus, end) = client.rest().await;
         if !surplus.is_empty() {
             return Some(format!("read on after its error: {}", surplus.escape_ascii()));
         }
-        (end == End::Open).then(|| "left the connection open".to_owned())
+        (end == ConnectionEnd::Open).then(|| "left the connection open".to_owned())
     }
 
     /// So many whole answers come, and no more.
@@ -109,7 +109,7 @@ origin = "strict"
         &self,
         case: &FramingCase,
         requests: usize,
-        pieces: Pieces,
+        pieces: WriteSplit,
     ) -> Option<String> {
         let mut client = connect(&self.patient).await;
         let sent = client.send(&case.bytes, pieces).await;
@@ -136,9 +136,10 @@ origin = "strict"
     /// is cut short by the end of its connection is no fault: its client had gone.
     fn violations(&self) -> Vec<String> {
         let recorded = self.origin.recorded();
-        let read = recorded.iter().map(|connection| strict::read_requests(&connection.bytes));
+        let read =
+            recorded.iter().map(|connection| reference_reader::read_requests(&connection.bytes));
         read.filter_map(Result::err)
-            .filter(|violation| violation.fault != Fault::Incomplete)
+            .filter(|violation| violation.fault != MessageFault::Incomplete)
             .map(|Violation { offset, fault, before }| {
                 let last = before.last().map(|request| request.target.clone());
                 format!("the origin was sent {fault} at byte {offset}, after {last:?}")
@@ -148,8 +149,8 @@ origin = "strict"
 }
 
 /// The methods of the requests in `bytes`, as far as their request lines can be told.
-async fn connect(daemon: &Daemon) -> Raw {
-    let client = Raw::connect(daemon.addr()).await.expect("larder accepts");
+async fn connect(daemon: &Daemon) -> RawClient {
+    let client = RawClient::connect(daemon.addr()).await.expect("larder accepts");
     client.patience(CLIENT_PATIENCE)
 }
 
@@ -165,17 +166,17 @@ fn methods(bytes: &[u8]) -> impl Iterator<Item = String> {
 
 #[tokio::test]
 async fn framing_holds_for_whole_writes() {
-    Bench::new("Cache-Control: no-store\r\n").await.run(Pieces::Whole).await;
+    Bench::new("Cache-Control: no-store\r\n").await.run(WriteSplit::Whole).await;
 }
 
 #[tokio::test]
 async fn framing_holds_byte_by_byte() {
-    Bench::new("Cache-Control: no-store\r\n").await.run(Pieces::Bytes).await;
+    Bench::new("Cache-Control: no-store\r\n").await.run(WriteSplit::Bytes).await;
 }
 
 #[tokio::test]
 async fn framing_holds_for_line_ends_cut_apart() {
-    Bench::new("Cache-Control: no-store\r\n").await.run(Pieces::LineEnds).await;
+    Bench::new("Cache-Control: no-store\r\n").await.run(WriteSplit::LineEnds).await;
 }
 
 #[tokio::test]
@@ -185,9 +186,9 @@ async fn framing_holds_when_the_url_is_cached() {
         let mut client = connect(daemon).await;
         let prime =
             String::from_utf8_lossy(&request("GET", "/", "")).replace("larder.test", "example.com");
-        client.send(prime.as_bytes(), Pieces::Whole).await.expect("sent");
+        client.send(prime.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert!(client.reply("GET").await.complete().is_some_and(|reply| reply.status == 200));
     }
     assert_eq!(bench.origin.seen("/"), 2, "the URL is not in both caches");
-    bench.run(Pieces::Whole).await;
+    bench.run(WriteSplit::Whole).await;
 }

@@ -7,11 +7,11 @@ use crate::support;
 use std::time::Duration;
 
 use support::{Setup, Stage};
-use testkit::client::Pieces;
+use testkit::client::WriteSplit;
 use testkit::h2::downgrade::{Case, cases};
-use testkit::h2::{Client, Fate, ProtocolFault};
+use testkit::h2::{Client, ProtocolFault, RequestOutcome};
 use testkit::origin::Script;
-use testkit::strict::{self, ParsedRequest, Violation};
+use testkit::reference_reader::{self, ParsedRequest, Violation};
 use testkit::wire;
 use tokio::net::TcpStream;
 
@@ -25,14 +25,14 @@ const UNCACHED: &str = "Cache-Control: no-store\r\n";
 struct Bench {
     stage: Stage,
     client: Client<TcpStream>,
-    pieces: Pieces,
+    pieces: WriteSplit,
     /// Answers may come from the store, so that nothing need be forwarded.
     cached: bool,
 }
 
 impl Bench {
     /// `fields` go into every answer of the origin.
-    async fn new(fields: &str, pieces: Pieces) -> Self {
+    async fn new(fields: &str, pieces: WriteSplit) -> Self {
         let listen = "listen = \"127.0.0.1:0 h2c\"";
         let stage = Setup { limits: LIMITS, ..Setup::default() }.listening(listen).await;
         stage.origin.otherwise(Script::mirror(fields));
@@ -66,7 +66,9 @@ impl Bench {
         let outcome = self.client.outcome(stream).await;
         let forwarded = self.forwarded()?;
         let from_store = self.cached && case.forwarded().is_some() && forwarded.is_empty();
-        if from_store && matches!(&outcome, Fate::Answered(answer) if answer.status == 200) {
+        if from_store
+            && matches!(&outcome, RequestOutcome::Answered(answer) if answer.status == 200)
+        {
             return Ok(());
         }
         case.check(&outcome, &forwarded)
@@ -77,7 +79,7 @@ impl Bench {
         self.stage.origin.forget();
         let path = format!("/next/{number}");
         match self.client.get(&path).await {
-            Fate::Answered(answer) if answer.status == 200 => {
+            RequestOutcome::Answered(answer) if answer.status == 200 => {
                 let line = format!("\nGET {path}\n");
                 let own = answer.text().contains(&line) && !answer.text().contains("evil");
                 own.then_some(()).ok_or_else(|| format!("next got {}", answer.text()))?;
@@ -94,9 +96,9 @@ impl Bench {
     fn forwarded(&self) -> Result<Vec<ParsedRequest>, String> {
         let mut all = Vec::new();
         for connection in self.stage.origin.recorded() {
-            match strict::read_requests(&connection.bytes) {
+            match reference_reader::read_requests(&connection.bytes) {
                 Ok(requests) => all.extend(requests),
-                Err(Violation { fault: wire::Fault::Incomplete, before, .. }) => {
+                Err(Violation { fault: wire::MessageFault::Incomplete, before, .. }) => {
                     all.extend(before);
                 }
                 Err(Violation { offset, fault, .. }) => {
@@ -117,17 +119,17 @@ async fn connect(stage: &Stage) -> Client<TcpStream> {
 
 #[tokio::test]
 async fn nothing_is_smuggled_by_whole_writes() {
-    Bench::new(UNCACHED, Pieces::Whole).await.run().await;
+    Bench::new(UNCACHED, WriteSplit::Whole).await.run().await;
 }
 
 #[tokio::test]
 async fn nothing_is_smuggled_byte_by_byte() {
-    Bench::new(UNCACHED, Pieces::Bytes).await.run().await;
+    Bench::new(UNCACHED, WriteSplit::Bytes).await.run().await;
 }
 
 #[tokio::test]
 async fn nothing_is_smuggled_when_the_url_is_cached() {
-    let mut bench = Bench::new("Cache-Control: public, max-age=300\r\n", Pieces::Whole).await;
+    let mut bench = Bench::new("Cache-Control: public, max-age=300\r\n", WriteSplit::Whole).await;
     for _ in 0..2 {
         let answer = bench.client.get("/").await.answer("/");
         assert_eq!(answer.status, 200);
@@ -139,12 +141,15 @@ async fn nothing_is_smuggled_when_the_url_is_cached() {
 /// A request that claims to have come by TLS is refused, or forwarded as what it is.
 #[tokio::test]
 async fn a_scheme_cannot_be_claimed() {
-    let mut bench = Bench::new(UNCACHED, Pieces::Whole).await;
+    let mut bench = Bench::new(UNCACHED, WriteSplit::Whole).await;
     for scheme in ["https", "HTTPS", "ftp", "file", "http+unix", "1http", "javascript"] {
         bench.stage.origin.forget();
         let request = testkit::h2::Request::get("/page").set(":scheme", scheme);
         let outcome = bench.client.fetch(&request).await;
-        let faulty = matches!(outcome, Fate::Faulty(ProtocolFault::Idle { .. }) | Fate::Over(_));
+        let faulty = matches!(
+            outcome,
+            RequestOutcome::Faulty(ProtocolFault::Idle { .. }) | RequestOutcome::Over(_)
+        );
         assert!(!faulty, "{scheme}: {outcome:?}");
         for request in bench.forwarded().expect("HTTP") {
             assert_eq!(request.values("x-forwarded-proto"), [b"http"], "{scheme}");

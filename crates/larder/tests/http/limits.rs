@@ -7,10 +7,10 @@ use crate::support;
 use std::time::Duration;
 
 use support::{PATIENCE, Setup, Stage, eventually, pattern, pause, raise_descriptors, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{End, Seen};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{ConnectionEnd, ReplyOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -23,7 +23,7 @@ async fn with_limits(limits: &str) -> Stage {
 #[tokio::test]
 async fn however_many_clients_wait_operators_have_descriptors_left() {
     raise_descriptors();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/page", Script::cacheable("page"));
     origin.on("/slow", Script::default().hang());
     let binary = testkit::larder::binary().expect("a binary");
@@ -59,8 +59,8 @@ async fn however_many_clients_wait_operators_have_descriptors_left() {
 
     drop(clients);
     eventually("room again", async || {
-        let Ok(mut client) = Raw::connect(daemon.addr()).await else { return false };
-        matches!(client.get("/page").await, Ok(Seen::Complete(reply)) if reply.status == 200)
+        let Ok(mut client) = RawClient::connect(daemon.addr()).await else { return false };
+        matches!(client.get("/page").await, Ok(ReplyOutcome::Complete(reply)) if reply.status == 200)
     })
     .await;
 }
@@ -77,9 +77,9 @@ async fn connections_beyond_the_limit_are_closed_at_once_and_room_comes_back() {
     let mut fourth = stage.connect().await;
     let (received, end) = fourth.rest().await;
     assert_eq!(received, [0; 0]);
-    assert_ne!(end, End::Open);
-    stage.daemon.limit_counted("connections", 1).await;
-    stage.daemon.counted("larder_connections_refused_total", 1).await;
+    assert_ne!(end, ConnectionEnd::Open);
+    stage.daemon.assert_limit_count("connections", 1).await;
+    stage.daemon.assert_metric("larder_connections_refused_total", 1).await;
     for raw in &mut held {
         assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
     }
@@ -102,7 +102,7 @@ const FEW: &str = "connection_memory = 1\nbody_timeout = \"10m\"\nbody_rate_leew
 /// A daemon of one core with so little memory for connections, and the number of those that find
 /// room.
 async fn with_room_for_few() -> (Stage, usize) {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/page", Script::cacheable("page"));
     let file = Setup { limits: FEW, ..Setup::default() }.file(&origin);
     let file = file.replacen("workers = 2", "workers = 1", 1);
@@ -113,18 +113,18 @@ async fn with_room_for_few() -> (Stage, usize) {
 }
 
 /// A connection that is in the middle of an upload.
-async fn uploading(stage: &Stage) -> Raw {
+async fn uploading(stage: &Stage) -> RawClient {
     let mut stream = TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
     let begun = request("POST", "/upload", "Expect: 100-continue\r\nContent-Length: 4\r\n");
     stream.write_all(&begun).await.expect("sent");
     let mut interim = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     stream.read_exact(&mut interim).await.expect("it is being dealt with");
-    Raw::over(stream).patience(PATIENCE)
+    RawClient::over(stream).patience(PATIENCE)
 }
 
 /// Asserts that the upload of a connection is taken.
-async fn finishes(mut raw: Raw) {
-    raw.send(b"body", Pieces::Whole).await.expect("sent");
+async fn finishes(mut raw: RawClient) {
+    raw.send(b"body", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/upload").status, 200);
 }
 
@@ -138,7 +138,7 @@ async fn connections_that_wait_for_a_request_make_room_for_new_ones() {
         assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").status, 200);
         idle.push(raw);
     }
-    assert_eq!(idle.remove(0).rest().await, (Vec::new(), End::Closed));
+    assert_eq!(idle.remove(0).rest().await, (Vec::new(), ConnectionEnd::Closed));
     assert!(stage.limit_hits("connection_memory").await > 2 * room as u64);
     assert_eq!(stage.metric("larder_connections_refused_total").await, 0);
     finishes(busy).await;
@@ -159,15 +159,15 @@ async fn where_all_connections_are_busy_new_ones_are_refused_and_those_stay() {
     }
     let (received, end) = stage.connect().await.rest().await;
     assert_eq!(received, [0; 0]);
-    assert_ne!(end, End::Open);
-    stage.daemon.limit_counted("connection_memory", 1).await;
-    stage.daemon.counted("larder_connections_refused_total", 1).await;
+    assert_ne!(end, ConnectionEnd::Open);
+    stage.daemon.assert_limit_count("connection_memory", 1).await;
+    stage.daemon.assert_metric("larder_connections_refused_total", 1).await;
     for raw in busy {
         finishes(raw).await;
     }
     eventually("room", async || {
         let mut raw = stage.connect().await;
-        matches!(raw.get("/page").await, Ok(Seen::Complete(reply)) if reply.status == 200)
+        matches!(raw.get("/page").await, Ok(ReplyOutcome::Complete(reply)) if reply.status == 200)
     })
     .await;
 }
@@ -188,12 +188,12 @@ async fn loopback_has_no_limit_per_address() {
 async fn a_head_that_takes_too_long_is_408() {
     let stage = with_limits("header_timeout = \"1s\"").await;
     let mut raw = stage.connect().await;
-    raw.send(b"GET /page HTTP/1.1\r\nHost: lar", Pieces::Whole).await.expect("sent");
+    raw.send(b"GET /page HTTP/1.1\r\nHost: lar", WriteSplit::Whole).await.expect("sent");
     let reply = whole(raw.reply("GET").await, "half a head");
     assert_eq!((reply.status, reply.closes()), (408, true));
     assert!(reply.text().contains("header_timeout"), "{}", reply.text());
-    assert_eq!(raw.rest().await.1, End::Closed);
-    stage.daemon.limit_counted("header_timeout", 1).await;
+    assert_eq!(raw.rest().await.1, ConnectionEnd::Closed);
+    stage.daemon.assert_limit_count("header_timeout", 1).await;
     assert_eq!(stage.get("/page").await.status, 200);
 }
 
@@ -226,14 +226,14 @@ async fn an_upload_that_stalls_is_408() {
     let stage = with_limits("body_timeout = \"1s\"").await;
     stage.origin.on("/form", Script::ok("", "accepted"));
     let mut raw = stage.connect().await;
-    raw.send(&request("POST", "/form", "Content-Length: 100\r\n"), Pieces::Whole)
+    raw.send(&request("POST", "/form", "Content-Length: 100\r\n"), WriteSplit::Whole)
         .await
         .expect("sent");
-    raw.send(b"some of it", Pieces::Whole).await.expect("sent");
+    raw.send(b"some of it", WriteSplit::Whole).await.expect("sent");
     let reply = whole(raw.reply("POST").await, "half a body");
     assert_eq!((reply.status, reply.closes()), (408, true));
     assert!(reply.text().contains("body_timeout"), "{}", reply.text());
-    stage.daemon.limit_counted("body_timeout", 1).await;
+    stage.daemon.assert_limit_count("body_timeout", 1).await;
     let complete = stage.origin.recorded().iter().any(|r| r.bytes.ends_with(b"some of it\r\n"));
     assert!(!complete);
     assert_eq!(stage.get("/page").await.status, 200);
@@ -312,9 +312,9 @@ async fn idle_connections_are_closed() {
     let mut used = stage.connect().await;
     assert_eq!(whole(used.get("/page").await.expect("sent"), "/page").status, 200);
     for raw in [&mut unused, &mut used] {
-        assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+        assert_eq!(raw.rest().await, (Vec::new(), ConnectionEnd::Closed));
     }
-    stage.daemon.limit_counted("idle_timeout", 2).await;
+    stage.daemon.assert_limit_count("idle_timeout", 2).await;
     eventually("their leaving", async || stage.metric("larder_connections_open").await == 0).await;
 }
 
@@ -325,7 +325,7 @@ async fn who_ends_its_side_with_the_request_is_answered_if_that_is_soon() {
     stage.origin.on("/never", Script::default().hang());
     let asks = async |target| {
         let mut client = stage.connect().await;
-        client.send(&request("GET", target, ""), Pieces::Whole).await.expect("sent");
+        client.send(&request("GET", target, ""), WriteSplit::Whole).await.expect("sent");
         client.finish().await.expect("its side ends");
         client
     };
@@ -333,7 +333,7 @@ async fn who_ends_its_side_with_the_request_is_answered_if_that_is_soon() {
     assert_eq!(whole(seen, "/soon").text(), "here");
     // One whose end is seen late has left: that is not this limit, and another comes.
     eventually("the limit", async || {
-        assert_eq!(asks("/never").await.rest().await, (Vec::new(), End::Closed));
+        assert_eq!(asks("/never").await.rest().await, (Vec::new(), ConnectionEnd::Closed));
         stage.limit_hits("half_close_timeout").await > 0
     })
     .await;
@@ -344,26 +344,26 @@ async fn who_sends_on_after_the_last_answer_is_read_off_for_a_while_only() {
     // One of the two is far away, each time.
     let stage = with_limits("linger_time = \"10m\"\nlinger_timeout = \"1s\"").await;
     let mut silent = stage.connect().await;
-    silent.send(b"nonsense\r\n\r\n", Pieces::Whole).await.expect("sent");
+    silent.send(b"nonsense\r\n\r\n", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(silent.reply("GET").await, "nonsense").status, 400);
     // The answer's end is seen at once, though the connection is there for a while.
-    assert_eq!(silent.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(silent.rest().await, (Vec::new(), ConnectionEnd::Closed));
     eventually("the limit", async || stage.limit_hits("linger_timeout").await == 1).await;
     eventually("its leaving", async || stage.metric("larder_connections_open").await == 0).await;
     assert_eq!(stage.metric("larder_lingers_total").await, 0);
 
     let stage = with_limits("linger_time = \"2s\"\nlinger_timeout = \"10m\"").await;
     let mut busy = stage.connect().await;
-    busy.send(b"nonsense\r\n\r\n", Pieces::Whole).await.expect("sent");
+    busy.send(b"nonsense\r\n\r\n", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(busy.reply("GET").await, "nonsense").status, 400);
     let sends_on = async {
-        while busy.send(b"more", Pieces::Whole).await.is_ok() {
+        while busy.send(b"more", WriteSplit::Whole).await.is_ok() {
             support::pause(50).await;
         }
     };
     tokio::time::timeout(PATIENCE, sends_on).await.expect("in time");
-    stage.daemon.limit_counted("linger_time", 1).await;
-    stage.daemon.counted("larder_lingers_total", 1).await;
+    stage.daemon.assert_limit_count("linger_time", 1).await;
+    stage.daemon.assert_metric("larder_lingers_total", 1).await;
     eventually("its leaving", async || stage.metric("larder_connections_open").await == 0).await;
 }
 
@@ -376,15 +376,15 @@ async fn the_last_request_of_a_connection_is_told_so() {
         let reply = whole(raw.get("/page").await.expect("sent"), "/page");
         assert_eq!((reply.text().as_str(), reply.closes()), ("page", count == 3));
     }
-    assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(raw.rest().await, (Vec::new(), ConnectionEnd::Closed));
     let mut pipelined = stage.connect().await;
     let asked = request("GET", "/page", "").repeat(5);
-    pipelined.send(&asked, Pieces::Whole).await.expect("sent");
+    pipelined.send(&asked, WriteSplit::Whole).await.expect("sent");
     for _ in 0..3 {
         assert_eq!(whole(pipelined.reply("GET").await, "/page").text(), "page");
     }
-    assert_eq!(pipelined.reply("GET").await, Seen::Nothing);
-    stage.daemon.limit_counted("keepalive_requests", 2).await;
+    assert_eq!(pipelined.reply("GET").await, ReplyOutcome::Nothing);
+    stage.daemon.assert_limit_count("keepalive_requests", 2).await;
 }
 
 #[tokio::test]
@@ -395,7 +395,7 @@ async fn a_connection_that_has_lived_long_enough_ends_with_its_next_answer() {
     // Metrics are asked for over a connection of their own, which takes a millisecond and more.
     pause(2).await;
     assert!(whole(raw.get("/page").await.expect("sent"), "/page").closes());
-    stage.daemon.limit_counted("connection_lifetime", 1).await;
+    stage.daemon.assert_limit_count("connection_lifetime", 1).await;
 }
 
 #[tokio::test]
@@ -412,22 +412,22 @@ async fn limits_of_the_store_are_counted_where_they_are_reached() {
     for target in ["/told", "/untold"] {
         assert_eq!(stage.get(target).await.body.len(), 2_000);
     }
-    stage.daemon.limit_counted("object_bytes", 2).await;
+    stage.daemon.assert_limit_count("object_bytes", 2).await;
 
     stage.origin.on("/v", Script::ok("Cache-Control: max-age=600\r\nVary: X-V\r\n", "0123456789"));
     for variant in 0..4 {
         stage.ask("GET", "/v", &format!("X-V: {variant}\r\n")).await;
     }
-    stage.daemon.limit_counted("variants", 2).await;
+    stage.daemon.assert_limit_count("variants", 2).await;
 
     let ranges = "X-V: 3\r\nRange: bytes=0-0,2-2,4-4\r\n";
     assert_eq!(stage.ask("GET", "/v", ranges).await.status, 200);
-    stage.daemon.limit_counted("ranges", 1).await;
+    stage.daemon.assert_limit_count("ranges", 1).await;
 
     for n in 0..3 {
         stage.ask("PURGE", &format!("/{n}/.*"), "").await;
     }
-    stage.daemon.limit_counted("bans", 1).await;
+    stage.daemon.assert_limit_count("bans", 1).await;
 }
 
 #[tokio::test]
@@ -437,11 +437,11 @@ async fn an_upload_that_streams_before_it_is_whole_is_counted() {
     let body = "x".repeat(8_000);
     let head = "POST /form HTTP/1.1\r\nHost: larder.test\r\nContent-Length: 8000\r\n\r\n";
     let mut raw = stage.connect().await;
-    raw.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
-    raw.send(&body.as_bytes()[..4_000], Pieces::Whole).await.expect("sent");
+    raw.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
+    raw.send(&body.as_bytes()[..4_000], WriteSplit::Whole).await.expect("sent");
     // Half of it is there, and the origin has it.
-    stage.daemon.limit_counted("body_buffer_bytes", 1).await;
-    raw.send(&body.as_bytes()[4_000..], Pieces::Whole).await.expect("sent");
+    stage.daemon.assert_limit_count("body_buffer_bytes", 1).await;
+    raw.send(&body.as_bytes()[4_000..], WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/form").text(), "taken");
 }
 
@@ -458,7 +458,7 @@ async fn files_forgotten_for_want_of_room_are_counted() {
     for target in ["/0.txt", "/1.txt"] {
         assert_eq!(whole(raw.get(target).await.expect("sent"), target).text(), "a file");
     }
-    stage.daemon.limit_counted("open_files", 1).await;
+    stage.daemon.assert_limit_count("open_files", 1).await;
 }
 
 /// Every row of the table is named by the code that holds it, or is exempt with a reason.
@@ -527,7 +527,7 @@ async fn a_slow_origin_is_no_reason_to_close_the_client() {
     assert_eq!(whole(raw.get("/slow").await.expect("sent"), "/slow").text(), "slowpage");
     let mut raw = stage.connect().await.patience(Duration::from_secs(60));
     let form = request("POST", "/slow", "Content-Length: 2\r\n");
-    raw.send(&[form, b"ok".to_vec()].concat(), Pieces::Whole).await.expect("sent");
+    raw.send(&[form, b"ok".to_vec()].concat(), WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "POST /slow").text(), "slowpage");
 }
 
@@ -538,10 +538,10 @@ async fn a_long_body_that_nobody_reads_ends_its_connection_and_is_counted() {
     stage.origin.on("/early", early);
     let mut raw = stage.connect().await;
     let form = request("POST", "/early", "Content-Length: 200000\r\n");
-    raw.send(&[form, vec![b'x'; 20_000]].concat(), Pieces::Whole).await.expect("sent");
+    raw.send(&[form, vec![b'x'; 20_000]].concat(), WriteSplit::Whole).await.expect("sent");
     let reply = whole(raw.reply("POST").await, "/early");
     assert_eq!((reply.text().as_str(), reply.closes()), ("early", true));
-    stage.daemon.limit_counted("drain_bytes", 1).await;
+    stage.daemon.assert_limit_count("drain_bytes", 1).await;
 }
 
 #[tokio::test]
@@ -550,11 +550,11 @@ async fn who_waits_for_a_connection_to_an_origin_is_counted() {
     let stage = Setup { origin, ..Setup::default() }.start().await;
     stage.origin.on("/held", Script::default().hang());
     let mut held = stage.connect().await;
-    held.send(&request("GET", "/held", ""), Pieces::Whole).await.expect("sent");
+    held.send(&request("GET", "/held", ""), WriteSplit::Whole).await.expect("sent");
     support::eventually("it is asked for", async || stage.origin.seen("/held") == 1).await;
     assert_eq!(stage.get("/other").await.status, 503);
-    stage.daemon.limit_counted("origin_connections", 1).await;
-    stage.daemon.limit_counted("origin_queue_timeout", 1).await;
+    stage.daemon.assert_limit_count("origin_connections", 1).await;
+    stage.daemon.assert_limit_count("origin_queue_timeout", 1).await;
 }
 
 #[tokio::test]
@@ -564,10 +564,10 @@ async fn an_upload_goes_on_where_memory_is_too_scarce_to_gather_it() {
     stage.origin.on("/form", Script::ok("", "taken"));
     let mut raw = stage.connect().await;
     let head = "POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n";
-    raw.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
+    raw.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
     for _ in 0..15 {
         // Less than is gathered, and more than the window holds.
-        raw.send(&[b'x'; 1_000], Pieces::Whole).await.expect("sent");
+        raw.send(&[b'x'; 1_000], WriteSplit::Whole).await.expect("sent");
         pause(5).await;
     }
     let reply = whole(raw.reply("POST").await, "/form");
@@ -587,7 +587,7 @@ async fn idle_connections_of_every_core_make_room_for_new_ones() {
         for n in 0..3 {
             let mut busy = stage.connect().await;
             let target = format!("/{round}/{n}");
-            busy.send(&request("GET", &target, ""), Pieces::Whole).await.expect("sent");
+            busy.send(&request("GET", &target, ""), WriteSplit::Whole).await.expect("sent");
             eventually("it is asked for", async || stage.origin.seen(&target) == 1).await;
             open.push(busy);
         }

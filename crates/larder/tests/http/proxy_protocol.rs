@@ -9,9 +9,9 @@ use crate::support;
 
 use support::tls::{Authority, Kind, Served, get};
 use support::{PATIENCE, Setup, Stage, eventually, sent_field, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::origin::Script;
-use testkit::reply::{End, Reply};
+use testkit::reply::{ConnectionEnd, Reply};
 use tokio::net::{TcpSocket, TcpStream};
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -31,7 +31,7 @@ fn line(source: &str) -> Vec<u8> {
 async fn behind(trusted: &str, top: &str, limits: &str) -> Stage {
     let top = format!("trusted_proxies = [\"{trusted}\"]\n{top}");
     let setup = Setup { top: &top, limits, ..Setup::default() };
-    let origin = testkit::origin::Scripted::start().await.expect("a port for the origin");
+    let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port for the origin");
     let file = setup.file(&origin).replacen("127.0.0.1:0", "127.0.0.1:0 proxy", 1);
     let daemon = testkit::larder::Daemon::start(&file).expect("larder starts");
     origin.otherwise(Script::ok("Cache-Control: no-store\r\n", "here"));
@@ -39,7 +39,7 @@ async fn behind(trusted: &str, top: &str, limits: &str) -> Stage {
 }
 
 /// Sends `bytes`; returns what comes back, if anything, and the connection's end.
-async fn answer(stage: &Stage, bytes: &[u8], pieces: Pieces) -> (Vec<u8>, End) {
+async fn answer(stage: &Stage, bytes: &[u8], pieces: WriteSplit) -> (Vec<u8>, ConnectionEnd) {
     let mut raw = stage.connect().await;
     // A daemon that has refused already takes nothing more.
     _ = raw.send(bytes, pieces).await;
@@ -51,7 +51,7 @@ async fn the_client_is_whom_the_header_names() {
     let stage = behind("127.0.0.1", "", "").await;
     let ask = request("GET", "/page", "");
     for header in [line("192.0.2.1"), binary()] {
-        for pieces in Pieces::ALL {
+        for pieces in WriteSplit::ALL {
             let mut raw = stage.connect().await;
             raw.send(&[&header[..], &ask].concat(), pieces).await.expect("sent");
             assert_eq!(whole(raw.reply("GET").await, "/page").text(), "here");
@@ -64,7 +64,7 @@ async fn the_client_is_whom_the_header_names() {
     for request in received {
         assert_eq!(sent_field(&request, "x-forwarded-for"), "192.0.2.1");
     }
-    stage.daemon.counted("larder_connections_total", 6).await;
+    stage.daemon.assert_metric("larder_connections_total", 6).await;
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn whom_no_header_names_is_the_balancer_or_nobody() {
         (&unix, "127.0.0.1"),
     ] {
         let mut raw = stage.connect().await;
-        raw.send(&[header, &forged].concat(), Pieces::Whole).await.expect("sent");
+        raw.send(&[header, &forged].concat(), WriteSplit::Whole).await.expect("sent");
         whole(raw.reply("GET").await, "/page");
         let received = stage.received();
         let last = received.last().expect("a request");
@@ -104,10 +104,10 @@ async fn a_proxied_client_cannot_say_it_is_another() {
 async fn strangers_are_closed_and_counted() {
     let stage = behind("127.0.0.9", "", "").await;
     let bytes = [line("192.0.2.1"), request("GET", "/page", "")].concat();
-    let (answered, _) = answer(&stage, &bytes, Pieces::Whole).await;
+    let (answered, _) = answer(&stage, &bytes, WriteSplit::Whole).await;
     assert_eq!(answered, b"");
     assert_eq!(stage.received().len(), 0);
-    stage.daemon.counted("larder_proxy_refused_total", 1).await;
+    stage.daemon.assert_metric("larder_proxy_refused_total", 1).await;
     eventually("none is open", async || stage.metric("larder_connections_open").await == 0).await;
 }
 
@@ -130,14 +130,14 @@ async fn without_a_whole_and_right_header_nothing_is_answered() {
         &long,
     ];
     for header in headers {
-        let (answered, _) = answer(&stage, &[header, &ask].concat(), Pieces::Whole).await;
+        let (answered, _) = answer(&stage, &[header, &ask].concat(), WriteSplit::Whole).await;
         assert_eq!(String::from_utf8_lossy(&answered), "", "{header:?}");
     }
-    stage.daemon.counted("larder_proxy_errors_total", 6).await;
-    stage.daemon.limit_counted("proxy_header_bytes", 1).await;
+    stage.daemon.assert_metric("larder_proxy_errors_total", 6).await;
+    stage.daemon.assert_limit_count("proxy_header_bytes", 1).await;
     // One that ends within the header, and one that only looks whether the port is open.
     let mut raw = stage.connect().await;
-    raw.send(b"PROXY TCP4", Pieces::Whole).await.expect("sent");
+    raw.send(b"PROXY TCP4", WriteSplit::Whole).await.expect("sent");
     raw.finish().await.expect("ended");
     assert_eq!(raw.rest().await.0, b"");
     drop(stage.connect().await);
@@ -146,7 +146,7 @@ async fn without_a_whole_and_right_header_nothing_is_answered() {
             && stage.metric("larder_connections_open").await == 0
     })
     .await;
-    stage.daemon.counted("larder_proxy_errors_total", 7).await;
+    stage.daemon.assert_metric("larder_proxy_errors_total", 7).await;
     assert_eq!(stage.received().len(), 0);
 }
 
@@ -154,10 +154,10 @@ async fn without_a_whole_and_right_header_nothing_is_answered() {
 async fn a_header_that_does_not_come_ends_the_connection() {
     let stage = behind("127.0.0.1", "", "header_timeout = \"200ms\"").await;
     for begun in [&b""[..], b"PROXY TCP4 "] {
-        let (answered, _) = answer(&stage, begun, Pieces::Whole).await;
+        let (answered, _) = answer(&stage, begun, WriteSplit::Whole).await;
         assert_eq!(answered, b"");
     }
-    stage.daemon.limit_counted("header_timeout", 2).await;
+    stage.daemon.assert_limit_count("header_timeout", 2).await;
 }
 
 #[tokio::test]
@@ -165,15 +165,15 @@ async fn each_client_of_a_balancer_has_its_own_bounds_and_rules() {
     let stage = behind("127.0.0.1", "", "connections_per_ip = 1").await;
     let ask = request("GET", "/page", "");
     let mut first = stage.connect().await;
-    first.send(&[line("192.0.2.1"), ask.clone()].concat(), Pieces::Whole).await.expect("sent");
+    first.send(&[line("192.0.2.1"), ask.clone()].concat(), WriteSplit::Whole).await.expect("sent");
     whole(first.reply("GET").await, "/page");
     let (answered, _) =
-        answer(&stage, &[line("192.0.2.1"), ask.clone()].concat(), Pieces::Whole).await;
+        answer(&stage, &[line("192.0.2.1"), ask.clone()].concat(), WriteSplit::Whole).await;
     assert_eq!(answered, b"", "a second connection of one client");
     let other = [line("192.0.2.2"), ask].concat();
     whole(stage.connect().await.exchange(&other).await, "/page");
-    stage.daemon.limit_counted("connections_per_ip", 1).await;
-    stage.daemon.counted("larder_connections_refused_total", 1).await;
+    stage.daemon.assert_limit_count("connections_per_ip", 1).await;
+    stage.daemon.assert_metric("larder_connections_refused_total", 1).await;
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn tls_behind(authority: &Authority) -> Served {
     authority.sign("site", &["larder.test"], Kind::Elliptic);
     let tls = authority.pair("site");
     let site = format!("[[site]]\nhost = \"*\"\norigin = \"app\"\ntls = {{ {tls} }}\n");
-    let origin = testkit::origin::Scripted::start().await.expect("a port for the origin");
+    let origin = testkit::origin::ScriptedOrigin::start().await.expect("a port for the origin");
     let text = support::tls::config(&origin, &site)
         .replacen("127.0.0.1:0 tls", "127.0.0.1:0 tls proxy", 1)
         .replacen("workers", "trusted_proxies = \"127.0.0.1\"\nworkers", 1);
@@ -233,7 +233,7 @@ async fn tls_follows_the_header_in_the_same_segment_or_later() {
         .recorded()
         .iter()
         .flat_map(|connection| {
-            testkit::strict::read_requests(&connection.bytes).expect("valid requests")
+            testkit::reference_reader::read_requests(&connection.bytes).expect("valid requests")
         })
         .collect();
     assert_eq!(requests.len(), 2);
@@ -274,8 +274,8 @@ fn with_values(values: &[(u8, &[u8])]) -> Vec<u8> {
 
 /// Asks a program behind `addr` what it is told, after `header`.
 async fn told(addr: SocketAddr, header: &[u8]) -> String {
-    let mut raw = Raw::connect(addr).await.expect("connected").patience(PATIENCE);
-    raw.send(&[header, &request("GET", "/", "")].concat(), Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::connect(addr).await.expect("connected").patience(PATIENCE);
+    raw.send(&[header, &request("GET", "/", "")].concat(), WriteSplit::Whole).await.expect("sent");
     whole(raw.reply("GET").await, "/").field("said").unwrap_or_default()
 }
 
@@ -409,7 +409,7 @@ async fn through(balancer: SocketAddr) -> Reply {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.7:0".parse().expect("an address")).expect("bound");
     let stream = socket.connect(balancer).await.expect("a connection");
-    let seen = Raw::over(stream).patience(PATIENCE).get("/page").await.expect("sent");
+    let seen = RawClient::over(stream).patience(PATIENCE).get("/page").await.expect("sent");
     whole(seen, "/page")
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use support::h2::{H2C, client};
 use support::{PATIENCE, Setup, Stage, pattern, whole};
-use testkit::client::{Pieces, request};
-use testkit::h2::{Fate, Request};
+use testkit::client::{WriteSplit, request};
+use testkit::h2::{Request, RequestOutcome};
 use testkit::origin::Script;
-use testkit::reply::{End, Ending, Seen};
+use testkit::reply::{ConnectionEnd, Ending, ReplyOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -27,15 +27,15 @@ async fn a_client_of_1_0_is_kept_only_when_it_asks() {
     stage.origin.on("/page", Script::cacheable(TEXT));
     stage.get("/page").await;
     let mut plain = stage.connect().await;
-    plain.send(&old_request("/page", ""), Pieces::Whole).await.expect("sent");
+    plain.send(&old_request("/page", ""), WriteSplit::Whole).await.expect("sent");
     let reply = whole(plain.reply("GET").await, "HTTP/1.0");
     assert_eq!((reply.text().as_str(), reply.closes()), (TEXT, true));
-    assert_eq!(plain.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(plain.rest().await, (Vec::new(), ConnectionEnd::Closed));
 
     let mut kept = stage.connect().await;
     for _ in 0..3 {
         let asks = old_request("/page", "Connection: keep-alive\r\n");
-        kept.send(&asks, Pieces::Whole).await.expect("sent");
+        kept.send(&asks, WriteSplit::Whole).await.expect("sent");
         let reply = whole(kept.reply("GET").await, "HTTP/1.0 kept");
         assert_eq!(reply.text(), TEXT);
         let connection = reply.field("connection").map(|c| c.to_ascii_lowercase());
@@ -49,12 +49,12 @@ async fn a_client_of_1_1_may_ask_for_the_end() {
     stage.origin.on("/page", Script::cacheable(TEXT));
     for _ in 0..2 {
         let mut raw = stage.connect().await;
-        raw.send(&request("GET", "/page", "Connection: close\r\n"), Pieces::Whole)
+        raw.send(&request("GET", "/page", "Connection: close\r\n"), WriteSplit::Whole)
             .await
             .expect("sent");
         let reply = whole(raw.reply("GET").await, "Connection: close");
         assert_eq!((reply.text().as_str(), reply.closes()), (TEXT, true));
-        assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+        assert_eq!(raw.rest().await, (Vec::new(), ConnectionEnd::Closed));
     }
 }
 
@@ -72,7 +72,7 @@ async fn a_body_of_unknown_length_is_chunked_for_1_1_and_ended_by_closing_for_1_
         assert_eq!(old.field("transfer-encoding"), None);
     }
     // The framing of chunks is no content.
-    stage.daemon.counted("larder_response_body_bytes_total", 3 * TEXT.len() as u64).await;
+    stage.daemon.assert_metric("larder_response_body_bytes_total", 3 * TEXT.len() as u64).await;
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn pipelined_requests_of_every_kind_are_answered_in_order() {
     asked.extend(request("HEAD", "/large", ""));
     asked.extend(request("GET", "/slow", ""));
     let mut raw = stage.connect().await;
-    raw.send(&asked, Pieces::Whole).await.expect("sent");
+    raw.send(&asked, WriteSplit::Whole).await.expect("sent");
     for (method, body) in [
         ("GET", "hit"),
         ("GET", "slow"),
@@ -226,7 +226,7 @@ async fn interim_responses_are_for_the_request_that_leads_the_fetch() {
     let last = "HTTP/1.1 200 OK\r\nCache-Control: max-age=300\r\nContent-Length: 2\r\n\r\nok";
     stage.origin.on("/page", Script::respond(HINTS).delay_ms(500).send(last));
     let mut first = stage.connect().await;
-    first.send(&request("GET", "/page", ""), Pieces::Whole).await.expect("sent");
+    first.send(&request("GET", "/page", ""), WriteSplit::Whole).await.expect("sent");
     let asked = async || stage.origin.seen("/page") == 1;
     support::eventually("the fetch", asked).await;
     let (first, second) = tokio::join!(first.reply("GET"), stage.get("/page"));
@@ -272,8 +272,8 @@ async fn options_go_as_far_as_they_may() {
     let mut raw = stage.connect().await;
     for fields in ["", "Content-Length: 5\r\n"] {
         let asked = request("OPTIONS", "/page", &format!("Max-Forwards: 0\r\n{fields}"));
-        raw.send(&asked, Pieces::Whole).await.expect("sent");
-        raw.send(&b"hello"[..if fields.is_empty() { 0 } else { 5 }], Pieces::Whole)
+        raw.send(&asked, WriteSplit::Whole).await.expect("sent");
+        raw.send(&b"hello"[..if fields.is_empty() { 0 } else { 5 }], WriteSplit::Whole)
             .await
             .expect("sent");
         let reply = whole(raw.reply("OPTIONS").await, "Max-Forwards: 0");
@@ -317,8 +317,8 @@ async fn large_uploads_arrive_byte_for_byte() {
     ] {
         stage.origin.on(target, Script::ok("", "thanks"));
         let mut raw = stage.connect().await;
-        raw.send(&request("POST", target, &framing), Pieces::Whole).await.expect("sent");
-        raw.send(&sent, Pieces::Whole).await.expect("sent");
+        raw.send(&request("POST", target, &framing), WriteSplit::Whole).await.expect("sent");
+        raw.send(&sent, WriteSplit::Whole).await.expect("sent");
         let reply = whole(raw.reply("POST").await, target);
         assert_eq!((reply.status, reply.text().as_str()), (200, "thanks"));
         let received = stage.sole_request(target);
@@ -341,8 +341,8 @@ async fn a_small_upload_takes_no_connection_to_the_origin_before_it_is_whole() {
         let mut gone = stage.connect().await;
         let mut stays = stage.connect().await;
         for raw in [&mut gone, &mut stays] {
-            raw.send(&request("POST", "/form", framing), Pieces::Whole).await.expect("sent");
-            raw.send(first.as_bytes(), Pieces::Whole).await.expect("sent");
+            raw.send(&request("POST", "/form", framing), WriteSplit::Whole).await.expect("sent");
+            raw.send(first.as_bytes(), WriteSplit::Whole).await.expect("sent");
         }
         let asked = async || stage.metric("larder_requests_total").await == 2;
         support::eventually("both requests", asked).await;
@@ -351,7 +351,7 @@ async fn a_small_upload_takes_no_connection_to_the_origin_before_it_is_whole() {
         support::eventually("one left", left).await;
         assert_eq!(stage.metric("larder_origin_requests_total").await, 0);
         assert!(stage.origin.recorded().is_empty());
-        stays.send(rest.as_bytes(), Pieces::Whole).await.expect("sent");
+        stays.send(rest.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(stays.reply("POST").await, framing).text(), "thanks");
         assert_eq!(stage.sole_request("/form").body, b"helloworld");
     }
@@ -364,11 +364,11 @@ async fn a_larger_upload_reaches_the_origin_while_it_comes() {
     let body = pattern(100_000);
     let framing = format!("Content-Length: {}\r\n", body.len());
     let mut raw = stage.connect().await;
-    raw.send(&request("POST", "/form", &framing), Pieces::Whole).await.expect("sent");
-    raw.send(&body[..20_000], Pieces::Whole).await.expect("sent");
+    raw.send(&request("POST", "/form", &framing), WriteSplit::Whole).await.expect("sent");
+    raw.send(&body[..20_000], WriteSplit::Whole).await.expect("sent");
     let begun = async || stage.origin.recorded().iter().any(|r| r.bytes.len() > 20_000);
     support::eventually("the first part", begun).await;
-    raw.send(&body[20_000..], Pieces::Whole).await.expect("sent");
+    raw.send(&body[20_000..], WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("POST").await, "/form").text(), "thanks");
     assert!(stage.sole_request("/form").body == body);
 }
@@ -412,11 +412,12 @@ async fn an_upload_beyond_the_limit_is_refused_and_never_complete_at_the_origin(
         .recorded()
         .iter()
         .map(|r| {
-            testkit::strict::read_requests(&r.bytes).map_or_else(|v| v.before.len(), |r| r.len())
+            testkit::reference_reader::read_requests(&r.bytes)
+                .map_or_else(|v| v.before.len(), |r| r.len())
         })
         .sum();
     assert_eq!(complete, 0);
-    stage.daemon.limit_counted("request_body_bytes", 2).await;
+    stage.daemon.assert_limit_count("request_body_bytes", 2).await;
 }
 
 #[tokio::test]
@@ -431,12 +432,12 @@ async fn who_writes_far_too_much_before_it_reads_still_reads_why() {
         [(length.as_str(), &body), ("Transfer-Encoding: chunked\r\n", &counted)].iter().enumerate()
     {
         let mut raw = stage.connect().await;
-        raw.send(&request("POST", "/form", framing), Pieces::Whole).await.expect("sent");
-        raw.send(body, Pieces::Whole).await.expect("all of it is taken");
+        raw.send(&request("POST", "/form", framing), WriteSplit::Whole).await.expect("sent");
+        raw.send(body, WriteSplit::Whole).await.expect("all of it is taken");
         let reply = whole(raw.reply("POST").await, framing);
         assert_eq!((reply.status, reply.closes()), (413, true), "{framing}");
-        assert_eq!(raw.rest().await, (Vec::new(), End::Closed), "{framing}");
-        stage.daemon.counted("larder_lingers_total", count as u64 + 1).await;
+        assert_eq!(raw.rest().await, (Vec::new(), ConnectionEnd::Closed), "{framing}");
+        stage.daemon.assert_metric("larder_lingers_total", count as u64 + 1).await;
     }
 }
 
@@ -450,10 +451,10 @@ async fn requests_sent_after_the_last_one_do_not_reset_its_answer() {
     for (method, first) in [("GET", request("GET", "/hit", "")), ("POST", form)] {
         let mut raw = stage.connect().await;
         let asked = [first, request("GET", "/hit", "").repeat(100_000)].concat();
-        raw.send(&asked, Pieces::Whole).await.expect("all of it is taken");
+        raw.send(&asked, WriteSplit::Whole).await.expect("all of it is taken");
         let reply = whole(raw.reply(method).await, method);
         assert_eq!((reply.status, reply.closes()), (200, true));
-        assert_eq!(raw.rest().await, (Vec::new(), End::Closed));
+        assert_eq!(raw.rest().await, (Vec::new(), ConnectionEnd::Closed));
     }
 }
 
@@ -465,10 +466,12 @@ async fn an_early_answer_reaches_the_client_though_its_upload_goes_on() {
         stage.origin.on("/form", Script::respond(refusal).without_reading_body().hang());
         let mut raw = stage.connect().await.patience(Duration::from_secs(20));
         let head = request("POST", "/form", "Content-Length: 1000000\r\n");
-        raw.send(&head, Pieces::Whole).await.expect("sent");
-        raw.send(&pattern(sent), Pieces::Whole).await.expect("sent");
+        raw.send(&head, WriteSplit::Whole).await.expect("sent");
+        raw.send(&pattern(sent), WriteSplit::Whole).await.expect("sent");
         match raw.reply("POST").await {
-            Seen::Complete(reply) => assert_eq!((reply.status, reply.text().as_str()), (403, "no")),
+            ReplyOutcome::Complete(reply) => {
+                assert_eq!((reply.status, reply.text().as_str()), (403, "no"))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -484,13 +487,13 @@ async fn a_trace_with_a_body_ends_its_connection() {
     for (before, after) in [(length, ""), (chunked, "\r\n0\r\n\r\n")] {
         let asked = [before.as_bytes(), &inner, after.as_bytes()].concat();
         let mut client = stage.connect().await;
-        client.send(&asked, Pieces::Whole).await.expect("sent");
+        client.send(&asked, WriteSplit::Whole).await.expect("sent");
         let reply = whole(client.reply("TRACE").await, "TRACE");
         assert_eq!((reply.status, reply.closes()), (405, true));
-        assert_eq!(client.rest().await, (Vec::new(), End::Closed));
+        assert_eq!(client.rest().await, (Vec::new(), ConnectionEnd::Closed));
     }
     let mut client = stage.connect().await;
-    client.send(format!("{head}\r\n").as_bytes(), Pieces::Whole).await.expect("sent");
+    client.send(format!("{head}\r\n").as_bytes(), WriteSplit::Whole).await.expect("sent");
     let reply = whole(client.reply("TRACE").await, "TRACE");
     assert_eq!((reply.status, reply.closes()), (405, false), "without one it goes on");
     assert_eq!(stage.received().len(), 0);
@@ -522,7 +525,7 @@ async fn an_answer_before_the_end_of_a_chunked_body_says_that_the_connection_end
     for (rest, closes) in [("", true), ("0\r\n\r\n", false)] {
         let mut raw = stage.connect().await;
         let sent = [head, &piece, rest].concat();
-        raw.send(sent.as_bytes(), Pieces::Whole).await.expect("sent");
+        raw.send(sent.as_bytes(), WriteSplit::Whole).await.expect("sent");
         let reply = whole(raw.reply("POST").await, "/form");
         assert_eq!((reply.status, reply.closes()), (403, closes), "{rest:?}");
     }
@@ -545,7 +548,7 @@ async fn a_refusal_of_head_has_no_body() {
     let stage = Setup { limits, ..Setup::default() }.listening(H2C).await;
     let mut raw = stage.connect().await;
     let asked = "HEAD /form HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n";
-    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    raw.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("HEAD").await, "/form").status, 413);
     assert_eq!(raw.rest().await.0, b"", "nothing behind the head");
 
@@ -553,6 +556,8 @@ async fn a_refusal_of_head_has_no_body() {
     let head = Request::new("HEAD", "/form").field("content-length", "5000");
     let stream = client.ask(&head, false).await.expect("sent");
     // A body would be a fault.
-    let Fate::Answered(answer) = client.outcome(stream).await else { panic!("no answer") };
+    let RequestOutcome::Answered(answer) = client.outcome(stream).await else {
+        panic!("no answer")
+    };
     assert_eq!((answer.status, answer.body.len()), (413, 0));
 }

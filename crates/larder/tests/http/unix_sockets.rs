@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use support::{PATIENCE, Setup, Stage, eventually, sent_field};
 use testkit::client::request;
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{End, Reply, Seen, read_reply};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{ConnectionEnd, Reply, ReplyOutcome, read_reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -39,14 +39,14 @@ impl Drop for Place {
 }
 
 /// The configuration of a daemon that listens on `place` too.
-fn file(place: &Place, words: &str, top: &str, origin: &Scripted) -> String {
+fn file(place: &Place, words: &str, top: &str, origin: &ScriptedOrigin) -> String {
     let unix = format!("[\"127.0.0.1:0\", \"unix:{}{words}\"]", place.file().display());
     let text = Setup { top, ..Setup::default() }.file(origin);
     text.replacen("\"127.0.0.1:0\"", &unix, 1)
 }
 
 async fn listening(place: &Place, words: &str, top: &str) -> Stage {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let daemon = Daemon::start(&file(place, words, top, &origin)).expect("larder starts");
     origin.otherwise(Script::ok("Cache-Control: no-store\r\n", "here"));
     Stage { origin, daemon }
@@ -59,8 +59,8 @@ async fn ask(place: &Place, bytes: &[u8]) -> Reply {
     let mut received = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
     read.expect("in time").expect("an orderly end");
-    match read_reply(&received, "GET", End::Closed) {
-        Some((Seen::Complete(reply), _)) => reply,
+    match read_reply(&received, "GET", ConnectionEnd::Closed) {
+        Some((ReplyOutcome::Complete(reply), _)) => reply,
         other => panic!("no whole answer but {other:?}"),
     }
 }
@@ -121,7 +121,7 @@ async fn lists_of_addresses_have_processes_only_as_unix() {
         ("deny = [\"0.0.0.0/0\", \"::/0\"]", 200),
     ] {
         let place = Place::new("unix-lists");
-        let origin = Scripted::start().await.expect("a port for the origin");
+        let origin = ScriptedOrigin::start().await.expect("a port for the origin");
         let text = format!("{}{site}\n", file(&place, "", "", &origin));
         let _daemon = Daemon::start(&text).expect("larder starts");
         origin.otherwise(Script::ok("Cache-Control: no-store\r\n", "here"));
@@ -146,7 +146,7 @@ async fn the_proxy_protocol_names_clients_over_unix_sockets_too() {
     let mut received = Vec::new();
     _ = stream.read_to_end(&mut received).await;
     assert_eq!(received, b"");
-    stage.daemon.counted("larder_proxy_refused_total", 1).await;
+    stage.daemon.assert_metric("larder_proxy_refused_total", 1).await;
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_file_in_the_place_of_the_admin_socket_is_left_alone() {
     let place = Place::new("admin-file");
     fs::write(place.file(), "precious").expect("a file");
     let config = place.file().with_file_name("larder.toml");
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     fs::write(&config, Setup::default().file(&origin)).expect("a configuration");
     let errors = place.file().with_file_name("errors");
     let mut daemon = Command::new(binary().expect("a binary"))

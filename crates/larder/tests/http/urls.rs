@@ -4,9 +4,9 @@ use crate::support;
 
 use support::folder::Folder;
 use support::{Setup, Stage, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 const CACHED: &str = "Cache-Control: max-age=600\r\n";
 
@@ -87,8 +87,8 @@ async fn utf_8_that_is_not_escaped_is_refused_where_that_is_set_and_other_bytes_
     stage.origin.otherwise(Script::ok(CACHED, "a page"));
     assert_eq!(stage.get("/é?q=é").await.status, 200);
     assert_eq!(stage.sole_request("/%C3%A9?q=%C3%A9").method, "GET");
-    let mut raw = Raw::connect(stage.daemon.addr()).await.expect("connected");
-    raw.send(b"GET /\xe9 HTTP/1.1\r\nHost: larder.test\r\n\r\n", Pieces::Whole)
+    let mut raw = RawClient::connect(stage.daemon.addr()).await.expect("connected");
+    raw.send(b"GET /\xe9 HTTP/1.1\r\nHost: larder.test\r\n\r\n", WriteSplit::Whole)
         .await
         .expect("sent");
     assert_eq!(whole(raw.reply("GET").await, "it").status, 400);
@@ -101,7 +101,7 @@ async fn utf_8_that_is_not_escaped_is_refused_where_that_is_set_and_other_bytes_
 
 #[tokio::test]
 async fn a_balancer_that_asks_by_address_is_told_that_the_server_is_there() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::ok(CACHED, "the site's own"));
     let file = Setup { top: "health_check = \"/health\"\n", ..Setup::default() }.file(&origin);
     let file = file.replace("host = \"*\"", "host = \"larder.test\"");
@@ -112,8 +112,8 @@ async fn a_balancer_that_asks_by_address_is_told_that_the_server_is_there() {
         ("HEAD /health HTTP/1.1\r\nHost: 10.0.0.7\r\n\r\n", 200, ""),
         ("GET /health HTTP/1.1\r\nHost: larder.test\r\n\r\n", 200, "the site's own"),
     ] {
-        let mut raw = Raw::connect(daemon.addr()).await.expect("connected");
-        raw.send(request.as_bytes(), Pieces::Whole).await.expect("sent");
+        let mut raw = RawClient::connect(daemon.addr()).await.expect("connected");
+        raw.send(request.as_bytes(), WriteSplit::Whole).await.expect("sent");
         let method = request.split(' ').next().unwrap_or_default();
         let reply = whole(raw.reply(method).await, request);
         assert_eq!((reply.status, &reply.body[..]), (status, body.as_bytes()), "{request}");
@@ -122,8 +122,8 @@ async fn a_balancer_that_asks_by_address_is_told_that_the_server_is_there() {
         "GET /other HTTP/1.1\r\nHost: 10.0.0.7\r\n\r\n",
         "POST /health HTTP/1.1\r\nHost: 10.0.0.7\r\nContent-Length: 0\r\n\r\n",
     ] {
-        let mut raw = Raw::connect(daemon.addr()).await.expect("connected");
-        raw.send(request.as_bytes(), Pieces::Whole).await.expect("sent");
+        let mut raw = RawClient::connect(daemon.addr()).await.expect("connected");
+        raw.send(request.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(raw.reply("GET").await, "it").status, 421, "{request}");
     }
 }
@@ -143,8 +143,8 @@ async fn the_access_log_has_users_and_malformed_requests_as_they_came() {
     for (at, request) in requests.iter().enumerate() {
         // The cores write each for itself.
         eventually("the line before", async || read().lines().count() == at + 1).await;
-        let mut raw = Raw::connect(stage.daemon.addr()).await.expect("connected");
-        raw.send(request.as_bytes(), Pieces::Whole).await.expect("sent");
+        let mut raw = RawClient::connect(stage.daemon.addr()).await.expect("connected");
+        raw.send(request.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(raw.reply("GET").await, "it").status, 400, "{request}");
     }
     eventually("three lines", async || read().lines().count() == 3).await;
@@ -160,10 +160,10 @@ async fn the_access_log_has_users_and_malformed_requests_as_they_came() {
 async fn empty_lines_before_a_request_are_passed_over() {
     let stage = Stage::new().await;
     stage.origin.otherwise(Script::ok(CACHED, "a page"));
-    let mut raw = Raw::connect(stage.daemon.addr()).await.expect("connected");
+    let mut raw = RawClient::connect(stage.daemon.addr()).await.expect("connected");
     for empty in ["\r\n\r\n\r\n", "", "\r\n\r\n"] {
         let request = format!("{empty}GET /a HTTP/1.1\r\nHost: larder.test\r\n\r\n");
-        raw.send(request.as_bytes(), Pieces::Whole).await.expect("sent");
+        raw.send(request.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(raw.reply("GET").await, "it").status, 200, "{empty:?}");
     }
 }

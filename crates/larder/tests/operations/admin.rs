@@ -5,11 +5,11 @@ use crate::support;
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use admin::routes::{Needs, TABLE, Verb};
+use admin::routes::{RouteAccess, RouteMethod, TABLE};
 use serde_json::{Value, json};
 use support::console::{Ask, LISTENS, json, look, run};
 use support::{PATIENCE, Setup, Stage, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::origin::Script;
 use testkit::reply::Reply;
 use tokio::io::AsyncReadExt;
@@ -23,11 +23,11 @@ async fn stage() -> Stage {
 const ENDLESS: &str = "/api/v1/live";
 
 /// A request of a route, with as little as it takes.
-fn of(verb: Verb, path: &str) -> Ask {
+fn of(verb: RouteMethod, path: &str) -> Ask {
     match verb {
-        Verb::Get if path == ENDLESS => Ask::get(path).method("HEAD"),
-        Verb::Get => Ask::get(path),
-        Verb::Post => Ask::post(path, &Value::Null),
+        RouteMethod::Get if path == ENDLESS => Ask::get(path).method("HEAD"),
+        RouteMethod::Get => Ask::get(path),
+        RouteMethod::Post => Ask::post(path, &Value::Null),
     }
 }
 
@@ -41,7 +41,7 @@ async fn a1_without_a_token_only_health_is_told() {
     let daemon = &stage.daemon;
     for route in TABLE {
         let reply = of(route.verb, route.path).send(daemon).await;
-        let open = route.needs == Needs::Nothing;
+        let open = route.needs == RouteAccess::Nothing;
         assert_eq!(reply.status, if open { 200 } else { 401 }, "{}", route.path);
         if !open {
             let challenge = reply.field("www-authenticate").expect("a challenge");
@@ -225,10 +225,10 @@ async fn a6_every_answer_forbids_browsers_what_it_does_not_need() {
 }
 
 /// Tells whether `role` is enough for what a route of the table needs.
-fn may(needs: Needs, role: &str) -> bool {
+fn may(needs: RouteAccess, role: &str) -> bool {
     match needs {
-        Needs::Nothing => true,
-        Needs::OpenMetrics(needed) | Needs::Role(needed) => {
+        RouteAccess::Nothing => true,
+        RouteAccess::OpenMetrics(needed) | RouteAccess::Role(needed) => {
             let order = ["read", "purge", "config"];
             let rank = |word: &str| order.iter().position(|own| *own == word);
             rank(role) >= rank(needed.word())
@@ -321,8 +321,8 @@ async fn a7_a_change_is_written_down_although_its_client_has_left() {
         body.len()
     );
     let addr = daemon.admin().expect("a listener");
-    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-    raw.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+    raw.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
     drop(raw);
     eventually("it is in the log", async || daemon.log().contains("left-before-the-answer")).await;
 }
@@ -443,8 +443,8 @@ async fn a_kept_connection_reaches_no_limit_by_its_end() {
     let limits = "admin_timeout = \"300ms\"\n";
     let stage = Setup { top: LISTENS, limits, ..Setup::default() }.start().await;
     let addr = stage.daemon.admin().expect("a listener");
-    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-    raw.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", Pieces::Whole)
+    let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+    raw.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", WriteSplit::Whole)
         .await
         .expect("sent");
     assert_eq!(whole(raw.reply("GET").await, "/healthz").status, 200);
@@ -471,8 +471,8 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
     eventually("some were too many", async || stage.limit_hits("admin_connections").await > 0)
         .await;
     eventually("they are sent away", async || {
-        let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-        let sent = raw.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", Pieces::Whole);
+        let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+        let sent = raw.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", WriteSplit::Whole);
         let sent = sent.await.is_ok();
         sent && raw.reply("GET").await.complete().is_some_and(|reply| reply.status == 200)
     })
@@ -483,13 +483,13 @@ async fn slow_clients_hold_up_nobody_and_are_sent_away() {
         let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
         assert!(ended.is_ok(), "every one of them is closed");
     }
-    let mut late = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    let mut late = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
     let token = daemon.token("purge").expect("a token");
     let head = format!(
         "POST /api/v1/purge HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{{\"a"
     );
-    late.send(head.as_bytes(), Pieces::Whole).await.expect("sent");
+    late.send(head.as_bytes(), WriteSplit::Whole).await.expect("sent");
     let reply = whole(late.reply("POST").await, "a body that does not come");
     assert_eq!((reply.status, reply.closes()), (408, true));
 }
@@ -503,9 +503,9 @@ async fn who_has_shown_a_token_keeps_the_place_and_others_give_way() {
     let asked = format!(
         "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
-    let mut known = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-    let ask = async |client: &mut Raw| {
-        client.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    let mut known = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+    let ask = async |client: &mut RawClient| {
+        client.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
         whole(client.reply("GET").await, "status").status
     };
     assert_eq!(ask(&mut known).await, 200);
@@ -513,10 +513,10 @@ async fn who_has_shown_a_token_keeps_the_place_and_others_give_way() {
     for _ in 0..6 {
         silent.push(TcpStream::connect(addr).await.expect("a connection"));
     }
-    let mut other = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    let mut other = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
     assert_eq!(ask(&mut other).await, 200);
     assert_eq!(ask(&mut known).await, 200);
-    stage.daemon.limit_counted("admin_connections", 5).await;
+    stage.daemon.assert_limit_count("admin_connections", 5).await;
     for stream in &mut silent[..5] {
         let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
         assert!(ended.is_ok(), "the oldest have given way");
@@ -531,11 +531,11 @@ async fn heads_and_bodies_that_are_too_large_are_refused() {
     let tags: Vec<_> = (0..400).map(|n| format!("tag-{n}")).collect();
     let ask = Ask::post("/api/v1/purge", &json!({ "tags": tags })).with(daemon, "purge");
     assert_eq!(ask.send(daemon).await.status, 413);
-    stage.daemon.limit_counted("admin_body_bytes", 1).await;
+    stage.daemon.assert_limit_count("admin_body_bytes", 1).await;
     let long = Ask::get("/healthz").field("X-Long", &"x".repeat(10_000)).send(daemon).await;
     assert_eq!(long.status, 431);
     // Counted when the connection has ended, which is after the answer.
-    stage.daemon.limit_counted("admin_head_bytes", 1).await;
+    stage.daemon.assert_limit_count("admin_head_bytes", 1).await;
 }
 
 #[tokio::test]
@@ -548,7 +548,7 @@ async fn the_description_is_of_what_is_there() {
         for verb in ["get", "post", "put", "patch", "delete"] {
             let ask = match verb {
                 "post" => Ask::post(path, &Value::Null),
-                "get" if path == ENDLESS => of(Verb::Get, path),
+                "get" if path == ENDLESS => of(RouteMethod::Get, path),
                 verb => Ask::get(path).method(&verb.to_ascii_uppercase()),
             };
             let status = ask.send_locally(&stage.daemon).await.status;

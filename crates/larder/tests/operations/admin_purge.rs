@@ -6,7 +6,7 @@ use crate::support;
 use serde_json::{Value, json};
 use support::console::{Ask, json, look, run};
 use support::{Setup, Stage, is_hit};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 const PAGES: [(&str, &str, &str); 4] = [
     ("a.test", "/", "front,post-1"),
@@ -104,9 +104,9 @@ async fn purge_hits_what_is_meant_and_says_how_many() {
     assert_eq!((good, answer), (true, json!({ "purged": 4, "pending": false })));
     assert_eq!(gone(&stage).await.len(), PAGES.len());
     let uid = rustix::process::geteuid().as_raw();
-    stage.daemon.tells(&format!("larder: admin: uid {uid} ")).await;
-    stage.daemon.tells("POST /api/v1/purge {\"prefix\":\"/shop/1\"").await;
-    stage.daemon.tells(": 200 {\"pending\":false,\"purged\":2}").await;
+    stage.daemon.assert_logged(&format!("larder: admin: uid {uid} ")).await;
+    stage.daemon.assert_logged("POST /api/v1/purge {\"prefix\":\"/shop/1\"").await;
+    stage.daemon.assert_logged(": 200 {\"pending\":false,\"purged\":2}").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn a_soft_purge_leaves_what_is_stale() {
 #[tokio::test(flavor = "multi_thread")]
 async fn purges_that_mean_nothing_say_what_to_write() {
     let setup = Setup::default();
-    let origin = Scripted::start().await.expect("a port");
+    let origin = ScriptedOrigin::start().await.expect("a port");
     let file = setup.file(&origin).replace("host = \"*\"", "host = \"a.test\"");
     let daemon = testkit::larder::Daemon::start(&file).expect("larder starts");
     for (arguments, why) in [
@@ -227,8 +227,10 @@ async fn what_is_stored_is_listed_as_it_is_meant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
-    let (one, two) =
-        (Scripted::start().await.expect("a port"), Scripted::start().await.expect("one"));
+    let (one, two) = (
+        ScriptedOrigin::start().await.expect("a port"),
+        ScriptedOrigin::start().await.expect("one"),
+    );
     for origin in [&one, &two] {
         origin.on("/", Script::ok("Cache-Control: no-store\r\n", "passed"));
     }
@@ -238,7 +240,7 @@ async fn a_server_that_is_taken_out_gets_no_requests_until_it_is_back() {
     let file = setup.file(&one).replace(&own, &format!("servers = [\"{a}\", \"{b}\"]"));
     let stage = Stage {
         daemon: testkit::larder::Daemon::start(&file).expect("larder starts"),
-        origin: Scripted::start().await.expect("a port"),
+        origin: ScriptedOrigin::start().await.expect("a port"),
     };
     let name = |addr: std::net::SocketAddr| addr.to_string();
     let order = async |server: Option<String>, word: &str| {

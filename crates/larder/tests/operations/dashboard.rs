@@ -8,9 +8,9 @@ use support::events::{Events, bearer};
 use support::explain::explain;
 use support::nats::Nats;
 use support::{PATIENCE, Setup, Stage, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 use tokio::io::AsyncReadExt;
 
@@ -19,10 +19,10 @@ const TOP: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
 /// Asks the admin listener for the whole of something.
 async fn ask(stage: &Stage, target: &str, fields: &str) -> Reply {
     let at = stage.daemon.admin().expect("an admin listener");
-    let mut raw = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
+    let mut raw = RawClient::connect(at).await.expect("a connection").patience(PATIENCE);
     let asked =
         format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
-    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    raw.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
     whole(raw.reply("GET").await, target)
 }
 
@@ -158,7 +158,7 @@ async fn reasons_for_not_caching_are_summed_up_with_their_urls() {
 }
 
 /// Two sites of one origin besides the one for all hosts; one of the two has a secret.
-fn two_sites(origin: &Scripted) -> String {
+fn two_sites(origin: &ScriptedOrigin) -> String {
     let setup =
         Setup { top: "[admin]\nlisten = \"127.0.0.1:0\"\nhistory = \"1h\"", ..Setup::default() };
     format!(
@@ -172,7 +172,7 @@ fn two_sites(origin: &Scripted) -> String {
 
 #[tokio::test]
 async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let daemon = Daemon::start(&two_sites(&origin)).expect("larder starts");
     let stage = Stage { daemon, origin };
     stage.origin.on("/kept", Script::cacheable("a page"));
@@ -240,7 +240,7 @@ async fn one_site_alone_has_figures_a_time_before_and_tables_of_its_own() {
 
 #[tokio::test]
 async fn the_configuration_in_force_is_told_to_readers_without_its_secrets() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let daemon = Daemon::start(&two_sites(&origin)).expect("larder starts");
     let stage = Stage { daemon, origin };
     let reply = ask(&stage, "/api/v1/sites", &bearer(&stage, "read")).await;
@@ -291,8 +291,8 @@ async fn a_link_signs_in_by_itself_and_may_what_its_role_may() {
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let mut raw = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
-        raw.send(purge.as_bytes(), Pieces::Whole).await.expect("sent");
+        let mut raw = RawClient::connect(at).await.expect("a connection").patience(PATIENCE);
+        raw.send(purge.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(raw.reply("POST").await, role).status, may_purge, "{role}");
     }
     let stage = Setup::default().start().await;
@@ -302,7 +302,7 @@ async fn a_link_signs_in_by_itself_and_may_what_its_role_may() {
 
 #[tokio::test]
 async fn a_purge_that_found_no_site_is_told() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let site = "preset = \"wordpress\"";
     let file = Setup { top: TOP, site, ..Setup::default() }.file(&origin);
     let file = file.replacen("host = \"*\"", "host = \"shop.test\"", 1);

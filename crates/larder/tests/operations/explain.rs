@@ -5,8 +5,8 @@ use crate::support;
 use std::collections::HashMap;
 use std::process::Command;
 
-use observe::format::{self, Fields};
-use observe::ring::{Follower, From};
+use observe::format::{self, FieldPositions};
+use observe::ring::{FollowStart, RingFollower};
 use serde_json::{Value, json};
 use support::explain::{explain, fact, put, step};
 use support::folder::Folder;
@@ -27,8 +27,9 @@ fn text<'t>(value: &'t Value, key: &str) -> &'t str {
 
 /// Reads the ring until `count` records have an `X-Id`, by that.
 async fn records(stage: &Stage, count: usize) -> HashMap<String, Value> {
-    let mut follower = Follower::open(&stage.daemon.log_ring(), From::Oldest).expect("a ring");
-    let fields = Fields::new(follower.names());
+    let mut follower =
+        RingFollower::open(&stage.daemon.log_ring(), FollowStart::Oldest).expect("a ring");
+    let fields = FieldPositions::new(follower.names());
     let found = std::cell::RefCell::new(HashMap::new());
     let follower = std::cell::RefCell::new(&mut follower);
     eventually("the records", async || {
@@ -444,7 +445,7 @@ async fn each_way_of_not_being_stored_has_its_reason() {
         stage.origin.on(target, script);
         let asked = at_a(&request("GET", target, asked));
         let mut raw = stage.connect().await;
-        raw.send(&asked, testkit::client::Pieces::Whole).await.expect("sent");
+        raw.send(&asked, testkit::client::WriteSplit::Whole).await.expect("sent");
         // Whether it is whole is not the question.
         let _ = raw.reply("GET").await;
         let told = std::cell::RefCell::new(Value::Null);
@@ -548,7 +549,7 @@ async fn a_request_that_waits_is_told_to_wait() {
     stage.origin.on("/slow", Script::default().hang());
     let mut raw = stage.connect().await;
     let asked = at_a(&request("GET", "/slow", ""));
-    raw.send(&asked, testkit::client::Pieces::Whole).await.expect("sent");
+    raw.send(&asked, testkit::client::WriteSplit::Whole).await.expect("sent");
     eventually("the fetch", async || stage.origin.seen("/slow") > 0).await;
     let told = explain_get(&stage, "/slow").await;
     assert_eq!(text(&told["outcome"], "served"), "COLLAPSED", "{told}");

@@ -12,9 +12,9 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use support::folder::Folder;
 use support::{Stage, eventually};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::binary;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 const PROGRAM: &str = r#"vcl 4.1;
 import std;
@@ -57,9 +57,9 @@ impl Server {
 
     /// Sends a request once the server is there; the whole answer.
     async fn ask(&self, bytes: &[u8]) -> Vec<u8> {
-        eventually("a server", async || Raw::connect(self.address).await.is_ok()).await;
-        let mut raw = Raw::connect(self.address).await.expect("a connection");
-        raw.send(bytes, Pieces::Whole).await.expect("the request is taken");
+        eventually("a server", async || RawClient::connect(self.address).await.is_ok()).await;
+        let mut raw = RawClient::connect(self.address).await.expect("a connection");
+        raw.send(bytes, WriteSplit::Whole).await.expect("the request is taken");
         raw.rest().await.0
     }
 }
@@ -70,8 +70,8 @@ fn free_port() -> u16 {
 }
 
 /// An origin, and a folder with the program that leads to it.
-async fn backdrop() -> (Scripted, Folder) {
-    let origin = Scripted::start().await.expect("an origin");
+async fn backdrop() -> (ScriptedOrigin, Folder) {
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let fields = "Cache-Control: max-age=60\r\nX-Tag: o\r\n";
     for path in ["/page", "/pass"] {
         origin.on(path, Script::ok(fields, "a body"));

@@ -13,9 +13,9 @@ use support::folder::Folder;
 use support::nginx::{self, Nginx};
 use support::tls::{Authority, Kind, Served};
 use support::{Setup, Stage, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// The lines of a file; none if it is not there.
 fn lines(file: &Path) -> Vec<String> {
@@ -47,7 +47,7 @@ fn own_format(file: &Path, format: &str, more: &str) -> String {
 }
 
 /// An origin with what the tests ask for.
-fn furnish(origin: &Scripted) {
+fn furnish(origin: &ScriptedOrigin) {
     let fields = "Cache-Control: max-age=60\r\nX-Tag: \"o\" \\\r\nContent-Type: text/x\r\n";
     for path in ["/page", "/other"] {
         origin.on(path, Script::ok(fields, "a body"));
@@ -154,8 +154,8 @@ async fn both(format: &str, requests: &[Vec<u8>]) -> Option<[Vec<String>; 2]> {
     let nginx = Nginx::start(folder.path(), &http, ("", &server)).await;
     for bytes in requests {
         for address in [stage.daemon.addr(), nginx.address] {
-            let mut raw = Raw::connect(address).await.expect("a connection");
-            raw.send(bytes, Pieces::Whole).await.expect("it is taken");
+            let mut raw = RawClient::connect(address).await.expect("a connection");
+            raw.send(bytes, WriteSplit::Whole).await.expect("it is taken");
             let method = bytes.split(|byte| *byte == b' ').next().unwrap_or_default();
             whole(raw.reply(&String::from_utf8_lossy(method)).await, "an answer");
         }
@@ -342,7 +342,7 @@ async fn the_error_log_has_levels_and_standard_error_only_the_start() {
     let error = folder.path().join("error.log");
     let has = |word: &str| lines(&error).iter().any(|line| line.contains(word));
     eventually("the start", async || has("] [info] larder: memory ")).await;
-    stage.daemon.tells("larder: memory ").await;
+    stage.daemon.assert_logged("larder: memory ").await;
     assert!(reload(&stage).await.0);
     eventually("the reload", async || has("] [notice] larder: configuration reloaded")).await;
     // A reload changes the level: a good one is no error, a bad one is.
@@ -367,7 +367,7 @@ async fn the_error_log_has_levels_and_standard_error_only_the_start() {
 #[tokio::test]
 async fn a_start_that_fails_is_told_in_both_places() {
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let top = tops(&folder, "info");
     let own = folder.path().display().to_string();
     let failed = |top: String| {
@@ -402,12 +402,12 @@ async fn equal_lines_are_written_or_counted() {
     let top = format!("{}vcl = \"{}\"\n", tops(&folder, "debug"), program.display());
     let limits = "error_log_repeats = 3";
     let setup = Setup { top: &top, limits, ..Setup::default() };
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let config = setup.file(&origin).replace("origin = \"app\"\n", "");
     let stage = Stage { origin, daemon: Daemon::start(&config).expect("larder starts") };
     let mut raw = stage.connect().await;
     let one = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    raw.send(&one.repeat(REQUESTS), Pieces::Whole).await.expect("taken");
+    raw.send(&one.repeat(REQUESTS), WriteSplit::Whole).await.expect("taken");
     for _ in 0..REQUESTS {
         whole(raw.reply("GET").await, "an answer");
     }
@@ -461,7 +461,7 @@ async fn a_syslog_daemon_has_the_levels_too() {
 async fn the_journal_gets_levels_and_nobody_else_on_standard_error() {
     use std::os::unix::fs::MetadataExt as _;
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     folder.file("larder.toml", Setup::default().file(&origin));
     for is_journals in [true, false] {
         let path = folder.path().join(format!("stderr-{is_journals}"));

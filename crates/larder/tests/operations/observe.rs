@@ -4,30 +4,30 @@ use crate::support;
 
 use std::path::Path;
 
-use observe::format::{self, Fields};
-use observe::ring::{CAPACITY_MIN, Follower, From};
+use observe::format::{self, FieldPositions};
+use observe::ring::{CAPACITY_MIN, FollowStart, RingFollower};
 use serde_json::Value;
 use support::{Setup, Stage, eventually, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::Seen;
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::ReplyOutcome;
 
 /// A reader, and what it has read.
 struct Watch {
-    follower: Follower,
+    follower: RingFollower,
     records: Vec<Value>,
     lost: u64,
 }
 
 impl Watch {
     fn new(folder: &Path) -> Self {
-        let follower = Follower::open(folder, From::Oldest).expect("a ring");
+        let follower = RingFollower::open(folder, FollowStart::Oldest).expect("a ring");
         Self { follower, records: Vec::new(), lost: 0 }
     }
 
     fn look(&mut self) {
-        let fields = Fields::new(self.follower.names());
+        let fields = FieldPositions::new(self.follower.names());
         let records = &mut self.records;
         let polled = self.follower.poll(&mut |record| {
             let mut line = Vec::new();
@@ -177,7 +177,7 @@ async fn a_head_that_takes_too_long_is_told_with_what_came_of_it() {
     let stage = Setup { limits: "header_timeout = \"300ms\"", ..Setup::default() }.start().await;
     let mut watch = Watch::new(&stage.daemon.log_ring());
     let mut slow = stage.connect().await;
-    slow.send(b"GET / HTTP/1.1\r\nHo", Pieces::Whole).await.expect("sent");
+    slow.send(b"GET / HTTP/1.1\r\nHo", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(slow.reply("GET").await, "half a head").status, 408);
     watch.until(1).await;
     let record = &watch.records[0];
@@ -192,8 +192,8 @@ async fn a_client_that_leaves_is_told_as_nginx_tells_it() {
     let mut watch = Watch::new(&stage.daemon.log_ring());
     let stream = tokio::net::TcpStream::connect(stage.daemon.addr()).await.expect("a connection");
     stream.set_zero_linger().expect("a socket");
-    let mut leaving = Raw::over(stream);
-    leaving.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+    let mut leaving = RawClient::over(stream);
+    leaving.send(&request("GET", "/slow", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the fetch", async || stage.origin.seen("/slow") > 0).await;
     drop(leaving);
     let record = &watch.of("/slow", 1).await[0];
@@ -213,8 +213,8 @@ async fn a_tunnel_is_told_when_it_ends() {
     let mut watch = Watch::new(&stage.daemon.log_ring());
     let mut raw = stage.connect().await;
     let asked = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
-    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
-    let Seen::Complete(reply) = raw.reply("GET").await else { panic!("no answer") };
+    raw.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
+    let ReplyOutcome::Complete(reply) = raw.reply("GET").await else { panic!("no answer") };
     assert_eq!(reply.status, 101);
     drop(raw);
     let record = &watch.of("/chat", 1).await[0];
@@ -239,10 +239,10 @@ async fn chosen_fields_are_kept_and_no_others() {
 
 /// Asks for `target` again and again over one connection.
 async fn ask_many(addr: std::net::SocketAddr, target: &str, count: u64) {
-    let mut raw = Raw::connect(addr).await.expect("a connection").patience(support::PATIENCE);
+    let mut raw = RawClient::connect(addr).await.expect("a connection").patience(support::PATIENCE);
     let one = request("GET", target, "");
     for _ in 0..count {
-        raw.send(&one, Pieces::Whole).await.expect("sent");
+        raw.send(&one, WriteSplit::Whole).await.expect("sent");
         let reply = whole(raw.reply("GET").await, target);
         assert_eq!(reply.status, 200);
     }
@@ -270,12 +270,12 @@ async fn a_reader_that_stops_reading_holds_nothing_up_and_learns_what_it_lost() 
     assert!(watch.lost > count / 2, "{}", watch.lost);
     assert!(watch.records.len() > 100);
     assert_eq!(stage.metric("larder_ring_lost_total").await, 0);
-    stage.daemon.counted("larder_hits_total", count - 1).await;
+    stage.daemon.assert_metric("larder_hits_total", count - 1).await;
 }
 
 #[tokio::test]
 async fn a_reader_goes_over_to_the_next_daemon() {
-    let origin = Scripted::start().await.expect("a port");
+    let origin = ScriptedOrigin::start().await.expect("a port");
     origin.on("/page", Script::cacheable("page"));
     let config = Setup::default().file(&origin);
     let folder = std::env::temp_dir().join(format!("larder-over-{}", std::process::id()));
@@ -352,7 +352,7 @@ async fn without_a_ring_there_is_none_and_the_access_log_still_works() {
     stage.ask("GET", "/page", "User-Agent: test/1\r\n").await;
     let read = || std::fs::read_to_string(&file).unwrap_or_default();
     eventually("its line", async || read().ends_with("\"test/1\"\n")).await;
-    assert!(Follower::open(&stage.daemon.log_ring(), From::Oldest).is_err());
+    assert!(RingFollower::open(&stage.daemon.log_ring(), FollowStart::Oldest).is_err());
     let reply = stage.daemon.ask_admin("GET", "/ring").await.expect("an answer");
     assert_eq!(reply.status, 404);
     _ = std::fs::remove_dir_all(&folder);

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::process::{Pid, Signal, kill_process};
 use support::console::{Ask, json};
 use support::{PATIENCE, Setup, Stage, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{End, Reply, Seen};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{ConnectionEnd, Reply, ReplyOutcome};
 
 /// Runs the binary to its end without holding up the origin.
 async fn run(arguments: &[&str]) -> Output {
@@ -66,13 +66,17 @@ impl Load {
             let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
             let addr = stage.daemon.addr();
             tokio::spawn(async move {
-                let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                let mut raw =
+                    RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
                 while !stop.load(Ordering::Relaxed) {
                     let reply = whole(raw.get(target).await.expect("sent"), target);
                     assert_eq!((reply.status, reply.text().as_str()), (200, *target));
                     answered.fetch_add(1, Ordering::Relaxed);
                     if reply.closes() {
-                        raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                        raw = RawClient::connect(addr)
+                            .await
+                            .expect("a connection")
+                            .patience(PATIENCE);
                     }
                 }
             })
@@ -133,9 +137,9 @@ async fn a_reload_changes_what_follows_and_loses_nothing() {
 /// anything did.
 async fn ask_again_and_again(addr: SocketAddr, stop: &AtomicBool, asked: &AtomicU64) -> String {
     while !stop.load(Ordering::Relaxed) {
-        let Ok(mut raw) = Raw::connect(addr).await else { return "no connection".to_owned() };
+        let Ok(mut raw) = RawClient::connect(addr).await else { return "no connection".to_owned() };
         match raw.get("/page").await {
-            Ok(Seen::Complete(reply)) if reply.status == 200 => {}
+            Ok(ReplyOutcome::Complete(reply)) if reply.status == 200 => {}
             other => return format!("{other:?}"),
         }
         asked.fetch_add(1, Ordering::Relaxed);
@@ -204,7 +208,7 @@ async fn hangup_reloads_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reload_may_change_the_origin() {
     let stage = Stage::new().await;
-    let next = Scripted::start().await.expect("a port");
+    let next = ScriptedOrigin::start().await.expect("a port");
     stage.origin.on("/page", Script::ok("Cache-Control: no-store\r\n", "first"));
     next.on("/page", Script::ok("Cache-Control: no-store\r\n", "second"));
     assert_eq!(stage.get("/page").await.text(), "first");
@@ -230,12 +234,12 @@ async fn termination_lets_requests_finish_and_ends_idle_connections() {
     let mut idle = stage.connect().await;
     assert_eq!(whole(idle.get("/page").await.expect("sent"), "/page").status, 200);
     let mut busy = stage.connect().await;
-    busy.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+    busy.send(&request("GET", "/slow", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the slow fetch", async || stage.origin.seen("/slow") == 1).await;
     send(&stage.daemon, Signal::TERM);
-    assert_eq!(idle.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(idle.rest().await, (Vec::new(), ConnectionEnd::Closed));
     assert_eq!(whole(busy.reply("GET").await, "/slow").text(), "slowpage");
-    assert_eq!(busy.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(busy.rest().await, (Vec::new(), ConnectionEnd::Closed));
     let (origin, mut daemon) = (stage.origin, stage.daemon);
     let ended = tokio::task::spawn_blocking(move || daemon.wait()).await.expect("no panic");
     assert!(ended.expect("it ends").success());
@@ -244,11 +248,11 @@ async fn termination_lets_requests_finish_and_ends_idle_connections() {
 
 async fn ask_admin(daemon: &Daemon, target: &str, host: &str, token: Option<&str>) -> Reply {
     let addr = daemon.admin().expect("an admin listener");
-    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+    let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let asked =
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{}\r\n", token.unwrap_or_default());
-    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    raw.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
     whole(raw.reply("GET").await, target)
 }
 
@@ -418,13 +422,15 @@ async fn a_moved_log_is_opened_anew_on_request() {
 
 #[tokio::test]
 async fn an_unknown_host_is_told_so_and_nothing_is_asked() {
-    let origin = Scripted::start().await.expect("a port");
+    let origin = ScriptedOrigin::start().await.expect("a port");
     let config = Setup::default().file(&origin).replace("host = \"*\"", "host = \"larder.test\"");
     let daemon = Daemon::start(&config).expect("larder starts");
-    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
-    raw.send(b"GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n", Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::connect(daemon.addr()).await.expect("a connection");
+    raw.send(b"GET /page HTTP/1.1\r\nHost: other.test\r\n\r\n", WriteSplit::Whole)
+        .await
+        .expect("sent");
     match raw.reply("GET").await {
-        Seen::Complete(reply) => assert_eq!(reply.status, 421),
+        ReplyOutcome::Complete(reply) => assert_eq!(reply.status, 421),
         other => panic!("{other:?}"),
     }
     assert_eq!(origin.targets(), [""; 0]);
@@ -445,7 +451,7 @@ async fn a_stop_is_over_in_its_time_whatever_hangs() {
     let stage = Setup { limits: "drain_time = \"300ms\"", ..Setup::default() }.start().await;
     stage.origin.on("/hung", Script::default().hang());
     let mut client = stage.connect().await;
-    client.send(&request("GET", "/hung", ""), Pieces::Whole).await.expect("sent");
+    client.send(&request("GET", "/hung", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the exchange that hangs", async || stage.origin.seen("/hung") == 1).await;
     send(&stage.daemon, Signal::TERM);
     let Stage { origin: _origin, mut daemon } = stage;
@@ -507,11 +513,11 @@ async fn a_demo_has_a_link_that_signs_in_and_leaves_nothing_however_it_ends() {
         let link = demo.word("dashboard ").strip_prefix("http://").expect("a link").to_owned();
         let (address, token) = link.split_once("/#token=").expect("a token in the fragment");
         let mut client =
-            Raw::connect(address.parse().expect("an address")).await.expect("connected");
+            RawClient::connect(address.parse().expect("an address")).await.expect("connected");
         let ask = format!(
             "GET /stats HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
         );
-        client.send(ask.as_bytes(), Pieces::Whole).await.expect("sent");
+        client.send(ask.as_bytes(), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(client.reply("GET").await, "/stats").status, 200);
 
         let socket = PathBuf::from(demo.word("--admin-socket "));
@@ -616,8 +622,8 @@ async fn lines_that_a_full_disk_has_no_room_for_are_counted() {
     for _ in 0..3 {
         assert_eq!(stage.get("/a").await.status, 200);
     }
-    stage.daemon.counted("larder_log_lost_total", 3).await;
-    stage.daemon.tells("larder: access log: /dev/full: No space left on device").await;
+    stage.daemon.assert_metric("larder_log_lost_total", 3).await;
+    stage.daemon.assert_logged("larder: access log: /dev/full: No space left on device").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -630,7 +636,7 @@ async fn a_reload_says_what_takes_a_restart() {
     let (done, said, _) = support::console::run(&stage.daemon, &["reload"]).await;
     let told = "configuration reloaded, but not workers, access_log: that takes a restart";
     assert!(done && said == format!("{told}\n"), "{said}");
-    stage.daemon.tells(&format!("larder: {told}")).await;
+    stage.daemon.assert_logged(&format!("larder: {told}")).await;
     let stays = serde_json::json!(["workers", "access_log"]);
     let status = support::console::look(&stage.daemon, "/api/v1/status").await;
     assert_eq!(status["waits_for_restart"], stays);

@@ -22,9 +22,9 @@ use support::fleet::Fleet;
 use support::folder::Folder;
 use support::tls::{Authority, Kind, certificate};
 use support::{PATIENCE, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// Whom the daemon becomes; every system has it.
 const USER: &str = "nobody";
@@ -97,7 +97,7 @@ fn signal(daemon: &Daemon, signal: Signal) {
 /// A daemon in front of an origin, whose key and log are in folders that only root can enter.
 struct Scene {
     authority: Authority,
-    origin: Scripted,
+    origin: ScriptedOrigin,
     daemon: Daemon,
     log: PathBuf,
 }
@@ -108,7 +108,7 @@ impl Scene {
         authority.sign("site", &["larder.test"], Kind::Elliptic);
         fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
         let log = authority.folder.join("access.log");
-        let origin = Scripted::start().await.expect("an origin");
+        let origin = ScriptedOrigin::start().await.expect("an origin");
         origin.on("/page", Script::cacheable("a page"));
         let daemon = Daemon::start(&config(&authority, &origin, "site")).expect("it starts");
         Self { authority, origin, daemon, log }
@@ -127,12 +127,12 @@ impl Scene {
 }
 
 async fn get(at: SocketAddr) {
-    let mut client = Raw::connect(at).await.expect("connected").patience(PATIENCE);
+    let mut client = RawClient::connect(at).await.expect("connected").patience(PATIENCE);
     let reply = whole(client.get("/page").await.expect("sent"), "/page");
     assert_eq!((reply.status, reply.text().as_str()), (200, "a page"));
 }
 
-fn config(authority: &Authority, origin: &Scripted, pair: &str) -> String {
+fn config(authority: &Authority, origin: &ScriptedOrigin, pair: &str) -> String {
     format!(
         "listen = [\"127.0.0.1:0\", \"127.0.0.1:0 tls\"]\nworkers = 2\naccess_log = \"{}\"\n\
          [run]\nuser = \"{USER}\"\n[tls]\n{}\n[[site]]\nhost = \"*\"\norigin = \"http://{}\"\n",
@@ -245,7 +245,7 @@ impl Drop for Own {
 /// never was root, and a keeper for each time that it connects.
 struct Manager {
     authority: Authority,
-    origin: Scripted,
+    origin: ScriptedOrigin,
     folder: Folder,
     ids: (u32, u32),
     keepers: Arc<Mutex<Vec<Own>>>,
@@ -257,7 +257,7 @@ impl Manager {
         let authority = Authority::new();
         authority.sign("site", &["larder.test"], Kind::Elliptic);
         fs::set_permissions(&authority.folder, Permissions::from_mode(0o700)).expect("a mode");
-        let origin = Scripted::start().await.expect("an origin");
+        let origin = ScriptedOrigin::start().await.expect("an origin");
         let folder = Folder::new();
         folder.file("larder.toml", config(&authority, &origin, "site"));
         let file = folder.path().join("larder.toml");
@@ -443,7 +443,7 @@ async fn low_ports_of_other_tools_are_open_before_root_is_given_up() {
     if !is_root() {
         return;
     }
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let port = low_port();
     let folder = Folder::new();
     folder.file("token", "0123456789abcdef0123456789abcdef");
@@ -574,14 +574,15 @@ async fn without_a_user_larder_it_becomes_nobody_and_says_what_that_cannot_read(
     let daemon = Daemon::start(&config).expect("it starts");
     assert_lowered(daemon.pid());
     let barred = format!("nobody may not enter {}", path("shut"));
-    let log = daemon.tells(&barred).await;
+    let log = daemon.assert_logged(&barred).await;
     let said = |line: &&str| line.contains("there is no user `larder`: it runs as `nobody`");
     assert_eq!(log.lines().filter(said).count(), 1, "{log}");
     assert!(!log.contains(&format!("enter {}", path("open"))), "{log}");
     for (host, expected) in [("shut.test", 403), ("open.test", 200)] {
-        let mut client = Raw::connect(daemon.addr()).await.expect("connected").patience(PATIENCE);
+        let mut client =
+            RawClient::connect(daemon.addr()).await.expect("connected").patience(PATIENCE);
         let asked = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
-        client.send(&asked, Pieces::Whole).await.expect("sent");
+        client.send(&asked, WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(client.reply("GET").await, host).status, expected, "{host}");
     }
     let said = checked(&daemon.config_file(), 0);
@@ -598,7 +599,7 @@ async fn root_stays_where_the_file_says_so() {
     let daemon = Daemon::start(&config).expect("it starts");
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("a status");
     assert_eq!(row(&status, "Uid"), vec!["0"; 4]);
-    daemon.tells("larder: it stays root, as `[run] user` says").await;
+    daemon.assert_logged("larder: it stays root, as `[run] user` says").await;
 }
 
 fn mode(path: &Path, mode: u32) {

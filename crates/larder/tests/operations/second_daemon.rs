@@ -11,18 +11,18 @@ use socket2::{Domain, Socket, Type};
 use support::console::{Ask, run};
 use support::folder::Folder;
 use support::{Setup, Stage, eventually};
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// The configuration of a daemon that listens on `listen`, one or several in quotes.
-fn file_at(listen: &str, origin: &Scripted) -> String {
+fn file_at(listen: &str, origin: &ScriptedOrigin) -> String {
     let listen = format!("listen = [{listen}]");
     Setup::default().file(origin).replacen("listen = \"127.0.0.1:0\"", &listen, 1)
 }
 
 /// The reason for which a daemon on `listen` does not start.
-fn refused(listen: &str, origin: &Scripted) -> String {
+fn refused(listen: &str, origin: &ScriptedOrigin) -> String {
     Daemon::start(&file_at(listen, origin)).expect_err("a refusal").to_string()
 }
 
@@ -33,12 +33,12 @@ fn own_address(port: u16) -> SocketAddr {
 }
 
 async fn answer(at: SocketAddr) -> String {
-    let mut raw = Raw::connect(at).await.expect("a connection");
+    let mut raw = RawClient::connect(at).await.expect("a connection");
     support::whole(raw.get("/page").await.expect("sent"), "/page").text()
 }
 
 async fn stage_at(address: SocketAddr) -> Stage {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
     let text = file_at(&format!("\"{address}\""), &origin);
     Stage { origin, daemon: Daemon::start(&text).expect("larder starts") }
@@ -68,7 +68,7 @@ async fn a_second_daemon_is_refused_and_told_who_listens() {
     for _ in 0..20 {
         assert_eq!(answer(addr).await, "page");
     }
-    stage.daemon.counted("larder_requests_total", 20).await;
+    stage.daemon.assert_metric("larder_requests_total", 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +94,7 @@ async fn a_second_daemon_that_shares_has_a_part_of_the_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_daemons_that_start_at_once_one_serves() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
     let address = own_address(8081);
     let text = file_at(&format!("\"{address}\""), &origin);
@@ -121,7 +121,7 @@ async fn of_daemons_that_start_at_once_one_serves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_that_was_killed_leaves_its_addresses_free() {
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
     let address = own_address(8082);
     let socket = folder.path().join("web.sock");
@@ -141,7 +141,7 @@ async fn a_daemon_that_was_killed_leaves_its_addresses_free() {
 async fn a_unix_socket_has_one_daemon_and_it_is_named() {
     let folder = Folder::new();
     let socket = folder.path().join("web.sock");
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let listen = format!("\"127.0.0.1:0\", \"unix:{}\"", socket.display());
     let first = Daemon::start(&file_at(&listen, &origin)).expect("larder starts");
     for arguments in [&[][..], &["--share-port"]] {
@@ -155,7 +155,7 @@ async fn a_unix_socket_has_one_daemon_and_it_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_program_that_would_share_is_named_and_may_be_joined() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let other = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     other.set_reuse_port(true).expect("an option");
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
@@ -173,7 +173,7 @@ async fn another_program_that_would_share_is_named_and_may_be_joined() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_may_have_an_address_and_all_of_its_port() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
     // Below the ports that the kernel gives out, and apart from other runs of this test.
     let first = 20_000 + u16::try_from(std::process::id() % 10_000).expect("it is small");
@@ -238,7 +238,7 @@ async fn ports_that_are_busy_are_tried_again_until_they_are_had() {
          varnish_cli = {{ listen = \"{cli}\", secret = \"none\" }}\n\
          htcp = {{ listen = \"{htcp}\", allow = [\"127.0.0.1\"] }}\n"
     );
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let text = Setup { top: &top, ..Setup::default() }.file(&origin);
     let daemon = Daemon::start(&text).expect("it serves without them");
     let names = ["admin", "health", "metrics", "Varnish CLI", "HTCP"];
@@ -258,7 +258,7 @@ async fn ports_that_are_busy_are_tried_again_until_they_are_had() {
     assert!(done && printed.contains(&format!("admin cannot listen on {admin}")), "{printed}");
     drop(held);
     for (name, at) in &ports {
-        daemon.tells(&format!("larder: {name} listening on {at}")).await;
+        daemon.assert_logged(&format!("larder: {name} listening on {at}")).await;
     }
     assert_eq!(ready().await, "ready\n");
     assert_eq!(daemon.metric("larder_ports_missing", "").await.expect("a metric"), 0.0);

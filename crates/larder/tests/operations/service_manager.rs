@@ -7,9 +7,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{PATIENCE, Setup, whole};
-use testkit::client::{Raw, request};
+use testkit::client::{RawClient, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// A manager's end of the notification socket.
 struct Manager {
@@ -71,7 +71,7 @@ fn send(daemon: &Daemon, signal: Signal) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_manager_hears_of_start_reload_and_stop() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let text = Setup::default().file(&origin);
     for manager in [Manager::hidden("notify"), Manager::filed("notify")] {
         let environment = [("NOTIFY_SOCKET", manager.name.as_str())];
@@ -98,7 +98,7 @@ async fn the_manager_hears_of_start_reload_and_stop() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_watchdog_is_fed_only_when_it_is_this_process_that_is_watched() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let text = Setup::default().file(&origin);
     let manager = Manager::hidden("watchdog");
     let watched = [("NOTIFY_SOCKET", manager.name.as_str()), ("WATCHDOG_USEC", "100000")];
@@ -134,7 +134,7 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
         // Nothing hands sockets over here.
         return;
     }
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
     let (web, other) = (free_port(), free_port());
     let text = Setup::default().file(&origin).replacen("127.0.0.1:0", "fd:web", 1);
@@ -145,7 +145,7 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
     let first = tokio::spawn(async move {
         let mut raw = None;
         while raw.is_none() {
-            raw = Raw::connect(web).await.ok();
+            raw = RawClient::connect(web).await.ok();
             support::pause(20).await;
         }
         let raw = raw.expect("a connection").patience(PATIENCE);
@@ -156,18 +156,18 @@ async fn sockets_that_were_handed_over_are_listened_on_by_name() {
     assert_eq!(whole(first.await.expect("no panic"), "/page").text(), "page");
     assert_eq!(daemon.addr(), web);
     for _ in 0..20 {
-        let mut raw = Raw::connect(web).await.expect("a connection");
+        let mut raw = RawClient::connect(web).await.expect("a connection");
         assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
     }
     assert_eq!(origin.seen("/page"), 1);
-    daemon.tells(&format!("given socket `other` ({other})")).await;
+    daemon.assert_logged(&format!("given socket `other` ({other})")).await;
     send(&daemon, Signal::TERM);
     assert!(daemon.wait().expect("it ends").success());
 }
 
 #[tokio::test]
 async fn a_socket_that_was_not_handed_over_is_named() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let text = Setup::default().file(&origin).replacen("127.0.0.1:0", "fd:web", 1);
     // Meant for another process.
     let environment = [("LISTEN_FDS", "1"), ("LISTEN_PID", "1"), ("LISTEN_FDNAMES", "web")];

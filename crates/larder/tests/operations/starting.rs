@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 
 use support::folder::Folder;
 use support::{Setup, Stage, console, eventually, whole};
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// A daemon that was started by flags alone.
 struct Flagged {
@@ -76,7 +76,7 @@ async fn ended(folder: &Folder, arguments: &[&str]) -> (bool, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_origin_without_a_scheme_is_served_and_told() {
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.otherwise(Script::cacheable("page"));
     let (socket, ring) = (folder.path().join("admin.sock"), folder.path().join("ring"));
     let (socket, ring) = (socket.display().to_string(), ring.display().to_string());
@@ -88,7 +88,7 @@ async fn an_origin_without_a_scheme_is_served_and_told() {
     assert!(said.contains(&format!("larder: serving every host; from {url}\n")), "{said}");
     let with = format!(" MiB, workers 1, admin {socket}, log ring {ring}\n");
     assert!(said.contains(&with), "{said}");
-    let mut raw = Raw::connect(daemon.at).await.expect("a connection");
+    let mut raw = RawClient::connect(daemon.at).await.expect("a connection");
     assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
 }
 
@@ -98,13 +98,13 @@ async fn a_start_says_which_sites_it_serves_from_where_and_with_what() {
     let log = folder.path().join("access.log");
     let top = format!("access_log = \"{}\"\nmemory = {{ size = \"64MiB\" }}\n", log.display());
     let admin = "[admin]\nlisten = \"127.0.0.1:0\"";
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let file = Setup { top: &top, ..Setup::default() }.file(&origin);
     let file = file.replace("host = \"*\"", "host = [\"a.test\", \"b.test\"]") + admin;
     let daemon = Daemon::start(&file).expect("larder starts");
     let server = origin.addr();
-    daemon.tells(&format!("larder: serving a.test, b.test; from app ({server})")).await;
-    let said = daemon.tells("larder: memory 64 MiB, workers 2, admin ").await;
+    daemon.assert_logged(&format!("larder: serving a.test, b.test; from app ({server})")).await;
+    let said = daemon.assert_logged("larder: memory 64 MiB, workers 2, admin ").await;
     let socket = daemon.admin_socket().display().to_string();
     let console = daemon.admin().expect("an admin listener");
     let ring = daemon.log_ring().display().to_string();
@@ -132,7 +132,7 @@ async fn no_workers_are_refused_by_name() {
     let (done, said) =
         ended(&folder, &["serve", "--origin", "127.0.0.1:1", "--workers", "0"]).await;
     assert!(!done && said.contains("--workers 0: from 1 to 1024"), "{said}");
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     let file = Setup::default().file(&origin).replace("workers = 2", "workers = 0");
     let said = Daemon::start(&file).expect_err("a refusal").to_string();
     assert!(said.contains("larder.toml:2:11") && said.contains("workers"), "{said}");
@@ -146,7 +146,7 @@ async fn memory_and_roots_that_are_not_there_are_told_with_their_places() {
                 [[site.route]]\npath = \"/here/*\"\nfiles = \"/tmp\"\n";
     let stage = Setup { top, site, ..Setup::default() }.start().await;
     let root = "`files`: /nonexistent/files: No such file or directory";
-    let said = stage.daemon.tells(root).await;
+    let said = stage.daemon.assert_logged(root).await;
     assert!(said.contains("memory: 1048576 MiB are more than the "), "{said}");
     assert!(said.contains("larder.toml:4:8"), "{said}");
     assert!(!said.contains("/tmp:"), "{said}");
@@ -276,19 +276,19 @@ async fn a_filter_s_misspelt_word_is_refused_with_the_one_that_is_meant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_without_a_scheme_are_the_same_in_a_file_as_in_a_flag() {
-    let origin = Scripted::start().await.expect("a port for the origin");
+    let origin = ScriptedOrigin::start().await.expect("a port for the origin");
     origin.on("/page", Script::cacheable("page"));
     let file = Setup::default().file(&origin).replace("http://", "");
     let daemon = Daemon::start(&file).expect("larder starts");
-    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    let mut raw = RawClient::connect(daemon.addr()).await.expect("a connection");
     assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
     let server = origin.addr();
     let by_site =
         format!("listen = \"127.0.0.1:0\"\n[[site]]\nhost = \"*\"\norigin = \"{server}\"\n");
     let daemon = Daemon::start(&by_site).expect("larder starts");
-    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+    let mut raw = RawClient::connect(daemon.addr()).await.expect("a connection");
     assert_eq!(whole(raw.get("/page").await.expect("sent"), "/page").text(), "page");
-    daemon.tells(&format!("larder: serving every host; from {server}")).await;
+    daemon.assert_logged(&format!("larder: serving every host; from {server}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

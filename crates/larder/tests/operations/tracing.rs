@@ -79,7 +79,7 @@ async fn a_trace_that_a_client_brings_goes_on_and_is_told() {
     let spans = collector.spans(3).await;
     assert_eq!(attribute(&spans[2], "larder.served"), "HIT");
     assert_eq!(spans[2].parent(), SPAN);
-    stage.daemon.counted("larder_trace_spans_total", 3).await;
+    stage.daemon.assert_metric("larder_trace_spans_total", 3).await;
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn spans_that_nobody_takes_are_dropped_and_counted() {
     })
     .await;
     assert_eq!(stage.metric("larder_trace_spans_total").await, 0);
-    stage.daemon.tells("larder: traces do not reach the collector: 127.0.0.1:").await;
+    stage.daemon.assert_logged("larder: traces do not reach the collector: 127.0.0.1:").await;
     assert!(stage.limit_hits("trace_retry").await >= 1);
 }
 
@@ -217,13 +217,16 @@ async fn a_collector_of_a_vendor_is_reached_over_tls_with_its_key() {
     assert_eq!(reload().await.status, 200);
     collector.answer([Answer::refusal(403, "", "not for hush-anew")]);
     traced(&stage, "/three").await;
-    stage.daemon.tells("traces do not reach the collector: it answers 403: not for ...").await;
+    stage
+        .daemon
+        .assert_logged("traces do not reach the collector: it answers 403: not for ...")
+        .await;
     traced(&stage, "/four").await;
     collector.spans(6).await;
-    stage.daemon.tells("larder: traces reach the collector again").await;
+    stage.daemon.assert_logged("larder: traces reach the collector again").await;
     let head = collector.heads().pop().expect("a head");
     assert!(head.contains("\r\nauthorization: Bearer hush-anew\r\n"), "{head}");
-    stage.daemon.counted("larder_trace_spans_dropped_total", 2).await;
+    stage.daemon.assert_metric("larder_trace_spans_dropped_total", 2).await;
     // It is nobody's to see.
     let shown = stage.daemon.ask_admin("GET", "/api/v1/config").await.expect("an answer").text();
     let mut check = Command::new(binary().expect("a binary"));
@@ -248,7 +251,7 @@ async fn a_collector_that_nobody_vouches_for_is_told_nothing() {
     let stage = Setup { top: &top, ..Setup::default() }.start().await;
     stage.get("/page").await;
     let told = format!("traces do not reach the collector: 127.0.0.1:{port}: cannot connect: ");
-    stage.daemon.tells(&told).await;
+    stage.daemon.assert_logged(&told).await;
     assert!(collector.heads().is_empty());
 }
 
@@ -261,17 +264,17 @@ async fn what_a_collector_cannot_take_yet_is_kept_for_it() {
     ]);
     let stage = staged(&collector, "0").await;
     traced(&stage, "/one").await;
-    stage.daemon.tells("larder: traces do not reach the collector: it answers 503").await;
+    stage.daemon.assert_logged("larder: traces do not reach the collector: it answers 503").await;
     let began = Instant::now();
     traced(&stage, "/two").await;
     let spans = collector.spans(4).await;
     assert!(began.elapsed() > Duration::from_millis(1_500), "{:?}", began.elapsed());
     let asked = |path: &str| spans.iter().any(|span| attribute(span, "url.path") == path);
     assert!(asked("/one") && asked("/two"));
-    stage.daemon.counted("larder_trace_spans_total", 4).await;
-    stage.daemon.counted("larder_trace_retries_total", 2).await;
-    stage.daemon.counted("larder_trace_spans_dropped_total", 0).await;
-    stage.daemon.tells("larder: traces reach the collector again").await;
+    stage.daemon.assert_metric("larder_trace_spans_total", 4).await;
+    stage.daemon.assert_metric("larder_trace_retries_total", 2).await;
+    stage.daemon.assert_metric("larder_trace_spans_dropped_total", 0).await;
+    stage.daemon.assert_logged("larder: traces reach the collector again").await;
 }
 
 #[tokio::test]
@@ -289,9 +292,9 @@ async fn rejected_spans_are_dropped_ones_and_told_once() {
         traced(&stage, target).await;
         collector.spans(count).await;
     }
-    stage.daemon.counted("larder_trace_spans_total", 2).await;
-    stage.daemon.counted("larder_trace_spans_dropped_total", 2).await;
-    let log = stage.daemon.tells("the collector of traces rejects 1 spans: too old").await;
+    stage.daemon.assert_metric("larder_trace_spans_total", 2).await;
+    stage.daemon.assert_metric("larder_trace_spans_dropped_total", 2).await;
+    let log = stage.daemon.assert_logged("the collector of traces rejects 1 spans: too old").await;
     assert_eq!(log.matches("rejects").count(), 1, "{log}");
     assert!(collector.heads().iter().all(|head| !head.contains("Content-Encoding")));
 }

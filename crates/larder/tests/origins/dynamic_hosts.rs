@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use support::folder::Folder;
 use support::{eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// Names that are taken on in a second.
 const NEW: u32 = 6;
 
 /// A daemon that goes where `X-Host` says, with few places.
-async fn daemon(folder: &Folder, origin: &Scripted) -> Daemon {
+async fn daemon(folder: &Folder, origin: &ScriptedOrigin) -> Daemon {
     let program = format!(
         "vcl 4.1;\nimport dynamic;\nbackend none none;\n\
          sub vcl_init {{ new d = dynamic.director(port = \"{}\"); }}\n\
@@ -33,9 +33,9 @@ async fn daemon(folder: &Folder, origin: &Scripted) -> Daemon {
 }
 
 /// Asks for what `host` has; the status.
-async fn ask(client: &mut Raw, host: &str) -> u16 {
+async fn ask(client: &mut RawClient, host: &str) -> u16 {
     let asked = format!("GET / HTTP/1.1\r\nHost: site.test\r\nX-Host: {host}\r\n\r\n");
-    client.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+    client.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
     whole(client.reply("GET").await, host).status
 }
 
@@ -51,14 +51,14 @@ async fn limit_hits(daemon: &Daemon, limit: &str) -> f64 {
 
 #[tokio::test]
 async fn a_flood_of_made_up_hosts_keeps_no_real_one_out() {
-    let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+    let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
     origin.on("/", Script::ok("", "real"));
     let daemon = daemon(&folder, &origin).await;
     let sent = Arc::new(AtomicU32::new(0));
     let flood = tokio::spawn({
         let (sent, addr) = (Arc::clone(&sent), daemon.addr());
         async move {
-            let mut client = Raw::connect(addr).await.expect("a connection");
+            let mut client = RawClient::connect(addr).await.expect("a connection");
             loop {
                 let number = sent.load(Ordering::SeqCst);
                 assert_eq!(ask(&mut client, &made_up(number)).await, 503);
@@ -73,7 +73,7 @@ async fn a_flood_of_made_up_hosts_keeps_no_real_one_out() {
     })
     .await;
     // A real name that nobody has asked for yet gets in at once: one client has half of a second.
-    let client = Raw::connect(daemon.addr()).await.expect("a connection");
+    let client = RawClient::connect(daemon.addr()).await.expect("a connection");
     let client = tokio::sync::Mutex::new(client);
     assert_eq!(ask(&mut *client.lock().await, "localhost").await, 200);
     // It stays, however many come.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use support::{PATIENCE, eventually, is_hit, pattern, whole};
-use testkit::client::{Pieces, Raw, request};
-use testkit::fastcgi::{Act, Application, Program, record};
+use testkit::client::{RawClient, WriteSplit, request};
+use testkit::fastcgi::{Act, Application, ApplicationScript, record};
 use testkit::larder::Daemon;
-use testkit::reply::{Ending, Reply, Seen};
+use testkit::reply::{Ending, Reply, ReplyOutcome};
 
 const STDOUT: u8 = 6;
 const HEAD: &str = "Content-Type: text/html\r\n\r\n";
@@ -87,14 +87,14 @@ impl Stage {
         Setup::default().start().await
     }
 
-    async fn connect(&self) -> Raw {
-        Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
+    async fn connect(&self) -> RawClient {
+        RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
     }
 
-    async fn seen(&self, method: &str, bytes: &[u8]) -> Seen {
+    async fn seen(&self, method: &str, bytes: &[u8]) -> ReplyOutcome {
         let mut raw = self.connect().await;
         // A refusal may come before everything is taken.
-        let _ = raw.send(bytes, Pieces::Whole).await;
+        let _ = raw.send(bytes, WriteSplit::Whole).await;
         raw.reply(method).await
     }
 
@@ -127,7 +127,7 @@ fn stdout(bytes: impl Into<Vec<u8>>) -> Act {
 #[tokio::test]
 async fn an_application_is_told_what_nginx_tells_it() {
     let stage = Stage::new().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}hello")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}hello")));
     let fields = "X-Thing: 1\r\nx-thing: 2\r\nRemote-User: me\r\nRemote_User: forged\r\n\
                   Proxy: http://evil\r\nCookie: a=1\r\nAuthorization: Basic eA==\r\n";
     let reply = stage.ask("GET", "/blog/a%20post?x=1&y", fields).await;
@@ -182,10 +182,10 @@ async fn what_a_script_says_is_read_however_it_is_cut() {
         Act::Raw(record(STDOUT, 1, b"", 8)),
         Act::End(0),
     ];
-    stage.app.on("/one", Program::answer(output));
-    stage.app.on("/bytes", Program::answer(output).bytewise());
-    stage.app.on("/records", Program::new(split.collect()));
-    stage.app.on("/padded", Program::new(padded));
+    stage.app.on("/one", ApplicationScript::answer(output));
+    stage.app.on("/bytes", ApplicationScript::answer(output).bytewise());
+    stage.app.on("/records", ApplicationScript::new(split.collect()));
+    stage.app.on("/padded", ApplicationScript::new(padded));
     for target in ["/one", "/bytes", "/records", "/padded"] {
         let reply = stage.get(target).await;
         assert_eq!((reply.status, reply.text().as_str()), (404, "gone"), "{target}");
@@ -201,9 +201,9 @@ async fn pages_of_known_and_unknown_length_are_stored() {
     let pieces = body.as_bytes().chunks(65_535).map(stdout);
     let unknown = [Act::ReadStdin, stdout(CACHEABLE)].into_iter().chain(pieces);
     let unknown = unknown.chain([Act::End(0)]).collect();
-    stage.app.on("/unknown", Program::new(unknown));
+    stage.app.on("/unknown", ApplicationScript::new(unknown));
     let known = format!("Content-Length: 5\r\n{CACHEABLE}12345");
-    stage.app.on("/known", Program::answer(known));
+    stage.app.on("/known", ApplicationScript::answer(known));
     for (target, text) in [("/unknown", body.as_str()), ("/known", "12345")] {
         let miss = stage.get(target).await;
         assert_eq!((miss.text().as_str(), is_hit(&miss)), (text, false), "{target}");
@@ -226,23 +226,23 @@ async fn a_script_confirms_what_is_stored() {
     .start()
     .await;
     let fresh = "Content-Type: text/html\nETag: \"a\"\n\nthe page";
-    stage.app.on("/page", Program::answer(fresh));
+    stage.app.on("/page", ApplicationScript::answer(fresh));
     assert_eq!(stage.get("/page").await.text(), "the page");
-    stage.app.on("/page", Program::answer("Status: 304 Not Modified\nETag: \"a\"\n\n"));
+    stage.app.on("/page", ApplicationScript::answer("Status: 304 Not Modified\nETag: \"a\"\n\n"));
     eventually("the page is asked for again", async || {
         assert_eq!(stage.get("/page").await.text(), "the page");
         stage.app.asked().len() > 1
     })
     .await;
     assert_eq!(stage.app.last().param("HTTP_IF_NONE_MATCH"), "\"a\"");
-    stage.daemon.counted("larder_revalidated_total", 1).await;
+    stage.daemon.assert_metric("larder_revalidated_total", 1).await;
 }
 
 #[tokio::test]
 async fn an_answer_to_head_has_no_body_even_if_the_script_writes_one() {
     let stage =
         Setup { origin: "idle = 4", site: "cache = false", ..Setup::default() }.start().await;
-    stage.app.on("/page", Program::answer(format!("Content-Length: 4\n{HEAD}body")));
+    stage.app.on("/page", ApplicationScript::answer(format!("Content-Length: 4\n{HEAD}body")));
     // The answer is there before the last record is read, so the next request may still miss it.
     eventually("a connection in order after it", async || {
         let before = stage.app.connections();
@@ -259,7 +259,7 @@ async fn an_answer_to_head_has_no_body_even_if_the_script_writes_one() {
 async fn connections_are_kept_only_when_that_is_asked_for() {
     for (origin, keep, connections) in [("", false, 3), ("idle = 1", true, 1)] {
         let stage = Setup { origin, site: "cache = false", ..Setup::default() }.start().await;
-        stage.app.otherwise(Program::answer(format!("{HEAD}x")));
+        stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}x")));
         for _ in 0..3 {
             assert_eq!(stage.get("/").await.text(), "x");
         }
@@ -273,7 +273,7 @@ async fn a_kept_connection_that_was_closed_costs_nothing() {
     let stage =
         Setup { origin: "idle = 1", site: "cache = false", ..Setup::default() }.start().await;
     let once = vec![Act::ReadStdin, stdout(format!("{HEAD}x")), Act::End(0), Act::Close];
-    stage.app.otherwise(Program::new(once));
+    stage.app.otherwise(ApplicationScript::new(once));
     for _ in 0..5 {
         assert_eq!(stage.get("/").await.text(), "x");
     }
@@ -283,7 +283,7 @@ async fn a_kept_connection_that_was_closed_costs_nothing() {
 #[tokio::test]
 async fn uploads_of_every_kind_arrive_whole() {
     let stage = Stage::new().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     for length in [0, 1, 65_535, 65_536, 1_000_000] {
         let body = pattern(length);
         assert_eq!(stage.post("/form", &body).await.text(), "ok");
@@ -304,7 +304,7 @@ async fn uploads_of_every_kind_arrive_whole() {
 async fn a_body_of_unknown_length_is_kept_within_its_limit() {
     let limits = "spool_bytes = \"10\"\nspool_file_bytes = \"0\"";
     let stage = Setup { limits, ..Setup::default() }.start().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     let head = request("POST", "/form", "Transfer-Encoding: chunked\r\n");
     for (body, status) in
         [("a\r\n0123456789\r\n0\r\n\r\n", 200), ("b\r\n0123456789a\r\n0\r\n\r\n", 413)]
@@ -313,7 +313,7 @@ async fn a_body_of_unknown_length_is_kept_within_its_limit() {
         assert_eq!(whole(stage.seen("POST", &bytes).await, body).status, status);
     }
     assert_eq!(stage.app.asked().len(), 1);
-    stage.daemon.limit_counted("spool_bytes", 1).await;
+    stage.daemon.assert_limit_count("spool_bytes", 1).await;
 }
 
 /// As the Finder of macOS and `curl -T -` upload.
@@ -321,7 +321,7 @@ async fn a_body_of_unknown_length_is_kept_within_its_limit() {
 async fn a_long_body_of_unknown_length_arrives_by_a_file() {
     let limits = "spool_file_bytes = \"9MB\"";
     let stage = Setup { limits, ..Setup::default() }.start().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     let head = request("PUT", "/dav/film", "Transfer-Encoding: chunked\r\n");
     for (length, status) in [(8_000_000, 200), (9_500_000, 413), (8_999_999, 200)] {
         let body = pattern(length);
@@ -339,7 +339,7 @@ async fn a_long_body_of_unknown_length_arrives_by_a_file() {
             assert!(asked.stdin == body, "{length}");
         }
     }
-    stage.daemon.limit_counted("spool_file_bytes", 1).await;
+    stage.daemon.assert_limit_count("spool_file_bytes", 1).await;
     assert_eq!(stage.metric("larder_spooled_to_files_total", "").await, 3);
 }
 
@@ -348,7 +348,7 @@ async fn an_application_may_write_before_it_has_read() {
     let stage = Stage::new().await;
     let body = pattern(3_000_000);
     let early = vec![stdout(format!("{HEAD}early ")), Act::ReadStdin, stdout("late"), Act::End(0)];
-    stage.app.on("/echo", Program::new(early));
+    stage.app.on("/echo", ApplicationScript::new(early));
     assert_eq!(stage.post("/echo", &body).await.text(), "early late");
     assert!(stage.app.last().stdin == body);
 }
@@ -358,10 +358,10 @@ async fn an_answer_that_comes_before_the_body_was_read_is_whole_and_ends_the_con
     let stage = Setup { origin: "idle = 1", ..Setup::default() }.start().await;
     let refuse =
         vec![stdout("Status: 413\nContent-Type: text/plain\n\nno"), Act::End(0), Act::Hang];
-    stage.app.on("/refuse", Program::new(refuse));
+    stage.app.on("/refuse", ApplicationScript::new(refuse));
     let reply = stage.post("/refuse", &pattern(20_000_000)).await;
     assert_eq!((reply.status, reply.text().as_str()), (413, "no"));
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     assert_eq!(stage.post("/other", b"x").await.text(), "ok");
     assert_eq!(stage.app.last().connection, 1);
 }
@@ -374,7 +374,7 @@ async fn an_answer_is_not_stored_whose_script_says_at_its_end_that_it_failed() {
     for head in [CACHEABLE.to_owned(), format!("Content-Length: 4\r\n{CACHEABLE}")] {
         stage.app.on(
             "/page",
-            Program::new(vec![
+            ApplicationScript::new(vec![
                 Act::ReadStdin,
                 stdout(format!("{head}page")),
                 Act::Raw(died.clone()),
@@ -385,7 +385,7 @@ async fn an_answer_is_not_stored_whose_script_says_at_its_end_that_it_failed() {
             assert_eq!((reply.text().as_str(), is_hit(&reply)), ("page", false));
         }
     }
-    stage.app.on("/page", Program::answer(format!("{CACHEABLE}well")));
+    stage.app.on("/page", ApplicationScript::answer(format!("{CACHEABLE}well")));
     assert_eq!(stage.get("/page").await.text(), "well");
     assert!(is_hit(&stage.get("/page").await));
 }
@@ -411,7 +411,10 @@ async fn broken_answers_are_errors_and_never_stored() {
         ("/mpx", vec![Act::End(1)]),
         ("/role", vec![Act::End(3)]),
     ] {
-        stage.app.on(name, Program::new([vec![Act::ReadStdin], acts, vec![Act::Close]].concat()));
+        stage.app.on(
+            name,
+            ApplicationScript::new([vec![Act::ReadStdin], acts, vec![Act::Close]].concat()),
+        );
         assert_eq!(stage.get(name).await.status, 502, "{name}");
     }
     for (name, acts) in [
@@ -430,10 +433,16 @@ async fn broken_answers_are_errors_and_never_stored() {
             ],
         ),
     ] {
-        stage.app.on(name, Program::new([vec![Act::ReadStdin], acts, vec![Act::Close]].concat()));
+        stage.app.on(
+            name,
+            ApplicationScript::new([vec![Act::ReadStdin], acts, vec![Act::Close]].concat()),
+        );
         for _ in 0..2 {
             let seen = stage.seen("GET", &request("GET", name, "")).await;
-            assert!(matches!(seen, Seen::Truncated(_) | Seen::Nothing), "{name}: {seen:?}");
+            assert!(
+                matches!(seen, ReplyOutcome::Truncated(_) | ReplyOutcome::Nothing),
+                "{name}: {seen:?}"
+            );
         }
         let asked = stage.app.asked();
         assert_eq!(asked.iter().filter(|a| a.param("REQUEST_URI") == name).count(), 2, "{name}");
@@ -444,7 +453,7 @@ async fn broken_answers_are_errors_and_never_stored() {
 async fn output_beyond_its_length_is_dropped_and_the_page_not_stored() {
     let stage = Stage::new().await;
     let output = format!("Content-Length: 4\n{CACHEABLE}page and more");
-    stage.app.on("/long", Program::answer(output));
+    stage.app.on("/long", ApplicationScript::answer(output));
     for count in 1..=2 {
         let reply = stage.get("/long").await;
         assert_eq!((reply.status, reply.text().as_str()), (200, "page"));
@@ -456,7 +465,7 @@ async fn output_beyond_its_length_is_dropped_and_the_page_not_stored() {
 async fn stdout_that_was_closed_is_whole_even_when_the_request_is_not_ended() {
     let stage = Stage::new().await;
     let acts = vec![Act::ReadStdin, stdout(format!("{CACHEABLE}page")), stdout(""), Act::Close];
-    stage.app.on("/page", Program::new(acts));
+    stage.app.on("/page", ApplicationScript::new(acts));
     assert_eq!(stage.get("/page").await.text(), "page");
     assert!(is_hit(&stage.get("/page").await));
 }
@@ -464,7 +473,7 @@ async fn stdout_that_was_closed_is_whole_even_when_the_request_is_not_ended() {
 #[tokio::test]
 async fn overload_is_503_and_another_server_is_asked() {
     let stage = Stage::new().await;
-    stage.app.otherwise(Program::new(vec![Act::ReadStdin, Act::End(2)]));
+    stage.app.otherwise(ApplicationScript::new(vec![Act::ReadStdin, Act::End(2)]));
     let reply = stage.get("/").await;
     assert_eq!(reply.status, 503);
     assert!(reply.text().contains("takes no more requests"), "{}", reply.text());
@@ -472,10 +481,10 @@ async fn overload_is_503_and_another_server_is_asked() {
     assert!(origins.contains("is overloaded"), "{origins}");
 
     let busy = Application::start().await.expect("a port");
-    busy.otherwise(Program::new(vec![Act::ReadStdin, Act::End(2)]));
+    busy.otherwise(ApplicationScript::new(vec![Act::ReadStdin, Act::End(2)]));
     let first = Some(busy.addr().to_string());
     let stage = Setup { first, site: "cache = false", ..Setup::default() }.start().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     for _ in 0..4 {
         assert_eq!(stage.get("/").await.text(), "ok");
         // It did nothing, so it may be repeated whatever it is.
@@ -487,10 +496,10 @@ async fn overload_is_503_and_another_server_is_asked() {
 #[tokio::test]
 async fn only_idempotent_requests_are_repeated_after_a_drop() {
     let dead = Application::start().await.expect("a port");
-    dead.otherwise(Program::new(vec![Act::ReadStdin, Act::Close]));
+    dead.otherwise(ApplicationScript::new(vec![Act::ReadStdin, Act::Close]));
     let first = Some(dead.addr().to_string());
     let stage = Setup { first, site: "cache = false", ..Setup::default() }.start().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     let mut statuses = Vec::new();
     for _ in 0..4 {
         assert_eq!(stage.get("/").await.status, 200);
@@ -505,7 +514,7 @@ async fn only_idempotent_requests_are_repeated_after_a_drop() {
 async fn a_silent_application_is_a_504() {
     let stage =
         Setup { origin: "first_byte_timeout = \"100ms\"", ..Setup::default() }.start().await;
-    stage.app.otherwise(Program::new(vec![Act::Hang]));
+    stage.app.otherwise(ApplicationScript::new(vec![Act::Hang]));
     let reply = stage.get("/").await;
     assert_eq!(reply.status, 504);
     assert!(reply.text().contains("first_byte_timeout"), "{}", reply.text());
@@ -521,16 +530,16 @@ async fn noise_on_stderr_neither_holds_up_a_deadline_nor_fills_the_log() {
     let stage = setup.start().await;
     let noise = [Act::Stderr(b"PHP Warning: noise\n".to_vec()), Act::DelayMs(10)];
     let noise = || noise.iter().cloned().cycle().take(400);
-    stage.app.on("/head", Program::new(noise().collect()));
+    stage.app.on("/head", ApplicationScript::new(noise().collect()));
     assert_eq!(stage.get("/head").await.status, 504);
     let body = [stdout(format!("{HEAD}begin"))].into_iter().chain(noise());
-    stage.app.on("/body", Program::new(body.collect()));
+    stage.app.on("/body", ApplicationScript::new(body.collect()));
     let seen = stage.seen("GET", &request("GET", "/body", "")).await;
-    assert!(matches!(seen, Seen::Truncated(_)), "{seen:?}");
+    assert!(matches!(seen, ReplyOutcome::Truncated(_)), "{seen:?}");
     let name = format!("{}: GET http://larder.test/body from 127.0.0.1: ", stage.app.addr());
-    stage.daemon.tells(&format!("{name}PHP Warning: noise")).await;
-    stage.daemon.limit_counted("stderr_bytes", 2).await;
-    let log = stage.daemon.tells("bytes more (limit: stderr_bytes)").await;
+    stage.daemon.assert_logged(&format!("{name}PHP Warning: noise")).await;
+    stage.daemon.assert_limit_count("stderr_bytes", 2).await;
+    let log = stage.daemon.assert_logged("bytes more (limit: stderr_bytes)").await;
     assert!(log.lines().count() < 40, "{log}");
 }
 
@@ -543,7 +552,7 @@ async fn what_a_script_complains_of_is_logged_and_the_page_is_served() {
         stdout(format!("{CACHEABLE}page")),
         Act::End(0),
     ];
-    stage.app.on("/page?a", Program::new(acts));
+    stage.app.on("/page?a", ApplicationScript::new(acts));
     assert_eq!(stage.get("/page?a").await.text(), "page");
     let name = "GET http://larder.test/page?a from 127.0.0.1: ";
     let said = [format!("{name}PHP Notice: one"), format!("{name}larder: forged\\u{{1b}}[0m")];
@@ -559,9 +568,9 @@ async fn a_request_nobody_waits_for_is_taken_back() {
     let origin = "between_bytes_timeout = \"100ms\"";
     let stage = Setup { origin, ..Setup::default() }.start().await;
     let acts = vec![Act::ReadStdin, stdout(format!("{HEAD}begin")), Act::Hang];
-    stage.app.on("/long", Program::new(acts));
+    stage.app.on("/long", ApplicationScript::new(acts));
     let seen = stage.seen("GET", &request("GET", "/long", "")).await;
-    assert!(matches!(seen, Seen::Truncated(_)), "{seen:?}");
+    assert!(matches!(seen, ReplyOutcome::Truncated(_)), "{seen:?}");
     eventually("it is taken back", async || stage.app.aborted() == 1).await;
 }
 
@@ -572,7 +581,7 @@ async fn paths_lead_to_scripts_and_never_to_what_is_no_script() {
     for file in ["page.php", "admin/index.php", "uploads/x.jpg", "uploads/evil.php", ".git/x.php"] {
         stage.root.file(file);
     }
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     for (target, script, path_info) in [
         ("/", "/index.php", ""),
         ("/a/b", "/index.php", ""),
@@ -610,7 +619,7 @@ async fn paths_lead_to_scripts_and_never_to_what_is_no_script() {
 #[tokio::test]
 async fn a_new_script_is_found_within_moments() {
     let stage = Setup { site: "cache = false", ..Setup::default() }.start().await;
-    stage.app.otherwise(Program::answer(format!("{HEAD}ok")));
+    stage.app.otherwise(ApplicationScript::answer(format!("{HEAD}ok")));
     assert_eq!(stage.get("/new.php").await.status, 404);
     stage.root.file("new.php");
     eventually("it is found", async || stage.get("/new.php").await.status == 200).await;
@@ -620,9 +629,9 @@ async fn a_new_script_is_found_within_moments() {
 async fn probes_ask_for_their_own_script() {
     let origin = "probe = { path = \"/ping\", interval = \"100ms\", threshold = 1, window = 1 }";
     let stage = Setup { origin, ..Setup::default() }.start().await;
-    stage.app.on("/ping", Program::answer("Status: 500\n\nsick"));
+    stage.app.on("/ping", ApplicationScript::answer("Status: 500\n\nsick"));
     eventually("it is held for sick", async || stage.get("/x").await.status == 503).await;
-    stage.app.on("/ping", Program::answer("Content-Type: text/plain\n\npong"));
-    stage.app.on("/x", Program::answer(format!("{HEAD}well")));
+    stage.app.on("/ping", ApplicationScript::answer("Content-Type: text/plain\n\npong"));
+    stage.app.on("/x", ApplicationScript::answer(format!("{HEAD}well")));
     eventually("it is well again", async || stage.get("/x").await.text() == "well").await;
 }

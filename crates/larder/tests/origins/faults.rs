@@ -2,13 +2,13 @@
 //! and the next request is answered as if nothing had happened (reliability goals F1 to F5).
 
 use testkit::client;
-use testkit::faults::{Expected, FaultCase, ORIGIN_PATIENCE_MS, POISON, fault_cases};
+use testkit::faults::{FaultCase, FaultExpectation, ORIGIN_PATIENCE_MS, POISON, fault_cases};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{Ending, Seen};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{Ending, ReplyOutcome};
 
 /// Ejection is off: the origin's one server fails on purpose and must be asked again all the same.
-fn config(origin: &Scripted) -> String {
+fn config(origin: &ScriptedOrigin) -> String {
     format!(
         r#"
 listen = "127.0.0.1:0"
@@ -39,7 +39,7 @@ origin = "slow"
 
 #[tokio::test]
 async fn no_broken_answer_is_stored_or_looks_whole() {
-    let origin = Scripted::start().await.expect("a port");
+    let origin = ScriptedOrigin::start().await.expect("a port");
     let mut daemon = Daemon::start(&config(&origin)).expect("larder starts");
     let mut failures = Vec::new();
     let cases = fault_cases();
@@ -56,9 +56,10 @@ async fn no_broken_answer_is_stored_or_looks_whole() {
 }
 
 /// Runs one case; what went wrong.
-async fn run(origin: &Scripted, daemon: &Daemon, case: FaultCase) -> Vec<String> {
+async fn run(origin: &ScriptedOrigin, daemon: &Daemon, case: FaultCase) -> Vec<String> {
     // What comes whole in the end may take its time.
-    let folder = if matches!(case.expected, Expected::Whole(..)) { "whole" } else { "fault" };
+    let folder =
+        if matches!(case.expected, FaultExpectation::Whole(..)) { "whole" } else { "fault" };
     let target = format!("/{folder}/{}", case.name);
     let clean_target = format!("/clean/{}", case.name);
     let second_body = format!("second answer of {}", case.name);
@@ -97,36 +98,38 @@ async fn run(origin: &Scripted, daemon: &Daemon, case: FaultCase) -> Vec<String>
     problems
 }
 
-async fn ask(daemon: &Daemon, target: &str) -> Seen {
+async fn ask(daemon: &Daemon, target: &str) -> ReplyOutcome {
     client::get(daemon.addr(), target).await.expect("larder accepts")
 }
 
-fn matches_expected(seen: &Seen, expected: Expected) -> bool {
+fn matches_expected(seen: &ReplyOutcome, expected: FaultExpectation) -> bool {
     match (seen, expected) {
-        (Seen::Complete(reply), Expected::Error(status)) => {
+        (ReplyOutcome::Complete(reply), FaultExpectation::Error(status)) => {
             reply.status == status && reply.ending == Ending::Length
         }
-        (Seen::Complete(reply), Expected::Whole(status, body)) => {
+        (ReplyOutcome::Complete(reply), FaultExpectation::Whole(status, body)) => {
             reply.status == status && reply.body == body.as_bytes()
         }
-        (Seen::Truncated(_), Expected::Incomplete) => true,
-        (Seen::Complete(reply), Expected::Incomplete) => {
+        (ReplyOutcome::Truncated(_), FaultExpectation::Incomplete) => true,
+        (ReplyOutcome::Complete(reply), FaultExpectation::Incomplete) => {
             matches!(reply.status, 502 | 504) && reply.ending == Ending::Length
         }
         _ => false,
     }
 }
 
-fn body_of(seen: &Seen) -> Option<&str> {
+fn body_of(seen: &ReplyOutcome) -> Option<&str> {
     seen.complete().and_then(|reply| std::str::from_utf8(&reply.body).ok())
 }
 
-fn show(seen: &Seen) -> String {
+fn show(seen: &ReplyOutcome) -> String {
     match seen {
-        Seen::Complete(reply) => {
+        ReplyOutcome::Complete(reply) => {
             format!("{} {:?} {:?}", reply.status, reply.ending, cut(&reply.text()))
         }
-        Seen::Truncated(reply) => format!("truncated {} {:?}", reply.status, cut(&reply.text())),
+        ReplyOutcome::Truncated(reply) => {
+            format!("truncated {} {:?}", reply.status, cut(&reply.text()))
+        }
         other => format!("{other:?}"),
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use flate2::read::MultiGzDecoder;
 use support::folder::Folder;
 use support::{PATIENCE, eventually, pattern, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
 use testkit::reply::{Ending, Reply};
 
@@ -31,13 +31,13 @@ impl Stage {
         Self { daemon: daemon.expect("larder starts"), root }
     }
 
-    async fn connect(&self) -> Raw {
-        Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
+    async fn connect(&self) -> RawClient {
+        RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
     }
 
     async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
         let mut raw = self.connect().await;
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("taken");
+        raw.send(&request(method, target, fields), WriteSplit::Whole).await.expect("taken");
         whole(raw.reply(method).await, target)
     }
 
@@ -105,7 +105,7 @@ async fn a_file_is_served_with_type_and_validators() {
         assert_eq!((reply.status, reply.text().as_str()), (200, text), "{target}");
         assert_eq!(field(&reply, "content-type"), kind, "{target}");
     }
-    stage.daemon.counted("larder_files_total", 7).await;
+    stage.daemon.assert_metric("larder_files_total", 7).await;
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn other_methods_are_refused_with_what_is_allowed() {
     }
     let mut raw = stage.connect().await;
     let post = [request("POST", "/a.txt", "Content-Length: 5\r\n"), b"12345".to_vec()].concat();
-    raw.send(&post, Pieces::Whole).await.expect("taken");
+    raw.send(&post, WriteSplit::Whole).await.expect("taken");
     assert_eq!(whole(raw.reply("POST").await, "POST").status, 405);
     assert_eq!(stage.ask("DELETE", "/none", "").await.status, 404);
     assert_eq!(stage.root.path().join("www/a.txt").metadata().expect("still there").len(), 1);
@@ -362,7 +362,7 @@ async fn no_path_leads_to_what_is_outside_or_hidden() {
             let target = format!("{prefix}{attack}");
             for method in ["GET", "HEAD", "POST"] {
                 let mut raw = stage.connect().await;
-                raw.send(&request(method, &target, ""), Pieces::Whole).await.expect("taken");
+                raw.send(&request(method, &target, ""), WriteSplit::Whole).await.expect("taken");
                 let reply = whole(raw.reply(method).await, &target);
                 let text = reply.text();
                 assert!(reply.status >= 300, "{method} {target}: {} {text}", reply.status);
@@ -495,7 +495,7 @@ async fn answers_come_in_the_order_of_the_requests() {
         bytes.extend_from_slice(&request("GET", target, ""));
     }
     let mut raw = stage.connect().await;
-    raw.send(&bytes, Pieces::Whole).await.expect("taken");
+    raw.send(&bytes, WriteSplit::Whole).await.expect("taken");
     for target in order {
         let reply = whole(raw.reply("GET").await, target);
         match target {
@@ -532,7 +532,8 @@ async fn a_file_is_coded_once_for_those_who_ask_for_that_and_its_form_is_kept() 
     root.file("www/short.css", "body{}");
     root.file("www/photo.png", &text);
     let stage = Stage::start(root, "");
-    let none = async |name: &str| stage.daemon.counted(&format!("larder_{name}_total"), 0).await;
+    let none =
+        async |name: &str| stage.daemon.assert_metric(&format!("larder_{name}_total"), 0).await;
     let tag = field(&stage.get("/site.css").await, "etag");
     for fields in ["", "Accept-Encoding: identity\r\n", "Accept-Encoding: gzip;q=0\r\n"] {
         for _ in 0..3 {
@@ -558,7 +559,7 @@ async fn a_file_is_coded_once_for_those_who_ask_for_that_and_its_form_is_kept() 
     for _ in 0..3 {
         assert_eq!(stage.ask("GET", "/site.css?v=2", GZIP).await.body, zipped.body);
     }
-    stage.daemon.counted("larder_forms_made_total", 1).await;
+    stage.daemon.assert_metric("larder_forms_made_total", 1).await;
     none("bodies_decoded").await;
     assert_eq!(field(&stage.get("/site.css").await, "etag"), tag);
     // What is hot is made once more, and better.
@@ -642,6 +643,6 @@ async fn files_are_coded_only_where_settings_and_time_allow_it() {
             assert_eq!((field(&reply, "content-encoding").as_str(), reply.text()), ("", style()));
             assert_eq!(reply.field("vary").is_none(), more.starts_with("compress"), "{more}");
         }
-        stage.daemon.counted("larder_forms_made_total", 0).await;
+        stage.daemon.assert_metric("larder_forms_made_total", 0).await;
     }
 }

@@ -4,7 +4,7 @@ use crate::support;
 
 use support::scripts::Stage;
 use support::{PATIENCE, eventually, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 
 #[tokio::test]
 async fn files_are_served_and_scripts_are_run() {
@@ -142,8 +142,8 @@ async fn many_at_once_get_the_file_that_no_suffix_gives_away() {
     stage.root.file("LICENSE", "free");
     let mut raws = Vec::new();
     for _ in 0..50 {
-        let mut raw = Raw::connect(stage.daemon.addr()).await.expect("a connection");
-        raw.send(&request("GET", "/LICENSE", ""), Pieces::Whole).await.expect("taken");
+        let mut raw = RawClient::connect(stage.daemon.addr()).await.expect("a connection");
+        raw.send(&request("GET", "/LICENSE", ""), WriteSplit::Whole).await.expect("taken");
         raws.push(raw.patience(PATIENCE));
     }
     for mut raw in raws {
@@ -160,9 +160,9 @@ async fn style_sheets_beside_scripts_are_coded_for_browsers() {
     let fields = "Accept-Encoding: gzip, deflate, br\r\n";
     let ask = async || {
         let mut raw =
-            Raw::connect(stage.daemon.addr()).await.expect("connected").patience(PATIENCE);
+            RawClient::connect(stage.daemon.addr()).await.expect("connected").patience(PATIENCE);
         let asked = request("GET", "/wp-includes/style.css?ver=6", fields);
-        raw.send(&asked, Pieces::Whole).await.expect("taken");
+        raw.send(&asked, WriteSplit::Whole).await.expect("taken");
         whole(raw.reply("GET").await, "style.css")
     };
     eventually("a coded style sheet", async || {

@@ -10,9 +10,9 @@ use rustix::fs::{Advice, fadvise};
 use support::folder::Folder;
 use support::tls::{Authority, Kind};
 use support::{PATIENCE, eventually, pattern, pause, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::reply::Seen;
+use testkit::reply::ReplyOutcome;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -40,8 +40,8 @@ impl Stage {
 
     async fn over_both(&self, target: &str) -> [Vec<u8>; 2] {
         let addr = self.daemon.addrs()[0];
-        let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-        raw.send(&request("GET", target, ""), Pieces::Whole).await.expect("taken");
+        let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+        raw.send(&request("GET", target, ""), WriteSplit::Whole).await.expect("taken");
         let plain = whole(raw.reply("GET").await, target);
         let sealed = self.authority.client().get(self.daemon.addrs()[1], "a.test", target).await;
         [plain.body, sealed.body]
@@ -81,8 +81,10 @@ async fn what_is_not_in_memory_is_read_from_the_disk() {
             let file = File::open(stage.root.path().join(&name)).expect("a file");
             file.sync_all().expect("on disk");
             fadvise(&file, 0, None, Advice::DontNeed).expect("forgotten");
-            let mut raw = Raw::connect(stage.daemon.addrs()[0]).await.expect("a connection");
-            raw.send(&request("GET", &format!("/{name}"), ""), Pieces::Whole).await.expect("taken");
+            let mut raw = RawClient::connect(stage.daemon.addrs()[0]).await.expect("a connection");
+            raw.send(&request("GET", &format!("/{name}"), ""), WriteSplit::Whole)
+                .await
+                .expect("taken");
             let reply = whole(raw.reply("GET").await, &name);
             assert!(reply.body == content[..length], "{length}: got {}", reply.body.len());
         }
@@ -167,17 +169,17 @@ async fn a_small_file_cut_short_between_look_and_read_is_cut_too() {
     assert_eq!(stage.over_both("/a.txt").await.map(|body| body.len()), [5_000, 5_000]);
     let file = File::options().write(true).open(stage.root.path().join("a.txt"));
     file.expect("a file").set_len(10).expect("cut short");
-    let mut raw = Raw::connect(stage.daemon.addrs()[0]).await.expect("a connection");
-    raw.send(&request("GET", "/a.txt", ""), Pieces::Whole).await.expect("taken");
+    let mut raw = RawClient::connect(stage.daemon.addrs()[0]).await.expect("a connection");
+    raw.send(&request("GET", "/a.txt", ""), WriteSplit::Whole).await.expect("taken");
     match raw.patience(PATIENCE).reply("GET").await {
-        Seen::Truncated(reply) => assert!(reply.body.len() <= 10),
-        Seen::Nothing => {}
+        ReplyOutcome::Truncated(reply) => assert!(reply.body.len() <= 10),
+        ReplyOutcome::Nothing => {}
         other => panic!("{other:?}"),
     }
     let mut sealed = stage.authority.client().connect(stage.daemon.addrs()[1], "a.test").await;
     sealed.send(&support::tls::get("a.test", "/a.txt")).await.expect("taken");
     let seen = sealed.reply("GET").await;
-    assert!(matches!(seen, Seen::Truncated(_) | Seen::Nothing), "{seen:?}");
+    assert!(matches!(seen, ReplyOutcome::Truncated(_) | ReplyOutcome::Nothing), "{seen:?}");
 }
 
 #[tokio::test]

@@ -13,10 +13,10 @@ use support::folder::Folder;
 use support::spaces::{NEAR, Spaces};
 use support::tls::{Authority, Client, Connection, Kind};
 use support::{PATIENCE, Setup, Stage, eventually, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{End, Reply};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{ConnectionEnd, Reply};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210";
@@ -81,8 +81,8 @@ async fn whoever_asks_is_told_of_health_and_of_nothing_else() {
         assert_eq!(Ask::post(path, &Value::Null).send_to(at).await.status, 404, "{path}");
     }
     // HAProxy's check that says no more.
-    let mut raw = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
-    raw.send(b"GET /healthz HTTP/1.0\r\n\r\n", Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::connect(at).await.expect("a connection").patience(PATIENCE);
+    raw.send(b"GET /healthz HTTP/1.0\r\n\r\n", WriteSplit::Whole).await.expect("sent");
     assert_eq!(whole(raw.reply("GET").await, "/healthz").status, 200);
 }
 
@@ -91,14 +91,14 @@ async fn those_who_keep_connections_keep_nobody_out() {
     let (stage, at) = healthy("", "health_connections = 2\nadmin_head_bytes = \"8KiB\"\n").await;
     let mut idle = Vec::new();
     for _ in 0..2 {
-        idle.push(Raw::connect(at).await.expect("a connection").patience(PATIENCE));
+        idle.push(RawClient::connect(at).await.expect("a connection").patience(PATIENCE));
     }
     assert_eq!(Ask::get("/healthz").send_to(at).await.status, 200);
-    assert_eq!(idle[0].rest().await.1, End::Closed, "the oldest has left");
-    stage.daemon.limit_counted("health_connections", 1).await;
+    assert_eq!(idle[0].rest().await.1, ConnectionEnd::Closed, "the oldest has left");
+    stage.daemon.assert_limit_count("health_connections", 1).await;
     let long = "x".repeat(10_000);
     assert_eq!(Ask::get("/healthz").field("X-Long", &long).send_to(at).await.status, 431);
-    stage.daemon.limit_counted("admin_head_bytes", 1).await;
+    stage.daemon.assert_limit_count("admin_head_bytes", 1).await;
 }
 
 #[tokio::test]
@@ -162,15 +162,15 @@ async fn the_admin_listeners_tokens_are_no_good_for_the_figures_own() {
 async fn a_reload_has_another_token_count_and_ends_what_began_with_the_old() {
     let folder = folder_with(TOKEN);
     let (stage, at) = figured(&folder, "").await;
-    let mut kept = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
+    let mut kept = RawClient::connect(at).await.expect("a connection").patience(PATIENCE);
     for _ in 0..2 {
         let fields = format!("Authorization: Bearer {TOKEN}\r\n");
-        kept.send(&request("GET", "/metrics", &fields), Pieces::Whole).await.expect("sent");
+        kept.send(&request("GET", "/metrics", &fields), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(kept.reply("GET").await, "/metrics").status, 200);
     }
     folder.file("token", OTHER);
     assert!(run(&stage.daemon, &["reload"]).await.0);
-    assert_eq!(kept.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(kept.rest().await, (Vec::new(), ConnectionEnd::Closed));
     assert_eq!(with_token("/metrics", TOKEN).send_to(at).await.status, 401);
     assert_eq!(with_token("/metrics", OTHER).send_to(at).await.status, 200);
     // One that everyone may read, and one that is none, change nothing.
@@ -200,7 +200,7 @@ async fn where_they_listen_takes_a_restart_and_what_is_taken_is_named() {
     let at = format!("127.0.0.1:{port}");
     let stage = Setup { top: &tables(&at, &at), ..Setup::default() }.start().await;
     for name in ["health", "metrics"] {
-        stage.daemon.tells(&format!("larder: {name} cannot listen on {at}: Address")).await;
+        stage.daemon.assert_logged(&format!("larder: {name} cannot listen on {at}: Address")).await;
     }
     let file = Setup { top: &tables("127.0.0.1:1", "127.0.0.1:2"), ..Setup::default() };
     std::fs::write(stage.daemon.config_file(), file.file(&stage.origin)).expect("written");
@@ -227,7 +227,7 @@ async fn over_tls(client: &Client, at: SocketAddr, ask: &Ask) -> Option<Reply> {
 async fn answered(connection: &mut Connection, ask: &Ask) -> Option<Reply> {
     connection.send(&ask.bytes()).await.ok()?;
     match connection.reply("GET").await {
-        testkit::reply::Seen::Complete(reply) => Some(reply),
+        testkit::reply::ReplyOutcome::Complete(reply) => Some(reply),
         _ => None,
     }
 }
@@ -247,8 +247,8 @@ async fn a_token_is_good_over_tls_and_plain_requests_get_nothing() {
         reply.expect("an answer").status
     };
     assert_eq!((status(TOKEN).await, status(OTHER).await), (200, 401));
-    let mut raw = Raw::connect(at).await.expect("a connection").patience(PATIENCE);
-    raw.send(&with_token("/metrics", TOKEN).bytes(), Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::connect(at).await.expect("a connection").patience(PATIENCE);
+    raw.send(&with_token("/metrics", TOKEN).bytes(), WriteSplit::Whole).await.expect("sent");
     let (said, _) = raw.rest().await;
     assert!(!String::from_utf8_lossy(&said).contains("HTTP/1"), "{said:?}");
     assert!(stage.metric("larder_tls_handshake_failures_total").await > 0);
@@ -311,7 +311,7 @@ async fn another_authority_counts_after_a_reload_for_connections_that_are_open_t
     // It may take the request, and answers none.
     _ = kept.send(get).await;
     let after = kept.reply("GET").await;
-    assert!(!matches!(after, testkit::reply::Seen::Complete(_)), "{after:?}");
+    assert!(!matches!(after, testkit::reply::ReplyOutcome::Complete(_)), "{after:?}");
     let ask = Ask::get("/metrics");
     assert!(over_tls(&certified(&authority, &authority), at, &ask).await.is_none());
     let status = over_tls(&certified(&authority, &next), at, &ask).await.expect("one").status;
@@ -319,8 +319,8 @@ async fn another_authority_counts_after_a_reload_for_connections_that_are_open_t
 }
 
 /// Two sites, each with an origin of its own; further lines at the top.
-async fn two_sites(top: &str) -> (Daemon, Scripted) {
-    let origin = Scripted::start().await.expect("an origin");
+async fn two_sites(top: &str) -> (Daemon, ScriptedOrigin) {
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let site = |name: &str| {
         let addr = origin.addr();
         format!(
@@ -370,7 +370,7 @@ async fn a_site_that_can_answer_nothing_is_told_of_where_that_is_wanted() {
     let checked = Ask::get("/health").send_to(daemon.addr()).await;
     let why = "the origins of a site are down, and nothing of it is stored\n";
     assert_eq!((checked.status, checked.text().as_str()), (503, why));
-    daemon.tells("larder: not ready: origins down, nothing stored: b.test").await;
+    daemon.assert_logged("larder: not ready: origins down, nothing stored: b.test").await;
     let all = Ask::post("/api/v1/purge", &json!({ "all": true }));
     assert_eq!(all.send_locally(&daemon).await.status, 200);
     says(at, 503, &format!("{A}{B}")).await;
@@ -378,7 +378,7 @@ async fn a_site_that_can_answer_nothing_is_told_of_where_that_is_wanted() {
     says(at, 503, B).await;
     order(&daemon, "b", "up").await;
     says(at, 200, "ready\n").await;
-    daemon.tells("larder: ready: ").await;
+    daemon.assert_logged("larder: ready: ").await;
 }
 
 #[tokio::test]
@@ -411,7 +411,7 @@ async fn what_is_stale_answers_only_for_as_long_as_it_may() {
 #[tokio::test]
 async fn a_site_with_a_program_is_told_of_as_well() {
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let addr = origin.addr();
     folder.file(
         "default.vcl",
@@ -447,7 +447,7 @@ async fn one_that_ends_says_so_for_as_long_as_it_serves() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nCache-Control: no-store\r\n\r\nslow";
     stage.origin.on("/slow", Script::default().send(head).hang());
     let mut busy = stage.connect().await;
-    busy.send(&request("GET", "/slow", ""), Pieces::Whole).await.expect("sent");
+    busy.send(&request("GET", "/slow", ""), WriteSplit::Whole).await.expect("sent");
     eventually("the slow fetch", async || stage.origin.seen("/slow") == 1).await;
     says(at, 200, "ready\n").await;
     let pid = Pid::from_raw(stage.daemon.pid() as i32).expect("a process");

@@ -5,7 +5,7 @@ use crate::support;
 
 use testkit::h2::Request;
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 use support::h2::{H2C, client};
 use support::{Setup, Stage, is_hit};
@@ -51,7 +51,7 @@ async fn a_length_that_an_origin_says_twice_is_one_if_both_agree() {
 async fn ask_in_a_row(stage: &Stage, kept: u64) {
     for kept in kept - 2..=kept {
         assert_eq!(stage.get("/passed").await.status, 200);
-        stage.daemon.counted("larder_origin_kept_total", kept).await;
+        stage.daemon.assert_metric("larder_origin_kept_total", kept).await;
     }
 }
 
@@ -83,7 +83,7 @@ async fn one_client_does_not_get_the_last_connections_to_an_origin() {
     for number in 0..6 {
         hoarder.ask(&Request::get(&format!("/{number}")), true).await.expect("sent");
     }
-    stage.daemon.limit_counted("origin_share", 3).await;
+    stage.daemon.assert_limit_count("origin_share", 3).await;
     support::eventually("three are asked for", async || stage.origin.targets().len() == 3).await;
     for _ in 0..3 {
         assert_eq!(stage.get("/well").await.text(), "well");
@@ -93,10 +93,10 @@ async fn one_client_does_not_get_the_last_connections_to_an_origin() {
 
 /// Three servers and a daemon that balances over them, with further keys for the origin. The first
 /// server always answers 500.
-async fn one_bad_of_three(origin: &str) -> (Vec<Scripted>, Daemon) {
+async fn one_bad_of_three(origin: &str) -> (Vec<ScriptedOrigin>, Daemon) {
     let mut servers = Vec::new();
     for _ in 0..3 {
-        let server = Scripted::start().await.expect("a port");
+        let server = ScriptedOrigin::start().await.expect("a port");
         server.otherwise(Script::ok("Cache-Control: no-store\r\n", "well"));
         servers.push(server);
     }
@@ -125,7 +125,7 @@ async fn statuses(daemon: &Daemon, method: &str, requests: usize) -> Vec<u16> {
     let mut statuses = Vec::new();
     for number in 0..requests {
         let bytes = testkit::client::request(method, &format!("/{number}"), "");
-        let seen = testkit::client::Raw::connect(daemon.addr()).await.expect("a connection");
+        let seen = testkit::client::RawClient::connect(daemon.addr()).await.expect("a connection");
         statuses.push(support::whole(seen.exchange(&bytes).await, "an answer").status);
     }
     statuses
@@ -138,7 +138,7 @@ async fn a_bad_server_of_three_costs_no_reader_an_answer() {
     let (servers, daemon) = one_bad_of_three(settings).await;
     assert_eq!(statuses(&daemon, "GET", 60).await, [200; 60]);
     assert_eq!(servers[0].targets().len(), 3, "then it is left alone");
-    daemon.counted("larder_origin_retries_total", 3).await;
+    daemon.assert_metric("larder_origin_retries_total", 3).await;
     let connections = servers.iter().map(|server| server.recorded().len());
     assert_eq!(connections.sum::<usize>(), 3, "those that answered 500 are kept, too");
 }
@@ -148,7 +148,7 @@ async fn what_is_tried_again_is_within_the_budget_and_idempotent() {
     let settings = "retry_on = [\"500\"]\nretry_budget = 0";
     let (_servers, daemon) = one_bad_of_three(settings).await;
     assert_eq!(statuses(&daemon, "GET", 3).await.iter().filter(|code| **code == 500).count(), 1);
-    daemon.limit_counted("retry_budget", 1).await;
+    daemon.assert_limit_count("retry_budget", 1).await;
     let (_servers, daemon) = one_bad_of_three("retry_on = [\"500\"]").await;
     assert_eq!(statuses(&daemon, "POST", 3).await.iter().filter(|code| **code == 500).count(), 1);
 }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 
 use support::console;
 use support::{Setup, Stage, whole};
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A daemon whose origin's port nobody listens on; the listener that is returned keeps it, bound.
@@ -18,7 +18,7 @@ async fn without_origin() -> (Daemon, SocketAddr, socket2::Socket) {
     let any: SocketAddr = ([127, 0, 0, 1], 0).into();
     socket.bind(&any.into()).expect("a port");
     let address = socket.local_addr().expect("an address").as_socket().expect("an address");
-    let text = Setup::default().file(&Scripted::start().await.expect("a port"));
+    let text = Setup::default().file(&ScriptedOrigin::start().await.expect("a port"));
     let server = text.lines().find(|line| line.starts_with("servers")).expect("servers");
     let text = text.replace(server, &format!("servers = \"http://{address}\""));
     (Daemon::start(&text).expect("larder starts"), address, socket)
@@ -26,7 +26,7 @@ async fn without_origin() -> (Daemon, SocketAddr, socket2::Socket) {
 
 async fn ask(daemon: &Daemon, target: &str) -> (u16, String) {
     let mut raw =
-        Raw::connect(daemon.addr()).await.expect("a connection").patience(support::PATIENCE);
+        RawClient::connect(daemon.addr()).await.expect("a connection").patience(support::PATIENCE);
     let reply = whole(raw.get(target).await.expect("sent"), target);
     (reply.status, reply.text())
 }
@@ -111,7 +111,7 @@ async fn an_origin_that_goes_and_comes_back_is_told_of_once_each() {
         assert_eq!(ask(&daemon, "/page").await.0, 502);
     }
     let gone = format!("larder: origin app, server {address} fails: ");
-    let log = daemon.tells(&gone).await;
+    let log = daemon.assert_logged(&gone).await;
     let line = log.lines().find(|line| line.starts_with(&gone)).expect("a line");
     assert!(line.contains("cannot connect") && line.contains("refused"), "{line}");
     for _ in 0..30 {
@@ -124,8 +124,9 @@ async fn an_origin_that_goes_and_comes_back_is_told_of_once_each() {
         ask(&daemon, "/page").await == (200, "back".to_owned())
     })
     .await;
-    let log =
-        daemon.tells(&format!("larder: origin app, server {address} answers again, after ")).await;
+    let log = daemon
+        .assert_logged(&format!("larder: origin app, server {address} answers again, after "))
+        .await;
     assert_eq!(log.lines().filter(|line| line.starts_with(&gone)).count(), 1, "{log}");
     origin.abort();
 }

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use crate::support;
 
 use support::{PATIENCE, eventually, is_hit, pattern, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::reply::{Reply, Seen};
+use testkit::reply::{Reply, ReplyOutcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -173,10 +173,10 @@ impl Stage {
         Self { fpm, daemon }
     }
 
-    async fn seen(&self, method: &str, bytes: &[u8]) -> Seen {
-        let connected = Raw::connect(self.daemon.addr()).await;
+    async fn seen(&self, method: &str, bytes: &[u8]) -> ReplyOutcome {
+        let connected = RawClient::connect(self.daemon.addr()).await;
         let mut raw = connected.expect("a connection").patience(PATIENCE);
-        raw.send(bytes, Pieces::Whole).await.expect("the request is taken");
+        raw.send(bytes, WriteSplit::Whole).await.expect("the request is taken");
         raw.reply(method).await
     }
 
@@ -266,7 +266,7 @@ async fn php_answers_with_status_location_and_cookies() {
     })
     .await;
     let short = stage.seen("GET", &request("GET", "/odd.php?do=short", "")).await;
-    assert!(matches!(short, Seen::Truncated(_)), "{short:?}");
+    assert!(matches!(short, ReplyOutcome::Truncated(_)), "{short:?}");
     assert_eq!(stage.get("/odd.php?do=long").await.text(), "short");
     for _ in 0..2 {
         let died = stage.seen("GET", &request("GET", "/odd.php?do=die", "")).await;

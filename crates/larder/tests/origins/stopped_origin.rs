@@ -4,9 +4,9 @@ use crate::support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{PATIENCE, Setup, eventually, pause, whole};
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::larder::Daemon;
-use testkit::origin::Scripted;
+use testkit::origin::ScriptedOrigin;
 use tokio::task::JoinSet;
 
 const PAGES: usize = 8;
@@ -26,7 +26,7 @@ fn send(daemon: &Daemon, signal: Signal) {
 
 /// A client that asks for each page in turn, `rounds` times; each is answered with what is stored.
 async fn read(daemon: std::net::SocketAddr, first: usize, rounds: usize) {
-    let mut client = Raw::connect(daemon).await.expect("connected").patience(PATIENCE);
+    let mut client = RawClient::connect(daemon).await.expect("connected").patience(PATIENCE);
     for n in 0..rounds * PAGES {
         let page = format!("/{}", (first + n) % PAGES);
         let reply = whole(client.get(&page).await.expect("sent"), &page);
@@ -44,7 +44,7 @@ async fn stopped_under_load(limits: &str, cache: &str, held: usize) {
     let site = format!("cache = {{ ttl = {{ 200 = \"100ms\" }}, {cache} }}");
     let limits = format!("retries = 0\n{limits}");
     // It only lends its address to the file.
-    let lent = Scripted::start().await.expect("a port");
+    let lent = ScriptedOrigin::start().await.expect("a port");
     let file = Setup { limits: &limits, site: &site, ..Setup::default() }.file(&lent);
     let file = file.replace(&lent.addr().to_string(), &origin.addr().to_string());
     let daemon = Daemon::start(&file).expect("it starts");

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::{Daemon, binary};
-use testkit::reply::{End, Reply, read_reply};
+use testkit::reply::{ConnectionEnd, Reply, read_reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -87,8 +87,8 @@ impl Ask {
 
     /// Asks another address.
     pub(crate) async fn send_to(&self, addr: SocketAddr) -> Reply {
-        let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-        raw.send(&self.bytes(), Pieces::Whole).await.expect("sent");
+        let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+        raw.send(&self.bytes(), WriteSplit::Whole).await.expect("sent");
         whole(raw.reply(&self.method).await, &self.target)
     }
 
@@ -98,7 +98,7 @@ impl Ask {
         stream.write_all(&self.bytes()).await.expect("sent");
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).await.expect("an answer");
-        let read = read_reply(&bytes, &self.method, End::Closed);
+        let read = read_reply(&bytes, &self.method, ConnectionEnd::Closed);
         whole(read.expect("an answer").0, &self.target)
     }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::Scripted;
+use testkit::origin::ScriptedOrigin;
 use testkit::reply::Reply;
 
 use super::folder::Folder;
@@ -47,7 +47,7 @@ pub(crate) fn patient(file: &str) -> String {
 
 /// A daemon over a disk, which is stopped, killed and started again.
 pub(crate) struct Disked {
-    pub(crate) origin: Scripted,
+    pub(crate) origin: ScriptedOrigin,
     daemon: Option<Daemon>,
     /// The program and the disk are in it.
     _folder: Folder,
@@ -63,7 +63,7 @@ impl Disked {
 
     /// The same with its disk in `path`. The program comes into `folder`.
     pub(crate) async fn start_at(policy: Policy, top: &str, path: &Path, folder: Folder) -> Self {
-        let origin = Scripted::start().await.expect("an origin");
+        let origin = ScriptedOrigin::start().await.expect("an origin");
         let addr = origin.addr();
         let (site, origins) = match policy {
             Policy::Declared => (
@@ -93,9 +93,9 @@ impl Disked {
     }
 
     pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon().addr()).await.expect("a connection");
+        let raw = RawClient::connect(self.daemon().addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("it is taken");
+        raw.send(&request(method, target, fields), WriteSplit::Whole).await.expect("it is taken");
         whole(raw.reply(method).await, target)
     }
 

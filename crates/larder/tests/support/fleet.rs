@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{Reply, Seen};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{Reply, ReplyOutcome};
 
 use super::console::{Ask, look, run};
 use super::folder::Folder;
@@ -70,7 +70,7 @@ impl Sharing {
     }
 
     pub(crate) async fn get(&self, target: &str) -> Reply {
-        let raw = Raw::connect(self.daemon().addr()).await.expect("a connection");
+        let raw = RawClient::connect(self.daemon().addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
         whole(raw.get(target).await.expect("sent"), target)
     }
@@ -97,7 +97,7 @@ impl Sharing {
 /// The nodes with all that is around them.
 pub(crate) struct Fleet {
     pub(crate) nats: Nats,
-    pub(crate) origin: Scripted,
+    pub(crate) origin: ScriptedOrigin,
     pub(crate) folder: Folder,
     pub(crate) nodes: Vec<Sharing>,
 }
@@ -105,7 +105,8 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// So many nodes that know each other, and share nothing yet.
     pub(crate) async fn start(count: usize) -> Self {
-        let (nats, origin) = (Nats::start(&[]).await, Scripted::start().await.expect("an origin"));
+        let (nats, origin) =
+            (Nats::start(&[]).await, ScriptedOrigin::start().await.expect("an origin"));
         origin.otherwise(Script::ok("Cache-Control: max-age=1\r\n", PAGE));
         let folder = Folder::new();
         folder.file("secret", SECRET);
@@ -280,10 +281,10 @@ impl Load {
     }
 
     async fn answer(address: SocketAddr, target: &str) -> Result<String, String> {
-        let raw = Raw::connect(address).await.map_err(|error| error.to_string())?;
+        let raw = RawClient::connect(address).await.map_err(|error| error.to_string())?;
         let mut raw = raw.patience(PATIENCE);
         match raw.get(target).await.map_err(|error| error.to_string())? {
-            Seen::Complete(reply) if reply.status == 200 && reply.text() == PAGE => {
+            ReplyOutcome::Complete(reply) if reply.status == 200 && reply.text() == PAGE => {
                 Ok(reply.field("x-mark").unwrap_or_default())
             }
             other => Err(format!("{target}: {other:?}")),

@@ -32,11 +32,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use message::date::HttpDate;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::Scripted;
-use testkit::reply::{Reply, Seen};
-use testkit::strict::{ParsedRequest, read_requests};
+use testkit::origin::ScriptedOrigin;
+use testkit::reference_reader::{ParsedRequest, read_requests};
+use testkit::reply::{Reply, ReplyOutcome};
 
 /// Time that anything may take that nothing delays on purpose; most of it is for loaded machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ pub(crate) struct Setup<'a> {
 
 impl Setup<'_> {
     /// The whole file. Ejection is off: the origin's one server fails on purpose.
-    pub(crate) fn file(&self, origin: &Scripted) -> String {
+    pub(crate) fn file(&self, origin: &ScriptedOrigin) -> String {
         let Self { top, one_core, limits, origin: more, site } = self;
         let workers = if *one_core { 1 } else { 2 };
         let addr = origin.addr();
@@ -83,14 +83,14 @@ origin = "app"
 
     /// Starts origin and daemon, with another `listen` line.
     pub(crate) async fn listening(&self, listen: &str) -> Stage {
-        let origin = Scripted::start().await.expect("a port for the origin");
+        let origin = ScriptedOrigin::start().await.expect("a port for the origin");
         let file = self.file(&origin).replacen("listen = \"127.0.0.1:0\"", listen, 1);
         Stage { origin, daemon: Daemon::start(&file).expect("larder starts") }
     }
 
     /// Starts origin and daemon.
     pub(crate) async fn start(&self) -> Stage {
-        let origin = Scripted::start().await.expect("a port for the origin");
+        let origin = ScriptedOrigin::start().await.expect("a port for the origin");
         let daemon = Daemon::start(&self.file(&origin)).expect("larder starts");
         Stage { origin, daemon }
     }
@@ -98,7 +98,7 @@ origin = "app"
 
 /// A daemon and its origin.
 pub(crate) struct Stage {
-    pub(crate) origin: Scripted,
+    pub(crate) origin: ScriptedOrigin,
     pub(crate) daemon: Daemon,
 }
 
@@ -109,8 +109,8 @@ impl Stage {
     }
 
     /// A new client connection.
-    pub(crate) async fn connect(&self) -> Raw {
-        Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
+    pub(crate) async fn connect(&self) -> RawClient {
+        RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE)
     }
 
     /// The whole answer to GET of `target`, on a connection of its own.
@@ -126,7 +126,7 @@ impl Stage {
     /// The whole answer to `bytes`, a request of `method`, on a connection of its own.
     pub(crate) async fn exchange(&self, method: &str, bytes: &[u8]) -> Reply {
         let mut raw = self.connect().await;
-        raw.send(bytes, Pieces::Whole).await.expect("the request is taken");
+        raw.send(bytes, WriteSplit::Whole).await.expect("the request is taken");
         let first_line = bytes.split(|b| *b == b'\r').next().unwrap_or_default();
         whole(raw.reply(method).await, &String::from_utf8_lossy(first_line))
     }
@@ -161,9 +161,9 @@ impl Stage {
 }
 
 /// The message that `seen` must be; `asked` is for the failure's text.
-pub(crate) fn whole(seen: Seen, asked: &str) -> Reply {
+pub(crate) fn whole(seen: ReplyOutcome, asked: &str) -> Reply {
     match seen {
-        Seen::Complete(reply) => reply,
+        ReplyOutcome::Complete(reply) => reply,
         other => panic!("{asked}: no whole answer but {other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use testkit::client::Raw;
+use testkit::client::RawClient;
 
 /// Starts of a server whose port somebody else has taken before it could.
 const STARTS: usize = 5;
@@ -42,7 +42,7 @@ impl Nginx {
             let listen = format!("listen {address} {how};\n{server}");
             let mut child = spawn(folder, http, &listen);
             while child.try_wait().expect("a process").is_none() {
-                if Raw::connect(address).await.is_ok() {
+                if RawClient::connect(address).await.is_ok() {
                     return Self { child, address };
                 }
                 super::pause(20).await;

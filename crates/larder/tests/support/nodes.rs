@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 use super::console::{Ask, run};
@@ -51,7 +51,12 @@ pub(crate) const PLAIN: Wanted<'_> = Wanted {
 };
 
 impl Node {
-    pub(crate) fn start(name: &str, nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> Self {
+    pub(crate) fn start(
+        name: &str,
+        nats: &Nats,
+        origin: &ScriptedOrigin,
+        wanted: Wanted<'_>,
+    ) -> Self {
         Self::before(origin.addr(), name, nats, wanted)
     }
 
@@ -120,9 +125,9 @@ impl Node {
     }
 
     pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon().addr()).await.expect("a connection");
+        let raw = RawClient::connect(self.daemon().addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("it is taken");
+        raw.send(&request(method, target, fields), WriteSplit::Whole).await.expect("it is taken");
         whole(raw.reply(method).await, target)
     }
 
@@ -203,8 +208,8 @@ pub(crate) async fn all_joined(nodes: &[Node]) {
     }
 }
 
-pub(crate) async fn origin() -> Scripted {
-    let origin = Scripted::start().await.expect("an origin");
+pub(crate) async fn origin() -> ScriptedOrigin {
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::ok(PAGE, "a page"));
     origin
 }
@@ -220,6 +225,6 @@ pub(crate) async fn gone_on_all(nodes: &[Node], what: &str, purge: impl AsyncFnO
     }
 }
 
-pub(crate) fn three(nats: &Nats, origin: &Scripted, wanted: Wanted<'_>) -> [Node; 3] {
+pub(crate) fn three(nats: &Nats, origin: &ScriptedOrigin, wanted: Wanted<'_>) -> [Node; 3] {
     ["n1", "n2", "n3"].map(|name| Node::start(name, nats, origin, wanted))
 }

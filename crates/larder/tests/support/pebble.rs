@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 use super::tls::{Client, client_of_pem};
 use super::{PATIENCE, pause};
@@ -56,7 +56,7 @@ pub(crate) struct Place {
     _held: Vec<fs::File>,
     /// Variables of the authority.
     variables: Vec<(&'static str, String)>,
-    pub(crate) origin: Scripted,
+    pub(crate) origin: ScriptedOrigin,
 }
 
 impl Drop for Place {
@@ -73,7 +73,7 @@ impl Place {
         let name = format!("larder-pebble-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).expect("a folder");
-        let origin = Scripted::start().await.expect("a port for the origin");
+        let origin = ScriptedOrigin::start().await.expect("a port for the origin");
         origin.on("/page", Script::cacheable(TEXT));
         let mut held = Vec::new();
         let [tls, plain, directory, management, dns] =

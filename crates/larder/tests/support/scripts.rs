@@ -1,7 +1,7 @@
 //! Larder before a FastCGI application, with the application's root on disk.
 
-use testkit::client::{Pieces, Raw, request};
-use testkit::fastcgi::{Application, Program};
+use testkit::client::{RawClient, WriteSplit, request};
+use testkit::fastcgi::{Application, ApplicationScript};
 use testkit::larder::Daemon;
 use testkit::reply::Reply;
 
@@ -21,7 +21,7 @@ impl Stage {
     /// `origin` and `site` are further settings of these. The root has the front controller alone.
     pub(crate) async fn start(origin: &str, site: &str) -> Self {
         let app = Application::start().await.expect("a port for the application");
-        app.otherwise(Program::answer(format!("{CACHEABLE}by the application")));
+        app.otherwise(ApplicationScript::answer(format!("{CACHEABLE}by the application")));
         let root = Folder::new();
         root.file("index.php", "<?php SECRET");
         let daemon = Daemon::start(&format!(
@@ -35,9 +35,9 @@ impl Stage {
     }
 
     pub(crate) async fn ask(&self, method: &str, target: &str, fields: &str) -> Reply {
-        let raw = Raw::connect(self.daemon.addr()).await.expect("a connection");
+        let raw = RawClient::connect(self.daemon.addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
-        raw.send(&request(method, target, fields), Pieces::Whole).await.expect("taken");
+        raw.send(&request(method, target, fields), WriteSplit::Whole).await.expect("taken");
         whole(raw.reply(method).await, target)
     }
 

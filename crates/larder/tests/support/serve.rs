@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use testkit::larder::binary;
-use testkit::origin::Scripted;
+use testkit::origin::ScriptedOrigin;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -120,7 +120,7 @@ impl Drop for Serve {
 }
 
 /// A program with `origin` as its backend, and `rest` behind that.
-pub(crate) fn vcl(origin: &Scripted, rest: &str) -> String {
+pub(crate) fn vcl(origin: &ScriptedOrigin, rest: &str) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(
         "vcl 4.1;\nimport std;\nbackend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n{rest}\n"

@@ -13,8 +13,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
 use testkit::larder::Daemon;
-use testkit::origin::Scripted;
-use testkit::reply::{End, Reply, Seen, read_reply};
+use testkit::origin::ScriptedOrigin;
+use testkit::reply::{ConnectionEnd, Reply, ReplyOutcome, read_reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -190,7 +190,7 @@ impl Client {
         let name = ServerName::try_from(name.to_owned()).expect("a name");
         let connector = TlsConnector::from(Arc::clone(&self.config));
         let stream = timeout(PATIENCE, connector.connect(name, tcp)).await.expect("in time")?;
-        Ok(Connection { stream, received: Vec::new(), end: End::Open })
+        Ok(Connection { stream, received: Vec::new(), end: ConnectionEnd::Open })
     }
 
     /// Connects and sends `before` first: with the handshake's first message, or ahead of it.
@@ -212,7 +212,7 @@ impl Client {
         let connecting = TlsConnector::from(Arc::clone(&self.config)).connect(name, tcp);
         let stream = timeout(PATIENCE, connecting).await.expect("in time").expect("a handshake");
         rustix::net::sockopt::set_tcp_cork(stream.get_ref().0, false).expect("an option of TCP");
-        Connection { stream, received: Vec::new(), end: End::Open }
+        Connection { stream, received: Vec::new(), end: ConnectionEnd::Open }
     }
 
     pub(crate) async fn connect(&self, addr: SocketAddr, name: &str) -> Connection {
@@ -229,7 +229,7 @@ impl Client {
 pub(crate) struct Connection {
     pub(crate) stream: TlsStream<TcpStream>,
     received: Vec<u8>,
-    end: End,
+    end: ConnectionEnd,
 }
 
 impl Connection {
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     /// The answer to the request sent last.
-    pub(crate) async fn reply(&mut self, method: &str) -> Seen {
+    pub(crate) async fn reply(&mut self, method: &str) -> ReplyOutcome {
         let next = async {
             loop {
                 let read = read_reply(&self.received, method, self.end);
@@ -248,13 +248,13 @@ impl Connection {
                     return seen;
                 }
                 self.end = match self.stream.read_buf(&mut self.received).await {
-                    Ok(0) => End::Closed,
-                    Ok(_) => End::Open,
-                    Err(_) => End::Reset,
+                    Ok(0) => ConnectionEnd::Closed,
+                    Ok(_) => ConnectionEnd::Open,
+                    Err(_) => ConnectionEnd::Reset,
                 };
             }
         };
-        timeout(PATIENCE, next).await.unwrap_or(Seen::TimedOut)
+        timeout(PATIENCE, next).await.unwrap_or(ReplyOutcome::TimedOut)
     }
 
     pub(crate) async fn get(&mut self, host: &str, target: &str) -> Reply {
@@ -285,7 +285,7 @@ pub(crate) fn certificate(path: &Path) -> Vec<u8> {
 }
 
 /// A configuration with a TLS listener and a plain one, and one origin.
-pub(crate) fn config(origin: &Scripted, rest: &str) -> String {
+pub(crate) fn config(origin: &ScriptedOrigin, rest: &str) -> String {
     let addr = origin.addr();
     format!(
         r#"listen = ["127.0.0.1:0 tls", "127.0.0.1:0"]
@@ -301,13 +301,13 @@ eject = {{ failures = 0 }}
 
 /// A daemon whose first listener speaks TLS, and its origin.
 pub(crate) struct Served {
-    pub(crate) origin: Scripted,
+    pub(crate) origin: ScriptedOrigin,
     pub(crate) daemon: Daemon,
 }
 
 impl Served {
     pub(crate) async fn start(rest: &str) -> Self {
-        let origin = Scripted::start().await.expect("a port for the origin");
+        let origin = ScriptedOrigin::start().await.expect("a port for the origin");
         let daemon = Daemon::start(&config(&origin, rest)).expect("larder starts");
         Self { origin, daemon }
     }

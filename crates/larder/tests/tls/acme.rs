@@ -9,7 +9,7 @@ use std::time::Instant;
 use support::pebble::{Place, TEXT, mode, said, site};
 use support::tls::{Authority, Client, get};
 use support::{PATIENCE, eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::Daemon;
 use testkit::reply::Reply;
 
@@ -27,8 +27,8 @@ async fn served(place: &Place, daemon: &Daemon, names: &[&str]) {
 
 /// The answer to a GET over plain HTTP.
 async fn plain(place: &Place, host: &str, target: &str) -> Reply {
-    let mut raw = Raw::connect(place.plain).await.expect("a connection");
-    raw.send(&get(host, target), Pieces::Whole).await.expect("sent");
+    let mut raw = RawClient::connect(place.plain).await.expect("a connection");
+    raw.send(&get(host, target), WriteSplit::Whole).await.expect("sent");
     whole(raw.reply("GET").await, target)
 }
 

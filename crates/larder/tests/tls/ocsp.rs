@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use support::folder::Folder;
 use support::{eventually, is_full_run, pause};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use tls::{Pair, StapleError};
+use testkit::origin::{Script, ScriptedOrigin};
+use tls::{CertificateKeyPair, StapleError};
 
 const DAY_SECS: u64 = 24 * 3600;
 /// Serial numbers of the certificates.
@@ -87,9 +87,9 @@ impl Authority {
         std::fs::read(self.folder.path().join("answer.der")).expect("an answer")
     }
 
-    fn pair(&self) -> Pair {
+    fn pair(&self) -> CertificateKeyPair {
         let read = |file: &str| std::fs::read(self.folder.path().join(file)).expect("a file");
-        Pair::parse(&read("chain.pem"), &read("leaf.key")).expect("a pair")
+        CertificateKeyPair::parse(&read("chain.pem"), &read("leaf.key")).expect("a pair")
     }
 }
 
@@ -98,7 +98,7 @@ fn now_secs() -> u64 {
 }
 
 /// Judges an answer, so many seconds from now.
-fn judge(pair: &Pair, answer: &[u8], from_now: i64) -> Result<u64, StapleError> {
+fn judge(pair: &CertificateKeyPair, answer: &[u8], from_now: i64) -> Result<u64, StapleError> {
     let inquiry = pair.inquiry().expect("a responder");
     let now = now_secs().checked_add_signed(from_now).expect("a time");
     inquiry.judge(answer, now).map(|staple| staple.until_secs)
@@ -217,13 +217,14 @@ fn certificates_without_a_responder_or_without_their_issuer_are_not_asked_about(
 /// A daemon with a certificate that names a responder.
 struct Scene {
     authority: Authority,
-    responder: Scripted,
+    responder: ScriptedOrigin,
     daemon: Daemon,
 }
 
 impl Scene {
     async fn new(script: impl FnOnce(&Authority) -> Script, settings: &str, more: &str) -> Self {
-        let (authority, responder) = (Authority::new(), Scripted::start().await.expect("a port"));
+        let (authority, responder) =
+            (Authority::new(), ScriptedOrigin::start().await.expect("a port"));
         authority.sign_leaf(&format!("http://{}/ocsp", responder.addr()), more);
         responder.on("/ocsp", script(&authority));
         let path = |file: &str| authority.folder.path().join(file).display().to_string();
@@ -338,7 +339,7 @@ async fn without_a_good_answer_handshakes_go_on_without_one() {
         let scene = Scene::new(script, SOON, "tlsfeature=status_request").await;
         scene.failed(2).await;
         assert!(!scene.is_shown().await, "{name}");
-        scene.daemon.tells("makes clients insist on one").await;
+        scene.daemon.assert_logged("makes clients insist on one").await;
     }
 }
 
@@ -378,8 +379,8 @@ async fn the_last_answer_is_shown_until_it_ends_and_no_longer() {
     while scene.is_shown().await {
         pause(200).await;
     }
-    scene.daemon.tells("handshakes show the last answer").await;
-    scene.daemon.tells("handshakes show no answer").await;
+    scene.daemon.assert_logged("handshakes show the last answer").await;
+    scene.daemon.assert_logged("handshakes show no answer").await;
     scene.responder.on("/ocsp", answered(&scene.authority.answer("root", LEAF, false, "1")));
     eventually("a new one", || async { scene.is_shown().await }).await;
 }

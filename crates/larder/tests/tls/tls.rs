@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 
 use support::tls::{Authority, Kind, Served, certificate, get};
 use support::{PATIENCE, eventually, is_hit, pattern, whole};
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::origin::Script;
-use testkit::reply::End;
-use testkit::strict::read_requests;
+use testkit::reference_reader::read_requests;
+use testkit::reply::ConnectionEnd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -38,7 +38,7 @@ async fn both_versions_of_tls_serve_misses_and_hits() {
         assert!(is_hit(&connection.get("larder.test", "/page").await));
     }
     assert_eq!(served.origin.seen("/page"), 1);
-    served.daemon.counted("larder_tls_handshakes_total", 2).await;
+    served.daemon.assert_metric("larder_tls_handshakes_total", 2).await;
     let requests = read_requests(&served.origin.recorded()[0].bytes).expect("requests");
     assert_eq!(requests[0].values("x-forwarded-proto"), [b"https"]);
 }
@@ -49,7 +49,7 @@ async fn http_and_https_are_kept_apart_in_the_store() {
     let served = one_site(&authority, "").await;
     served.origin.on("/page", Script::cacheable(TEXT));
     authority.client().get(served.addr(), "larder.test", "/page").await;
-    let mut plain = Raw::connect(served.plain()).await.expect("a connection");
+    let mut plain = RawClient::connect(served.plain()).await.expect("a connection");
     let reply = whole(plain.get("/page").await.expect("sent"), "plain");
     assert!(!is_hit(&reply));
     assert_eq!(served.origin.seen("/page"), 2);
@@ -176,7 +176,7 @@ async fn names_choose_their_certificates() {
         let refused = client.try_connect(served.addr(), name).await.err().expect("no handshake");
         assert!(refused.to_string().contains("UnrecognisedName"), "{refused}");
     }
-    served.daemon.counted("larder_tls_handshake_failures_total", 2).await;
+    served.daemon.assert_metric("larder_tls_handshake_failures_total", 2).await;
 }
 
 #[tokio::test]
@@ -268,11 +268,11 @@ async fn old_protocols_and_weak_suites_are_refused() {
 async fn plain_http_on_a_tls_port_is_told_so() {
     let authority = Authority::new();
     let served = one_site(&authority, "").await;
-    let mut raw = Raw::connect(served.addr()).await.expect("a connection").patience(PATIENCE);
+    let mut raw = RawClient::connect(served.addr()).await.expect("a connection").patience(PATIENCE);
     let reply = whole(raw.get("/").await.expect("sent"), "plain HTTP");
     assert_eq!(reply.status, 400);
     assert!(reply.text().contains("The plain HTTP request was sent to an HTTPS port."));
-    assert_eq!(raw.rest().await.1, End::Closed);
+    assert_eq!(raw.rest().await.1, ConnectionEnd::Closed);
 }
 
 #[tokio::test]
@@ -324,7 +324,7 @@ async fn garbage_in_a_handshake_ends_the_connection() {
     served.origin.on("/page", Script::cacheable(TEXT));
     let reply = authority.client().get(served.addr(), "larder.test", "/page").await;
     assert_eq!(reply.text(), TEXT);
-    served.daemon.counted("larder_tls_handshake_failures_total", 3).await;
+    served.daemon.assert_metric("larder_tls_handshake_failures_total", 3).await;
 }
 
 #[tokio::test]
@@ -338,7 +338,7 @@ async fn plain_requests_are_redirected_and_https_is_pinned_where_a_site_says_so(
     let ask = |target: &'static str| {
         let addr = served.plain();
         async move {
-            let mut raw = Raw::connect(addr).await.expect("a connection");
+            let mut raw = RawClient::connect(addr).await.expect("a connection");
             whole(raw.get(target).await.expect("sent"), target)
         }
     };

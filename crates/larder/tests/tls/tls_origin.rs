@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use support::tls::{Authority, Kind};
 use support::{PATIENCE, console, whole};
-use testkit::client::Raw;
+use testkit::client::RawClient;
 use testkit::larder::Daemon;
 use testkit::reply::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -99,7 +99,7 @@ fn start_with(server: &str, tls: &str, more: &str) -> Daemon {
 }
 
 async fn get(daemon: &Daemon) -> Reply {
-    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
+    let mut raw = RawClient::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
     whole(raw.get("/page").await.expect("sent"), "/page")
 }
 
@@ -282,7 +282,7 @@ async fn a_body_that_ends_with_its_connection_is_whole_only_if_tls_says_so() {
         let url = format!("https://{}", closing(&authority, clean).await);
         let daemon = start_with(&url, "verify = false", "store_close_delimited = true");
         let stored = async || {
-            let mut raw = Raw::connect(daemon.addr()).await.expect("a connection");
+            let mut raw = RawClient::connect(daemon.addr()).await.expect("a connection");
             let seen = raw.get("/page").await.expect("sent");
             seen.complete().is_some_and(support::is_hit)
         };

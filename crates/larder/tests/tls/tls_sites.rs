@@ -5,7 +5,7 @@ use crate::support;
 
 use support::tls::{Authority, Kind, Served};
 use support::whole;
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::origin::Script;
 
 const TEXT: &str = "0123456789abcdefghij";
@@ -53,7 +53,7 @@ async fn only_clients_with_a_good_certificate_reach_a_site_that_requires_one() {
             // In TLS 1.3 the client is done before the server has seen its certificate.
             _ = connection.send(&support::tls::get(name, "/page")).await;
             let seen = connection.reply("GET").await;
-            assert!(!matches!(seen, testkit::reply::Seen::Complete(_)), "{name}: {seen:?}");
+            assert!(!matches!(seen, testkit::reply::ReplyOutcome::Complete(_)), "{name}: {seen:?}");
         }
     }
 }
@@ -63,8 +63,8 @@ async fn a_plain_connection_does_not_reach_a_site_that_requires_a_certificate() 
     let authority = Authority::new();
     let served = sites(&authority).await;
     for (host, status) in [("open.test", 200), ("maybe.test", 200), ("closed.test", 403)] {
-        let mut raw = Raw::connect(served.plain()).await.expect("a connection");
-        raw.send(&support::tls::get(host, "/page"), Pieces::Whole).await.expect("sent");
+        let mut raw = RawClient::connect(served.plain()).await.expect("a connection");
+        raw.send(&support::tls::get(host, "/page"), WriteSplit::Whole).await.expect("sent");
         assert_eq!(whole(raw.reply("GET").await, host).status, status, "{host}");
     }
 }
@@ -121,7 +121,7 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
             assert_eq!(connection.is_resumed(), wanted);
         }
     }
-    served.daemon.counted("larder_tls_resumed_total", 4).await;
+    served.daemon.assert_metric("larder_tls_resumed_total", 4).await;
 
     // A client that takes its tickets for one host to another: it holds one name and one address
     // for the same thing. The ticket of the open site must not even be readable for the closed one.
@@ -144,14 +144,14 @@ async fn sessions_resume_within_a_site_and_never_across_checks() {
     .expect("it ran");
     assert!(said[0].contains("Reused, TLSv1.2"), "{}", said[0]);
     assert!(!said[1].contains("Reused"), "{}", said[1]);
-    served.daemon.counted("larder_tls_resumed_total", before + 1).await;
+    served.daemon.assert_metric("larder_tls_resumed_total", before + 1).await;
 }
 
 /// The requests for `target` that the origin was sent, in no order.
-fn sent(served: &Served, target: &str) -> Vec<testkit::strict::ParsedRequest> {
+fn sent(served: &Served, target: &str) -> Vec<testkit::reference_reader::ParsedRequest> {
     let recorded = served.origin.recorded();
     let requests = recorded.iter().flat_map(|connection| {
-        testkit::strict::read_requests(&connection.bytes).expect("valid requests")
+        testkit::reference_reader::read_requests(&connection.bytes).expect("valid requests")
     });
     requests.filter(|request| request.target == target).collect()
 }

@@ -13,7 +13,7 @@ use support::Setup;
 use support::cli::Cli;
 use support::serve::{Serve, vcl};
 use support::tls::{Authority, Kind, certificate};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 /// Handshakes after one another: with several cores some of them are on each.
 const HANDSHAKES: usize = 8;
@@ -24,7 +24,7 @@ struct Scene {
     serve: Serve,
     at: SocketAddr,
     cli: Cli,
-    _origin: Scripted,
+    _origin: ScriptedOrigin,
 }
 
 impl Scene {
@@ -34,7 +34,7 @@ impl Scene {
     }
 
     async fn start_with(authority: Authority, more: &[&str]) -> Self {
-        let origin = Scripted::start().await.expect("an origin");
+        let origin = ScriptedOrigin::start().await.expect("an origin");
         origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
         let flags = [&["-a", "127.0.0.1:0,https"], more].concat();
         let mut serve = Serve::start(&vcl(&origin, ""), &flags);

@@ -53,9 +53,9 @@ async fn bans_are_in_force_when_they_are_answered() {
             assert_eq!(hit, !gone.contains(&target), "{line}: {target}");
         }
     }
-    stage.daemon.counted("larder_purges_total", 13).await;
+    stage.daemon.assert_metric("larder_purges_total", 13).await;
     assert!(stage.metric("larder_varnish_cli_commands_total").await >= 13);
-    stage.daemon.tells(": ban req.url == /a/1: ").await;
+    stage.daemon.assert_logged(": ban req.url == /a/1: ").await;
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn who_does_not_know_the_secret_gets_nowhere() {
     let (mut cli, _) = connect(&stage).await;
     assert_eq!(cli.ask(&auth(&greeting, SECRET)).await.0, 500);
     assert!(cli.ends().await);
-    stage.daemon.counted("larder_varnish_cli_refused_total", 2).await;
+    stage.daemon.assert_metric("larder_varnish_cli_refused_total", 2).await;
     // A reload reads the file again; who is in stays in.
     let mut before = self::cli(&stage).await;
     folder.file("secret", b"a new secret\n");
@@ -161,7 +161,7 @@ async fn without_a_secret_in_its_table_the_daemon_makes_one() {
     let stage = Setup { top, ..Setup::default() }.start().await;
     let (mut cli, (status, greeting)) = connect(&stage).await;
     assert_eq!(status, 107);
-    let log = stage.daemon.tells("the CLI's secret is in ").await;
+    let log = stage.daemon.assert_logged("the CLI's secret is in ").await;
     let told = log.lines().find_map(|line| line.split("the CLI's secret is in ").nth(1));
     let path = std::path::PathBuf::from(told.expect("its path"));
     assert_eq!(path.parent(), stage.daemon.admin_socket().parent());
@@ -189,7 +189,7 @@ async fn without_a_secret_this_machine_gets_in_and_http_does_not() {
     http.send(b"POST /a HTTP/1.1\r\nHost: x\r\n\r\nban req.url ~ .\r\n").await;
     assert_eq!(http.answer().await.0, 500);
     assert!(is_hit(&stage.get("/a").await));
-    stage.daemon.counted("larder_varnish_cli_refused_total", 1).await;
+    stage.daemon.assert_metric("larder_varnish_cli_refused_total", 1).await;
 }
 
 #[tokio::test]
@@ -216,14 +216,14 @@ async fn connections_lines_and_waits_are_bounded() {
     let (mut two, _) = connect(&stage).await;
     assert_eq!(one.ask(&format!("ping {}", "x".repeat(2000))).await.0, 500);
     assert!(one.ends().await);
-    stage.daemon.limit_counted("varnish_cli_bytes", 1).await;
+    stage.daemon.assert_limit_count("varnish_cli_bytes", 1).await;
     // Asking for something else does not win time.
     assert_eq!(two.ask("ping").await.0, 200);
     assert!(two.ends().await);
-    stage.daemon.limit_counted("varnish_cli_auth_timeout", 1).await;
+    stage.daemon.assert_limit_count("varnish_cli_auth_timeout", 1).await;
     let mut idle = cli(&stage).await;
     assert!(idle.ends().await);
-    stage.daemon.limit_counted("varnish_cli_idle_timeout", 1).await;
+    stage.daemon.assert_limit_count("varnish_cli_idle_timeout", 1).await;
 }
 
 #[tokio::test]
@@ -234,7 +234,7 @@ async fn strangers_lock_nobody_out() {
     for _ in 0..5 {
         strangers.push(connect(&stage).await.0);
     }
-    stage.daemon.limit_counted("varnish_cli_connections", 3).await;
+    stage.daemon.assert_limit_count("varnish_cli_connections", 3).await;
     // The oldest have given way, for whoever knows the secret, too.
     let mut second = cli(&stage).await;
     for stranger in &mut strangers[..4] {

@@ -4,11 +4,11 @@ use crate::support;
 
 use support::folder::Folder;
 use support::{PATIENCE, eventually, pattern, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::h2::{Client, Judge, Request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
-use testkit::reply::{End, Reply};
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reply::{ConnectionEnd, Reply};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 /// A daemon whose limits end nothing within a test, with a listener on a unix socket, too.
 struct Stage {
     folder: Folder,
-    origin: Scripted,
+    origin: ScriptedOrigin,
     daemon: Daemon,
 }
 
@@ -26,7 +26,7 @@ const LIMITS: &str =
 impl Stage {
     /// One with this `vcl_recv`; `dead` is a backend that nobody listens at.
     async fn start(imports: &str, recv: &str) -> Self {
-        let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+        let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
         let (host, port) = (origin.addr().ip(), origin.addr().port());
         let vcl = format!(
             "vcl 4.1;\n{imports}\n\
@@ -47,13 +47,13 @@ impl Stage {
         Self { folder, origin, daemon }
     }
 
-    async fn connect(&self) -> Raw {
-        Raw::connect(self.daemon.addr()).await.expect("a connection")
+    async fn connect(&self) -> RawClient {
+        RawClient::connect(self.daemon.addr()).await.expect("a connection")
     }
 
     /// The answer to a GET on `client`.
-    async fn get(&self, client: &mut Raw, target: &str, fields: &str) -> Reply {
-        client.send(&asked("GET", target, fields), Pieces::Whole).await.expect("sent");
+    async fn get(&self, client: &mut RawClient, target: &str, fields: &str) -> Reply {
+        client.send(&asked("GET", target, fields), WriteSplit::Whole).await.expect("sent");
         whole(client.reply("GET").await, target)
     }
 
@@ -153,8 +153,8 @@ async fn a_program_says_how_long_an_idle_connection_is_kept() {
     let (mut other, mut client) = (stage.connect().await, stage.connect().await);
     assert_eq!(said(&stage.get(&mut other, "/", "").await), "5.000");
     assert_eq!(said(&stage.get(&mut client, "/", "Idle: 1\r\n").await), "0.100");
-    assert_eq!(client.rest().await.1, End::Closed);
-    stage.daemon.limit_counted("idle_timeout", 1).await;
+    assert_eq!(client.rest().await.1, ConnectionEnd::Closed);
+    stage.daemon.assert_limit_count("idle_timeout", 1).await;
     assert_eq!(said(&stage.get(&mut other, "/", "").await), "5.000", "it is another session");
 }
 
@@ -183,10 +183,13 @@ async fn a_response_that_drips_ends_when_its_time_is_over() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
     stage.origin.otherwise(Script::respond(head).trickle("x".repeat(100), 100));
     let mut client = stage.connect().await;
-    client.send(&asked("GET", "/", ""), Pieces::Whole).await.expect("sent");
+    client.send(&asked("GET", "/", ""), WriteSplit::Whole).await.expect("sent");
     let (received, end) = client.rest().await;
-    assert!(end != End::Open && !received.ends_with(&[b'x'; 100]), "{end:?}: {received:?}");
-    stage.daemon.limit_counted("response_time", 1).await;
+    assert!(
+        end != ConnectionEnd::Open && !received.ends_with(&[b'x'; 100]),
+        "{end:?}: {received:?}"
+    );
+    stage.daemon.assert_limit_count("response_time", 1).await;
 }
 
 #[tokio::test]
@@ -217,5 +220,5 @@ async fn a_paced_response_comes_whole_and_its_connection_ends_with_it() {
     let mut client = stage.connect().await;
     let reply = stage.get(&mut client, "/big", "Connection: close\r\n").await;
     assert!(reply.body == body);
-    assert_eq!(client.rest().await, (Vec::new(), End::Closed));
+    assert_eq!(client.rest().await, (Vec::new(), ConnectionEnd::Closed));
 }

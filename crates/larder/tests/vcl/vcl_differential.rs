@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use testkit::differ::peer::Kind;
+use testkit::differ::peer::ServerProgram;
 use testkit::differ::suite::{self, Suite};
 
 /// So many scenarios there are at least: one that gets lost is noticed.
@@ -24,7 +24,7 @@ fn larder_does_what_varnish_does() {
         return eprintln!("skipped: no varnishd");
     }
     let larder = testkit::larder::binary().expect("the binary");
-    let peers = (Kind::varnishd(), Kind::larder(&larder));
+    let peers = (ServerProgram::varnishd(), ServerProgram::larder(&larder));
     let suite = Suite { peers, pairs: 4, only: String::new(), random: false };
     let outcome = suite::run(&suite, files).expect("both start");
     // The runner of all tests looks for such lines, and keeps no others.

@@ -7,7 +7,7 @@ use std::env;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testkit::differ::peer::Kind;
+use testkit::differ::peer::ServerProgram;
 use testkit::differ::scenario::scenarios;
 use testkit::differ::suite::{self, Suite};
 use testkit::vclgen;
@@ -34,7 +34,7 @@ fn random_programs_do_the_same() {
         let texts: String = seeds.map(vclgen::scenario).collect();
         scenarios("generated", &texts, &|_| None).expect("scenarios")
     });
-    let peers = (Kind::varnishd(), Kind::larder(&larder));
+    let peers = (ServerProgram::varnishd(), ServerProgram::larder(&larder));
     let suite = Suite { peers, pairs: 4, only: String::new(), random: true };
     let outcome = suite::run(&suite, files).expect("both start");
     outcome.left_out.iter().for_each(|told| println!("left out: {told}"));

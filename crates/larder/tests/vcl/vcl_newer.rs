@@ -6,7 +6,7 @@ use crate::support;
 use std::os::linux::net::SocketAddrExt as _;
 
 use support::serve::{Serve, vcl};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
@@ -18,7 +18,7 @@ fn field<'r>(reply: &'r str, name: &str) -> Option<&'r str> {
 
 #[tokio::test]
 async fn transactions_are_numbers_and_times_go_on() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let rest = r#"
         sub slow { set req.http.X-Called = "yes"; }
         sub ends { return (synth(204)); }
@@ -110,7 +110,7 @@ async fn a_fetch_waits_for_a_busy_backend_as_long_as_it_may() {
 
 #[tokio::test]
 async fn a_program_says_under_which_fields_a_confirmed_page_goes_on() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let rest = r#"
         sub vcl_backend_refresh {
             set beresp.http.X-Seen = obj_stale.status + " " + beresp.status + " "

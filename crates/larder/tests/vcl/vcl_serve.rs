@@ -11,7 +11,7 @@ use support::folder::Folder;
 use support::serve::{Serve, vcl};
 use support::tls::{Authority, Kind};
 use testkit::larder::binary;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -27,7 +27,7 @@ fn says(word: &str) -> String {
 
 #[tokio::test]
 async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
     let serve = Serve::start(&vcl(&origin, ""), &["-p", "default_ttl=10", "-i", "me"]);
     let first = serve.get("/page").await;
@@ -64,7 +64,7 @@ async fn the_line_of_debians_defaults_serves_pages_and_ends_cleanly() {
 
 #[tokio::test]
 async fn an_address_with_https_shows_the_certificates_of_the_file() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
     let authority = Authority::new();
     authority.sign("a", &["a.test"], Kind::Elliptic);
@@ -85,7 +85,7 @@ async fn an_address_with_https_shows_the_certificates_of_the_file() {
 
 #[tokio::test]
 async fn backends_are_counted_while_their_program_is_warm() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     let serve = Serve::start(&vcl(&origin, ""), &[]);
     let mut cli = serve.cli().await;
     let none = "backend x { .host = \\\"127.0.0.1\\\"; .port = \\\"9\\\"; }";
@@ -101,7 +101,7 @@ async fn backends_are_counted_while_their_program_is_warm() {
 
 #[tokio::test]
 async fn requests_and_fetches_that_find_their_workspace_full_are_counted() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::ok("", "a page"));
     let doubled = |of: &str| {
         let once = format!("set {of}.http.x = {of}.http.x + {of}.http.x;");
@@ -153,7 +153,7 @@ async fn programs_are_changed_while_it_runs_and_end_once() {
 
 #[tokio::test]
 async fn connections_to_backends_outlive_the_programs_that_made_them() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::ok("", "a page"));
     let pass = |mark: &str| {
         let rest = "sub vcl_recv { return (pass); }\nsub vcl_deliver { set resp.http.X-In = ";
@@ -202,7 +202,7 @@ async fn varnishadm_finds_the_cli_by_the_working_directory() {
 
 #[tokio::test]
 async fn varnishadm_changes_programs_parameters_and_backends_and_bans() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.on("/page", Script::ok("Cache-Control: max-age=60\r\n", "a page"));
     let serve = Serve::start(&vcl(&origin, ""), &[]);
     let second = vcl(&origin, "sub vcl_deliver { set resp.http.X-From = \"second\"; }");
@@ -456,7 +456,7 @@ fn what_cannot_be_served_is_told() {
 
 #[tokio::test]
 async fn what_a_program_has_stored_leaves_when_its_time_is_over() {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::ok("", "a page"));
     let lifetimes = "sub vcl_backend_response {
         set beresp.ttl = 1s;

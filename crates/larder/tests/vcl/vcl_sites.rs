@@ -7,21 +7,21 @@ use std::process::{Command, Output};
 
 use support::folder::Folder;
 use support::{eventually, whole};
-use testkit::client::{Pieces, Raw};
+use testkit::client::{RawClient, WriteSplit};
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 /// A daemon with a program for all and one for `shop.test`, in front of one origin.
 struct Sites {
     folder: Folder,
-    origin: Scripted,
+    origin: ScriptedOrigin,
     daemon: Daemon,
 }
 
 impl Sites {
     async fn start() -> Self {
-        let (folder, origin) = (Folder::new(), Scripted::start().await.expect("an origin"));
+        let (folder, origin) = (Folder::new(), ScriptedOrigin::start().await.expect("an origin"));
         for (file, says) in [("all.vcl", "all 1"), ("shop.vcl", "shop 1")] {
             folder.file(file, program(&origin, says));
         }
@@ -38,9 +38,9 @@ impl Sites {
 
     /// The answer to a GET for `host`.
     async fn get(&self, host: &str, target: &str) -> Reply {
-        let mut client = Raw::connect(self.daemon.addr()).await.expect("a connection");
+        let mut client = RawClient::connect(self.daemon.addr()).await.expect("a connection");
         let asked = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        client.send(asked.as_bytes(), Pieces::Whole).await.expect("sent");
+        client.send(asked.as_bytes(), WriteSplit::Whole).await.expect("sent");
         whole(client.reply("GET").await, target)
     }
 
@@ -66,7 +66,7 @@ impl Sites {
 }
 
 /// A program whose answers say which one it is.
-fn program(origin: &Scripted, says: &str) -> String {
+fn program(origin: &ScriptedOrigin, says: &str) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(
         "vcl 4.1;\nbackend default {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\

@@ -8,7 +8,7 @@ use support::console::printed;
 use support::folder::Folder;
 use support::{Stage, eventually};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 const DEFAULT: &str = r#"vcl 4.1;
 import std;
@@ -42,7 +42,7 @@ async fn start() -> (Stage, Folder) {
 
 /// The same with this program and these keys of `[limits]`.
 async fn start_with(program: &str, limits: &str) -> (Stage, Folder) {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     for path in ["/page", "/pass"] {
         origin.on(path, Script::cacheable("body"));
     }

@@ -31,7 +31,7 @@ fn fields_are_written_from_where_they_lie_and_from_pieces() {
         (37, 1, 40, 1),
     ] {
         let id = if name_len == 2 { HeaderId::Te } else { HeaderId::Other };
-        block.push_span(Span { id, name_at, name_len, value_at, value_len });
+        block.push_span(FieldSpan { id, name_at, name_len, value_at, value_len });
     }
     block.adopt(head);
     block.push_named(b"I", b"9");
@@ -160,6 +160,12 @@ fn a_field_may_be_put_before_others() {
 #[should_panic(expected = "outside its bytes")]
 fn spans_must_lie_in_the_adopted_bytes() {
     let mut block = HeaderBlock::new();
-    block.push_span(Span { id: HeaderId::Age, name_at: 0, name_len: 3, value_at: 5, value_len: 9 });
+    block.push_span(FieldSpan {
+        id: HeaderId::Age,
+        name_at: 0,
+        name_len: 3,
+        value_at: 5,
+        value_len: 9,
+    });
     block.adopt(b"Age: 1");
 }

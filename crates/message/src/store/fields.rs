@@ -9,9 +9,9 @@ use crate::header::{Field, HeaderBlock, HeaderId};
 /// Names gathered from field values, in one buffer that rarely leaves the stack. A name cannot
 /// contain the comma that ends it here.
 #[derive(Default)]
-struct Names(SmallVec<[u8; 128]>);
+struct FieldNameList(SmallVec<[u8; 128]>);
 
-impl Names {
+impl FieldNameList {
     fn add<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>) {
         for name in names {
             self.0.extend_from_slice(name);
@@ -53,7 +53,7 @@ pub fn strip_hop_by_hop(headers: &mut HeaderBlock) {
 pub fn strip_for_storage(headers: &mut HeaderBlock) {
     use HeaderId as Id;
     strip_hop_by_hop(headers);
-    let mut forbidden = Names::default();
+    let mut forbidden = FieldNameList::default();
     forbidden.add(forbidden_field_names(headers));
     headers.retain(|field| {
         let for_proxy = matches!(

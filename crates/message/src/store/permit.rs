@@ -3,7 +3,7 @@
 //! one.
 
 use super::{NotStored, StorePlan};
-use crate::cache_control::{CacheControl, Scope};
+use crate::cache_control::{CacheControl, DirectiveScope};
 use crate::header::{HeaderBlock, HeaderId};
 use crate::vary;
 
@@ -15,13 +15,13 @@ pub struct Permit(());
 
 /// The permission to keep the parts of a response that may be kept.
 #[derive(Debug)]
-pub struct PartPermits(Against);
+pub struct PartPermits(StorageObjections);
 
 /// All that the fields of a response say against storing it, whether it counts or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Against(u8);
+pub struct StorageObjections(u8);
 
-impl Against {
+impl StorageObjections {
     const REASONS: [NotStored; 4] =
         [NotStored::NoStore, NotStored::Private, NotStored::VaryAny, NotStored::SetCookie];
     /// Fields with directives for caches. Any of them may be for this one.
@@ -33,7 +33,7 @@ impl Against {
         let said = Self::CONTROLS.map(|id| CacheControl::parse(headers.values(id)));
         let says = |why: NotStored| match why {
             NotStored::NoStore => said.iter().any(|it| it.no_store),
-            NotStored::Private => said.iter().any(|it| it.private == Scope::Whole),
+            NotStored::Private => said.iter().any(|it| it.private == DirectiveScope::Whole),
             NotStored::VaryAny => vary::is_never(headers),
             _ => headers.contains(HeaderId::SetCookie),
         };
@@ -96,7 +96,7 @@ impl StorePlan {
     ///
     /// # Errors
     /// The reason for which it would not be stored today.
-    pub fn permit_again(&self) -> Result<Permit, NotStored> {
+    pub fn renewed_permit(&self) -> Result<Permit, NotStored> {
         use NotStored as Why;
         match self.store {
             Ok(())
@@ -125,7 +125,7 @@ impl Permit {
 
     /// The permission to keep the response in parts; `first` is what it said itself against being
     /// stored.
-    pub fn parts(&self, first: Against) -> PartPermits {
+    pub fn parts(&self, first: StorageObjections) -> PartPermits {
         PartPermits(first)
     }
 }
@@ -136,7 +136,7 @@ impl PartPermits {
     /// # Errors
     /// The part says something against storing that the response had not said (RFC 9111 3.4).
     pub fn next(&self, headers: &HeaderBlock) -> Result<Permit, NotStored> {
-        match self.0.beyond(Against::of(headers)) {
+        match self.0.beyond(StorageObjections::of(headers)) {
             None => Ok(Permit(())),
             Some(why) => Err(why),
         }
@@ -149,14 +149,14 @@ mod tests {
     use crate::header::HeaderId;
     use crate::request::Request;
     use crate::response::{Response, Status};
-    use crate::store::{Exchange, StoreRules, plan};
+    use crate::store::{ExchangeTimes, StoreRules, plan};
 
     fn planned(fields: &[(HeaderId, &str)], rules: &StoreRules) -> StorePlan {
         let mut response = Response::new(Status::OK);
         for (id, value) in fields {
             response.headers.push(*id, value.as_bytes());
         }
-        let exchange = Exchange { request_ms: 0, response_ms: 0 };
+        let exchange = ExchangeTimes { request_ms: 0, response_ms: 0 };
         plan(&Request::new(), false, &response, exchange, rules)
     }
 
@@ -177,10 +177,10 @@ mod tests {
         ] {
             let plan = planned(fields, &StoreRules::safe());
             assert_eq!(plan.permit().map(drop), first, "{fields:?}");
-            assert_eq!(plan.permit_again().map(drop), again, "{fields:?}");
+            assert_eq!(plan.renewed_permit().map(drop), again, "{fields:?}");
         }
         let cookie = [(Id::CacheControl, "max-age=60"), (Id::SetCookie, "a=b")];
-        assert!(planned(&cookie, &StoreRules::rfc()).permit_again().is_ok());
+        assert!(planned(&cookie, &StoreRules::rfc()).renewed_permit().is_ok());
     }
 
     #[test]
@@ -201,18 +201,18 @@ mod tests {
             ((Id::SetCookie, "a=b"), NotStored::SetCookie),
         ] {
             let part = block(&[field]);
-            let none = permit.parts(Against::default());
+            let none = permit.parts(StorageObjections::default());
             assert_eq!(none.next(&part).map(drop), Err(why), "{field:?}");
             // What was said, and did not count, says nothing new.
-            let said = Against::of(&part);
+            let said = StorageObjections::of(&part);
             assert!(permit.parts(said).next(&part).is_ok(), "{field:?}");
-            assert_eq!(Against::from_number(said.number()), said);
+            assert_eq!(StorageObjections::from_number(said.number()), said);
             let mut shown = HeaderBlock::new();
             said.show(&mut shown);
-            assert_eq!(Against::of(&shown), said, "{field:?}");
+            assert_eq!(StorageObjections::of(&shown), said, "{field:?}");
         }
         let plain = block(&[(Id::CacheControl, "max-age=1, private=\"x\""), (Id::Vary, "A")]);
-        assert!(permit.parts(Against::default()).next(&plain).is_ok());
+        assert!(permit.parts(StorageObjections::default()).next(&plain).is_ok());
     }
 
     #[test]

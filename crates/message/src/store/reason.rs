@@ -8,7 +8,7 @@ use crate::cookie;
 use crate::header::{HeaderBlock, HeaderId};
 use crate::request::Request;
 use crate::response::Response;
-use crate::targeted;
+use crate::targeted_control;
 
 /// Longest evidence, in bytes: fields may have kilobytes.
 const EVIDENCE_BYTES: usize = 160;
@@ -126,7 +126,8 @@ pub fn evidence(
     rules: &StoreRules,
 ) -> String {
     let headers = &response.headers;
-    let control = targeted::field(headers, &rules.targets).unwrap_or(HeaderId::CacheControl);
+    let control =
+        targeted_control::field(headers, &rules.targets).unwrap_or(HeaderId::CacheControl);
     let text = match why {
         NotStored::Method => format!("method {}", request.method),
         NotStored::Status | NotStored::NotFinal => format!("status {}", response.status),
@@ -209,7 +210,8 @@ pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &Store
         }
         LifetimeSource::Setting => "the setting `cache.ttl`".to_owned(),
         LifetimeSource::Targeted => {
-            let id = targeted::field(headers, &rules.targets).unwrap_or(HeaderId::CdnCacheControl);
+            let id = targeted_control::field(headers, &rules.targets)
+                .unwrap_or(HeaderId::CdnCacheControl);
             let rfc = match id {
                 HeaderId::SurrogateControl => "Edge Architecture",
                 _ => "RFC 9213",

@@ -5,7 +5,8 @@ use super::*;
 
 /// Sat, 21 Nov 2026 22:26:40 GMT
 const NOW_SECS: u64 = 1_795_300_000;
-const EXCHANGE: Exchange = Exchange { request_ms: NOW_SECS * 1000, response_ms: NOW_SECS * 1000 };
+const EXCHANGE: ExchangeTimes =
+    ExchangeTimes { request_ms: NOW_SECS * 1000, response_ms: NOW_SECS * 1000 };
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
@@ -184,11 +185,11 @@ mod age {
 
     #[test]
     fn the_answers_delay_is_added_to_age() {
-        let exchange = Exchange { request_ms: EXCHANGE.request_ms - 700, ..EXCHANGE };
+        let exchange = ExchangeTimes { request_ms: EXCHANGE.request_ms - 700, ..EXCHANGE };
         let response = response(200, &[("Age", "2"), ("Date", &date(0))]);
         let plan = plan(&Request::new(), false, &response, exchange, &StoreRules::rfc());
         assert_eq!(plan.age_ms, 2700);
-        let backwards = Exchange { request_ms: EXCHANGE.response_ms + 5000, ..EXCHANGE };
+        let backwards = ExchangeTimes { request_ms: EXCHANGE.response_ms + 5000, ..EXCHANGE };
         let plan = super::plan(&Request::new(), false, &response, backwards, &StoreRules::rfc());
         assert_eq!(plan.age_ms, 2000);
     }

@@ -2,7 +2,7 @@
 //! further, and the pages that say so.
 
 use base::{Counters, Limit, Limits};
-use flow::{Reply, Slow, pages};
+use flow::{Reply, WaitingRequest, pages};
 use message::{Framing, Request, Status, Upgrade};
 
 use crate::account;
@@ -27,7 +27,7 @@ impl Intake {
     pub(crate) fn of(
         request: &Request,
         ends: bool,
-        slow: &Slow,
+        slow: &WaitingRequest,
         limits: &Limits,
         counters: &Counters,
     ) -> Self {

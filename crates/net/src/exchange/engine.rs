@@ -4,15 +4,15 @@ use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use cache::{Making, Trailed};
+use cache::{BodyDerivation, HeldTrailers};
 use flow::{Reply, Tunnel};
 use message::Response;
 
-use crate::peers::Entry;
+use crate::connection_counts::Entry;
 
 /// Reason why an exchange did not come to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum ExchangeAbort {
     /// The client left before its answer was there.
     Early,
     /// The body ended before its end, or no memory is left for its rest: the client must see that.
@@ -21,7 +21,7 @@ pub(crate) enum Broken {
     Late,
 }
 
-impl Broken {
+impl ExchangeAbort {
     /// The reason that a failed write tells of.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.kind() {
@@ -58,12 +58,12 @@ pub(crate) trait Engine {
     fn interim(&self, response: Response);
 
     /// Returns true if bytes that come so may be asked for before the reply has begun.
-    fn is_open(&self, _: Making) -> bool {
+    fn is_open(&self, _: BodyDerivation) -> bool {
         true
     }
 
     /// Begins a reply whose body follows in pieces. It has `length` bytes, if that is known.
-    fn begin(&self, reply: Reply, length: Option<u64>, making: Making) -> &Self::Begun;
+    fn begin(&self, reply: Reply, length: Option<u64>, making: BodyDerivation) -> &Self::Begun;
 
     /// Ready when the client takes another piece.
     fn poll_room(&self, _: &Self::Begun, _: &mut Context<'_>) -> Poll<()> {
@@ -71,18 +71,22 @@ pub(crate) trait Engine {
     }
 
     /// Sends a piece of the body, or keeps it until the next ones have come.
-    async fn piece(&self, begun: &Self::Begun, data: Bytes) -> Result<(), Broken>;
+    async fn piece(&self, begun: &Self::Begun, data: Bytes) -> Result<(), ExchangeAbort>;
 
     /// Sends what was kept: more is not there yet.
-    async fn flush(&self, _: &Self::Begun) -> Result<(), Broken> {
+    async fn flush(&self, _: &Self::Begun) -> Result<(), ExchangeAbort> {
         Ok(())
     }
 
     /// The body is whole; trailers may follow it.
-    async fn end(&self, begun: &Self::Begun, trailed: Option<Box<Trailed>>) -> Result<(), Broken>;
+    async fn end(
+        &self,
+        begun: &Self::Begun,
+        trailed: Option<Box<HeldTrailers>>,
+    ) -> Result<(), ExchangeAbort>;
 
     /// Sends a reply whose body is all there, or in files.
-    async fn whole(&self, reply: Reply) -> Result<(), Broken>;
+    async fn whole(&self, reply: Reply) -> Result<(), ExchangeAbort>;
 
     /// Says that the protocol changes, and carries what is spoken from then on.
     async fn tunnel(
@@ -90,5 +94,5 @@ pub(crate) trait Engine {
         reply: Reply,
         origin: Box<Tunnel>,
         place: Option<Entry>,
-    ) -> Result<(), Broken>;
+    ) -> Result<(), ExchangeAbort>;
 }

@@ -5,11 +5,11 @@
 //! here knows of frames and sockets.
 
 mod body;
-mod course;
+mod deferred_exchange;
 mod engine;
 mod note;
 
 pub(crate) use self::body::{BodyFault, Intake};
-pub(crate) use self::course::Exchange;
-pub(crate) use self::engine::{Broken, Engine};
-pub(crate) use self::note::{Asked, Moment, Moved, Note};
+pub(crate) use self::deferred_exchange::Exchange;
+pub(crate) use self::engine::{Engine, ExchangeAbort};
+pub(crate) use self::note::{DeferredRequest, ExchangeBytes, ExchangeTimestamp, Note};

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use base::{Counter, Held, Now};
-use flow::finish::{Started, Told};
-use flow::{LiveRef, Peer, Reply, pages};
+use base::{Counter, HeldBytes, Now};
+use flow::finish::{RequestStart, TransactionFacts};
+use flow::{ConnectionPeer, LiveRef, Reply, pages};
 use message::{Request, Status};
 
 use crate::account;
@@ -15,13 +15,13 @@ const CLIENT_CLOSED: u16 = 499;
 
 /// A moment, by the clock and as the log tells it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct ExchangeTimestamp {
     pub(crate) now: Now,
     /// Microseconds of the log's clock.
     pub(crate) us: u64,
 }
 
-impl Moment {
+impl ExchangeTimestamp {
     /// The present one.
     pub(crate) fn now(core: &CoreCtx) -> Self {
         let now = core.flow.now();
@@ -30,17 +30,17 @@ impl Moment {
 }
 
 /// A request that is not answered at once, and what belongs to it.
-pub(crate) struct Asked {
+pub(crate) struct DeferredRequest {
     pub(crate) request: Request,
     pub(crate) live: LiveRef,
     /// On whose behalf it is made.
-    pub(crate) client: Peer,
-    pub(crate) started: Started,
+    pub(crate) client: ConnectionPeer,
+    pub(crate) started: RequestStart,
     /// Memory that it takes while it is here.
-    pub(crate) held: RefCell<Option<Held>>,
+    pub(crate) held: RefCell<Option<HeldBytes>>,
 }
 
-impl Asked {
+impl DeferredRequest {
     /// Gives back what the request waited with: it has become a tunnel.
     pub(super) fn keep_for_tunnel(&self) {
         if let Some(held) = &mut *self.held.borrow_mut() {
@@ -51,17 +51,17 @@ impl Asked {
 
 /// Facts about an exchange for the log that are known before its answer is sent.
 pub(crate) struct Note<'a> {
-    pub(crate) client: Peer,
+    pub(crate) client: ConnectionPeer,
     pub(crate) live: &'a LiveRef,
     pub(crate) request: &'a Request,
-    pub(crate) started: &'a Started,
+    pub(crate) started: &'a RequestStart,
     /// When the answer was ready; `None` if it was so at once.
     pub(crate) reply_us: Option<u64>,
 }
 
 /// Bytes that an exchange moved.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moved {
+pub(crate) struct ExchangeBytes {
     pub(crate) head_out: u64,
     pub(crate) body_out: u64,
     pub(crate) body_in: u64,
@@ -69,40 +69,40 @@ pub(crate) struct Moved {
 
 impl<'a> Note<'a> {
     /// For an exchange whose answer was not ready at once.
-    pub(crate) fn of(asked: &'a Asked, reply_us: u64) -> Self {
-        let Asked { request, live, client, started, .. } = asked;
+    pub(crate) fn of(asked: &'a DeferredRequest, reply_us: u64) -> Self {
+        let DeferredRequest { request, live, client, started, .. } = asked;
         Self { client: *client, live, request, started, reply_us: Some(reply_us) }
     }
 
     /// Tells the log of an exchange that is over.
-    pub(crate) fn over(&self, core: &CoreCtx, reply: &Reply, moved: Moved) {
+    pub(crate) fn log_finished(&self, core: &CoreCtx, reply: &Reply, moved: ExchangeBytes) {
         self.tell(core, reply, moved, false);
     }
 
     /// Tells it of one that did not come to its end; `reply` is `None` if the client left before
     /// its answer came. The log says so as nginx's does.
-    pub(crate) fn cut_off(&self, core: &CoreCtx, reply: Option<&Reply>, moved: Moved) {
+    pub(crate) fn log_aborted(&self, core: &CoreCtx, reply: Option<&Reply>, moved: ExchangeBytes) {
         core.flow.counters.inc(Counter::Aborted);
         if let Some(reply) = reply {
             return self.tell(core, reply, moved, true);
         }
         let Some(status) = Status::new(CLIENT_CLOSED) else { return };
         let page = pages::refused(status, "The client left before its answer came.");
-        let reply_us = Some(Moment::now(core).us);
+        let reply_us = Some(ExchangeTimestamp::now(core).us);
         Self { reply_us, ..*self }.tell(core, &page, moved, true);
     }
 
-    fn tell(&self, core: &CoreCtx, reply: &Reply, moved: Moved, cut_off: bool) {
+    fn tell(&self, core: &CoreCtx, reply: &Reply, moved: ExchangeBytes, cut_off: bool) {
         let Self { client, live, request, started, reply_us } = *self;
-        let Moved { head_out, body_out, body_in } = moved;
-        let told = Told {
+        let ExchangeBytes { head_out, body_out, body_in } = moved;
+        let told = TransactionFacts {
             request: Some(request),
             reply_us,
             head_out,
             body_in,
             body_out,
             cut_off,
-            ..Told::new(client, live, started)
+            ..TransactionFacts::new(client, live, started)
         };
         core.flow.log.answered(reply, &told);
     }

@@ -10,24 +10,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use base::memory::Full;
+use base::memory::HoldError;
 use base::{Counter, Limit, Now};
-use flow::finish::{Started, Unread};
-use flow::{LiveRef, Part, Parts, Reply, ReplyBody, Slow, Start};
-use h1::{Progress, RequestError, RequestReader};
+use flow::finish::{RequestStart, UnreadableRequest};
+use flow::{BodyPart, BodyParts, LiveRef, Reply, ReplyBody, Start, WaitingRequest};
+use h1::{ReadProgress, RequestError, RequestReader};
 use message::{Framing, Request, Version};
-use tls::Secured;
+use tls::SessionTerms;
 use tokio::io::ReadBuf;
 
-use super::last::Last;
-use crate::account::{self, Buffered};
+use super::final_segment::CorkedStream;
+use crate::account::{self, BufferCharge};
 use crate::caller::Caller;
 use crate::core::CoreCtx;
-use crate::exchange::{Asked, Moment, Moved, Note};
+use crate::exchange::{DeferredRequest, ExchangeBytes, ExchangeTimestamp, Note};
 use crate::file;
-use crate::guard::{Guard, Phase};
+use crate::guard::{ConnectionPhase, Guard};
 use crate::head::append;
-use crate::proxied::Ends;
+use crate::proxy_header::ConnectionEndpoints;
 use crate::scratch::{Scratch, Work};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
@@ -51,54 +51,54 @@ pub(crate) struct Conn {
     pub(crate) held: Vec<u8>,
     /// True if `held` may begin with a whole request.
     pub(crate) unread: bool,
-    partial: Option<Box<Partial>>,
+    partial: Option<Box<PartialHead>>,
     /// It might have been another protocol's: what begins as none is not answered.
     pub(crate) either: bool,
 }
 
 /// A head that has begun and is not whole.
-struct Partial {
+struct PartialHead {
     reader: RequestReader,
     request: Request,
     /// When its first bytes came, as [`Started`] has it.
     began_us: u64,
     /// Memory held for its bytes and fields.
-    buffered: Buffered,
+    buffered: BufferCharge,
 }
 
-impl Partial {
+impl PartialHead {
     /// Takes over what `work` has of a head whose first bytes came at `began_us`.
     fn of(work: &mut Work, began_us: u64) -> Self {
         Self {
             reader: std::mem::take(&mut work.reader),
             request: std::mem::take(&mut work.request),
             began_us,
-            buffered: Buffered::default(),
+            buffered: BufferCharge::default(),
         }
     }
 
     /// Holds memory for it; `received` bytes of it are here.
-    fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), Full> {
+    fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), HoldError> {
         let bytes = received + self.request.memory();
         self.buffered.set_begun(bytes as u64, core)
     }
 }
 
 /// A step that the fast way cannot finish.
-pub(crate) enum Step {
+pub(crate) enum SlowStep {
     /// The connection is over.
     Close,
     /// A limit ended it.
     Expired(Limit),
     /// These must still be written.
-    Send(Segments, Then),
+    Send(Segments, NextAction),
     /// The request waits for something.
-    Wait(Box<Waiting>),
+    Wait(Box<DeferredExchange>),
 }
 
 /// The step that follows a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum NextAction {
     /// The next request.
     Next,
     /// The end.
@@ -108,35 +108,35 @@ pub(crate) enum Then {
 }
 
 /// A request that needs awaiting: for its answer, for its body, or for the answer's.
-pub(crate) struct Waiting {
+pub(crate) struct DeferredExchange {
     /// Answers to earlier requests of the pipeline that did not leave yet.
     pub(crate) before: Option<Segments>,
-    pub(crate) asked: Asked,
-    pub(crate) answer: Answer,
+    pub(crate) asked: DeferredRequest,
+    pub(crate) answer: ReplyReadiness,
     /// True if the connection may go on after this request.
     pub(crate) keep: bool,
 }
 
 /// An answer that is there, or on its way.
 #[expect(clippy::large_enum_variant, reason = "a reply is moved, never allocated")]
-pub(crate) enum Answer {
+pub(crate) enum ReplyReadiness {
     Reply(Reply),
-    Slow(Box<Slow>),
+    Slow(Box<WaitingRequest>),
 }
 
 /// Why the loop over the received requests stopped before it ran out of bytes.
 enum Pause {
     /// A body too large to be copied comes next, or the end.
-    Send(Option<Tail>, Then),
-    Wait(Box<Waiting>),
+    Send(Option<Tail>, NextAction),
+    Wait(Box<DeferredExchange>),
 }
 
 impl Conn {
     /// A connection that `held` was received from already.
     pub(crate) fn new(
         stream: Stream,
-        secured: Option<Rc<Secured>>,
-        ends: Ends,
+        secured: Option<Rc<SessionTerms>>,
+        ends: ConnectionEndpoints,
         guard: Rc<Guard>,
         held: Vec<u8>,
         core: &CoreCtx,
@@ -147,7 +147,7 @@ impl Conn {
     }
 
     /// Reads and answers until something needs awaiting.
-    pub(crate) fn poll_fast(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<Step> {
+    pub(crate) fn poll_fast(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<SlowStep> {
         let mut scratch = core.scratch.borrow_mut();
         let Scratch { input, work } = &mut *scratch;
         // Whatever a panic left behind is not this client's.
@@ -155,25 +155,25 @@ impl Conn {
         loop {
             let makes_room = match self.caller.guard.poll_waiting(cx) {
                 Ok(makes_room) => makes_room,
-                Err(limit) => return Poll::Ready(Step::Expired(limit)),
+                Err(limit) => return Poll::Ready(SlowStep::Expired(limit)),
             };
             let mut read = 0;
             if !std::mem::take(&mut self.unread) {
                 let mut buf = ReadBuf::new(input);
                 match self.stream.poll_read(cx, &mut buf, &core.sealed) {
                     Poll::Ready(Ok(())) if !buf.filled().is_empty() => read = buf.filled().len(),
-                    Poll::Ready(_) => return Poll::Ready(Step::Close),
+                    Poll::Ready(_) => return Poll::Ready(SlowStep::Close),
                     Poll::Pending if makes_room => {
-                        return Poll::Ready(Step::Expired(Limit::ConnectionMemory));
+                        return Poll::Ready(SlowStep::Expired(Limit::ConnectionMemory));
                     }
                     Poll::Pending => return Poll::Pending,
                 }
                 core.flow.counters.add(Counter::BytesIn, read as u64);
             }
             if makes_room {
-                self.caller.guard.stay();
+                self.caller.guard.cancel_eviction();
             }
-            let moment = Moment::now(core);
+            let moment = ExchangeTimestamp::now(core);
             let stop = if self.held.is_empty() {
                 let (used, stop) = self.answer_all(core, work, &input[..read], moment);
                 self.held.extend_from_slice(&input[used..read]);
@@ -192,9 +192,9 @@ impl Conn {
             // Left over by a stop or a full output, it is looked at again without waiting for more.
             self.unread = !self.held.is_empty() && self.partial.is_none();
             let phase = match stop {
-                Some(_) => Phase::Busy,
-                None if self.held.is_empty() => Phase::Idle,
-                None => Phase::Head,
+                Some(_) => ConnectionPhase::Busy,
+                None if self.held.is_empty() => ConnectionPhase::Idle,
+                None => ConnectionPhase::Head,
             };
             self.caller.guard.enter(phase, moment.now.mono_ms);
             if let Some(step) = self.flush(cx, core, &mut work.output, stop) {
@@ -209,7 +209,7 @@ impl Conn {
         core: &CoreCtx,
         work: &mut Work,
         bytes: &[u8],
-        moment: Moment,
+        moment: ExchangeTimestamp,
     ) -> (usize, Option<Pause>) {
         let live = core.flow.live();
         let scheme = self.caller.scheme();
@@ -218,22 +218,23 @@ impl Conn {
         while used < bytes.len() && stop.is_none() && work.output.len() < FLUSH_AT {
             let mut partial = self.partial.take();
             let began_us = partial.as_ref().map_or(moment.us, |partial| partial.began_us);
-            let begun = Started { began_us, ..self.caller.begun(moment) };
+            let begun = RequestStart { began_us, ..self.caller.begun(moment) };
             let (reader, request) = match &mut partial {
                 Some(partial) => (&mut partial.reader, &mut partial.request),
                 None => work.fresh(),
             };
             match reader.read(&bytes[used..], &live.connections.head_limits, scheme, request) {
-                Ok(Progress::Complete(len)) => {
+                Ok(ReadProgress::Complete(len)) => {
                     used += len;
                     if let Some(partial) = partial {
                         work.request = partial.request;
                     }
-                    stop = self.answer(core, &live, work, Started { head_bytes: len, ..begun });
+                    stop =
+                        self.answer(core, &live, work, RequestStart { head_bytes: len, ..begun });
                 }
-                Ok(Progress::Partial) => {
+                Ok(ReadProgress::Partial) => {
                     let mut partial =
-                        partial.unwrap_or_else(|| Box::new(Partial::of(work, began_us)));
+                        partial.unwrap_or_else(|| Box::new(PartialHead::of(work, began_us)));
                     if partial.hold(core, bytes.len() - used).is_ok() {
                         self.partial = Some(partial);
                         break;
@@ -247,7 +248,7 @@ impl Conn {
                     core.flow.counters.inc(Counter::BadRequests);
                     self.caller.guard.ends_as(Counter::ClosedMalformed);
                     used = bytes.len();
-                    stop = Some(Pause::Send(None, Then::Close));
+                    stop = Some(Pause::Send(None, NextAction::Close));
                 }
                 Err(error) => {
                     let reply = self.unreadable(core, &error, bytes);
@@ -288,12 +289,12 @@ impl Conn {
         core: &CoreCtx,
         reply: &Reply,
         received: &[u8],
-        begun: Started,
+        begun: RequestStart,
         work: &mut Work,
     ) -> Pause {
-        let started = Started { head_bytes: received.len(), ..begun };
+        let started = RequestStart { head_bytes: received.len(), ..begun };
         self.refuse(core, reply, received, &started, &mut work.output);
-        Pause::Send(None, Then::Linger)
+        Pause::Send(None, NextAction::Linger)
     }
 
     /// Appends the refusal of what cannot be read, and notes it.
@@ -302,24 +303,24 @@ impl Conn {
         core: &CoreCtx,
         reply: &Reply,
         received: &[u8],
-        started: &Started,
+        started: &RequestStart,
         output: &mut Vec<u8>,
     ) {
         let live = &core.flow.live();
         let before = output.len();
         append(live, &Request::new(), reply, false, output);
         let head_out = (output.len() - before) as u64;
-        if let Some(Part::Bytes(body)) = reply.body.part() {
+        if let Some(BodyPart::Bytes(body)) = reply.body.part() {
             output.extend_from_slice(body);
         }
-        let unread = Unread { received, head_out };
+        let unread = UnreadableRequest { received, head_out };
         core.flow.log.refused(live, self.caller.ends.peer, reply, started, unread);
     }
 
     /// When the request began whose head is not whole, and what came of it.
-    pub(crate) fn half_read(&self, moment: Moment) -> Started {
+    pub(crate) fn half_read(&self, moment: ExchangeTimestamp) -> RequestStart {
         let began_us = self.partial.as_ref().map_or(moment.us, |partial| partial.began_us);
-        Started { began_us, head_bytes: self.held.len(), ..self.caller.begun(moment) }
+        RequestStart { began_us, head_bytes: self.held.len(), ..self.caller.begun(moment) }
     }
 
     /// Answers `work.request`, or says what it waits for.
@@ -328,7 +329,7 @@ impl Conn {
         core: &CoreCtx,
         live: &LiveRef,
         work: &mut Work,
-        mut started: Started,
+        mut started: RequestStart,
     ) -> Option<Pause> {
         let now = started.at;
         self.caller.served += 1;
@@ -343,25 +344,26 @@ impl Conn {
         let answer = match start {
             Start::Reply(reply) if request.framing == Framing::None && reply.is_at_hand() => {
                 let (before, out) = (work.output.len(), &mut work.output);
-                let stop = reply_now(live, request, &reply, Way { keep, copy_max, now }, out);
+                let stop =
+                    reply_now(live, request, &reply, ReplyOptions { keep, copy_max, now }, out);
                 if !keep || reply.close {
                     self.caller.guard.ends_as(end_after(request, reply.close));
                 }
                 let body_out = reply.length().unwrap_or(0);
                 let behind = if copies_body(&stop) { body_out } else { 0 };
                 let head_out = ((out.len() - before) as u64).saturating_sub(behind);
-                let moved = Moved { head_out, body_out, body_in: 0 };
+                let moved = ExchangeBytes { head_out, body_out, body_in: 0 };
                 let (request, started) = (&*request, &started);
                 let note = Note { client, live, request, started, reply_us: None };
-                note.over(core, &reply, moved);
+                note.log_finished(core, &reply, moved);
                 return stop;
             }
-            Start::Reply(reply) => Answer::Reply(reply),
-            Start::Slow(slow) => Answer::Slow(slow),
+            Start::Reply(reply) => ReplyReadiness::Reply(reply),
+            Start::Slow(slow) => ReplyReadiness::Slow(slow),
         };
         let (request, live) = (std::mem::take(request), Rc::clone(live));
-        let asked = Asked { request, live, client, started, held: RefCell::default() };
-        Some(Pause::Wait(Box::new(Waiting { before: None, asked, answer, keep })))
+        let asked = DeferredRequest { request, live, client, started, held: RefCell::default() };
+        Some(Pause::Wait(Box::new(DeferredExchange { before: None, asked, answer, keep })))
     }
 
     /// An answer could not be sent to its end. Where that is not the client's doing, the client
@@ -381,48 +383,50 @@ impl Conn {
         core: &CoreCtx,
         output: &mut Vec<u8>,
         stop: Option<Pause>,
-    ) -> Option<Step> {
+    ) -> Option<SlowStep> {
         let (tail, then) = match stop {
-            None => (None, Then::Next),
+            None => (None, NextAction::Next),
             Some(Pause::Send(tail, then)) => (tail, then),
             Some(Pause::Wait(mut waiting)) => {
                 if !output.is_empty() {
                     let mut before = Segments::new(std::mem::take(output), None);
                     match before.poll_write(cx, &mut self.stream, core) {
                         Poll::Ready(Ok(())) => *output = before.into_buffer(),
-                        Poll::Ready(Err(_)) => return Some(Step::Close),
+                        Poll::Ready(Err(_)) => return Some(SlowStep::Close),
                         Poll::Pending => waiting.before = Some(before),
                     }
                 }
-                return Some(Step::Wait(waiting));
+                return Some(SlowStep::Wait(waiting));
             }
         };
         let mut segments = Segments::new(std::mem::take(output), tail);
         let written = match then {
-            Then::Close => {
+            NextAction::Close => {
                 self.stream.is_last();
                 match file::Sink::socket(&self.stream) {
-                    Some(tcp) => segments.poll_write(cx, &mut Last(tcp), core),
+                    Some(tcp) => segments.poll_write(cx, &mut CorkedStream(tcp), core),
                     None => segments.poll_write(cx, &mut self.stream, core),
                 }
             }
-            Then::Next | Then::Linger => segments.poll_write(cx, &mut self.stream, core),
+            NextAction::Next | NextAction::Linger => {
+                segments.poll_write(cx, &mut self.stream, core)
+            }
         };
         match written {
             Poll::Ready(Ok(())) => {
                 *output = segments.into_buffer();
                 match then {
-                    Then::Next => None,
-                    Then::Close => Some(Step::Close),
-                    Then::Linger => Some(Step::Send(Segments::default(), then)),
+                    NextAction::Next => None,
+                    NextAction::Close => Some(SlowStep::Close),
+                    NextAction::Linger => Some(SlowStep::Send(Segments::default(), then)),
                 }
             }
             Poll::Ready(Err(error)) => {
                 core.flow.counters.inc(Counter::Aborted);
                 self.broke_off(error.kind() == std::io::ErrorKind::UnexpectedEof);
-                Some(Step::Close)
+                Some(SlowStep::Close)
             }
-            Poll::Pending => Some(Step::Send(segments, then)),
+            Poll::Pending => Some(SlowStep::Send(segments, then)),
         }
     }
 }
@@ -439,7 +443,7 @@ pub(crate) fn end_after(request: &Request, reply_closes: bool) -> Counter {
 
 /// The way in which a reply leaves that is wholly at hand.
 #[derive(Clone, Copy)]
-struct Way {
+struct ReplyOptions {
     /// The connection may go on after it.
     keep: bool,
     /// The longest body that is copied behind its head.
@@ -452,39 +456,39 @@ fn reply_now(
     live: &LiveRef,
     request: &Request,
     reply: &Reply,
-    way: Way,
+    way: ReplyOptions,
     output: &mut Vec<u8>,
 ) -> Option<Pause> {
-    let Way { keep, copy_max, now } = way;
+    let ReplyOptions { keep, copy_max, now } = way;
     let keep = keep && !reply.close;
-    let then = if keep { Then::Next } else { Then::Close };
+    let then = if keep { NextAction::Next } else { NextAction::Close };
     append(live, request, reply, keep, output);
     let mut large = None;
-    if let ReplyBody::Parts(parts @ Parts::Many(_)) = &reply.body {
+    if let ReplyBody::Parts(parts @ BodyParts::Many(_)) = &reply.body {
         parts.each(|part| copy_part(part, output));
     }
     match reply.body.part() {
-        Some(Part::Stored(object, range)) if range.end - range.start > copy_max => {
+        Some(BodyPart::Stored(object, range)) if range.end - range.start > copy_max => {
             large = Some(Tail::Stored(Arc::clone(object), range.clone()));
         }
-        Some(Part::File(file, range)) => {
+        Some(BodyPart::File(file, range)) => {
             let small = range.end - range.start <= copy_max
                 && file::append(file, range.clone(), output, now.mono_ms);
             large = (!small).then(|| Tail::file(Arc::clone(file), range.clone()));
         }
-        Some(Part::Stored(object, range)) => copy_range(object, range.clone(), output),
-        Some(Part::Bytes(body)) => output.extend_from_slice(body),
+        Some(BodyPart::Stored(object, range)) => copy_range(object, range.clone(), output),
+        Some(BodyPart::Bytes(body)) => output.extend_from_slice(body),
         None => {}
     }
     (large.is_some() || !keep).then_some(Pause::Send(large, then))
 }
 
 /// Appends a part that is in memory.
-fn copy_part(part: &Part, output: &mut Vec<u8>) {
+fn copy_part(part: &BodyPart, output: &mut Vec<u8>) {
     match part {
-        Part::Bytes(bytes) => output.extend_from_slice(bytes),
-        Part::Stored(object, range) => copy_range(object, range.clone(), output),
-        Part::File(..) => {}
+        BodyPart::Bytes(bytes) => output.extend_from_slice(bytes),
+        BodyPart::Stored(object, range) => copy_range(object, range.clone(), output),
+        BodyPart::File(..) => {}
     }
 }
 

@@ -1,11 +1,11 @@
 //! One HTTP/1.x client connection: its fast way, and its work outside that.
 
-mod answering;
+mod client_side;
 mod conn;
-mod last;
+mod final_segment;
+mod slow_path;
+mod slow_writer;
 mod upload;
-mod wait;
-mod write;
 
 pub(crate) use self::conn::Conn;
-pub(crate) use self::wait::serve;
+pub(crate) use self::slow_path::serve;

@@ -5,19 +5,19 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use base::memory::Full;
+use base::memory::HoldError;
 use base::{Account, Counter, Counters, Limit, Limits};
-use cache::{Body, BodyWriter, Passage, Reader};
-use flow::{Live, Reply};
+use cache::{BodyWindow, BodyWriter, Passage, Reader};
+use flow::{LiveConfiguration, Reply};
 use h1::BodyReader;
 use message::Framing;
 use tokio::io::ReadBuf;
 
-use crate::account::{self, Buffered};
+use crate::account::{self, BufferCharge};
 use crate::core::CoreCtx;
 use crate::exchange::BodyFault;
-use crate::guard::{Guard, Phase};
-use crate::stream::Both;
+use crate::guard::{ConnectionPhase, Guard};
+use crate::stream::SharedStream;
 
 /// A client that ends its side within this time of its request does so together with it.
 const TOGETHER_MS: u64 = 1_000;
@@ -25,7 +25,7 @@ const TOGETHER_MS: u64 = 1_000;
 /// The body of the request at hand.
 pub(crate) struct Upload {
     /// Received and not yet decoded; after the body's end, the next request.
-    held: Held,
+    held: ReceiveBuffer,
     /// For whom it is held.
     account: Arc<Account>,
     reader: BodyReader,
@@ -44,12 +44,12 @@ impl Upload {
     pub(crate) fn new(
         framing: Framing,
         held: Vec<u8>,
-        live: &Live,
+        live: &LiveConfiguration,
         account: &Arc<Account>,
         now_ms: u64,
     ) -> Self {
         Self {
-            held: Held { bytes: held, from: 0, buffered: Buffered::default() },
+            held: ReceiveBuffer { bytes: held, from: 0, buffered: BufferCharge::default() },
             account: Arc::clone(account),
             reader: BodyReader::new(framing, live.limits.trailer_bytes as usize),
             writer: None,
@@ -66,10 +66,10 @@ impl Upload {
     ///
     /// # Errors
     /// If there is no memory. Nothing of it is left then.
-    pub(crate) fn hold(&mut self) -> Result<(), Full> {
+    pub(crate) fn hold(&mut self) -> Result<(), HoldError> {
         let held = self.held.hold(&self.account);
         if held.is_err() {
-            self.held = Held::default();
+            self.held = ReceiveBuffer::default();
         }
         held
     }
@@ -81,7 +81,7 @@ impl Upload {
 
     /// Opens the window through which the body is taken.
     pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, passage: Passage) -> Reader {
-        let (writer, reader) = Body::window(passage);
+        let (writer, reader) = BodyWindow::window(passage);
         guard.receiving(core.flow.now().mono_ms);
         self.writer = Some(writer);
         reader
@@ -114,7 +114,7 @@ impl Upload {
         &mut self,
         core: &CoreCtx,
         guard: &Guard,
-        stream: &Both<'_>,
+        stream: &SharedStream<'_>,
         limits: &Limits,
     ) {
         let enough = limits.body_buffer_bytes;
@@ -138,7 +138,7 @@ impl Upload {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
-        stream: &Both<'_>,
+        stream: &SharedStream<'_>,
     ) {
         let all = u64::MAX;
         if self.writer.is_some() && self.poll_move(cx, core, guard, stream, all).is_ready() {
@@ -163,7 +163,7 @@ impl Upload {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
-        stream: &Both<'_>,
+        stream: &SharedStream<'_>,
     ) -> Poll<()> {
         while self.ended && !self.half_closed {
             let room = account::reads(&self.account).saturating_sub(self.held.rest().len());
@@ -184,7 +184,7 @@ impl Upload {
                     return Poll::Ready(());
                 }
                 self.half_closed = true;
-                guard.enter(Phase::HalfClosed, core.flow.now().mono_ms);
+                guard.enter(ConnectionPhase::HalfClosed, core.flow.now().mono_ms);
             }
             core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
             self.held.add(buf.filled(), &self.account);
@@ -198,7 +198,7 @@ impl Upload {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
-        stream: &Both<'_>,
+        stream: &SharedStream<'_>,
         enough: u64,
     ) -> Poll<()> {
         let moved = loop {
@@ -264,7 +264,7 @@ impl Upload {
         cx: &mut Context<'_>,
         core: &CoreCtx,
         guard: &Guard,
-        stream: &Both<'_>,
+        stream: &SharedStream<'_>,
     ) -> Poll<Result<(), BodyFault>> {
         let mut scratch = core.scratch.borrow_mut();
         let room = account::reads(&self.account).max(stream.borrow().least_read());
@@ -310,12 +310,12 @@ impl Upload {
         &mut self,
         core: &CoreCtx,
         guard: &Guard,
-        stream: &Both<'_>,
+        stream: &SharedStream<'_>,
         limits: &Limits,
     ) -> bool {
         self.writer = None;
         let allowed = self.received.saturating_add(limits.drain_bytes);
-        guard.enter(Phase::Linger, core.flow.now().mono_ms);
+        guard.enter(ConnectionPhase::Linger, core.flow.now().mono_ms);
         while !self.ended {
             match self.decode(&core.flow.counters) {
                 Ok(_) if self.received > allowed => {
@@ -344,13 +344,13 @@ impl Upload {
 /// Bytes received, taken from the front. A body may come in chunks of one byte each: to move what
 /// follows for every one of them would cost the square of what was received at once.
 #[derive(Default)]
-struct Held {
+struct ReceiveBuffer {
     bytes: Vec<u8>,
     from: usize,
-    buffered: Buffered,
+    buffered: BufferCharge,
 }
 
-impl Held {
+impl ReceiveBuffer {
     fn rest(&self) -> &[u8] {
         &self.bytes[self.from..]
     }
@@ -370,7 +370,7 @@ impl Held {
         self.buffered.set_anyway(self.bytes.capacity() as u64, account);
     }
 
-    fn hold(&mut self, account: &Arc<Account>) -> Result<(), Full> {
+    fn hold(&mut self, account: &Arc<Account>) -> Result<(), HoldError> {
         self.buffered.set(self.bytes.capacity() as u64, || Arc::clone(account))
     }
 
@@ -385,13 +385,14 @@ mod tests {
     use super::*;
 
     fn account() -> Arc<Account> {
-        Account::open(&base::Memory::new(1 << 20, 1 << 20), u64::MAX)
+        Account::open(&base::MemoryBudget::new(1 << 20, 1 << 20), u64::MAX)
     }
 
     /// Bytes moved while a body of one-byte chunks is decoded, received in pieces of that size.
     fn moved(chunks: usize, piece: usize) -> usize {
         let wire = [b"1\r\nx\r\n".repeat(chunks), b"0\r\n\r\n".to_vec()].concat();
-        let (mut held, mut reader) = (Held::default(), BodyReader::new(Framing::Chunked, 1024));
+        let (mut held, mut reader) =
+            (ReceiveBuffer::default(), BodyReader::new(Framing::Chunked, 1024));
         let account = account();
         let (mut moved, mut body) = (0, 0);
         for received in wire.chunks(piece) {
@@ -424,7 +425,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_body_is_kept_in_order() {
-        let mut held = Held { bytes: b"abc".to_vec(), ..Held::default() };
+        let mut held = ReceiveBuffer { bytes: b"abc".to_vec(), ..ReceiveBuffer::default() };
         held.take(1);
         held.add(b"de", &account());
         assert_eq!(held.rest(), b"bcde");

@@ -2,26 +2,26 @@
 
 use std::rc::Rc;
 
-use base::memory::Full;
+use base::memory::HoldError;
 use base::{Counter, Limit, Now};
 use bytes::Bytes;
-use flow::finish::{Started, Unread};
-use flow::{LiveRef, Part, Parts, Reply, ReplyBody, pages};
-use h2::{Code, Connection, RequestError, StreamAt};
+use flow::finish::{RequestStart, UnreadableRequest};
+use flow::{BodyPart, BodyParts, LiveRef, Reply, ReplyBody, pages};
+use h2::{Code, Connection, RequestError, StreamHandle};
 use message::{Request, Status};
 
-use super::lane::Source;
-use super::mail::Feed;
-use super::outgoing::BATCH;
+use super::mailbox::BodyBackpressure;
+use super::output_queue::BATCH;
+use super::stream_state::BodyOrigin;
 use super::{H2, head};
 use crate::account;
 use crate::core::CoreCtx;
-use crate::exchange::{Moved, Note};
+use crate::exchange::{ExchangeBytes, Note};
 use crate::file;
 
 impl H2 {
     /// Answers a request with the page of a refusal instead of what was to come.
-    pub(super) fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamAt, page: Option<Reply>) {
+    pub(super) fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamHandle, page: Option<Reply>) {
         let Some(lane) = self.lane(at) else { return };
         (lane.task, lane.waiting, lane.upload) = (None, None, None);
         let answered = lane.reply.is_some();
@@ -38,10 +38,10 @@ impl H2 {
         &mut self,
         core: &Rc<CoreCtx>,
         live: &LiveRef,
-        at: Option<StreamAt>,
+        at: Option<StreamHandle>,
         request: &Request,
         error: &RequestError,
-        started: &Started,
+        started: &RequestStart,
     ) {
         if let Some(limit) = error.limit() {
             core.flow.counters.limit(limit);
@@ -67,7 +67,7 @@ impl H2 {
             true => Vec::new(),
             false => [method, b" ", &request.target, b" HTTP/2.0"].concat(),
         };
-        let unread = Unread { received: &received, head_out };
+        let unread = UnreadableRequest { received: &received, head_out };
         core.flow.log.refused(live, self.caller.ends.peer, &reply, started, unread);
     }
 
@@ -76,11 +76,11 @@ impl H2 {
     pub(super) fn no_memory(
         &mut self,
         core: &Rc<CoreCtx>,
-        at: StreamAt,
+        at: StreamHandle,
         note: &Note<'_>,
-        full: Full,
+        full: HoldError,
     ) {
-        if full == Full::Own {
+        if full == HoldError::Own {
             core.flow.counters.limit(Limit::H2Memory);
             return self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes);
         }
@@ -90,8 +90,8 @@ impl H2 {
         match self.answer_now(core, note.live, at, &mut reply, note.started.at) {
             Some(head_out) => {
                 let body_out = reply.length().unwrap_or(0);
-                let moved = Moved { head_out, body_out, body_in: 0 };
-                note.over(core, &reply, moved);
+                let moved = ExchangeBytes { head_out, body_out, body_in: 0 };
+                note.log_finished(core, &reply, moved);
             }
             // Not even that can leave now.
             None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
@@ -104,14 +104,14 @@ impl H2 {
         &mut self,
         core: &CoreCtx,
         live: &LiveRef,
-        at: StreamAt,
+        at: StreamHandle,
         reply: &mut Reply,
         now: Now,
     ) -> Option<u64> {
         if reply.is_counted() {
             return None;
         }
-        if let Some(Part::File(opened, range)) = reply.body.part()
+        if let Some(BodyPart::File(opened, range)) = reply.body.part()
             && range.end - range.start <= BATCH as u64
         {
             let mut bytes = Vec::new();
@@ -121,8 +121,10 @@ impl H2 {
         }
         let length = match &reply.body {
             ReplyBody::None | ReplyBody::Head(_) => 0,
-            ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) => bytes.len(),
-            ReplyBody::Parts(Parts::One(part @ Part::Stored(..))) if part.len() <= BATCH as u64 => {
+            ReplyBody::Parts(BodyParts::One(BodyPart::Bytes(bytes))) => bytes.len(),
+            ReplyBody::Parts(BodyParts::One(part @ BodyPart::Stored(..)))
+                if part.len() <= BATCH as u64 =>
+            {
                 part.len() as usize
             }
             _ => return None,
@@ -140,8 +142,8 @@ impl H2 {
             let bytes = (length - from).min(Connection::FRAME_BYTES);
             self.engine.data_head(at, bytes, from + bytes == length, &mut out.bytes);
             match reply.body.part() {
-                Some(Part::Bytes(whole)) => out.push(whole.slice(from..from + bytes)),
-                Some(Part::Stored(object, range)) => {
+                Some(BodyPart::Bytes(whole)) => out.push(whole.slice(from..from + bytes)),
+                Some(BodyPart::Stored(object, range)) => {
                     let start = range.start + from as u64;
                     out.push_stored(object, start..start + bytes as u64);
                 }
@@ -159,9 +161,9 @@ impl H2 {
     pub(super) fn begin_reply(
         &mut self,
         core: &Rc<CoreCtx>,
-        at: StreamAt,
+        at: StreamHandle,
         mut reply: Box<Reply>,
-        feed: Option<Rc<Feed>>,
+        feed: Option<Rc<BodyBackpressure>>,
         length: Option<u64>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
@@ -189,12 +191,12 @@ impl H2 {
         let now = core.flow.now();
         let source = match std::mem::replace(&mut reply.body, ReplyBody::None) {
             _ if feed.is_some() => {
-                feed.map_or(Source::None, |feed| Source::Fed(<_>::default(), feed))
+                feed.map_or(BodyOrigin::None, |feed| BodyOrigin::Fed(<_>::default(), feed))
             }
-            ReplyBody::Parts(parts) => Source::Parts(parts),
-            _ => Source::None,
+            ReplyBody::Parts(parts) => BodyOrigin::Parts(parts),
+            _ => BodyOrigin::None,
         };
-        let fed = matches!(source, Source::Fed(..));
+        let fed = matches!(source, BodyOrigin::Fed(..));
         if source.is_made() {
             self.made += 1;
             self.engine.makes(at);

@@ -10,19 +10,19 @@ use std::task::{Context, Poll, ready};
 
 use base::Account;
 use bytes::{Buf, Bytes};
-use cache::{Making, Reader, Trailed};
-use files::Opened;
-use flow::{ClientEnds, Owner, Part, Reply, ReplyBody, Slow, Tunnel};
+use cache::{BodyDerivation, HeldTrailers, Reader};
+use files::OpenFile;
+use flow::{BodyPart, ClientEnds, Owner, Reply, ReplyBody, Tunnel, WaitingRequest};
 use message::{HeaderId, Response, Status};
 
-use super::mail::{Feed, Item, Promise};
+use super::mailbox::{BodyBackpressure, Promise, StreamMessage};
+use crate::connection_counts::Entry;
 use crate::core::CoreCtx;
-use crate::exchange::{Asked, Broken, Engine, Exchange};
+use crate::exchange::{DeferredRequest, Engine, Exchange, ExchangeAbort};
 use crate::file;
 use crate::guard::Guard;
-use crate::peers::Entry;
 use crate::segments::copy_range;
-use crate::tunnel::{Carrier, Run, Side};
+use crate::tunnel::{ActiveTunnel, Carrier, TunnelSide};
 
 /// Bytes of a file read at once.
 const FILE_BYTES: u64 = 16 * 1024;
@@ -30,7 +30,7 @@ const FILE_BYTES: u64 = 16 * 1024;
 /// The context of a task whose request must wait.
 pub(crate) struct Task {
     pub(crate) core: Rc<CoreCtx>,
-    pub(crate) asked: Rc<Asked>,
+    pub(crate) asked: Rc<DeferredRequest>,
     pub(crate) ends: Option<ClientEnds>,
     /// The connection as owner of others.
     pub(crate) owner: Owner,
@@ -42,14 +42,14 @@ pub(crate) struct Task {
     pub(crate) is_open: bool,
     /// Broken, it tells that the exchange is.
     pub(crate) promise: Promise,
-    pub(crate) feed: OnceCell<Rc<Feed>>,
+    pub(crate) feed: OnceCell<Rc<BodyBackpressure>>,
     /// Bytes from the client that are another protocol's, if that is agreed on.
     pub(crate) up: RefCell<Option<Reader>>,
 }
 
 impl Task {
     /// Waits for the reply to a request and hands it over. `body` is the request's.
-    pub(crate) async fn answer(self, slow: Box<Slow>, body: Option<Reader>) {
+    pub(crate) async fn answer(self, slow: Box<WaitingRequest>, body: Option<Reader>) {
         _ = self.exchange().answer(&self, slow, body).await;
     }
 
@@ -64,29 +64,29 @@ impl Task {
     }
 
     /// Hands a piece over when there is room for it.
-    async fn give_on(&self, feed: &Feed, bytes: Bytes) {
+    async fn give_on(&self, feed: &BodyBackpressure, bytes: Bytes) {
         feed.room().await;
         self.give(feed, bytes);
     }
 
-    fn give(&self, feed: &Feed, bytes: Bytes) {
-        feed.gave(bytes.len());
-        self.promise.tell(Item::Piece(bytes));
+    fn give(&self, feed: &BodyBackpressure, bytes: Bytes) {
+        feed.note_produced(bytes.len());
+        self.promise.tell(StreamMessage::Piece(bytes));
     }
 
     /// Hands over part of a file.
     async fn file(
         &self,
-        feed: &Feed,
-        opened: &Arc<Opened>,
+        feed: &BodyBackpressure,
+        opened: &Arc<OpenFile>,
         range: Range<u64>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ExchangeAbort> {
         let mut at = range.start;
         while at < range.end {
             feed.room().await;
             let piece = at..range.end.min(at + FILE_BYTES);
             let read = file::read(opened, piece, &self.core).await;
-            let bytes = read.ok().filter(|bytes| !bytes.is_empty()).ok_or(Broken::Cut)?;
+            let bytes = read.ok().filter(|bytes| !bytes.is_empty()).ok_or(ExchangeAbort::Cut)?;
             at += bytes.len() as u64;
             self.give_on(feed, bytes.into()).await;
         }
@@ -95,62 +95,75 @@ impl Task {
 }
 
 impl Engine for Task {
-    type Begun = Rc<Feed>;
+    type Begun = Rc<BodyBackpressure>;
 
     fn interim(&self, response: Response) {
-        self.promise.tell(Item::Interim(Box::new(response)));
+        self.promise.tell(StreamMessage::Interim(Box::new(response)));
     }
 
     /// Nothing is made that the client's windows do not let through.
-    fn is_open(&self, making: Making) -> bool {
+    fn is_open(&self, making: BodyDerivation) -> bool {
         match making {
-            Making::None => true,
-            Making::OfWhole => false,
-            Making::OfComing => self.is_open,
+            BodyDerivation::None => true,
+            BodyDerivation::OfWhole => false,
+            BodyDerivation::OfComing => self.is_open,
         }
     }
 
-    fn begin(&self, reply: Reply, length: Option<u64>, making: Making) -> &Rc<Feed> {
-        let feed = self.feed.get_or_init(|| Rc::new(Feed::of(making)));
+    fn begin(
+        &self,
+        reply: Reply,
+        length: Option<u64>,
+        making: BodyDerivation,
+    ) -> &Rc<BodyBackpressure> {
+        let feed = self.feed.get_or_init(|| Rc::new(BodyBackpressure::of(making)));
         let (reply, own) = (Box::new(reply), Some(Rc::clone(feed)));
-        self.promise.tell(Item::Reply { reply, feed: own, length });
+        self.promise.tell(StreamMessage::Reply { reply, feed: own, length });
         feed
     }
 
-    fn poll_room(&self, feed: &Rc<Feed>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_room(&self, feed: &Rc<BodyBackpressure>, cx: &mut Context<'_>) -> Poll<()> {
         feed.poll_room(cx)
     }
 
-    async fn piece(&self, feed: &Rc<Feed>, data: Bytes) -> Result<(), Broken> {
+    async fn piece(&self, feed: &Rc<BodyBackpressure>, data: Bytes) -> Result<(), ExchangeAbort> {
         self.give(feed, data);
         Ok(())
     }
 
-    async fn end(&self, _: &Rc<Feed>, trailed: Option<Box<Trailed>>) -> Result<(), Broken> {
-        self.promise.keep(Item::End(trailed));
+    async fn end(
+        &self,
+        _: &Rc<BodyBackpressure>,
+        trailed: Option<Box<HeldTrailers>>,
+    ) -> Result<(), ExchangeAbort> {
+        self.promise.keep(StreamMessage::End(trailed));
         Ok(())
     }
 
-    async fn whole(&self, mut reply: Reply) -> Result<(), Broken> {
+    async fn whole(&self, mut reply: Reply) -> Result<(), ExchangeAbort> {
         let length = reply.length();
         let parts = match std::mem::replace(&mut reply.body, ReplyBody::None) {
             ReplyBody::Parts(parts) if parts.has_file() => parts,
             body => {
                 reply.body = body;
-                self.promise.keep(Item::Reply { reply: Box::new(reply), feed: None, length: None });
+                self.promise.keep(StreamMessage::Reply {
+                    reply: Box::new(reply),
+                    feed: None,
+                    length: None,
+                });
                 return Ok(());
             }
         };
-        let feed = self.begin(reply, length, Making::None);
+        let feed = self.begin(reply, length, BodyDerivation::None);
         for part in parts {
             match part {
-                Part::Bytes(bytes) => self.give_on(feed, bytes).await,
-                Part::Stored(object, range) => {
+                BodyPart::Bytes(bytes) => self.give_on(feed, bytes).await,
+                BodyPart::Stored(object, range) => {
                     let mut bytes = Vec::new();
                     copy_range(&object, range, &mut bytes);
                     self.give_on(feed, bytes.into()).await;
                 }
-                Part::File(opened, range) => self.file(feed, &opened, range).await?,
+                BodyPart::File(opened, range) => self.file(feed, &opened, range).await?,
             }
         }
         self.end(feed, None).await
@@ -161,22 +174,22 @@ impl Engine for Task {
         mut reply: Reply,
         origin: Box<Tunnel>,
         place: Option<Entry>,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ExchangeAbort> {
         // What says yes in HTTP/1 is a plain success here (RFC 8441 5).
         reply.status = Status::OK;
-        if let flow::reply::Head::Owned(response) = &mut reply.head {
+        if let flow::reply::HeadSource::Owned(response) = &mut reply.head {
             response.headers.remove(HeaderId::Upgrade);
             response.headers.remove_named(b"Sec-WebSocket-Accept");
         }
         let Self { core, account, promise, .. } = self;
-        let feed = self.begin(reply, None, Making::None);
-        let up = self.up.take().ok_or(Broken::Early)?;
+        let feed = self.begin(reply, None, BodyDerivation::None);
+        let up = self.up.take().ok_or(ExchangeAbort::Early)?;
         let guard = Guard::new(core.flow.now().mono_ms);
         let seat = core.sweep.join(Rc::clone(&guard));
         let _seat = Seat { core, seat };
         let carrier = Carrier { core, guard: &guard, account };
         let mut side = StreamSide { promise, up, rest: Bytes::new(), feed };
-        let run = Run::new(carrier, origin, Vec::new(), place);
+        let run = ActiveTunnel::new(carrier, origin, Vec::new(), place);
         run.carry(&RefCell::new(&mut side)).await;
         // A limit, or the end of a drain: in order, as the other side.
         self.end(feed, None).await
@@ -200,10 +213,10 @@ struct StreamSide<'a> {
     promise: &'a Promise,
     up: Reader,
     rest: Bytes,
-    feed: &'a Feed,
+    feed: &'a BodyBackpressure,
 }
 
-impl Side for StreamSide<'_> {
+impl TunnelSide for StreamSide<'_> {
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -232,8 +245,8 @@ impl Side for StreamSide<'_> {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         ready!(self.feed.poll_room(cx));
-        self.feed.gave(bytes.len());
-        self.promise.tell(Item::Piece(Bytes::copy_from_slice(bytes)));
+        self.feed.note_produced(bytes.len());
+        self.promise.tell(StreamMessage::Piece(Bytes::copy_from_slice(bytes)));
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -242,11 +255,11 @@ impl Side for StreamSide<'_> {
     }
 
     fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.promise.keep(Item::End(None));
+        self.promise.keep(StreamMessage::End(None));
         Poll::Ready(Ok(()))
     }
 
     fn cut(&mut self) {
-        self.promise.keep(Item::Broke);
+        self.promise.keep(StreamMessage::Broke);
     }
 }

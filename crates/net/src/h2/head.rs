@@ -1,7 +1,7 @@
 //! Heads of replies for HTTP/2.
 
 use data_encoding::BASE64;
-use flow::reply::{Fields, Head};
+use flow::reply::{FieldSink, HeadSource};
 use flow::{LiveRef, Reply, ReplyBody};
 use h2::Connection;
 use message::{HeaderId, Request, Response};
@@ -19,17 +19,17 @@ pub(crate) fn write(
 ) {
     engine.begin_head(reply.status.code(), out);
     match &reply.head {
-        Head::Stored(object) if reply.keeps_all_fields() => {
+        HeadSource::Stored(object) if reply.keeps_all_fields() => {
             engine.block(core.prepared.borrow_mut().head(object), out);
         }
-        Head::Stored(object) => {
+        HeadSource::Stored(object) => {
             for (id, name, value) in fields(object.head()) {
                 if reply.keeps_field(id, name) {
                     engine.field(id, name, value, out);
                 }
             }
         }
-        Head::File { file, date_s, .. } => {
+        HeadSource::File { file, date_s, .. } => {
             let date = message::date::HttpDate::new(*date_s);
             engine.field(HeaderId::Date, b"date", date.as_bytes(), out);
             let lines = file.lines(reply.status == message::Status::NOT_MODIFIED);
@@ -39,10 +39,10 @@ pub(crate) fn write(
                 }
             }
         }
-        Head::Owned(response) => own_fields(engine, response, out),
+        HeadSource::Owned(response) => own_fields(engine, response, out),
     }
     let mut value = core.value.borrow_mut();
-    reply.add_fields(live, &mut Added { engine, out, value: &mut value });
+    reply.add_fields(live, &mut AddedFields { engine, out, value: &mut value });
     let length = match &reply.body {
         ReplyBody::None if reply.status.has_no_body() => None,
         ReplyBody::Head(length) => *length,
@@ -72,13 +72,13 @@ fn own_fields(engine: &mut Connection, response: &Response, out: &mut Vec<u8>) {
 }
 
 /// Fields that are added to a head.
-struct Added<'a> {
+struct AddedFields<'a> {
     engine: &'a mut Connection,
     out: &'a mut Vec<u8>,
     value: &'a mut Vec<u8>,
 }
 
-impl Fields for Added<'_> {
+impl FieldSink for AddedFields<'_> {
     fn add(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>)) {
         self.value.clear();
         write(self.value);

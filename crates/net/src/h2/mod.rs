@@ -10,9 +10,9 @@
 mod answers;
 mod exchange;
 mod head;
-mod lane;
-mod mail;
-mod outgoing;
+mod mailbox;
+mod output_queue;
+mod stream_state;
 mod timing;
 mod uploads;
 
@@ -25,29 +25,29 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
-use cache::{Making, Passage};
-use flow::finish::Started;
-use flow::{LiveRef, Part, Start, pages};
-use h2::{Code, Connection, Event, Fatal, Settings, StreamAt};
+use cache::{BodyDerivation, Passage};
+use flow::finish::RequestStart;
+use flow::{BodyPart, LiveRef, Start, pages};
+use h2::{Code, Connection, ConnectionError, Event, Settings, StreamHandle};
 use message::{Request, Status, Upgrade as Change};
-use tls::Secured;
+use tls::SessionTerms;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use self::exchange::Task;
-use self::lane::{Lane, Running, Source, StreamUpload};
-use self::mail::{Item, Mail, Promise};
-use self::outgoing::Outgoing;
-use crate::account::{self, Buffered, SMALLEST_WINDOW};
+use self::mailbox::{Mailbox, Promise, StreamMessage};
+use self::output_queue::OutputQueue;
+use self::stream_state::{BodyOrigin, StreamState, StreamTask, StreamUpload};
+use crate::account::{self, BufferCharge, SMALLEST_WINDOW};
 use crate::caller::Caller;
+use crate::client_socket::ClientSocket;
 use crate::core::CoreCtx;
-use crate::ending;
-use crate::exchange::{Asked, Intake, Moment, Moved, Note};
-use crate::guard::{Guard, Phase};
-use crate::proxied::Ends;
+use crate::exchange::{DeferredRequest, ExchangeBytes, ExchangeTimestamp, Intake, Note};
+use crate::guard::{ConnectionPhase, Guard};
+use crate::lingering_close;
+use crate::proxy_header::ConnectionEndpoints;
 use crate::rate::Transfer;
 use crate::scratch::{Scratch, Work};
 use crate::stream::Stream;
-use crate::wire::Wire;
 
 /// Bytes that wait in the kernel at most, before those that are in flight.
 const UNSENT_BYTES: u32 = 128 * 1024;
@@ -60,15 +60,15 @@ pub(crate) struct H2 {
     stream: Stream,
     caller: Caller,
     engine: Box<Connection>,
-    lanes: Vec<Lane>,
-    mail: Rc<Mail>,
-    out: Outgoing,
+    lanes: Vec<StreamState>,
+    mail: Rc<Mailbox>,
+    out: OutputQueue,
     /// Received and not yet looked at.
     held: Vec<u8>,
     /// Uploads that have something to be taken.
-    uploads: Vec<StreamAt>,
+    uploads: Vec<StreamHandle>,
     /// The activity of the connection, as the sweep knows it.
-    phase: Phase,
+    phase: ConnectionPhase,
     /// When the last request was under way.
     worked_ms: u64,
     /// Progress of all streams' replies, as far as the flow-control window of all streams goes.
@@ -78,14 +78,14 @@ pub(crate) struct H2 {
     /// Bodies under way that are made as the client takes them.
     made: usize,
     /// Memory held for the client that waits in buffers.
-    buffered: Buffered,
+    buffered: BufferCharge,
     ticked_ms: u64,
     /// The last bytes are on their way.
     over: bool,
 }
 
 /// The manner in which a connection ends.
-enum End {
+enum ConnectionEnding {
     /// The client may still be sending, and should read why.
     Linger,
     /// At once, but in order.
@@ -97,7 +97,7 @@ enum End {
 /// Returns true if a plain connection begins as HTTP/2 does (RFC 9113 3.4). The bytes read to find
 /// that out are in `received`; a request of HTTP/1 differs in its first bytes.
 pub(crate) async fn begins(
-    wire: &mut Wire,
+    wire: &mut ClientSocket,
     received: &mut Vec<u8>,
     guard: &Guard,
     core: &CoreCtx,
@@ -119,7 +119,7 @@ pub(crate) async fn begins(
                 read => ready!(read),
             };
             if makes_room && !buf.filled().is_empty() {
-                guard.stay();
+                guard.cancel_eviction();
             }
             received.extend_from_slice(buf.filled());
             core.flow.counters.add(Counter::BytesIn, buf.filled().len() as u64);
@@ -129,15 +129,15 @@ pub(crate) async fn begins(
             // The end, or a limit: as a connection of HTTP/1 it ends soon.
             return false;
         }
-        guard.enter(Phase::Head, core.flow.now().mono_ms);
+        guard.enter(ConnectionPhase::Head, core.flow.now().mono_ms);
     }
 }
 
 /// Serves a connection to its end; `received` has come already.
 pub(crate) async fn serve(
     stream: Stream,
-    secured: Option<Rc<Secured>>,
-    ends: Ends,
+    secured: Option<Rc<SessionTerms>>,
+    ends: ConnectionEndpoints,
     guard: Rc<Guard>,
     received: Vec<u8>,
     core: Rc<CoreCtx>,
@@ -146,29 +146,29 @@ pub(crate) async fn serve(
     let end = poll_fn(|cx| connection.poll(cx, &core)).await;
     let H2 { mut stream, caller: Caller { guard, .. }, .. } = connection.leave(&core);
     match end {
-        End::Linger => {
+        ConnectionEnding::Linger => {
             // What is on its way when the client learns of the end is no more than its windows; a
             // flood goes on.
             let limits = &core.flow.live().limits;
             let most = limits.drain_bytes.saturating_add(limits.window_bytes);
-            Box::pin(ending::linger(&mut stream, &guard, &core, most)).await;
+            Box::pin(lingering_close::linger(&mut stream, &guard, &core, most)).await;
         }
-        End::Close => stream.close(),
-        End::Gone => {}
+        ConnectionEnding::Close => stream.close(),
+        ConnectionEnding::Gone => {}
     }
 }
 
 impl H2 {
     fn new(
         stream: Stream,
-        secured: Option<Rc<Secured>>,
-        ends: Ends,
+        secured: Option<Rc<SessionTerms>>,
+        ends: ConnectionEndpoints,
         guard: Rc<Guard>,
         held: Vec<u8>,
         core: &CoreCtx,
     ) -> Self {
         let now_ms = core.flow.now().mono_ms;
-        let mut out = Outgoing::default();
+        let mut out = OutputQueue::default();
         let live = core.flow.live();
         let (limits, seed) = (&live.limits, core.flow.shared.seed);
         let settings = Settings::from(limits).with_raw_utf8(live.connections.head_limits.raw_utf8);
@@ -186,19 +186,19 @@ impl H2 {
             out,
             held,
             uploads: Vec::new(),
-            phase: Phase::New,
+            phase: ConnectionPhase::New,
             worked_ms: now_ms,
             sending: Transfer::default(),
             reserved: 0,
             made: 0,
-            buffered: Buffered::default(),
+            buffered: BufferCharge::default(),
             ticked_ms: now_ms,
             over: false,
         }
     }
 
     /// Goes on until the connection ends.
-    fn poll(&mut self, cx: &mut Context<'_>, core: &Rc<CoreCtx>) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>, core: &Rc<CoreCtx>) -> Poll<ConnectionEnding> {
         self.mail.register(cx);
         let mut scratch = core.scratch.borrow_mut();
         let Scratch { input, work } = &mut *scratch;
@@ -218,13 +218,13 @@ impl H2 {
             };
             match written {
                 // What the client still says on its way must not become a reset.
-                Ok(()) if self.over => return Poll::Ready(End::Linger),
+                Ok(()) if self.over => return Poll::Ready(ConnectionEnding::Linger),
                 Ok(()) if self.engine.is_over() => {
                     self.caller.guard.ends_as(Counter::ClosedByReply);
-                    return Poll::Ready(End::Linger);
+                    return Poll::Ready(ConnectionEnding::Linger);
                 }
                 Ok(()) => self.open_feeds(),
-                Err(_) => return Poll::Ready(End::Gone),
+                Err(_) => return Poll::Ready(ConnectionEnding::Gone),
             }
             if self.engine.has_turn() {
                 continue;
@@ -245,7 +245,7 @@ impl H2 {
                 };
                 let length = buf.filled().len();
                 if read.is_err() || length == 0 {
-                    return Poll::Ready(End::Gone);
+                    return Poll::Ready(ConnectionEnding::Gone);
                 }
                 core.flow.counters.add(Counter::BytesIn, length as u64);
                 &input[..length]
@@ -266,16 +266,16 @@ impl H2 {
         work: &mut Work,
         bytes: &[u8],
         cx: &mut Context<'_>,
-    ) -> Result<(), Fatal> {
+    ) -> Result<(), ConnectionError> {
         let live = core.flow.live();
         let now = core.flow.now();
-        let begun = self.caller.begun(Moment { now, us: core.flow.log.micros(now) });
+        let begun = self.caller.begun(ExchangeTimestamp { now, us: core.flow.log.micros(now) });
         let mut rest = bytes;
         while self.out.room() > 0 {
             let (request, before) = (&mut work.request, rest.len());
             let event = self.engine.next(&mut rest, request, &mut self.out.bytes, now.mono_ms)?;
             let Some(event) = event else { break };
-            let started = Started { head_bytes: before - rest.len(), ..begun };
+            let started = RequestStart { head_bytes: before - rest.len(), ..begun };
             match event {
                 Event::Request { stream, ends } => {
                     self.request(core, &live, request, stream, ends, started);
@@ -297,17 +297,17 @@ impl H2 {
         Ok(())
     }
 
-    fn lane(&mut self, at: StreamAt) -> Option<&mut Lane> {
+    fn lane(&mut self, at: StreamHandle) -> Option<&mut StreamState> {
         self.lanes.get_mut(at.place).filter(|lane| lane.id == at.id)
     }
 
     /// The lane of a stream that has just begun.
-    fn new_lane(&mut self, at: StreamAt) -> &mut Lane {
+    fn new_lane(&mut self, at: StreamHandle) -> &mut StreamState {
         if self.lanes.len() <= at.place {
-            self.lanes.resize_with(at.place + 1, Lane::default);
+            self.lanes.resize_with(at.place + 1, StreamState::default);
         }
         let lane = &mut self.lanes[at.place];
-        *lane = Lane { id: at.id, ..Lane::default() };
+        *lane = StreamState { id: at.id, ..StreamState::default() };
         lane
     }
 
@@ -317,9 +317,9 @@ impl H2 {
         core: &Rc<CoreCtx>,
         live: &LiveRef,
         request: &mut Request,
-        at: StreamAt,
+        at: StreamHandle,
         ends: bool,
-        mut started: Started,
+        mut started: RequestStart,
     ) {
         let now = started.at;
         self.caller.served += 1;
@@ -334,8 +334,8 @@ impl H2 {
             Start::Reply(mut reply) => {
                 if let Some(head_out) = self.answer_now(core, live, at, &mut reply, now) {
                     let body_out = reply.length().unwrap_or(0);
-                    let moved = Moved { head_out, body_out, body_in: 0 };
-                    return note.over(core, &reply, moved);
+                    let moved = ExchangeBytes { head_out, body_out, body_in: 0 };
+                    return note.log_finished(core, &reply, moved);
                 }
                 Start::Reply(reply)
             }
@@ -351,12 +351,13 @@ impl H2 {
         };
         let (live, held) = (Rc::clone(live), RefCell::new(Some(held)));
         request.fit();
-        let asked = Asked { request: std::mem::take(request), live, client, started, held };
+        let asked =
+            DeferredRequest { request: std::mem::take(request), live, client, started, held };
         let asked = Rc::new(asked);
         self.new_lane(at).asked = Some(Rc::clone(&asked));
         match start {
             Start::Reply(reply)
-                if reply.is_at_hand() && !reply.body.part().is_some_and(Part::is_file) =>
+                if reply.is_at_hand() && !reply.body.part().is_some_and(BodyPart::is_file) =>
             {
                 self.begin_reply(core, at, Box::new(reply), None, None);
             }
@@ -368,7 +369,7 @@ impl H2 {
         }
     }
 
-    fn task(&mut self, core: &Rc<CoreCtx>, at: StreamAt, asked: Rc<Asked>) -> Task {
+    fn task(&mut self, core: &Rc<CoreCtx>, at: StreamHandle, asked: Rc<DeferredRequest>) -> Task {
         let (ends, owner) = (self.caller.ends.pair(&self.stream), self.caller.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
         // The first get much, later ones less: together never much more than a tenth of the
@@ -388,9 +389,9 @@ impl H2 {
     }
 
     /// Runs a stream's task.
-    fn run(&mut self, at: StreamAt, task: impl Future<Output = ()> + 'static) {
+    fn run(&mut self, at: StreamHandle, task: impl Future<Output = ()> + 'static) {
         if let Some(lane) = self.lane(at) {
-            lane.task = Some(Running(rt::spawn_local(task).abort_handle()));
+            lane.task = Some(StreamTask(rt::spawn_local(task).abort_handle()));
         }
     }
 
@@ -398,9 +399,9 @@ impl H2 {
     fn wait(
         &mut self,
         core: &Rc<CoreCtx>,
-        at: StreamAt,
-        asked: &Rc<Asked>,
-        slow: Box<flow::Slow>,
+        at: StreamHandle,
+        asked: &Rc<DeferredRequest>,
+        slow: Box<flow::WaitingRequest>,
         ends: bool,
     ) {
         let limits = &asked.live.limits;
@@ -417,7 +418,7 @@ impl H2 {
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
         let passage = Passage { bytes: window, account: Arc::clone(&self.caller.account) };
-        let (writer, reader) = cache::Body::window(passage);
+        let (writer, reader) = cache::BodyWindow::window(passage);
         let now_ms = core.flow.now().mono_ms;
         let Some(lane) = self.lane(at) else { return };
         lane.upload = Some(StreamUpload::new(writer, now_ms));
@@ -431,8 +432,8 @@ impl H2 {
     fn start(
         &mut self,
         core: &Rc<CoreCtx>,
-        at: StreamAt,
-        slow: Box<flow::Slow>,
+        at: StreamHandle,
+        slow: Box<flow::WaitingRequest>,
         body: Option<cache::Reader>,
     ) {
         let Some(asked) = self.lane(at).and_then(|lane| lane.asked.clone()) else { return };
@@ -446,32 +447,32 @@ impl H2 {
             // A task that was ended has nothing to say any more.
             let Some(lane) = self.lane(at).filter(|lane| lane.task.is_some()) else { continue };
             match item {
-                Item::Interim(response) => {
+                StreamMessage::Interim(response) => {
                     let out = &mut self.out.bytes;
                     head::interim(&mut self.engine, &response, out);
                     self.engine.end_head(at, false, out);
                 }
-                Item::Reply { reply, feed, length } => {
+                StreamMessage::Reply { reply, feed, length } => {
                     self.begin_reply(core, at, reply, feed, length);
                 }
-                Item::Piece(bytes) => {
-                    if let Source::Fed(pieces, _) = &mut lane.source {
+                StreamMessage::Piece(bytes) => {
+                    if let BodyOrigin::Fed(pieces, _) = &mut lane.source {
                         let length = bytes.len() as u64;
                         pieces.push_back(bytes);
                         self.engine.offer(at, length, false);
                     }
                 }
-                Item::End(None) => self.engine.offer(at, 0, true),
-                Item::End(trailed) => {
+                StreamMessage::End(None) => self.engine.offer(at, 0, true),
+                StreamMessage::End(trailed) => {
                     lane.trailed = trailed;
                     self.engine.offer_trailers(at);
                 }
-                Item::Broke if lane.reply.is_none() => {
+                StreamMessage::Broke if lane.reply.is_none() => {
                     let reason = "The request could not be dealt with.";
                     let page = pages::refused(Status::INTERNAL_SERVER_ERROR, reason);
                     self.refuse(core, at, Some(page));
                 }
-                Item::Broke => self.cut(core, at, Code::Internal),
+                StreamMessage::Broke => self.cut(core, at, Code::Internal),
             }
         }
     }
@@ -507,12 +508,12 @@ impl H2 {
         }
         let mut room = self.out.room().min(self.engine.send_room());
         for (place, lane) in self.lanes.iter().enumerate() {
-            let Source::Fed(_, feed) = &lane.source else { continue };
-            let is_open = self.engine.is_open_to(StreamAt { place, id: lane.id });
+            let BodyOrigin::Fed(_, feed) = &lane.source else { continue };
+            let is_open = self.engine.is_open_to(StreamHandle { place, id: lane.id });
             match feed.making() {
-                Making::None => {}
-                Making::OfComing => feed.open(is_open),
-                Making::OfWhole => {
+                BodyDerivation::None => {}
+                BodyDerivation::OfComing => feed.open(is_open),
+                BodyDerivation::OfWhole => {
                     feed.open(is_open && room > 0);
                     room = room.saturating_sub(if is_open { MADE_BYTES } else { 0 });
                 }
@@ -538,7 +539,7 @@ impl H2 {
 
     /// Waits with what is to be sent, and with what was received meanwhile, if there is memory for
     /// so much.
-    fn poll_unsent(&mut self, core: &CoreCtx) -> Poll<End> {
+    fn poll_unsent(&mut self, core: &CoreCtx) -> Poll<ConnectionEnding> {
         self.out.fit();
         let received = self.held.capacity() + self.engine.kept();
         let bytes = self.out.bytes.capacity() + self.stream.unsent() + received;
@@ -550,30 +551,31 @@ impl H2 {
     }
 
     /// The client would have more of it kept than there is memory for.
-    fn too_much(&mut self, core: &CoreCtx) -> End {
+    fn too_much(&mut self, core: &CoreCtx) -> ConnectionEnding {
         core.flow.counters.limit(Limit::ClientMemory);
         self.caller.guard.ends_as(Counter::ClosedSending);
         self.stream.cut();
-        End::Gone
+        ConnectionEnding::Gone
     }
 
     /// A stream's reply has been handed to the socket, all of it.
-    fn finished(&mut self, core: &CoreCtx, at: StreamAt) {
+    fn finished(&mut self, core: &CoreCtx, at: StreamHandle) {
         let Some(lane) = self.lane(at) else { return };
         let lane = std::mem::take(lane);
         self.reserved -= lane.window;
         self.made -= usize::from(lane.source.is_made());
         let Some(asked) = &lane.asked else { return };
-        let Lane { head_out, sent: body_out, received: body_in, .. } = lane;
-        let (note, moved) = (Note::of(asked, lane.reply_us), Moved { head_out, body_out, body_in });
+        let StreamState { head_out, sent: body_out, received: body_in, .. } = lane;
+        let (note, moved) =
+            (Note::of(asked, lane.reply_us), ExchangeBytes { head_out, body_out, body_in });
         match lane.reply.as_deref() {
-            Some(reply) if !lane.cut_off => note.over(core, reply, moved),
-            reply => note.cut_off(core, reply, moved),
+            Some(reply) if !lane.cut_off => note.log_finished(core, reply, moved),
+            reply => note.log_aborted(core, reply, moved),
         }
     }
 
     /// Ends a stream whose answer does not come to its end: the client must see that.
-    fn cut(&mut self, core: &CoreCtx, at: StreamAt, code: Code) {
+    fn cut(&mut self, core: &CoreCtx, at: StreamHandle, code: Code) {
         self.engine.reset(at, code, &mut self.out.bytes);
         if let Some(lane) = self.lane(at) {
             lane.cut_off = true;
@@ -582,7 +584,7 @@ impl H2 {
     }
 
     /// A stream is gone, and what was done for it ends.
-    fn drop_lane(&mut self, core: &CoreCtx, at: StreamAt) {
+    fn drop_lane(&mut self, core: &CoreCtx, at: StreamHandle) {
         let Some(lane) = self.lane(at) else { return };
         lane.cut_off = true;
         self.finished(core, at);
@@ -593,14 +595,14 @@ impl H2 {
         for place in 0..self.lanes.len() {
             let id = self.lanes[place].id;
             if id != 0 {
-                self.drop_lane(core, StreamAt { place, id });
+                self.drop_lane(core, StreamHandle { place, id });
             }
         }
         self
     }
 
     /// The client has broken the protocol, or a limit.
-    fn fatal(&mut self, core: &CoreCtx, fatal: &Fatal) {
+    fn fatal(&mut self, core: &CoreCtx, fatal: &ConnectionError) {
         core.flow.counters.inc(Counter::H2ProtocolErrors);
         self.caller.guard.ends_as(Counter::ClosedMalformed);
         if let Some(limit) = fatal.limit {

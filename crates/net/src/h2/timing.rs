@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use base::{Limit, Limits, Now};
-use h2::{Code, Fatal, StreamAt};
+use h2::{Code, ConnectionError, StreamHandle};
 
-use super::{End, H2};
+use super::{ConnectionEnding, H2};
 use crate::core::CoreCtx;
 use crate::exchange::BodyFault;
-use crate::guard::Phase;
+use crate::guard::ConnectionPhase;
 use crate::rate::Bounds;
 
 /// Milliseconds between two looks for streams that stand still.
@@ -18,31 +18,33 @@ const TICK_MS: u64 = 1_000;
 const KEPT: usize = 8;
 
 impl H2 {
-    pub(super) fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> ConnectionPhase {
         match self.engine.streams() {
-            0 if !self.engine.is_greeted() => Phase::New,
-            0 if self.engine.is_idle() => Phase::Idle,
-            0 => Phase::Head,
-            _ => Phase::Busy,
+            0 if !self.engine.is_greeted() => ConnectionPhase::New,
+            0 if self.engine.is_idle() => ConnectionPhase::Idle,
+            0 => ConnectionPhase::Head,
+            _ => ConnectionPhase::Busy,
         }
     }
 
     /// Tells the sweep what the connection is doing. It has been idle since its last request:
     /// frames that carry none (PING) do not keep it.
     pub(super) fn enter_phase(&mut self, now_ms: u64) {
-        if self.phase == Phase::Busy || self.phase == Phase::New {
+        if self.phase == ConnectionPhase::Busy || self.phase == ConnectionPhase::New {
             self.worked_ms = now_ms;
         }
         let now = self.phase();
         let before = std::mem::replace(&mut self.phase, now);
-        if self.phase == Phase::Idle && before != Phase::Idle {
+        if self.phase == ConnectionPhase::Idle && before != ConnectionPhase::Idle {
             self.give_back();
         }
         match self.phase {
-            Phase::Idle => self.caller.guard.enter_since(Phase::Idle, self.worked_ms),
+            ConnectionPhase::Idle => {
+                self.caller.guard.enter_since(ConnectionPhase::Idle, self.worked_ms)
+            }
             phase => self.caller.guard.enter(phase, now_ms),
         }
-        self.caller.guard.ticks(self.phase == Phase::Busy);
+        self.caller.guard.ticks(self.phase == ConnectionPhase::Busy);
     }
 
     /// Gives back what many requests at once have taken: none is left.
@@ -74,10 +76,10 @@ impl H2 {
             // A client that has not answered by now does not answer.
             self.engine.say_last(&mut self.out.bytes);
         }
-        let tired = self.engine.tire(now.mono_ms, limits.linger_timeout, &mut self.out.bytes);
+        let tired = self.engine.nudge_ends(now.mono_ms, limits.linger_timeout, &mut self.out.bytes);
         (0..tired).for_each(|_| core.flow.counters.limit(Limit::LingerTimeout));
         for place in 0..self.lanes.len() {
-            let at = StreamAt { place, id: self.lanes[place].id };
+            let at = StreamHandle { place, id: self.lanes[place].id };
             if at.id == 0 {
                 continue;
             }
@@ -99,7 +101,7 @@ impl H2 {
     }
 
     /// The limit that a stream's reply has reached on its way out.
-    fn overdue(&self, at: StreamAt, limits: &Limits, now_ms: u64) -> Option<Limit> {
+    fn overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
         let lane = &self.lanes[at.place];
         lane.reply.as_ref()?;
         if now_ms.saturating_sub(lane.begun_ms) > self.caller.guard.response_ms(limits) {
@@ -109,11 +111,11 @@ impl H2 {
         let bounds = Bounds::of_reply(limits, limits.h2_stall_timeout, Limit::H2StallTimeout);
         // What the connection's window holds back is the connection's business.
         let is_own = self.engine.is_shut_to(at);
-        lane.sending.overdue(now_ms, if is_own { bounds } else { bounds.at_any_rate() })
+        lane.sending.overdue(now_ms, if is_own { bounds } else { bounds.without_rate() })
     }
 
     /// The limit that a stream's request body has reached.
-    fn upload_overdue(&self, at: StreamAt, limits: &Limits, now_ms: u64) -> Option<Limit> {
+    fn upload_overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
         let upload = self.lanes[at.place].upload.as_ref()?;
         // Not the client is slow, but who takes the body, or other streams' bodies are in the way.
         let is_excused = upload.waits || upload.is_whole() || self.engine.is_full();
@@ -122,11 +124,11 @@ impl H2 {
     }
 
     /// A limit ended the connection.
-    pub(super) fn expired(&mut self, limit: Limit) -> End {
+    pub(super) fn expired(&mut self, limit: Limit) -> ConnectionEnding {
         let makes_room = limit == Limit::ConnectionMemory;
         let in_order = makes_room || matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
         let code = if in_order { Code::None } else { Code::EnhanceYourCalm };
-        let fatal = Fatal { code, limit: Some(limit), reason: "a limit of this end's" };
+        let fatal = ConnectionError { code, limit: Some(limit), reason: "a limit of this end's" };
         if self.out.is_empty() {
             self.engine.end(&fatal, &mut self.out.bytes);
             let bytes = std::mem::take(&mut self.out.bytes);
@@ -134,13 +136,13 @@ impl H2 {
             self.stream.write_now(&bytes);
         }
         if makes_room {
-            return End::Close;
+            return ConnectionEnding::Close;
         }
         if !in_order {
-            return End::Gone;
+            return ConnectionEnding::Gone;
         }
         // The end of its last answer may still be on its way to a client that reads slowly.
-        self.caller.guard.pardon();
-        End::Linger
+        self.caller.guard.clear_expiry();
+        ConnectionEnding::Linger
     }
 }

@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::task::Context;
 
 use base::{Limit, Now};
-use h2::StreamAt;
+use h2::StreamHandle;
 use message::Trailers;
 
 use super::H2;
-use super::lane::Taken;
+use super::stream_state::UploadProgress;
 use crate::core::CoreCtx;
 use crate::exchange::BodyFault;
 
@@ -17,7 +17,7 @@ impl H2 {
     pub(super) fn data(
         &mut self,
         core: &Rc<CoreCtx>,
-        at: StreamAt,
+        at: StreamHandle,
         bytes: &[u8],
         now: Now,
         cx: &mut Context<'_>,
@@ -52,7 +52,7 @@ impl H2 {
     pub(super) fn stop_gathering(&mut self, core: &Rc<CoreCtx>, cx: &mut Context<'_>) {
         for place in 0..self.lanes.len() {
             let lane = &mut self.lanes[place];
-            let at = StreamAt { place, id: lane.id };
+            let at = StreamHandle { place, id: lane.id };
             if let Some((slow, reader)) = lane.waiting.take() {
                 self.start(core, at, slow, Some(reader));
                 self.look_at_upload(at, cx);
@@ -61,24 +61,24 @@ impl H2 {
     }
 
     /// Gives back to the client what was taken of its body.
-    pub(super) fn look_at_upload(&mut self, at: StreamAt, cx: &mut Context<'_>) {
+    pub(super) fn look_at_upload(&mut self, at: StreamHandle, cx: &mut Context<'_>) {
         let Some(lane) = self.lane(at).filter(|lane| lane.waiting.is_none()) else { return };
         let Some(upload) = &mut lane.upload else { return };
         match upload.poll_taken(cx) {
-            Taken::All(more) => {
+            UploadProgress::All(more) => {
                 upload.waits = false;
                 if upload.is_whole() {
                     lane.upload = None;
                 }
                 self.engine.used(at, more, &mut self.out.bytes);
             }
-            Taken::Part(more) => {
+            UploadProgress::Part(more) => {
                 if !std::mem::replace(&mut upload.waits, true) {
                     self.uploads.push(at);
                 }
                 self.engine.used(at, more, &mut self.out.bytes);
             }
-            Taken::Unwanted => {
+            UploadProgress::Unwanted => {
                 lane.upload = None;
                 self.engine.refuse_body(at, &mut self.out.bytes);
             }
@@ -97,7 +97,7 @@ impl H2 {
     pub(super) fn body_ends(
         &mut self,
         core: &Rc<CoreCtx>,
-        at: StreamAt,
+        at: StreamHandle,
         trailers: Option<Trailers>,
         cx: &mut Context<'_>,
     ) {

@@ -6,29 +6,29 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flow::Core;
+use flow::CoreState;
 use tokio::net::UnixStream;
 
-use super::{Gate, Listen, sweep};
+use super::{Gate, ListenerSettings, sweep};
+use crate::client_socket::ClientSocket;
+use crate::connection_counts::ConnectionCounts;
+use crate::connection_memory;
 use crate::core::CoreCtx;
-use crate::listener::At;
-use crate::peers::Peers;
-use crate::room;
-use crate::wire::Wire;
+use crate::listener::ListenAddress;
 
 /// The way into a core for simulated clients. They speak HTTP/1, or HTTP/2 from the first byte on.
 pub struct Port(Gate);
 
 impl Port {
     /// A way into `flow`.
-    pub fn new(flow: Rc<Core>) -> Self {
-        let peers = Arc::<Peers>::default();
+    pub fn new(flow: Rc<CoreState>) -> Self {
+        let peers = Arc::<ConnectionCounts>::default();
         Self(Gate {
             core: CoreCtx::new(flow, Arc::clone(&peers), Arc::default()),
             peers,
             connections: u64::MAX,
-            listen: Listen {
-                at: At::Path(PathBuf::new(), 0),
+            listen: ListenerSettings {
+                at: ListenAddress::Path(PathBuf::new(), 0),
                 tls: false,
                 h2c: true,
                 peers: false,
@@ -45,9 +45,10 @@ impl Port {
     pub async fn connect(&self) -> io::Result<UnixStream> {
         let gate = &self.0;
         let (ours, theirs) = UnixStream::pair()?;
-        if let Some(newcomer) = gate.admit(Wire::from(ours), None) {
-            let (mut opened, bytes) = (room::none(&gate.core), room::of_new(false));
-            if room::make_or_wait(&gate.core, &mut opened, bytes).await {
+        if let Some(newcomer) = gate.admit(ClientSocket::from(ours), None) {
+            let (mut opened, bytes) =
+                (connection_memory::none(&gate.core), connection_memory::of_new(false));
+            if connection_memory::make_or_wait(&gate.core, &mut opened, bytes).await {
                 gate.begin(newcomer, opened);
             }
         }

@@ -1,7 +1,7 @@
 //! The facts that a format can tell.
 
 use super::time::DateFormat;
-use crate::heads::Side;
+use crate::heads::HeadSide;
 use crate::query::NamedField;
 
 /// In what a time is told.
@@ -18,7 +18,7 @@ pub(super) enum Unit {
 
 /// A fact about a transaction that a format can tell.
 #[derive(Clone, Debug)]
-pub(super) enum Item {
+pub(super) enum FormatItem {
     Address,
     /// A value that is never known.
     Never,
@@ -60,9 +60,9 @@ pub(super) enum Item {
     Took(Unit),
     FirstByte(Unit),
     /// The last of a head's fields of a name.
-    Field(Side, Vec<u8>),
+    Field(HeadSide, Vec<u8>),
     /// All of them, as nginx joins them.
-    Joined(Side, Vec<u8>),
+    Joined(HeadSide, Vec<u8>),
     /// The cookie of a request.
     Cookie(Vec<u8>),
     HitMiss,

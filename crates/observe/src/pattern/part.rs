@@ -1,6 +1,6 @@
 //! The pieces of a line, and the escaping of values in it.
 
-use super::item::Item;
+use super::item::FormatItem;
 use super::values::Value;
 use crate::text::{json_text, quote};
 
@@ -17,14 +17,14 @@ pub(super) enum Escape {
 
 /// A piece of a line.
 #[derive(Clone, Debug)]
-pub(super) enum Part {
+pub(super) enum FormatPart {
     Text(Vec<u8>),
-    Item(Item, Escape),
+    Item(FormatItem, Escape),
 }
 
 impl Escape {
     /// Appends the value of an item.
-    pub(super) fn write(self, item: &Item, value: &Value<'_>, out: &mut Vec<u8>) {
+    pub(super) fn write(self, item: &FormatItem, value: &Value<'_>, out: &mut Vec<u8>) {
         match (self, value) {
             (_, Value::Number(number)) => out.extend_from_slice(number.as_bytes()),
             (Self::Json, Value::NoText) => {}
@@ -33,7 +33,7 @@ impl Escape {
             (Self::Json, Value::Text(text)) => json_text(out, text),
             (Self::Nginx, Value::Text(text)) => quote(out, text),
             // The quotes of a first line are the format's own.
-            (Self::Varnish, Value::Text(text)) if matches!(item, Item::Began) => {
+            (Self::Varnish, Value::Text(text)) if matches!(item, FormatItem::Began) => {
                 out.extend_from_slice(text);
             }
             (Self::Varnish, Value::Text(text)) => quote_as_varnish(text, out),

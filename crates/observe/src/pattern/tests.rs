@@ -8,14 +8,14 @@ use crate::suite::CipherSuite;
 fn heads() -> Vec<u8> {
     let mut heads = Heads::default();
     for (side, name, value) in [
-        (Side::Req, "Host", "Example.com:81"),
-        (Side::Req, "Authorization", "Basic dTpw"),
-        (Side::Req, "Cookie", "a=1; ab=3"),
-        (Side::Req, "Cookie", "b=2"),
-        (Side::Bereq, "X-Id", "b"),
-        (Side::Beresp, "X-Id", "\"1\"\n"),
-        (Side::Resp, "X-Cache", "HIT"),
-        (Side::Resp, "x-cache", "MISS"),
+        (HeadSide::Req, "Host", "Example.com:81"),
+        (HeadSide::Req, "Authorization", "Basic dTpw"),
+        (HeadSide::Req, "Cookie", "a=1; ab=3"),
+        (HeadSide::Req, "Cookie", "b=2"),
+        (HeadSide::Bereq, "X-Id", "b"),
+        (HeadSide::Beresp, "X-Id", "\"1\"\n"),
+        (HeadSide::Resp, "X-Cache", "HIT"),
+        (HeadSide::Resp, "x-cache", "MISS"),
     ] {
         let (name, value) = (name.as_bytes(), value.as_bytes());
         heads.add(usize::MAX, Field { side, name, value });
@@ -23,7 +23,7 @@ fn heads() -> Vec<u8> {
     heads.bytes().to_vec()
 }
 
-fn written(format: &str, json: bool, view: View) -> String {
+fn written(format: &str, json: bool, view: TransactionView) -> String {
     let record = Record {
         id: 0xab,
         start_unix_ms: 1_795_600_000_250,
@@ -54,17 +54,17 @@ fn written(format: &str, json: bool, view: View) -> String {
         ..Record::default()
     };
     let mut bytes = Vec::new();
-    record.flagged().write([Some(&b"curl/8"[..]), None], &mut bytes);
+    record.with_derived_flags().write([Some(&b"curl/8"[..]), None], &mut bytes);
     crate::record::add_heads(&mut bytes, 0, &heads(), false);
     let (record, _) = Record::read(&bytes).expect("a record");
-    let fields = Fields::new(&["User-Agent", "Referer"].map(str::to_owned));
+    let fields = FieldPositions::new(&["User-Agent", "Referer"].map(str::to_owned));
     let mut out = Vec::new();
     Pattern::parse(format, json).expect("a format").write(&record, &fields, view, &mut out);
     String::from_utf8(out).expect("text")
 }
 
 fn of(format: &str) -> String {
-    written(format, false, View::Client).trim_end_matches('\n').to_owned()
+    written(format, false, TransactionView::Client).trim_end_matches('\n').to_owned()
 }
 
 #[test]
@@ -128,16 +128,16 @@ fn variables_of_nginx_say_what_they_say_there() {
 #[test]
 fn the_origins_side_has_its_own_values() {
     let format = "%h %s %D %{Varnish:time_firstbyte}x %{Varnish:side}x %{X-Id}i %{X-Id}o";
-    let line = written(format, false, View::Backend);
+    let line = written(format, false, TransactionView::Backend);
     // The client's TLS says nothing of the connection to an origin.
-    assert_eq!(written("$ssl_protocol $ssl_cipher", false, View::Backend), "- -\n");
+    assert_eq!(written("$ssl_protocol $ssl_cipher", false, TransactionView::Backend), "- -\n");
     assert_eq!(line, "127.0.0.2 500 1233567 0.001500 b b \\\"1\\\"\\n\n");
 }
 
 #[test]
 fn json_can_be_made_of_it() {
     let format = r#"{"size": %b, "ua": "%{User-Agent}i", "x": "%{X-Id}o", "none": "%{nope}i"}"#;
-    let line = written(format, true, View::Backend);
+    let line = written(format, true, TransactionView::Backend);
     let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     assert_eq!(read["x"], "\"1\"\n");
     assert_eq!((&read["size"], &read["none"]), (&7.into(), &"".into()));

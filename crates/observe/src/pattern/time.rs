@@ -1,6 +1,6 @@
 //! Moments, as strftime(3) and varnishncsa(1) write them, in UTC.
 
-use message::calendar::Moment;
+use message::calendar::CalendarTime;
 
 /// Conversions that stand for others.
 const LONGER: &[(char, &str)] = &[
@@ -79,7 +79,7 @@ impl DateFormat {
                 format!("{}.{:03}", us / 1_000_000, us / 1000 % 1000)
             }
             Self::Parts(parts) => {
-                let moment = Moment::at((us / 1_000_000).cast_signed());
+                let moment = CalendarTime::at((us / 1_000_000).cast_signed());
                 parts.iter().map(|(is_own, c)| part(&moment, *is_own, *c)).collect()
             }
         }
@@ -106,7 +106,7 @@ fn conversions(text: &str, parts: &mut Vec<(bool, char)>) -> Result<(), String> 
 }
 
 /// One character of a moment's text, which `is_own` if it is a conversion.
-fn part(moment: &Moment, is_own: bool, c: char) -> String {
+fn part(moment: &CalendarTime, is_own: bool, c: char) -> String {
     match c {
         _ if !is_own => c.to_string(),
         'Z' => "UTC".to_owned(),

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::item::{Item, Unit};
-use crate::format::{Fields, version};
-use crate::heads::{self, Side};
-use crate::query::Seen;
+use super::item::{FormatItem, Unit};
+use crate::field_subscriptions::basic_user;
+use crate::format::{FieldPositions, version};
+use crate::heads::{self, HeadSide};
+use crate::query::RecordValue;
 use crate::record::{Flags, Record, Served};
-use crate::steps::{self, Step};
-use crate::view::View;
+use crate::steps::{self, VclTraceLine};
+use crate::view::TransactionView;
 use crate::vsl;
-use crate::wanted::basic_user;
 
 /// A value.
 pub(super) enum Value<'a> {
@@ -51,63 +51,65 @@ impl<'a> Value<'a> {
 
 /// The value of `item` for `record`.
 pub(super) fn value<'a>(
-    item: &Item,
+    item: &FormatItem,
     record: &Record<'a>,
-    fields: &Fields,
-    view: View,
+    fields: &FieldPositions,
+    view: TransactionView,
 ) -> Value<'a> {
-    let back = view == View::Backend;
+    let back = view == TransactionView::Backend;
     match item {
-        Item::Address => address_of(record, back),
-        Item::Never => Value::NoText,
-        Item::User => user(record, fields).map_or(Value::NoText, Value::Text),
-        Item::Field(side, name) => {
+        FormatItem::Address => address_of(record, back),
+        FormatItem::Never => Value::NoText,
+        FormatItem::User => user(record, fields).map_or(Value::NoText, Value::Text),
+        FormatItem::Field(side, name) => {
             Value::maybe(header(record, fields, seen_from(*side, back), name))
         }
-        Item::Joined(side, name) => {
+        FormatItem::Joined(side, name) => {
             joined(record, fields, seen_from(*side, back), name).map_or(Value::NoText, Value::Text)
         }
-        Item::Cookie(name) => {
-            let side = seen_from(Side::Req, back);
+        FormatItem::Cookie(name) => {
+            let side = seen_from(HeadSide::Req, back);
             let cookies = joined(record, fields, side, b"cookie");
             let found = cookies.and_then(|cookies| cookie(&cookies, name).map(<[u8]>::to_vec));
             found.map_or(Value::NoText, |value| Value::Text(value.into()))
         }
-        Item::Status | Item::OriginStatus if back || matches!(item, Item::OriginStatus) => {
+        FormatItem::Status | FormatItem::OriginStatus
+            if back || matches!(item, FormatItem::OriginStatus) =>
+        {
             match record.origin_status {
                 0 => Value::NoNumber,
                 status => Value::number(status.into()),
             }
         }
-        Item::Status => Value::number(record.status.into()),
-        Item::Completion if record.flags.has(Flags::CUT_OFF) => Value::word(""),
-        Item::Completion => Value::word("OK"),
-        Item::HitMiss => Value::word(if is_hit(record.served) { "hit" } else { "miss" }),
-        Item::Handling => Value::word(handling(record)),
-        Item::ClientOrBackend => Value::word(if back { "b" } else { "c" }),
-        Item::Number if record.xid != 0 => Value::number(record.xid.into()),
-        Item::Number => Value::own(format!("{:x}", record.id)),
+        FormatItem::Status => Value::number(record.status.into()),
+        FormatItem::Completion if record.flags.has(Flags::CUT_OFF) => Value::word(""),
+        FormatItem::Completion => Value::word("OK"),
+        FormatItem::HitMiss => Value::word(if is_hit(record.served) { "hit" } else { "miss" }),
+        FormatItem::Handling => Value::word(handling(record)),
+        FormatItem::ClientOrBackend => Value::word(if back { "b" } else { "c" }),
+        FormatItem::Number if record.xid != 0 => Value::number(record.xid.into()),
+        FormatItem::Number => Value::own(format!("{:x}", record.id)),
         // Sessions have numbers under VCL.
-        Item::Session if record.session == 0 => Value::NoNumber,
-        Item::Session => Value::number(record.session.into()),
-        Item::Logged(key) => Value::maybe(logged(record, key)),
+        FormatItem::Session if record.session == 0 => Value::NoNumber,
+        FormatItem::Session => Value::number(record.session.into()),
+        FormatItem::Logged(key) => Value::maybe(logged(record, key)),
         // nginx has no scheme there.
-        Item::Server => {
+        FormatItem::Server => {
             let scheme = memchr::memmem::find(record.server, b"://").map_or(0, |at| at + 3);
             Value::some(record.server.get(scheme..).unwrap_or_default())
         }
-        Item::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
-        Item::Site => Value::some(record.site),
-        Item::Vsl(tag, prefix, field) => {
+        FormatItem::CacheStatus => cache_status(record.served).map_or(Value::NoText, Value::word),
+        FormatItem::Site => Value::some(record.site),
+        FormatItem::Vsl(tag, prefix, field) => {
             let lines = vsl::lines(record, view);
             let found = vsl::find(&lines, tag, prefix.as_deref(), *field);
             found.map_or(Value::NoText, |text| Value::Text(text.into()))
         }
-        Item::Own(field) => match field.of(record) {
-            Seen::Nothing | Seen::Client(None) => Value::NoText,
-            Seen::Text(text) => Value::some(text),
-            Seen::Number(number) => Value::Number(number.to_string()),
-            Seen::Client(Some(client)) => Value::own(client.to_string()),
+        FormatItem::Own(field) => match field.of(record) {
+            RecordValue::Nothing | RecordValue::Client(None) => Value::NoText,
+            RecordValue::Text(text) => Value::some(text),
+            RecordValue::Number(number) => Value::Number(number.to_string()),
+            RecordValue::Client(Some(client)) => Value::own(client.to_string()),
         },
         item => match moment(item, record, back).or_else(|| bytes(item, record)) {
             Some(value) => value,
@@ -127,20 +129,20 @@ fn address_of<'a>(record: &Record<'a>, back: bool) -> Value<'a> {
 }
 
 /// The value of an item that counts bytes; `None` for any other item.
-fn bytes<'a>(item: &Item, record: &Record<'a>) -> Option<Value<'a>> {
+fn bytes<'a>(item: &FormatItem, record: &Record<'a>) -> Option<Value<'a>> {
     let bytes_in = u64::from(record.head_in) + record.body_in;
     let bytes_out = u64::from(record.head_out) + record.body_out;
     Some(Value::number(match item {
-        Item::BodyOut => record.body_out,
-        Item::BytesIn => bytes_in,
-        Item::BytesOut => bytes_out,
-        Item::BytesBoth => bytes_in + bytes_out,
+        FormatItem::BodyOut => record.body_out,
+        FormatItem::BytesIn => bytes_in,
+        FormatItem::BytesOut => bytes_out,
+        FormatItem::BytesBoth => bytes_in + bytes_out,
         _ => return None,
     }))
 }
 
 /// The value of an item that is a time; `None` for any other item.
-fn moment<'a>(item: &Item, record: &Record<'a>, back: bool) -> Option<Value<'a>> {
+fn moment<'a>(item: &FormatItem, record: &Record<'a>, back: bool) -> Option<Value<'a>> {
     let p = &record.phases;
     let (sent, head) = (p.fetch.map(u64::from), p.head.map(u64::from));
     let since = |us: Option<u64>| us.zip(sent).map(|(us, sent)| us.saturating_sub(sent));
@@ -149,16 +151,16 @@ fn moment<'a>(item: &Item, record: &Record<'a>, back: bool) -> Option<Value<'a>>
     let took = if back { since(Some(p.end)) } else { Some(p.end) };
     let first = if back { since(head) } else { Some(record.ttfb_us()) };
     Some(match item {
-        Item::Began => {
+        FormatItem::Began => {
             let date = message::date::LogDate::new(began_us / 1_000_000);
             Value::own(format!("[{}]", date.as_str()))
         }
-        Item::BeganAs(format) => Value::own(format.text(began_us)),
-        Item::EndedAs(format) => Value::own(format.text(start_us + p.end)),
-        Item::Took(unit) => time(took, *unit),
-        Item::FirstByte(unit) => time(first, *unit),
-        Item::OriginTook(unit) => time(since(Some(p.end)), *unit),
-        Item::OriginFirstByte(unit) => time(since(head), *unit),
+        FormatItem::BeganAs(format) => Value::own(format.text(began_us)),
+        FormatItem::EndedAs(format) => Value::own(format.text(start_us + p.end)),
+        FormatItem::Took(unit) => time(took, *unit),
+        FormatItem::FirstByte(unit) => time(first, *unit),
+        FormatItem::OriginTook(unit) => time(since(Some(p.end)), *unit),
+        FormatItem::OriginFirstByte(unit) => time(since(head), *unit),
         _ => return None,
     })
 }
@@ -175,70 +177,79 @@ fn time<'a>(us: Option<u64>, unit: Unit) -> Value<'a> {
 }
 
 /// The value of an item that describes the request.
-fn of_request<'a>(item: &Item, record: &Record<'a>, fields: &Fields, back: bool) -> Value<'a> {
+fn of_request<'a>(
+    item: &FormatItem,
+    record: &Record<'a>,
+    fields: &FieldPositions,
+    back: bool,
+) -> Value<'a> {
     let target = record.target;
     let query_at = memchr::memchr(b'?', target);
     let (path, query) = target.split_at(query_at.unwrap_or(target.len()));
     let protocol = version(if back { 11 } else { record.version });
     match item {
         // Larder's own connections to origins are others.
-        Item::TlsProtocol | Item::TlsSuite if back => Value::NoText,
-        Item::TlsProtocol => record.suite.protocol().map_or(Value::NoText, Value::word),
-        Item::TlsSuite => match record.suite.name() {
+        FormatItem::TlsProtocol | FormatItem::TlsSuite if back => Value::NoText,
+        FormatItem::TlsProtocol => record.suite.protocol().map_or(Value::NoText, Value::word),
+        FormatItem::TlsSuite => match record.suite.name() {
             Some(name) => Value::own(name.into_owned()),
             None => Value::NoText,
         },
-        Item::Scheme => Value::word(if record.flags.has(Flags::TLS) { "https" } else { "http" }),
-        Item::Tls => Value::word(if record.flags.has(Flags::TLS) { "on" } else { "" }),
+        FormatItem::Scheme => {
+            Value::word(if record.flags.has(Flags::TLS) { "https" } else { "http" })
+        }
+        FormatItem::Tls => Value::word(if record.flags.has(Flags::TLS) { "on" } else { "" }),
         // Nothing of it could be read.
         _ if record.flags.has(Flags::REFUSED) => match item {
-            Item::Query | Item::HasArguments => Value::word(""),
-            Item::Protocol => Value::word("HTTP/1.0"),
-            Item::RequestLine => Value::some(record.target),
+            FormatItem::Query | FormatItem::HasArguments => Value::word(""),
+            FormatItem::Protocol => Value::word("HTTP/1.0"),
+            FormatItem::RequestLine => Value::some(record.target),
             _ => Value::NoText,
         },
-        Item::RequestUrl => {
-            let side = if back { Side::Bereq } else { Side::Req };
+        FormatItem::RequestUrl => {
+            let side = if back { HeadSide::Bereq } else { HeadSide::Req };
             let host = header(record, fields, side, b"host").unwrap_or(record.host);
             let parts = [record.method, b" http://", host, target, b" ", protocol.as_bytes()];
             Value::Text(parts.concat().into())
         }
-        Item::RequestLine => {
+        FormatItem::RequestLine => {
             Value::Text([record.method, b" ", target, b" ", protocol.as_bytes()].concat().into())
         }
-        Item::Method => Value::some(record.method),
-        Item::Target => Value::some(target),
-        Item::Path => Value::some(path),
-        Item::Query => Value::text(query),
-        Item::Arguments => Value::some(query.get(1..).unwrap_or_default()),
-        Item::Argument(name) => Value::maybe(argument(query.get(1..).unwrap_or_default(), name)),
-        Item::HasArguments => Value::word(if query.len() > 1 { "?" } else { "" }),
-        Item::Protocol => Value::word(protocol),
-        Item::Host => Value::some(record.host),
+        FormatItem::Method => Value::some(record.method),
+        FormatItem::Target => Value::some(target),
+        FormatItem::Path => Value::some(path),
+        FormatItem::Query => Value::text(query),
+        FormatItem::Arguments => Value::some(query.get(1..).unwrap_or_default()),
+        FormatItem::Argument(name) => {
+            Value::maybe(argument(query.get(1..).unwrap_or_default(), name))
+        }
+        FormatItem::HasArguments => Value::word(if query.len() > 1 { "?" } else { "" }),
+        FormatItem::Protocol => Value::word(protocol),
+        FormatItem::Host => Value::some(record.host),
         _ => Value::NoText,
     }
 }
 
 /// The side that is meant where `side` is named.
-fn seen_from(side: Side, back: bool) -> Side {
+fn seen_from(side: HeadSide, back: bool) -> HeadSide {
     match (side, back) {
-        (Side::Req, true) => Side::Bereq,
-        (Side::Resp, true) => Side::Beresp,
+        (HeadSide::Req, true) => HeadSide::Bereq,
+        (HeadSide::Resp, true) => HeadSide::Beresp,
         (side, _) => side,
     }
 }
 
 /// The user who signed in by the scheme Basic.
-fn user<'a>(record: &Record<'a>, fields: &Fields) -> Option<Cow<'a, [u8]>> {
-    let told = || header(record, fields, Side::Req, b"authorization").and_then(basic_user);
+fn user<'a>(record: &Record<'a>, fields: &FieldPositions) -> Option<Cow<'a, [u8]>> {
+    let told = || header(record, fields, HeadSide::Req, b"authorization").and_then(basic_user);
     fields.user(record).map(Cow::Borrowed).or_else(|| told().map(Cow::Owned))
 }
 
 /// The values of all fields of a name, as nginx joins them since 1.23.
 fn joined<'a>(
     record: &Record<'a>,
-    fields: &Fields,
-    side: Side,
+    fields: &FieldPositions,
+    side: HeadSide,
     name: &[u8],
 ) -> Option<Cow<'a, [u8]>> {
     let is_it = |f: &heads::Field<'a>| f.side == side && f.name.eq_ignore_ascii_case(name);
@@ -262,9 +273,14 @@ fn cookie<'a>(cookies: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// A field's value, from what was asked for or from what the ring keeps of requests.
-fn header<'a>(record: &Record<'a>, fields: &Fields, side: Side, name: &[u8]) -> Option<&'a [u8]> {
+fn header<'a>(
+    record: &Record<'a>,
+    fields: &FieldPositions,
+    side: HeadSide,
+    name: &[u8],
+) -> Option<&'a [u8]> {
     let kept = || {
-        let name = std::str::from_utf8(name).ok().filter(|_| side == Side::Req)?;
+        let name = std::str::from_utf8(name).ok().filter(|_| side == HeadSide::Req)?;
         record.values.iter().nth(fields.position(name)?).flatten()
     };
     heads::value(record.heads, side, name).or_else(kept)
@@ -279,8 +295,8 @@ fn argument<'a>(query: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// The value that a program has logged as `key:value`, the last time.
 fn logged<'a>(record: &Record<'a>, key: &[u8]) -> Option<&'a [u8]> {
-    let of_key = |step: Step<'a>| match step {
-        Step::Logged { tag: b"VCL_Log", text } => {
+    let of_key = |step: VclTraceLine<'a>| match step {
+        VclTraceLine::Logged { tag: b"VCL_Log", text } => {
             let (own, value) = text.split_at_checked(key.len())?;
             let value = value.strip_prefix(b":")?;
             own.eq_ignore_ascii_case(key).then(|| value.trim_ascii())

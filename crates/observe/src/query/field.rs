@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use crate::format::Fields;
+use crate::format::FieldPositions;
 use crate::record::{DictionaryUse, Kind, Record, Served};
 
 /// A field's name and what it is.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub struct FieldDescription {
     /// Its name.
     pub name: &'static str,
     /// The type of its values.
@@ -70,7 +70,7 @@ pub(super) enum QueryField {
 macro_rules! fields {
     ($($name:literal $field:ident $kind:ident $about:literal;)*) => {
         /// Every field, but for `req.http.NAME`.
-        pub const ABOUT: &[About] = &[$(About {
+        pub const ABOUT: &[FieldDescription] = &[$(FieldDescription {
             name: $name,
             kind: ValueType::$kind,
             field: QueryField::$field,
@@ -118,7 +118,7 @@ pub(crate) struct NamedField(QueryField);
 impl NamedField {
     /// The field called `name`; otherwise what is wrong with that.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
-        QueryField::named(name, &Fields::default()).map(|(field, _)| Self(field))
+        QueryField::named(name, &FieldPositions::default()).map(|(field, _)| Self(field))
     }
 
     /// The field whose name is `name` with dots in the places of underscores.
@@ -128,13 +128,13 @@ impl NamedField {
     }
 
     /// The value of this field in `record`.
-    pub(crate) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
+    pub(crate) fn of<'a>(self, record: &Record<'a>) -> RecordValue<'a> {
         self.0.of(record)
     }
 }
 
 /// The value of a field in a record.
-pub(crate) enum Seen<'a> {
+pub(crate) enum RecordValue<'a> {
     Nothing,
     Text(&'a [u8]),
     Number(i128),
@@ -143,7 +143,7 @@ pub(crate) enum Seen<'a> {
 
 impl QueryField {
     /// The field called `name`, and its values; otherwise what is wrong with the name.
-    pub(super) fn named(name: &str, fields: &Fields) -> Result<(Self, ValueType), String> {
+    pub(super) fn named(name: &str, fields: &FieldPositions) -> Result<(Self, ValueType), String> {
         let lower = name.to_ascii_lowercase();
         if let Some(header) = lower.strip_prefix("req.http.") {
             let at = fields.position(header).ok_or_else(|| {
@@ -158,7 +158,7 @@ impl QueryField {
         if let Some(about) = ABOUT.iter().find(|about| about.name == lower) {
             return Ok((about.field, about.kind));
         }
-        let distance = |about: &&About| strsim::osa_distance(about.name, &lower);
+        let distance = |about: &&FieldDescription| strsim::osa_distance(about.name, &lower);
         let close = ABOUT.iter().min_by_key(distance).filter(|about| distance(about) <= 3);
         Err(match close {
             Some(about) => format!("there is no field `{name}`; did you mean `{}`?", about.name),
@@ -202,42 +202,47 @@ impl QueryField {
         })
     }
 
-    pub(super) fn of<'a>(self, record: &Record<'a>) -> Seen<'a> {
-        let number = |n: u64| Seen::Number(i128::from(n));
+    pub(super) fn of<'a>(self, record: &Record<'a>) -> RecordValue<'a> {
+        let number = |n: u64| RecordValue::Number(i128::from(n));
         match self {
-            Self::Method => Seen::Text(record.method),
-            Self::Url => Seen::Text(record.target),
-            Self::Host => Seen::Text(record.host),
-            Self::Value(at) => {
-                record.values.iter().nth(at).flatten().map_or(Seen::Nothing, Seen::Text)
-            }
+            Self::Method => RecordValue::Text(record.method),
+            Self::Url => RecordValue::Text(record.target),
+            Self::Host => RecordValue::Text(record.host),
+            Self::Value(at) => record
+                .values
+                .iter()
+                .nth(at)
+                .flatten()
+                .map_or(RecordValue::Nothing, RecordValue::Text),
             Self::BodyIn => number(record.body_in),
             Self::Status => number(u64::from(record.status)),
             Self::BodyOut => number(record.body_out),
-            Self::Client => Seen::Client(record.client),
+            Self::Client => RecordValue::Client(record.client),
             Self::Total => number(record.phases.end),
             Self::Ttfb => number(record.ttfb_us()),
-            Self::Served => Seen::Text(record.served.word().as_bytes()),
-            Self::Site => Seen::Text(record.site),
-            Self::Rule => Seen::Text(record.rule),
-            Self::Origin => Seen::Text(record.origin),
-            Self::Server => Seen::Text(record.server),
+            Self::Served => RecordValue::Text(record.served.word().as_bytes()),
+            Self::Site => RecordValue::Text(record.site),
+            Self::Rule => RecordValue::Text(record.rule),
+            Self::Origin => RecordValue::Text(record.origin),
+            Self::Server => RecordValue::Text(record.server),
             Self::Tries => number(u64::from(record.tries)),
-            Self::Age => record.age_s.map_or(Seen::Nothing, number),
-            Self::Ttl => record.ttl_s.map_or(Seen::Nothing, |s| Seen::Number(i128::from(s))),
-            Self::NotStored => Seen::Text(record.not_stored),
-            Self::NotStoredBy => Seen::Text(record.evidence),
-            Self::Dictionary => Seen::Text(record.dictionary.word().as_bytes()),
-            Self::Error => Seen::Text(record.error),
-            Self::Limit => Seen::Text(record.limit),
-            Self::Vcl => Seen::Text(record.vcl),
+            Self::Age => record.age_s.map_or(RecordValue::Nothing, number),
+            Self::Ttl => {
+                record.ttl_s.map_or(RecordValue::Nothing, |s| RecordValue::Number(i128::from(s)))
+            }
+            Self::NotStored => RecordValue::Text(record.not_stored),
+            Self::NotStoredBy => RecordValue::Text(record.evidence),
+            Self::Dictionary => RecordValue::Text(record.dictionary.word().as_bytes()),
+            Self::Error => RecordValue::Text(record.error),
+            Self::Limit => RecordValue::Text(record.limit),
+            Self::Vcl => RecordValue::Text(record.vcl),
             Self::Id => number(record.id),
             Self::Xid => number(u64::from(record.xid)),
             Self::Session => number(u64::from(record.session)),
-            Self::Kind => Seen::Text(record.kind.word().as_bytes()),
+            Self::Kind => RecordValue::Text(record.kind.word().as_bytes()),
             Self::Parent => number(record.parent),
             Self::OriginStatus => match record.origin_status {
-                0 => Seen::Nothing,
+                0 => RecordValue::Nothing,
                 status => number(u64::from(status)),
             },
         }

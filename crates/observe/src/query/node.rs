@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use regex::bytes::Regex;
 
-use super::field::{QueryField, Seen};
+use super::field::{QueryField, RecordValue};
 use crate::record::Record;
 
 /// A filter, or a part of one.
@@ -58,14 +58,14 @@ impl Node {
             Self::Or(any) => any.iter().any(|node| node.holds(record)),
             Self::Not(node) => !node.holds(record),
             Self::Says(field) => match field.of(record) {
-                Seen::Nothing => false,
-                Seen::Text(text) => !text.is_empty(),
-                Seen::Number(number) => number != 0,
-                Seen::Client(client) => client.is_some(),
+                RecordValue::Nothing => false,
+                RecordValue::Text(text) => !text.is_empty(),
+                RecordValue::Number(number) => number != 0,
+                RecordValue::Client(client) => client.is_some(),
             },
             Self::Text(field, test) => {
                 let text = match field.of(record) {
-                    Seen::Text(text) => text,
+                    RecordValue::Text(text) => text,
                     _ => b"",
                 };
                 match test {
@@ -81,7 +81,7 @@ impl Node {
                 }
             }
             Self::Number(field, op, value) => match field.of(record) {
-                Seen::Number(number) => op.holds(number, *value),
+                RecordValue::Number(number) => op.holds(number, *value),
                 // What is not known is not equal to anything, and neither more nor less.
                 _ => *op == Op::NotEqual,
             },

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::record::{Phases, Served};
 
-fn fields() -> Fields {
-    Fields::new(&["Referer", "User-Agent"].map(str::to_owned))
+fn fields() -> FieldPositions {
+    FieldPositions::new(&["Referer", "User-Agent"].map(str::to_owned))
 }
 
 fn query(text: &str) -> Query {
@@ -31,7 +31,7 @@ fn bytes() -> Vec<u8> {
         ..Record::default()
     };
     let mut out = Vec::new();
-    record.flagged().write([None, Some(&b"Testbot/1"[..])], &mut out);
+    record.with_derived_flags().write([None, Some(&b"Testbot/1"[..])], &mut out);
     out
 }
 

@@ -62,7 +62,7 @@ fn numbers() -> impl Strategy<Value = Record<'static>> {
             ttl_s,
             ..Record::default()
         }
-        .flagged()
+        .with_derived_flags()
     })
 }
 

@@ -46,7 +46,7 @@ fn record(id: u64, target: &[u8]) -> Vec<u8> {
 }
 
 /// Everything there is at present: ids, and how many were lost.
-fn read_all(follower: &mut Follower) -> (Vec<u64>, u64) {
+fn read_all(follower: &mut RingFollower) -> (Vec<u64>, u64) {
     let (mut ids, mut lost) = (Vec::new(), 0);
     loop {
         let polled = follower.poll(&mut |record| ids.push(record.id)).expect("a readable ring");
@@ -62,7 +62,7 @@ fn records_of_all_cores_come_in_the_order_in_which_they_ended() {
     let folder = Folder::new();
     let ring = folder.ring(2, 0, 1).expect("a ring");
     let (mut a, mut b) = (ring.writer(0).expect("core 0"), ring.writer(1).expect("core 1"));
-    let mut follower = Follower::open(&folder.0, From::Oldest).expect("a ring");
+    let mut follower = RingFollower::open(&folder.0, FollowStart::Oldest).expect("a ring");
     assert_eq!(follower.names(), ["Referer", "User-Agent"]);
     assert_eq!((follower.pid(), follower.started_unix_ms()), (7, 1));
     a.append(&[record(1, b"/"), record(4, b"/")].concat(), 2).expect("room");
@@ -79,8 +79,8 @@ fn who_comes_later_reads_what_is_still_there_or_only_what_comes() {
     let ring = folder.ring(1, 0, 1).expect("a ring");
     let mut writer = ring.writer(0).expect("core 0");
     writer.append(&record(1, b"/"), 1).expect("room");
-    let mut all = Follower::open(&folder.0, From::Oldest).expect("a ring");
-    let mut new = Follower::open(&folder.0, From::Now).expect("a ring");
+    let mut all = RingFollower::open(&folder.0, FollowStart::Oldest).expect("a ring");
+    let mut new = RingFollower::open(&folder.0, FollowStart::Now).expect("a ring");
     writer.append(&record(2, b"/"), 1).expect("room");
     assert_eq!(read_all(&mut all), (vec![1, 2], 0));
     assert_eq!(read_all(&mut new), (vec![2], 0));
@@ -91,7 +91,7 @@ fn a_reader_that_falls_behind_learns_how_many_it_lost() {
     let folder = Folder::new();
     let ring = folder.ring(1, 0, 1).expect("a ring");
     let mut writer = ring.writer(0).expect("core 0");
-    let mut follower = Follower::open(&folder.0, From::Oldest).expect("a ring");
+    let mut follower = RingFollower::open(&folder.0, FollowStart::Oldest).expect("a ring");
     let long = vec![b'x'; 8000];
     let written = 4 * CAPACITY_MIN / 8000;
     let mut next = 0;
@@ -115,7 +115,7 @@ fn whoever_reads_while_it_is_written_gets_each_record_whole_or_counted() {
     let folder = Folder::new();
     let ring = folder.ring(1, 0, 1).expect("a ring");
     let mut writer = ring.writer(0).expect("core 0");
-    let mut follower = Follower::open(&folder.0, From::Oldest).expect("a ring");
+    let mut follower = RingFollower::open(&folder.0, FollowStart::Oldest).expect("a ring");
     let done = AtomicBool::new(false);
     let written = 60_000;
     let (ids, lost) = std::thread::scope(|scope| {
@@ -158,7 +158,7 @@ fn a_restart_is_gone_over_to_and_nothing_left_out() {
     let folder = Folder::new();
     let first = folder.ring(2, 0, 1).expect("a ring");
     let mut writer = first.writer(0).expect("core 0");
-    let mut follower = Follower::open(&folder.0, From::Now).expect("a ring");
+    let mut follower = RingFollower::open(&folder.0, FollowStart::Now).expect("a ring");
     writer.append(&record(1, b"/"), 1).expect("room");
     drop(writer);
     first.end();
@@ -180,7 +180,7 @@ fn a_crash_leaves_the_records_to_be_read() {
         ring.writer(0).expect("core 0").append(&record(1, b"/"), 1).expect("room");
     }
     let mut follower =
-        Follower::open(&folder.0, From::Oldest).expect("the ring of one that is gone");
+        RingFollower::open(&folder.0, FollowStart::Oldest).expect("the ring of one that is gone");
     assert_eq!(read_all(&mut follower), (vec![1], 0));
 }
 
@@ -222,10 +222,10 @@ fn what_is_no_ring_is_told_apart_from_one_of_another_version() {
     let file = core_file(&folder.0, 0);
     let error = |bytes: &[u8]| {
         std::fs::write(&file, bytes).expect("written");
-        Follower::open(&folder.0, From::Oldest).expect_err("no ring").to_string()
+        RingFollower::open(&folder.0, FollowStart::Oldest).expect_err("no ring").to_string()
     };
     assert_eq!(error(&[0; 2 * HEAD_BYTES]), "not a log ring");
-    let head = Head {
+    let head = RingHeader {
         capacity: CAPACITY_MIN,
         core: 0,
         cores: 1,
@@ -234,7 +234,7 @@ fn what_is_no_ring_is_told_apart_from_one_of_another_version() {
         names: Vec::new(),
     };
     let mut bytes = head.bytes();
-    assert_eq!(Head::of(&bytes), Ok(head));
+    assert_eq!(RingHeader::of(&bytes), Ok(head));
     bytes[FIXED_AT + 8] ^= 0xff;
     assert!(error(&bytes).contains("another version"), "{}", error(&bytes));
 }
@@ -244,7 +244,7 @@ fn a_damaged_ring_costs_records_and_nothing_else() {
     let folder = Folder::new();
     let ring = folder.ring(1, 0, 1).expect("a ring");
     let mut writer = ring.writer(0).expect("core 0");
-    let mut follower = Follower::open(&folder.0, From::Oldest).expect("a ring");
+    let mut follower = RingFollower::open(&folder.0, FollowStart::Oldest).expect("a ring");
     writer.append(&record(1, b"/"), 1).expect("room");
     let file = std::fs::OpenOptions::new().write(true).open(core_file(&folder.0, 0));
     let file = file.expect("the ring");

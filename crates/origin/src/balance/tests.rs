@@ -3,9 +3,9 @@
 use super::*;
 use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig};
 use crate::deadline::Deadline;
-use crate::depot::Terms as _;
-use crate::error::{Error, Step};
-use crate::health::Order;
+use crate::error::{Error, TimeoutStep};
+use crate::health::HealthOverride;
+use crate::shared_pool::Terms as _;
 use rt::time::Instant;
 
 fn servers(weights: &[u32], change: impl FnOnce(&mut OriginConfig)) -> Vec<Arc<Server>> {
@@ -86,7 +86,7 @@ fn the_least_loaded_server_is_chosen_by_weight() {
     let mut held = Vec::new();
     for _ in 0..40 {
         let at = balancer.pick(&servers, 0, &[], 0).expect("a server");
-        let total = Deadline::new(Step::Total, Instant::now(), 60_000);
+        let total = Deadline::new(TimeoutStep::Total, Instant::now(), 60_000);
         let counters = base::Counters::default();
         let permit = servers[at].permit(&config, None, total, &counters);
         held.push(runtime.block_on(permit).expect("room"));
@@ -188,19 +188,19 @@ fn an_operators_word_goes_before_probes_and_failures() {
         picked.dedup();
         picked
     };
-    for order in [Order::Drain, Order::Down] {
+    for order in [HealthOverride::Drain, HealthOverride::Down] {
         servers[0].set_order(order);
         assert_eq!(picks(), [1], "{order:?}");
         assert!(!servers[0].is_healthy(0) && !servers[0].keeps_connections());
     }
     let window = servers[0].probes.as_ref().expect("probed");
     window.record(false, 1, 1);
-    servers[0].set_order(Order::Auto);
+    servers[0].set_order(HealthOverride::Auto);
     assert_eq!(picks(), [1], "sick by its probe");
-    servers[0].set_order(Order::Up);
-    servers[1].set_order(Order::Down);
+    servers[0].set_order(HealthOverride::Up);
+    servers[1].set_order(HealthOverride::Down);
     assert_eq!(picks(), [0]);
-    servers[0].set_order(Order::Drain);
+    servers[0].set_order(HealthOverride::Drain);
     assert_eq!(picks(), []);
 }
 

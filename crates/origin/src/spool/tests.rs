@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use base::Memory;
+use base::MemoryBudget;
 
 use super::*;
 
@@ -34,24 +34,24 @@ impl Drop for Folder {
     }
 }
 
-fn spooling(folder: &Folder, memory_bytes: u64, file_bytes: u64) -> Spooling {
+fn spooling(folder: &Folder, memory_bytes: u64, file_bytes: u64) -> SpoolLimits {
     let gone = folder.0.join("not there");
     let folders = vec![gone, folder.0.clone()];
-    Spooling { memory_bytes, file_bytes, space: Arc::default(), folders }
+    SpoolLimits { memory_bytes, file_bytes, space: Arc::default(), folders }
 }
 
 async fn take(
-    spooling: &Spooling,
+    spooling: &SpoolLimits,
     body: &[u8],
     piece: usize,
     account: Option<&Arc<Account>>,
-) -> Result<Whole, RequestBodyError> {
+) -> Result<SpooledBody, RequestBodyError> {
     let counters = Counters::default();
     let body = RequestBody::Stream(Box::new(Pieces(body.to_vec(), piece)));
     spooling.take(body, account, &counters).await
 }
 
-async fn read(whole: &mut Whole) -> Vec<u8> {
+async fn read(whole: &mut SpooledBody) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(piece) = poll_fn(|cx| whole.poll_data(cx)).await.expect("a body") {
         all.extend_from_slice(&piece);
@@ -107,7 +107,7 @@ async fn without_files_memory_is_the_bound() {
 #[tokio::test]
 async fn a_body_holds_memory_for_what_is_in_memory() {
     let folder = Folder::new("memory");
-    let account = Account::open(&Memory::new(1 << 30, 1 << 29), 1 << 20);
+    let account = Account::open(&MemoryBudget::new(1 << 30, 1 << 29), 1 << 20);
     let spooling = spooling(&folder, 50_000, 1 << 30);
     let whole = take(&spooling, &pattern(3_000_000), 10_000, Some(&account)).await;
     let mut whole = whole.expect("it is in a file");
@@ -120,12 +120,12 @@ async fn a_body_holds_memory_for_what_is_in_memory() {
 #[tokio::test]
 async fn where_memory_is_full_a_file_takes_over() {
     let folder = Folder::new("full");
-    let account = Account::open(&Memory::new(1 << 30, 1 << 29), 200_000);
+    let account = Account::open(&MemoryBudget::new(1 << 30, 1 << 29), 200_000);
     let spooling = spooling(&folder, 1 << 20, 1 << 30);
     let mut whole = take(&spooling, &pattern(900_000), 10_000, Some(&account)).await.expect("room");
     assert!(whole.file.is_some());
     assert!(read(&mut whole).await == pattern(900_000));
-    let without = Spooling { file_bytes: 0, ..spooling };
+    let without = SpoolLimits { file_bytes: 0, ..spooling };
     let error = take(&without, &pattern(900_000), 10_000, Some(&account)).await.err();
     assert!(matches!(error, Some(RequestBodyError::NoMemory)), "{error:?}");
 }
@@ -133,7 +133,8 @@ async fn where_memory_is_full_a_file_takes_over() {
 #[tokio::test]
 async fn where_no_file_can_be_made_the_error_says_why() {
     let folder = Folder::new("gone");
-    let spooling = Spooling { folders: vec![folder.0.join("no")], ..spooling(&folder, 10, 1_000) };
+    let spooling =
+        SpoolLimits { folders: vec![folder.0.join("no")], ..spooling(&folder, 10, 1_000) };
     let error = take(&spooling, &pattern(11), 300, None).await.err();
     let Some(RequestBodyError::File(error)) = error else { panic!("{error:?}") };
     assert_eq!(error.kind(), io::ErrorKind::NotFound);

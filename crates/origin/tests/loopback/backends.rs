@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use message::Method;
 use origin::{
-    Address, Caller, ClientEnds, Error, Opening, ProbeConfig, Probed, ProxyHeader, RequestBody,
-    Step, Timeouts, run_background,
+    Address, ClientEnds, Error, Opening, OriginRequestContext, ProbeConfig, ProbeVerdict,
+    ProxyHeader, RequestBody, TimeoutStep, Timeouts, run_background,
 };
 use parking_lot::Mutex;
 
@@ -35,7 +35,7 @@ fn heads(of: &Mutex<Vec<String>>) -> Vec<String> {
     of.lock().clone()
 }
 
-async fn get_as(client: &Client, caller: &Caller) -> Result<String, Error> {
+async fn get_as(client: &Client, caller: &OriginRequestContext) -> Result<String, Error> {
     let (get, mut events) = (request(Method::Get), ());
     let sending = client.pool.send(&client.origin, &get, RequestBody::None, 0, caller, &mut events);
     let mut exchange = tokio::time::timeout(LONG, sending).await.expect("an outcome")?;
@@ -67,7 +67,10 @@ async fn a_proxy_header_tells_of_the_client_on_a_connection_of_its_own() {
     for port in [1001, 1002] {
         let peer = SocketAddr::from(([192, 0, 2, 1], port));
         let own = SocketAddr::from(([192, 0, 2, 2], 80));
-        let caller = Caller { ends: Some(ClientEnds { client: peer, own }), ..Caller::default() };
+        let caller = OriginRequestContext {
+            ends: Some(ClientEnds { client: peer, own }),
+            ..OriginRequestContext::default()
+        };
         get_as(&client, &caller).await.expect("a response");
     }
     for (head, port) in heads(&seen).iter().zip([1001, 1002]) {
@@ -96,7 +99,7 @@ async fn version_2_says_that_a_connection_without_client_is_the_proxys_own() {
     client.get().await.expect("a response");
     let header = header.lock().clone();
     let read = proxyproto::read(&header, 16);
-    assert_eq!(read, Ok(proxyproto::Progress::Complete(proxyproto::Header::Local, 16)));
+    assert_eq!(read, Ok(proxyproto::HeaderProgress::Complete(proxyproto::Header::Local, 16)));
 }
 
 #[tokio::test]
@@ -104,9 +107,10 @@ async fn a_request_may_have_timeouts_of_its_own() {
     let server = Scripted::new(|_, conn| conn.hang()).await;
     let client = Client::new(&[&server.url], |_| {});
     let timeouts = Timeouts { first_byte_ms: 30, ..client.origin.config().timeouts };
-    let caller = Caller { timeouts: Some(timeouts), ..Caller::default() };
+    let caller =
+        OriginRequestContext { timeouts: Some(timeouts), ..OriginRequestContext::default() };
     let error = get_as(&client, &caller).await.expect_err("no answer");
-    let ours = matches!(error, Error::Timeout { step: Step::FirstByte, after_ms: 30, .. });
+    let ours = matches!(error, Error::Timeout { step: TimeoutStep::FirstByte, after_ms: 30, .. });
     assert!(ours, "{error}");
 }
 
@@ -170,7 +174,11 @@ async fn a_probe_may_want_the_connection_closed_and_then_reads_the_first_line() 
             ..ProbeConfig::default()
         });
     });
-    assert_eq!(client.origin.servers()[0].probed, Probed::Sick, "until the first one has ended");
+    assert_eq!(
+        client.origin.servers()[0].probed,
+        ProbeVerdict::Sick,
+        "until the first one has ended"
+    );
     let background = tokio::spawn(run_background(Arc::clone(&client.origin), None));
     eventually(|| client.origin.is_healthy()).await;
     background.abort();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use origin::{Balance, Error, Journal, ProbeConfig, Probed, Said, Turn, run_background};
+use origin::{
+    Balance, Error, HealthChange, Journal, ProbeConfig, ProbeVerdict, ServerMessage, run_background,
+};
 use parking_lot::Mutex;
 
 use crate::kit::*;
@@ -111,17 +113,17 @@ async fn probes_decide_who_gets_requests() {
         });
     });
     let probed = || client.origin.servers()[0].probed;
-    assert_eq!(probed(), Probed::Unknown);
+    assert_eq!(probed(), ProbeVerdict::Unknown);
     client.get().await.expect("not probed yet is no reason to refuse");
 
     let heard = Arc::new(Heard::default());
     let journal: Arc<dyn Journal> = heard.clone();
     let background = tokio::spawn(run_background(Arc::clone(&client.origin), Some(journal)));
-    eventually(|| probed() == Probed::Healthy).await;
+    eventually(|| probed() == ProbeVerdict::Healthy).await;
     client.get().await.expect("a response");
 
     status.store(503, Ordering::SeqCst);
-    eventually(|| probed() == Probed::Sick).await;
+    eventually(|| probed() == ProbeVerdict::Sick).await;
     let error = client.get().await.expect_err("no healthy server");
     assert!(matches!(error, Error::NoHealthyServer { .. }), "{error}");
     assert_eq!(error.to_string(), "shop: no healthy server");
@@ -133,7 +135,7 @@ async fn probes_decide_who_gets_requests() {
     assert!(at_ms <= now_ms && at_ms + 3_600_000 > now_ms, "{at_ms}, and it is {now_ms}");
 
     status.store(200, Ordering::SeqCst);
-    eventually(|| probed() == Probed::Healthy).await;
+    eventually(|| probed() == ProbeVerdict::Healthy).await;
     client.get().await.expect("a response");
 
     background.abort();
@@ -163,9 +165,9 @@ async fn probes_decide_who_gets_requests() {
 struct Heard(Mutex<Vec<String>>);
 
 impl Journal for Heard {
-    fn said(&self, _: &Said<'_>) {}
+    fn said(&self, _: &ServerMessage<'_>) {}
 
-    fn probed(&self, turn: &Turn<'_>) {
+    fn probed(&self, turn: &HealthChange<'_>) {
         self.0.lock().push(turn.to_string());
     }
 
@@ -181,7 +183,7 @@ async fn a_server_that_does_not_answer_probes_is_sick() {
             Some(ProbeConfig { interval_ms: 10, timeout_ms: 50, ..ProbeConfig::default() });
     });
     let background = tokio::spawn(run_background(Arc::clone(&client.origin), None));
-    eventually(|| client.origin.servers().iter().all(|s| s.probed == Probed::Sick)).await;
+    eventually(|| client.origin.servers().iter().all(|s| s.probed == ProbeVerdict::Sick)).await;
     let rows = client.origin.servers();
     assert_eq!(
         rows[0].last_error.as_ref().map(|(_, why)| &**why),

@@ -167,7 +167,7 @@ impl Client {
         body: RequestBody<'_>,
     ) -> Result<Exchange, Error> {
         let mut events = ();
-        let caller = origin::Caller::default();
+        let caller = origin::OriginRequestContext::default();
         let sending = self.pool.send(&self.origin, request, body, 0, &caller, &mut events);
         tokio::time::timeout(LONG, sending).await.expect("an outcome")
     }

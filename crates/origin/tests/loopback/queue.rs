@@ -2,7 +2,7 @@
 
 use base::Limit;
 use message::Method;
-use origin::{Error, RequestBody, Step};
+use origin::{Error, RequestBody, TimeoutStep};
 
 use crate::kit::*;
 
@@ -50,7 +50,7 @@ async fn waiting_in_the_queue_has_an_end() {
     let get = request(Method::Get);
     let _first = client.send(&get, RequestBody::None).await.expect("a response");
     let error = client.get().await.expect_err("no room");
-    assert!(matches!(error, Error::Timeout { step: Step::Queue, .. }), "{error}");
+    assert!(matches!(error, Error::Timeout { step: TimeoutStep::Queue, .. }), "{error}");
     assert_eq!(error.status().code(), 503);
     assert!(error.to_string().contains("(origin_queue_timeout)"), "{error}");
     assert_eq!(client.origin.servers()[0].waiting, 0);

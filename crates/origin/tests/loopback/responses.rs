@@ -104,7 +104,7 @@ async fn interim_responses_are_told_before_the_final_one_and_100_is_not() {
     let mut hints = Hints { heard, seen: Vec::new() };
     for _ in 0..2 {
         let get = request(Method::Get);
-        let caller = origin::Caller::default();
+        let caller = origin::OriginRequestContext::default();
         let (pool, origin) = (&client.pool, &client.origin);
         let sending = pool.send(origin, &get, RequestBody::None, 0, &caller, &mut hints);
         let mut exchange = sending.await.expect("a response");

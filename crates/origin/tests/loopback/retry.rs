@@ -63,7 +63,7 @@ async fn a_stale_connection_costs_a_new_one_and_nothing_else() {
     client.get().await.expect("a response");
     let mut log = Log::default();
     let get = request(Method::Get);
-    let caller = origin::Caller::default();
+    let caller = origin::OriginRequestContext::default();
     let sending = client.pool.send(&client.origin, &get, RequestBody::None, 0, &caller, &mut log);
     let mut exchange = sending.await.expect("a response");
     assert_eq!((exchange.reused, exchange.tries), (false, 2));

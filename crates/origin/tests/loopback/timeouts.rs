@@ -2,13 +2,13 @@
 
 use base::Limit;
 use message::{Framing, Method};
-use origin::{Error, RequestBody, Step};
+use origin::{Error, RequestBody, TimeoutStep};
 
 use crate::kit::*;
 
 const SHORT_MS: u64 = 60;
 
-fn step_of(error: &Error) -> Option<Step> {
+fn step_of(error: &Error) -> Option<TimeoutStep> {
     match error {
         Error::Timeout { step, .. } => Some(*step),
         _ => None,
@@ -37,7 +37,7 @@ async fn a_server_that_takes_no_connection_in_time() {
     let url = format!("http://{address}");
     let client = Client::new(&[&url], |config| config.timeouts.connect_ms = SHORT_MS);
     let error = client.get().await.expect_err("no connection");
-    assert_eq!(step_of(&error), Some(Step::Connect), "{error}");
+    assert_eq!(step_of(&error), Some(TimeoutStep::Connect), "{error}");
     assert_eq!(error.status().code(), 504);
     assert!(error.to_string().contains("60ms (connect_timeout)"), "{error}");
 }
@@ -52,7 +52,7 @@ async fn a_server_that_sends_no_head_in_time() {
     .await;
     let client = Client::new(&[&server.url], |config| config.timeouts.first_byte_ms = SHORT_MS);
     let error = client.get().await.expect_err("no head");
-    assert_eq!(step_of(&error), Some(Step::FirstByte), "{error}");
+    assert_eq!(step_of(&error), Some(TimeoutStep::FirstByte), "{error}");
     assert_eq!(error.limit(), Some(Limit::FirstByteTimeout));
     assert!(error.is_unreachable());
     assert!(error.to_string().contains("(first_byte_timeout)"), "{error}");
@@ -70,7 +70,7 @@ async fn a_body_that_stops() {
     let client = Client::new(&[&server.url], |config| config.timeouts.between_bytes_ms = SHORT_MS);
     let mut exchange = client.send(&request(Method::Get), RequestBody::None).await.expect("a head");
     let error = read(&mut exchange).await.expect_err("half a body");
-    assert_eq!(step_of(&error), Some(Step::BetweenBytes), "{error}");
+    assert_eq!(step_of(&error), Some(TimeoutStep::BetweenBytes), "{error}");
     assert!(!error.is_unreachable());
     assert!(exchange.next(&mut |_| {}).await.is_err(), "a failed body never ends cleanly");
     assert_eq!(client.pool.idle_connections(), 0);
@@ -90,7 +90,7 @@ async fn a_body_that_never_ends() {
     .await;
     let client = Client::new(&[&server.url], |config| config.timeouts.total_ms = 200);
     let error = client.get().await.expect_err("no end");
-    assert_eq!(step_of(&error), Some(Step::Total), "{error}");
+    assert_eq!(step_of(&error), Some(TimeoutStep::Total), "{error}");
     assert!(error.to_string().contains("(total_timeout)"), "{error}");
 }
 
@@ -107,7 +107,7 @@ async fn a_server_that_takes_no_byte_of_the_request() {
     let mut source = Pieces::of(&[piece; 64]);
     let request = upload(Method::Put, Framing::Length(64 << 20));
     let error = client.send(&request, stream(&mut source)).await.expect_err("no room");
-    assert_eq!(step_of(&error), Some(Step::Send), "{error}");
+    assert_eq!(step_of(&error), Some(TimeoutStep::Send), "{error}");
     assert_eq!(error.limit(), Some(Limit::BetweenBytesTimeout));
     assert!(source.taken < 64, "no more was taken from the source than the server took");
 }
@@ -127,6 +127,6 @@ async fn waiting_for_the_client_is_not_the_servers_fault() {
     let mut source = Pieces { open: true, ..Pieces::of(&["part"]) };
     let request = upload(Method::Post, Framing::Length(9));
     let error = client.send(&request, stream(&mut source)).await.expect_err("no body");
-    assert_eq!(step_of(&error), Some(Step::Total), "{error}");
+    assert_eq!(step_of(&error), Some(TimeoutStep::Total), "{error}");
     assert_eq!(client.origin.servers()[0].failures, 0);
 }

@@ -5,12 +5,12 @@
 //! the origin, which is not this point's business.
 
 use message::HeaderId;
-use message::cache_control::{CacheControl, Scope};
+use message::cache_control::{CacheControl, DirectiveScope};
 
 use crate::points::{HitCtx, HitVerdict};
 
 /// Decides whether the stored response is what the request's directives ask for.
-pub(super) fn weigh(ctx: &HitCtx<'_>) -> HitVerdict {
+pub(super) fn apply_directives(ctx: &HitCtx<'_>) -> HitVerdict {
     let headers = &ctx.request.headers;
     let mut lines = headers.values(HeaderId::CacheControl).peekable();
     if lines.peek().is_some() {
@@ -29,7 +29,7 @@ fn by_control(control: &CacheControl, age_ms: u64, ttl_ms: i64) -> HitVerdict {
     let ms = |secs: u32| u64::from(secs) * 1000;
     let too_old = control.max_age.is_some_and(|secs| secs == 0 || age_ms > ms(secs));
     let ends_soon = control.min_fresh.is_some_and(|secs| ttl_ms < i64::from(secs) * 1000);
-    if control.no_cache != Scope::Absent || control.no_store || too_old || ends_soon {
+    if control.no_cache != DirectiveScope::Absent || control.no_store || too_old || ends_soon {
         return HitVerdict::Miss;
     }
     if ttl_ms > 0 {

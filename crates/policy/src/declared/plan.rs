@@ -8,13 +8,13 @@ use message::upgrade::Protocol;
 use message::{HeaderBlock, Request, Status};
 
 use crate::acl::CidrSet;
-use crate::answer::Answer;
+use crate::answer::ConfiguredResponse;
+use crate::decision_steps::SettingLocations;
 use crate::headers::{FieldName, HeaderOps};
 use crate::pattern::{NamePattern, PathPattern};
-use crate::peer::Peer;
-use crate::points::{ALLOW, PageCache, StoreIn, Synthetic};
-use crate::rules::{self, Browsers, Profile, Settings};
-use crate::told::Places;
+use crate::peer::ConnectionPeer;
+use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
+use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
 
 /// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
@@ -56,7 +56,7 @@ pub(super) const RULES: [(Rule, &str); 14] = [
 
 /// The compiled settings of one route.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct RoutePlan {
     pub(super) origin: u32,
     pub(super) files: Option<u32>,
     pub(super) page_cache: Option<PageCache>,
@@ -65,7 +65,7 @@ pub(super) struct Plan {
     pub(super) store: StoreRules,
     /// `None`: everyone is let in.
     pub(super) access: Option<Access>,
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<ConfiguredResponse>,
     pub(super) cookies: Cookies,
     pub(super) cookie_key: Vec<Box<[u8]>>,
     pub(super) header_key: Vec<FieldName>,
@@ -75,8 +75,8 @@ pub(super) struct Plan {
     pub(super) match_type: bool,
     pub(super) match_headers: Vec<FieldName>,
     pub(super) not_stored: Vec<StatusMatch>,
-    pub(super) browsers: Browsers,
-    pub(super) store_in: StoreIn,
+    pub(super) browsers: BrowserCaching,
+    pub(super) store_in: StorageChoice,
     /// `None`: the query stays as it is.
     pub(super) query: Option<Query>,
     pub(super) bypass: BypassRules,
@@ -85,7 +85,7 @@ pub(super) struct Plan {
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
     /// Where its settings are written.
-    pub(super) places: Places,
+    pub(super) places: SettingLocations,
 }
 
 /// The clients that are let in.
@@ -136,9 +136,9 @@ pub(super) struct Refusals {
     pub(super) path: Arc<Synthetic>,
 }
 
-impl Plan {
+impl RoutePlan {
     /// Returns true if `client` is not let in.
-    pub(super) fn keeps_out(&self, client: Peer) -> bool {
+    pub(super) fn keeps_out(&self, client: ConnectionPeer) -> bool {
         self.access.as_ref().is_some_and(|access| !access.admits(client))
     }
 
@@ -151,7 +151,7 @@ impl Plan {
     /// Removes the cookies that do not count from a request that is looked up, so that no variant
     /// goes by them.
     #[inline(never)]
-    pub(super) fn lighten(&self, headers: &mut HeaderBlock, personal: bool) {
+    pub(super) fn remove_ignored_cookies(&self, headers: &mut HeaderBlock, personal: bool) {
         let goes = |name: &[u8]| !self.is_in_key(name) && self.cookies.goes(name, personal);
         message::cookie::remove(headers, goes, &mut Vec::new());
     }
@@ -241,7 +241,7 @@ impl Access {
         Some(Self { allow, deny: CidrSet::new(deny) })
     }
 
-    pub(super) fn admits(&self, client: Peer) -> bool {
+    pub(super) fn admits(&self, client: ConnectionPeer) -> bool {
         !self.deny.has(client) && self.allow.as_ref().is_none_or(|allow| allow.has(client))
     }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use message::cookie;
 use message::{Framing, HeaderId, Method, Request, Scheme, Upgrade, path, percent, upgrade};
 
-use super::narrate;
-use super::plan::{BypassRules, Plan, Rule};
+use super::explanations;
+use super::plan::{BypassRules, RoutePlan, Rule};
 use super::{Declared, Matcher};
-use crate::answer::{Answer, Redirect};
-use crate::forged::{self, Seen};
+use crate::answer::{ConfiguredResponse, Redirect};
+use crate::decision_steps::Listener;
+use crate::forged_fields::{self, HeadFindings};
 use crate::forwarded;
 use crate::pattern::NamePattern;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 use crate::points::{ReceiveCtx, ReceiveVerdict};
-use crate::told::Listener;
 use crate::value::ValuePattern;
 
 /// Where certificate authorities ask over plain HTTP (RFC 8555 8.3).
@@ -34,7 +34,7 @@ pub(super) struct Readings {
 
 /// The target of a request, as far as it has been looked at.
 #[derive(Clone, Copy, Debug)]
-struct Parts<'a> {
+struct TargetParts<'a> {
     /// The readings of its path, if that has more than one.
     readings: Option<&'a Readings>,
     /// It had a query before policy changed it.
@@ -43,7 +43,7 @@ struct Parts<'a> {
 
 /// The plan for a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Routed {
+pub(super) struct RouteSelection {
     /// The number of the plan.
     pub(super) plan: usize,
     /// That of the plan whose access rules hold as well: an origin may take the path for its.
@@ -61,12 +61,12 @@ impl Declared {
         ctx: &mut ReceiveCtx<'_>,
         told: &mut impl Listener,
     ) -> ReceiveVerdict {
-        let seen = Seen::of(&ctx.request.headers);
+        let seen = HeadFindings::of(&ctx.request.headers);
         let client = self.client(seen, ctx);
         told.hear(|| self.tell_client(ctx, seen, client));
         if let Some(refusal) = self.refusal_of(&ctx.request.method) {
             ctx.notes.rule = Rule::MethodRefused as u32;
-            told.hear(|| narrate::method_refused(ctx.request));
+            told.hear(|| explanations::method_refused(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(refusal));
         }
         if let Some(redirect) = self.redirect_of(ctx.request, ctx.request.scheme) {
@@ -77,10 +77,11 @@ impl Declared {
         let mut readings = None;
         let path = ctx.request.path();
         let has_query = path.len() < ctx.request.target.len();
-        let Some(Routed { plan: route, also }) = self.route(path, ctx.request, &mut readings)
+        let Some(RouteSelection { plan: route, also }) =
+            self.route(path, ctx.request, &mut readings)
         else {
             ctx.notes.rule = Rule::PathForm as u32;
-            told.hear(|| narrate::ambiguous(ctx.request));
+            told.hear(|| explanations::ambiguous(ctx.request));
             return ReceiveVerdict::Synth(Arc::clone(&self.refusals.path));
         };
         let plan = &self.plans[route];
@@ -90,7 +91,7 @@ impl Declared {
         ctx.notes.pages = plan.page_cache;
         ctx.notes.personal = self.requests_are_personal && (seen.authorization || seen.cookie);
         if let Some(access) = &plan.access {
-            told.hear(|| narrate::access(plan, access, client));
+            told.hear(|| explanations::access(plan, access, client));
         }
         if plan.keeps_out(client) || also.is_some_and(|also| self.plans[also].keeps_out(client)) {
             ctx.notes.rule = Rule::Access as u32;
@@ -98,27 +99,27 @@ impl Declared {
         }
         if let Some(answer) = &plan.answer {
             ctx.notes.rule = Rule::Answer as u32;
-            told.hear(|| narrate::answer(plan, answer));
+            told.hear(|| explanations::answer(plan, answer));
             return ReceiveVerdict::Synth(self.answer(answer, ctx.request));
         }
         if let Some(files) = plan.files {
             ctx.notes.rule = Rule::Files as u32;
-            told.hear(|| narrate::files(plan));
+            told.hear(|| explanations::files(plan));
             return ReceiveVerdict::Files(files);
         }
         if ctx.request.upgrade == Upgrade::Asked && take_upgrade(plan, ctx.request) {
             ctx.notes.rule = Rule::Upgrade as u32;
-            told.hear(|| narrate::upgrade(plan, ctx.request));
+            told.hear(|| explanations::upgrade(plan, ctx.request));
             return ReceiveVerdict::Upgrade;
         }
         let may_cache = plan.cache && also.is_none_or(|also| self.plans[also].cache);
         let (rule, verdict) = match pass_unread(may_cache, ctx.request) {
             Some(rule) => {
-                told.hear(|| narrate::pass_unread(plan, rule, ctx.request));
+                told.hear(|| explanations::pass_unread(plan, rule, ctx.request));
                 (rule as u32, ReceiveVerdict::Pass)
             }
             None => {
-                let parts = Parts { readings: readings.as_ref(), has_query };
+                let parts = TargetParts { readings: readings.as_ref(), has_query };
                 self.canonical(plan, seen, parts, ctx, told)
             }
         };
@@ -146,7 +147,7 @@ impl Declared {
     /// On whose behalf the request is made. What clients say of that is removed, what trusted
     /// proxies say is left in X-Forwarded-For.
     #[inline(always)]
-    fn client(&self, seen: Seen, ctx: &mut ReceiveCtx<'_>) -> Peer {
+    fn client(&self, seen: HeadFindings, ctx: &mut ReceiveCtx<'_>) -> ConnectionPeer {
         // Asked again, what was said is gone, and who it is was noted.
         if let Some(client) = ctx.notes.client {
             return client;
@@ -155,10 +156,10 @@ impl Declared {
         let client = forwarded::client_of(ctx.client, &self.trusted, field, request);
         ctx.notes.client = Some(client);
         if seen.forged {
-            ctx.notes.passed_on = forged::is_passed_on(&request.headers);
+            ctx.notes.passed_on = forged_fields::is_passed_on(&request.headers);
             let told = client != ctx.client;
             let placed = self.keys_places || self.trusted.has(ctx.client);
-            forged::remove(&mut request.headers, told, placed);
+            forged_fields::remove(&mut request.headers, told, placed);
         }
         if let Some(name) = field.named() {
             request.headers.remove_named(name.as_bytes());
@@ -175,16 +176,20 @@ impl Declared {
         path: &[u8],
         request: &Request,
         readings: &mut Option<Readings>,
-    ) -> Option<Routed> {
+    ) -> Option<RouteSelection> {
         if self.scripts.leave_one_reading(path) {
-            return Some(Routed { plan: self.find(path, &request.method), also: None });
+            return Some(RouteSelection { plan: self.find(path, &request.method), also: None });
         }
         self.route_of_odd(request, readings)
     }
 
     /// The same of a path that origins may read in several ways.
     #[inline(never)]
-    fn route_of_odd(&self, request: &Request, readings: &mut Option<Readings>) -> Option<Routed> {
+    fn route_of_odd(
+        &self,
+        request: &Request,
+        readings: &mut Option<Readings>,
+    ) -> Option<RouteSelection> {
         let path = request.path();
         // No URL has it (RFC 3986 3.3), and Windows' servers take it for a slash.
         if path.contains(&b'\\') {
@@ -198,7 +203,7 @@ impl Declared {
         let plan = self.find(&normal, &request.method);
         let same = plan == self.find(&literal, &request.method);
         let other = match self.guards_spellings {
-            true => path::other_reading(path).ok()?,
+            true => path::lenient_form(path).ok()?,
             false => None,
         };
         // A route for what follows a script's name is for that, whatever the script is.
@@ -218,14 +223,14 @@ impl Declared {
         further.dedup();
         match further[..] {
             _ if !same => None,
-            [] => Some(Routed { plan, also: None }),
+            [] => Some(RouteSelection { plan, also: None }),
             // What an origin may take for a path that we answer, or never store, is treated as that
             // path, and what runs a script as the script's: nothing slips past by another spelling.
             [another] => {
                 let guards = [plan, another].map(|at| self.plans[at].is_guard());
                 let is_other = guards[1] && !guards[0] || runs && guards[0] == guards[1];
                 let (plan, also) = if is_other { (another, plan) } else { (plan, another) };
-                Some(Routed { plan, also: Some(also) })
+                Some(RouteSelection { plan, also: Some(also) })
             }
             // No request can be held to the rules of three routes.
             _ => None,
@@ -237,10 +242,10 @@ impl Declared {
         found.map_or(0, |at| at + 1)
     }
 
-    fn answer(&self, answer: &Answer, request: &Request) -> Arc<crate::Synthetic> {
+    fn answer(&self, answer: &ConfiguredResponse, request: &Request) -> Arc<crate::Synthetic> {
         match answer {
-            Answer::Fixed(synthetic) => Arc::clone(synthetic),
-            Answer::Redirect(redirect) => self.redirect(redirect, request),
+            ConfiguredResponse::Fixed(synthetic) => Arc::clone(synthetic),
+            ConfiguredResponse::Redirect(redirect) => self.redirect(redirect, request),
         }
     }
 
@@ -255,16 +260,16 @@ impl Declared {
     #[inline(always)]
     fn canonical(
         &self,
-        plan: &Plan,
-        seen: Seen,
-        parts: Parts<'_>,
+        plan: &RoutePlan,
+        seen: HeadFindings,
+        parts: TargetParts<'_>,
         ctx: &mut ReceiveCtx<'_>,
         told: &mut impl Listener,
     ) -> (u32, ReceiveVerdict) {
         let request = &mut *ctx.request;
         let mut light = false;
         if seen.cookie {
-            told.hear(|| narrate::cookies(plan, request));
+            told.hear(|| explanations::cookies(plan, request));
             let mut scratch = Vec::new();
             cookie::remove(&mut request.headers, |name| plan.cookies.strips(name), &mut scratch);
             let (mut any, mut personal) = (false, false);
@@ -280,12 +285,12 @@ impl Declared {
             }
         }
         if self.requests_are_personal && (seen.authorization || seen.cookie) {
-            told.hear(|| narrate::personal(plan, request, ctx.notes.personal));
+            told.hear(|| explanations::personal(plan, request, ctx.notes.personal));
         }
         if parts.has_query
             && let Some(query) = &plan.query
         {
-            told.hear(|| narrate::query(plan, query, request));
+            told.hear(|| explanations::query(plan, query, request));
             query.apply(request);
         }
         let reason = plan.bypass.reason(request, parts);
@@ -294,7 +299,7 @@ impl Declared {
             Some(rule) => (rule, ReceiveVerdict::Pass),
             None => {
                 if light {
-                    plan.lighten(&mut request.headers, ctx.notes.personal);
+                    plan.remove_ignored_cookies(&mut request.headers, ctx.notes.personal);
                 }
                 (Rule::Cache as u32, ReceiveVerdict::Lookup)
             }
@@ -311,7 +316,7 @@ fn is_challenge(path: &[u8]) -> bool {
 
 /// Returns true if a request may change its connection's protocol, and leaves in its Upgrade what
 /// it may ask for. A request that may not is dealt with as if it had not asked (RFC 9110 7.8).
-fn take_upgrade(plan: &Plan, request: &mut Request) -> bool {
+fn take_upgrade(plan: &RoutePlan, request: &mut Request) -> bool {
     let Some(protocols) = upgrade::admitted(request, &plan.upgrade) else { return false };
     request.headers.set(HeaderId::Upgrade, &protocols);
     request.upgrade = Upgrade::Granted;
@@ -349,7 +354,7 @@ impl Matcher {
 impl BypassRules {
     /// The rule by which `request`, in canonical form, goes past the cache.
     #[inline(always)]
-    fn reason(&self, request: &Request, parts: Parts<'_>) -> Option<u32> {
+    fn reason(&self, request: &Request, parts: TargetParts<'_>) -> Option<u32> {
         if !self.paths.is_empty()
             && let Some(rule) = self.reason_of_path(request.path(), parts.readings)
         {
@@ -409,7 +414,7 @@ impl BypassRules {
 /// percent sign. Escapes of any other byte are somebody's choice, and origins differ in what they
 /// make of them.
 fn decode_necessary(path: &[u8]) -> Vec<u8> {
-    percent::decode_those(path, must_be_escaped)
+    percent::decode_selected(path, must_be_escaped)
 }
 
 fn must_be_escaped(byte: u8) -> bool {

@@ -1,10 +1,10 @@
 //! Rules about an origin's response: which key it belongs to, and what clients may do with it.
 
-use message::cache_control::{CacheControl, Scope};
+use message::cache_control::{CacheControl, DirectiveScope};
 use message::store::NotStored;
 use message::{HeaderBlock, HeaderId, Request, Response, cookie};
 
-use super::plan::Plan;
+use super::plan::RoutePlan;
 
 /// Directives for clients that may not store a response (Magento's VCL sends them, all of them for
 /// the sake of old caches).
@@ -27,7 +27,7 @@ const DATA_PATH: &[u8] = b"/_next/data/";
 
 /// Returns true if the request asks for another form of what is at its URL, and neither the key nor
 /// the Vary of the response says which: it would be everyone's.
-fn is_unnamed_form(plan: &Plan, request: &Request, response: &Response) -> bool {
+fn is_unnamed_form(plan: &RoutePlan, request: &Request, response: &Response) -> bool {
     let is_named = |name: &[u8]| {
         let mut varying = message::list::members(response.headers.values(HeaderId::Vary));
         plan.header_key.iter().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
@@ -45,7 +45,11 @@ fn is_unnamed_form(plan: &Plan, request: &Request, response: &Response) -> bool 
 /// Returns the reason why a response does not belong to the key of its request, if it does not: it
 /// sets a cookie of the key to another value, names another value of a field that must match, or is
 /// of a form that the key does not know.
-pub(super) fn other_key(plan: &Plan, request: &Request, response: &Response) -> Option<NotStored> {
+pub(super) fn other_key(
+    plan: &RoutePlan,
+    request: &Request,
+    response: &Response,
+) -> Option<NotStored> {
     if is_unnamed_form(plan, request, response) {
         return Some(NotStored::OtherKey);
     }
@@ -79,7 +83,7 @@ fn sets_other_cookie(names: &[Box<[u8]>], request: &Request, response: &Response
 /// what that visitor's browser may do.
 pub(super) fn keep_from_browsers(headers: &mut HeaderBlock) {
     let control = CacheControl::parse(headers.values(HeaderId::CacheControl));
-    if control.private != Scope::Absent {
+    if control.private != DirectiveScope::Absent {
         return;
     }
     headers.set(HeaderId::CacheControl, NEVER_STORE);

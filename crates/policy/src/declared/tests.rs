@@ -15,10 +15,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::acl::parse_net;
-use crate::answer::{Answer, Redirect};
+use crate::answer::{ConfiguredResponse, Redirect};
 use crate::headers::{FieldName, FieldValue};
 use crate::pattern::NamePattern;
-use crate::peer::Peer;
+use crate::peer::ConnectionPeer;
 use crate::points::Synthetic;
 use crate::rules::{Bypass, Profile, RouteRules, Settings, SiteRules};
 use crate::value::ValuePattern;
@@ -112,7 +112,7 @@ impl Asked {
 
 fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     let mut notes = Notes::default();
-    let client = Peer::Host(ip(client));
+    let client = ConnectionPeer::Host(ip(client));
     let told = tell(policy, client, request.clone());
     let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
     let verdict = policy.receive(&mut ctx);
@@ -122,7 +122,7 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
 }
 
 /// The outcome of a request, explained.
-fn tell(policy: &Declared, client: Peer, mut request: Request) -> String {
+fn tell(policy: &Declared, client: ConnectionPeer, mut request: Request) -> String {
     let mut notes = Notes::default();
     let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
     let (verdict, steps) = policy.explain(&mut ctx);
@@ -579,8 +579,8 @@ fn routes_answer_themselves_when_told_to() {
         Synthetic { status: Status::OK, fields: Vec::new(), body: b"ok".to_vec(), close: false };
     let answer = |answer| Settings { answer: Some(answer), ..Settings::default() };
     let policy = routed(vec![
-        route("/old/*", answer(Answer::Redirect(redirect))),
-        route("/health", answer(Answer::Fixed(Arc::new(fixed.clone())))),
+        route("/old/*", answer(ConfiguredResponse::Redirect(redirect))),
+        route("/health", answer(ConfiguredResponse::Fixed(Arc::new(fixed.clone())))),
     ]);
     let asked = ask(&policy, get("/old/x?y"));
     let location = (b"Location".to_vec(), b"https://example.com/old/x?y".to_vec());
@@ -687,7 +687,7 @@ fn an_ordinary_request_is_decided_without_allocating() {
     let allocated = allocation_counter::measure(|| {
         let mut ctx = ReceiveCtx {
             request: &mut request,
-            client: Peer::Host(ip("192.0.2.1")),
+            client: ConnectionPeer::Host(ip("192.0.2.1")),
             now: NOW,
             notes: &mut notes,
         };

@@ -30,7 +30,7 @@ const URL: &str = "http://wiki.test/wiki/Alpha";
 #[test]
 fn mediawikis_datagram_is_read_although_its_bits_are_the_other_way_round() {
     let bytes = datagram(0, 4, 0, URL);
-    let clear = Question::read(&bytes).expect("CLR");
+    let clear = HtcpRequest::read(&bytes).expect("CLR");
     assert_eq!((clear.method, clear.url), (&b"HEAD"[..], URL.as_bytes()));
     assert_eq!((clear.wants_answer, clear.transaction), (false, 7));
 }
@@ -43,7 +43,7 @@ fn an_answer_has_its_requests_order_of_bits() {
         (0, 0x04, 0x40, [0x04, 0x80], [0x24, 0x80]),
     ] {
         let bytes = datagram(minor, code, flags, URL);
-        let clear = Question::read(&bytes).expect("CLR");
+        let clear = HtcpRequest::read(&bytes).expect("CLR");
         assert!(clear.wants_answer);
         for (was_there, [code, flags]) in [(true, gone), (false, absent)] {
             let expected = [0, 14, 0, minor, 0, 8, code, flags, 0, 0, 0, 7, 0, 2];
@@ -64,7 +64,7 @@ fn other_operations_answers_and_versions_are_told_apart() {
         (2, 0x40, 0, Error::Version),
     ] {
         let bytes = datagram(minor, code, flags, URL);
-        assert_eq!(Question::read(&bytes), Err(error), "{minor} {code:x} {flags:x}");
+        assert_eq!(HtcpRequest::read(&bytes), Err(error), "{minor} {code:x} {flags:x}");
     }
 }
 
@@ -72,14 +72,14 @@ fn other_operations_answers_and_versions_are_told_apart() {
 fn lengths_that_do_not_fit_are_malformed() {
     let whole = datagram(0, 4, 0, URL);
     for len in 0..whole.len() {
-        assert_eq!(Question::read(&whole[..len]), Err(Error::Malformed), "{len}");
+        assert_eq!(HtcpRequest::read(&whole[..len]), Err(Error::Malformed), "{len}");
     }
     // The lengths: of all, of the data, of method, URL, version and fields, of AUTH.
     for at in [1, 5, 15, 21, 50, 60, whole.len() - 1] {
         for change in [1, 255] {
             let mut bytes = whole.clone();
             bytes[at] = bytes[at].wrapping_add(change);
-            assert_eq!(Question::read(&bytes), Err(Error::Malformed), "{at} {change}");
+            assert_eq!(HtcpRequest::read(&bytes), Err(Error::Malformed), "{at} {change}");
         }
     }
 }
@@ -103,13 +103,13 @@ proptest! {
 #[test]
 fn what_is_sent_is_read_and_answers_are_told_apart() {
     let datagram = clear(b"http://example.org/a", 77).expect("it fits");
-    let read = Question::read(&datagram).expect("a clear");
+    let read = HtcpRequest::read(&datagram).expect("a clear");
     assert_eq!((read.method, read.url), (&b"GET"[..], &b"http://example.org/a"[..]));
     assert!(read.wants_answer);
     assert_eq!(cleared(&read.answer(true)), Some((77, true)));
     assert_eq!(cleared(&read.answer(false)), Some((77, true)), "it was not there");
     // Squid's order of bits is understood as well.
-    let squids = Question { bits: Bits::Squid, minor: 0, ..read };
+    let squids = HtcpRequest { bits: Bits::Squid, minor: 0, ..read };
     assert_eq!(cleared(&squids.answer(true)), Some((77, true)));
     let mut refused = read.answer(true);
     refused[6] |= 1;
@@ -147,7 +147,7 @@ fn a_test_has_fields_and_is_answered_with_details_or_without() {
         [(1, 0x10, 2, [[0x10, 1], [0x11, 1]]), (0, 0x01, 0x40, [[0x01, 0x80], [0x11, 0x80]])]
     {
         let bytes = test(minor, code, flags, URL, "Accept: */*\r\n");
-        let question = Question::read(&bytes).expect("TST");
+        let question = HtcpRequest::read(&bytes).expect("TST");
         assert_eq!(question.operation, Operation::Test);
         assert_eq!((question.url, question.fields), (URL.as_bytes(), &b"Accept: */*\r\n"[..]));
         let [[code, flags], [lacks, _]] = answers;
@@ -156,7 +156,7 @@ fn a_test_has_fields_and_is_answered_with_details_or_without() {
         let is_not = [&[0, 16, 0, minor, 0, 10, lacks, flags, 0, 0, 0, 7][..], &[0; 2], &[0, 2]];
         assert_eq!(question.answer(false), is_not.concat());
         for len in 0..bytes.len() {
-            assert_eq!(Question::read(&bytes[..len]), Err(Error::Malformed), "{len}");
+            assert_eq!(HtcpRequest::read(&bytes[..len]), Err(Error::Malformed), "{len}");
         }
     }
 }
@@ -195,13 +195,13 @@ proptest! {
     ) {
         let datagram = super::test(b"GET", url.as_bytes(), fields.as_bytes(), transaction);
         let datagram = datagram.expect("it fits");
-        let read = Question::read(&datagram).expect("a test");
+        let read = HtcpRequest::read(&datagram).expect("a test");
         prop_assert_eq!(read.operation, Operation::Test);
         prop_assert_eq!((read.method, read.url), (&b"GET"[..], url.as_bytes()));
         prop_assert_eq!((read.fields, read.transaction), (fields.as_bytes(), transaction));
         prop_assert!(read.wants_answer);
         prop_assert_eq!(tested(&read.answer(has)), Some((transaction, has)));
-        let squids = Question { bits: Bits::Squid, minor: 0, ..read };
+        let squids = HtcpRequest { bits: Bits::Squid, minor: 0, ..read };
         prop_assert_eq!(tested(&squids.answer(has)), Some((transaction, has)));
     }
 }

@@ -3,11 +3,11 @@
 
 use ban::Term;
 use policy::acl::{CidrSet, Net};
-use policy::{Dialect, Dialects, Peer, Purge};
+use policy::{ConnectionPeer, Dialect, Dialects, Purge};
 
 use super::*;
 use crate::invalidation::{Cause, Id, NewTimes};
-use crate::{Answers, Asked, Asker, Order, Said};
+use crate::{Answers, Asker, PurgeCandidate, PurgeOrder, PurgeRequest};
 
 const OURS: [(NeighbourDialect, Dialect); 6] = [
     (NeighbourDialect::Purge, Dialect::Purge),
@@ -18,7 +18,7 @@ const OURS: [(NeighbourDialect, Dialect); 6] = [
     (NeighbourDialect::Fastly, Dialect::Fastly),
 ];
 
-fn invalidation(what: Target) -> Invalidation {
+fn invalidation(what: InvalidationTarget) -> Invalidation {
     let id = Id { node: 1, sequence: 1 };
     let cause = Cause::default();
     Invalidation { id, at_unix_ms: 0, sites: Sites::Every, soft: false, what, cause }
@@ -26,21 +26,28 @@ fn invalidation(what: Target) -> Invalidation {
 
 fn url(target: &str) -> Url {
     let host = b"example.org".to_vec();
-    Url { host, port: None, target: target.as_bytes().to_vec(), client: Peer::Local }
+    Url { host, port: None, target: target.as_bytes().to_vec(), client: ConnectionPeer::Local }
 }
 
-fn tags(tags: &[&str]) -> Target {
-    Target::Many(What::Tags(tags.iter().map(|tag| tag.as_bytes().to_vec()).collect()))
+fn tags(tags: &[&str]) -> InvalidationTarget {
+    InvalidationTarget::Many(ResponseSelector::Tags(
+        tags.iter().map(|tag| tag.as_bytes().to_vec()).collect(),
+    ))
 }
 
-fn manner(dialect: NeighbourDialect) -> Manner {
+fn manner(dialect: NeighbourDialect) -> NeighbourProfile {
     let base = match dialect {
         NeighbourDialect::Souin => "/souin-api/souin",
         NeighbourDialect::Fastly => "/service/S1",
         NeighbourDialect::Cloudflare => "/client/v4/zones/Z1",
         _ => "",
     };
-    Manner { dialect, base: base.to_owned(), token: Some("secret".to_owned()), sites: Vec::new() }
+    NeighbourProfile {
+        dialect,
+        base: base.to_owned(),
+        token: Some("secret".to_owned()),
+        sites: Vec::new(),
+    }
 }
 
 fn hosts(names: &[String]) -> Option<String> {
@@ -48,7 +55,10 @@ fn hosts(names: &[String]) -> Option<String> {
 }
 
 /// Messages as text: the request's line, its host, its fields, its body.
-fn said(manner: &Manner, invalidation: &Invalidation) -> Result<Vec<String>, Unsaid> {
+fn said(
+    manner: &NeighbourProfile,
+    invalidation: &Invalidation,
+) -> Result<Vec<String>, UnsupportedPurge> {
     let text = |message: Message| match message {
         Message::Clear(url) => lossy(&url),
         Message::Request(request, body) => {
@@ -64,13 +74,13 @@ fn said(manner: &Manner, invalidation: &Invalidation) -> Result<Vec<String>, Uns
     Ok(manner.messages(invalidation, &hosts)?.into_iter().map(text).collect())
 }
 
-fn of(dialect: NeighbourDialect, what: Target) -> Vec<String> {
+fn of(dialect: NeighbourDialect, what: InvalidationTarget) -> Vec<String> {
     said(&manner(dialect), &invalidation(what)).expect("there are words")
 }
 
 #[test]
 fn a_url_is_said_in_every_dialect() {
-    let page = || Target::Url(url("/a?b=c"));
+    let page = || InvalidationTarget::Url(url("/a?b=c"));
     let purge = vec!["PURGE /a?b=c @example.org"];
     assert_eq!(of(NeighbourDialect::Purge, page()), purge);
     assert_eq!(of(NeighbourDialect::FosHttpCache, page()), purge);
@@ -87,7 +97,7 @@ fn a_url_is_said_in_every_dialect() {
     assert_eq!(of(NeighbourDialect::Cloudflare, page()), [cloudflare]);
     let htcp = ["http://example.org/a?b=c", "https://example.org/a?b=c"];
     assert_eq!(of(NeighbourDialect::Htcp, page()), htcp);
-    let port = Target::Url(Url { port: Some(8080), ..url("/") });
+    let port = InvalidationTarget::Url(Url { port: Some(8080), ..url("/") });
     assert_eq!(of(NeighbourDialect::Htcp, port)[0], "http://example.org:8080/");
 }
 
@@ -108,7 +118,7 @@ fn surrogate_keys_are_said_where_there_are_words_for_them() {
     for dialect in [NeighbourDialect::Purge, NeighbourDialect::NginxHelper, NeighbourDialect::Htcp]
     {
         let unsaid = said(&manner(dialect), &invalidation(keys()));
-        assert_eq!(unsaid, Err(Unsaid("surrogate keys")));
+        assert_eq!(unsaid, Err(UnsupportedPurge("surrogate keys")));
     }
     let odd = invalidation(tags(&["a b"]));
     assert!(said(&manner(NeighbourDialect::Xkey), &odd).is_err());
@@ -145,7 +155,7 @@ fn many_surrogate_keys_are_several_messages() {
 
 #[test]
 fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
-    let all = || Target::Many(What::Everything);
+    let all = || InvalidationTarget::Many(ResponseSelector::Everything);
     let ban = "BAN / @ | x-host: .* | x-url: .* | x-content-type: .*";
     assert_eq!(of(NeighbourDialect::FosHttpCache, all()), [ban]);
     let flush = "PURGE /souin-api/souin/flush @ | authorization: Bearer secret";
@@ -156,8 +166,9 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
     assert!(cloudflare[0].ends_with("{\"purge_everything\":true}"));
     assert!(said(&manner(NeighbourDialect::Purge), &invalidation(all())).is_err());
 
-    let below = What::beginning(Some(b"example.org"), Some(b"/shop/a.b")).expect("a prefix");
-    let below = || Target::Many(below.clone());
+    let below =
+        ResponseSelector::beginning(Some(b"example.org"), Some(b"/shop/a.b")).expect("a prefix");
+    let below = || InvalidationTarget::Many(below.clone());
     let ban = "BAN / @ | x-host: ^example\\.org(:[0-9]+)?$ | x-url: ^/shop/a\\.b \
                | x-content-type: .*";
     assert_eq!(of(NeighbourDialect::FosHttpCache, below()), [ban]);
@@ -173,14 +184,14 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
         ("req.url ~ x && req.url ~ y", None),
     ] {
         let expression = Expression::parse(text).expect("an expression");
-        let what = invalidation(Target::Many(What::by_fields(expression)));
+        let what = invalidation(InvalidationTarget::Many(ResponseSelector::by_fields(expression)));
         let told = said(&manner(NeighbourDialect::FosHttpCache), &what);
         let wanted = wanted.map(|(host, url)| {
             vec![format!("BAN / @ | x-host: {host} | x-url: {url} | x-content-type: .*")]
         });
         assert_eq!(told.ok(), wanted, "{text}");
     }
-    let key = invalidation(Target::Retime(Box::default(), NewTimes::default()));
+    let key = invalidation(InvalidationTarget::Retime(Box::default(), NewTimes::default()));
     assert!(said(&manner(NeighbourDialect::Purge), &key).is_err());
     let cause = Cause { url: Some(Box::new(url("/a"))), ..Cause::default() };
     let told = said(&manner(NeighbourDialect::Purge), &key.by(cause));
@@ -189,12 +200,12 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
 
 #[test]
 fn a_neighbour_hears_of_its_own_sites_and_of_nothing_that_neighbours_have_told() {
-    let own = |sites: &[&str]| Manner {
+    let own = |sites: &[&str]| NeighbourProfile {
         sites: sites.iter().map(|site| (*site).to_owned()).collect(),
         ..manner(NeighbourDialect::Fastly)
     };
     let of_site = |site: &str, what| Invalidation { sites: Sites::one(site), ..invalidation(what) };
-    let all = of_site("a.org", Target::Many(What::Everything));
+    let all = of_site("a.org", InvalidationTarget::Many(ResponseSelector::Everything));
     assert_eq!(said(&own(&["b.org"]), &all), Ok(Vec::new()));
     let fastly = "POST /service/S1/purge_all @ | fastly-key: secret";
     assert_eq!(said(&own(&["a.org"]), &all), Ok(vec![fastly.to_owned()]));
@@ -204,15 +215,15 @@ fn a_neighbour_hears_of_its_own_sites_and_of_nothing_that_neighbours_have_told()
     let ban = said(&manner(NeighbourDialect::FosHttpCache), &all).expect("words");
     assert!(ban[0].contains("x-host: ^a\\.org(:[0-9]+)?$"), "{ban:?}");
 
-    let page = invalidation(Target::Url(url("/a")));
+    let page = invalidation(InvalidationTarget::Url(url("/a")));
     let heard = |heard, dialect| {
         let cause = Cause { heard, url: None };
         said(&manner(dialect), &page.clone().by(cause)).expect("words").len()
     };
-    assert_eq!(heard(Heard::Neighbour, NeighbourDialect::Purge), 0);
-    assert_eq!(heard(Heard::Datagram, NeighbourDialect::Purge), 1);
-    assert_eq!(heard(Heard::Datagram, NeighbourDialect::Htcp), 0);
-    assert_eq!(heard(Heard::Here, NeighbourDialect::Htcp), 2);
+    assert_eq!(heard(InvalidationSource::Neighbour, NeighbourDialect::Purge), 0);
+    assert_eq!(heard(InvalidationSource::Datagram, NeighbourDialect::Purge), 1);
+    assert_eq!(heard(InvalidationSource::Datagram, NeighbourDialect::Htcp), 0);
+    assert_eq!(heard(InvalidationSource::Here, NeighbourDialect::Htcp), 2);
 }
 
 /// The text of what our own reader makes of a message.
@@ -220,18 +231,18 @@ fn read_again(dialect: Dialect, message: &Message) -> String {
     let Message::Request(request, _) = message else { panic!("a request") };
     let (allow, dialects) = (CidrSet::new(&[Net::Unix]), Dialects::default().with(dialect));
     let purge = Purge { allow, token: None, dialects, group: None };
-    let asker = Asker { peer: Peer::Local, near: false };
+    let asker = Asker { peer: ConnectionPeer::Local, near: false };
     let named = !request.host.is_empty();
-    let Some(Ok(Asked::Store(order, answers))) =
-        crate::read(&purge, Said { request, named }, || asker)
+    let Some(Ok(PurgeRequest::Store(order, answers))) =
+        crate::read(&purge, PurgeCandidate { request, named }, || asker)
     else {
         panic!("it is read: {request:?}")
     };
     assert!(matches!(answers, Answers::Always | Answers::OrMissing | Answers::Empty));
     match order {
-        Order::Url { target, soft } => format!("url {} {soft}", lossy(&target)),
-        Order::Many { what, soft } => format!("{} {soft}", what.text()),
-        Order::List | Order::Shared(_) => panic!("one site's"),
+        PurgeOrder::Url { target, soft } => format!("url {} {soft}", lossy(&target)),
+        PurgeOrder::Many { what, soft } => format!("{} {soft}", what.text()),
+        PurgeOrder::List | PurgeOrder::Shared(_) => panic!("one site's"),
     }
 }
 
@@ -239,15 +250,15 @@ fn read_again(dialect: Dialect, message: &Message) -> String {
 fn what_is_said_is_what_our_own_readers_hear() {
     let terms = vec![Term::matches(Field::Url, false, ban::regex("^/a/.*z$").expect("a pattern"))];
     let cases = [
-        (Target::Url(url("/a%20b?c=d")), "url /a%20b?c=d false"),
+        (InvalidationTarget::Url(url("/a%20b?c=d")), "url /a%20b?c=d false"),
         (tags(&["post-1", "a.b", "x+y"]), "tags post-1 a.b x+y false"),
-        (Target::Many(What::Everything), "everything false"),
-        (Target::Many(What::terms(terms)), "req.url ~ ^/a/.*z$ false"),
+        (InvalidationTarget::Many(ResponseSelector::Everything), "everything false"),
+        (InvalidationTarget::Many(ResponseSelector::terms(terms)), "req.url ~ ^/a/.*z$ false"),
     ];
     let mut heard = 0;
     for (ours, dialect) in OURS {
         for (what, wanted) in &cases {
-            let is_url = matches!(what, Target::Url(_));
+            let is_url = matches!(what, InvalidationTarget::Url(_));
             // Fastly's way by URL is the path of its API, Souin's a pattern of names.
             if is_url && matches!(dialect, Dialect::Fastly | Dialect::Souin) {
                 continue;

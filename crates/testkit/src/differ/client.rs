@@ -6,15 +6,15 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use super::scenario::Ask;
-use crate::reply::{self, End, Seen};
+use super::scenario::ScenarioRequest;
+use crate::reply::{self, ConnectionEnd, ReplyOutcome};
 
 /// Time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Where a server listens, and the `Host` of requests that name none.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
+pub(super) struct ServerAddresses {
     pub(super) plain: SocketAddr,
     /// For connections that begin with the PROXY protocol's line.
     pub(super) proxied: SocketAddr,
@@ -23,16 +23,16 @@ pub(super) struct Target {
 
 /// An answer: its status line, and the message or what was there in its place.
 #[derive(Clone, Debug)]
-pub(super) struct Got {
+pub(super) struct ReceivedAnswer {
     pub(super) line: String,
-    pub(super) seen: Seen,
+    pub(super) seen: ReplyOutcome,
 }
 
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
     received: Vec<u8>,
-    end: End,
+    end: ConnectionEnd,
 }
 
 /// The connections that are open.
@@ -41,7 +41,11 @@ pub(super) struct Clients(HashMap<(String, Option<String>), Connection>);
 
 impl Clients {
     /// Sends a request and reads its answer.
-    pub(super) fn ask(&mut self, target: &Target, ask: &Ask) -> Got {
+    pub(super) fn ask(
+        &mut self,
+        target: &ServerAddresses,
+        ask: &ScenarioRequest,
+    ) -> ReceivedAnswer {
         thread::sleep(Duration::from_millis(ask.after_ms));
         let key = (ask.connection.clone(), ask.from.clone());
         let bytes = bytes(ask, &target.host);
@@ -51,7 +55,7 @@ impl Clients {
         });
         // A kept connection may be closed at any time, and is without a word when Varnish gives up:
         // another one is tried then (RFC 9112 9.3.1).
-        let asked = match kept.filter(|(_, got)| got.seen != Seen::Nothing) {
+        let asked = match kept.filter(|(_, got)| got.seen != ReplyOutcome::Nothing) {
             Some(asked) => Ok(asked),
             None => Connection::open(target, ask.from.as_deref()).map(|mut connection| {
                 let got = connection.ask(&bytes, &ask.method);
@@ -61,11 +65,14 @@ impl Clients {
         let (connection, got) = match asked {
             Ok(asked) => asked,
             Err(error) => {
-                return Got { line: format!("no connection: {error}"), seen: Seen::Nothing };
+                return ReceivedAnswer {
+                    line: format!("no connection: {error}"),
+                    seen: ReplyOutcome::Nothing,
+                };
             }
         };
         let goes_on = match &got.seen {
-            Seen::Complete(reply) => !reply.closes() && !ask.old,
+            ReplyOutcome::Complete(reply) => !reply.closes() && !ask.old,
             _ => false,
         };
         if goes_on {
@@ -75,7 +82,7 @@ impl Clients {
     }
 
     /// Sends a line over a connection and reads as many bytes.
-    pub(super) fn say(&mut self, ask: &Ask, text: &str) -> String {
+    pub(super) fn say(&mut self, ask: &ScenarioRequest, text: &str) -> String {
         let key = (ask.connection.clone(), ask.from.clone());
         let Some(connection) = self.0.get_mut(&key) else { return "no connection".to_owned() };
         let line = format!("{text}\n");
@@ -90,7 +97,7 @@ impl Clients {
 }
 
 impl Connection {
-    fn open(target: &Target, from: Option<&str>) -> io::Result<Self> {
+    fn open(target: &ServerAddresses, from: Option<&str>) -> io::Result<Self> {
         let addr = if from.is_some() { target.proxied } else { target.plain };
         let mut stream = TcpStream::connect(addr)?;
         stream.set_nodelay(true)?;
@@ -100,23 +107,23 @@ impl Connection {
                 if from.contains(':') { ("TCP6", "2001:db8::80") } else { ("TCP4", "192.0.2.80") };
             stream.write_all(format!("PROXY {family} {from} {to} 4321 80\r\n").as_bytes())?;
         }
-        Ok(Self { stream, received: Vec::new(), end: End::Open })
+        Ok(Self { stream, received: Vec::new(), end: ConnectionEnd::Open })
     }
 
-    fn ask(&mut self, bytes: &[u8], method: &str) -> Got {
+    fn ask(&mut self, bytes: &[u8], method: &str) -> ReceivedAnswer {
         // What could not be sent shows in the answer.
         _ = self.stream.write_all(bytes);
         self.read(method)
     }
 
-    fn read(&mut self, method: &str) -> Got {
+    fn read(&mut self, method: &str) -> ReceivedAnswer {
         loop {
             if let Some((seen, used)) = reply::read_reply(&self.received, method, self.end) {
                 let bytes: Vec<u8> = self.received.drain(..used).collect();
-                return Got { line: status_line(&bytes), seen };
+                return ReceivedAnswer { line: status_line(&bytes), seen };
             }
-            if !self.more() && self.end == End::Open {
-                return Got { line: String::new(), seen: Seen::TimedOut };
+            if !self.more() && self.end == ConnectionEnd::Open {
+                return ReceivedAnswer { line: String::new(), seen: ReplyOutcome::TimedOut };
             }
         }
     }
@@ -125,13 +132,13 @@ impl Connection {
     fn more(&mut self) -> bool {
         let mut piece = [0; 16384];
         match self.stream.read(&mut piece) {
-            Ok(0) => self.end = End::Closed,
+            Ok(0) => self.end = ConnectionEnd::Closed,
             Ok(count) => {
                 self.received.extend_from_slice(&piece[..count]);
                 return true;
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => {}
-            Err(_) => self.end = End::Reset,
+            Err(_) => self.end = ConnectionEnd::Reset,
         }
         false
     }
@@ -152,7 +159,7 @@ fn status_line(bytes: &[u8]) -> String {
 }
 
 /// A request as it is sent.
-fn bytes(ask: &Ask, host: &str) -> Vec<u8> {
+fn bytes(ask: &ScenarioRequest, host: &str) -> Vec<u8> {
     if let Some(raw) = &ask.raw {
         return raw.clone().into_bytes();
     }

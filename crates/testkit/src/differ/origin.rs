@@ -18,12 +18,12 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use parking_lot::Mutex;
 
-use super::scenario::{Answer, Manner};
-use crate::strict::{self, ParsedRequest};
+use super::scenario::{Manner, ScriptedAnswer};
+use crate::reference_reader::{self, ParsedRequest};
 
 #[derive(Debug, Default)]
 struct ScriptState {
-    answers: Vec<Answer>,
+    answers: Vec<ScriptedAnswer>,
     given: Vec<bool>,
     counts: HashMap<String, usize>,
     seen: Vec<Result<ParsedRequest, String>>,
@@ -120,7 +120,7 @@ impl Origin {
     }
 
     /// Begins anew with these answers. Connections that are open are closed.
-    pub(super) fn reset(&self, answers: &[Answer]) {
+    pub(super) fn reset(&self, answers: &[ScriptedAnswer]) {
         let mut state = self.state.lock();
         for stream in state.open.drain(..) {
             // One that is closed already needs no closing.
@@ -157,7 +157,7 @@ fn accept(stream: Stream, name: &'static str, state: &Arc<Mutex<ScriptState>>) {
 fn serve(mut stream: Stream, name: &str, state: &Mutex<ScriptState>) -> io::Result<()> {
     let mut unread = Vec::new();
     loop {
-        let request = match strict::read_first(&unread) {
+        let request = match reference_reader::read_first(&unread) {
             Ok(Some((request, used))) => {
                 unread.drain(..used);
                 request
@@ -201,7 +201,7 @@ fn serve(mut stream: Stream, name: &str, state: &Mutex<ScriptState>) -> io::Resu
 }
 
 impl ScriptState {
-    fn answer(&mut self, name: &str, request: &ParsedRequest) -> Answer {
+    fn answer(&mut self, name: &str, request: &ParsedRequest) -> ScriptedAnswer {
         let count = self.counts.entry(request.target.clone()).or_default();
         *count += 1;
         let number = count.to_string();
@@ -213,10 +213,10 @@ impl ScriptState {
                 self.given[*at] = true;
                 self.answers[*at].clone()
             }
-            None => Answer {
+            None => ScriptedAnswer {
                 status: "200 OK".to_owned(),
                 body: format!("{name} %t #%n\n"),
-                ..Answer::default()
+                ..ScriptedAnswer::default()
             },
         };
         answer.body = answer.body.replace("%n", &number).replace("%t", &request.target);
@@ -224,7 +224,7 @@ impl ScriptState {
     }
 }
 
-fn fits(answer: &Answer, request: &ParsedRequest) -> bool {
+fn fits(answer: &ScriptedAnswer, request: &ParsedRequest) -> bool {
     let has = |(name, value): &(String, Option<String>)| {
         let values = request.values(name);
         value.as_ref().map_or(!values.is_empty(), |value| values.contains(&value.as_bytes()))
@@ -235,7 +235,7 @@ fn fits(answer: &Answer, request: &ParsedRequest) -> bool {
 }
 
 /// Gives an answer; whether the connection goes on.
-fn give(stream: &mut Stream, request: &ParsedRequest, answer: &Answer) -> io::Result<bool> {
+fn give(stream: &mut Stream, request: &ParsedRequest, answer: &ScriptedAnswer) -> io::Result<bool> {
     let manner = &answer.manner;
     thread::sleep(Duration::from_millis(manner.delay_ms));
     if manner.drop {

@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 
 use super::cli::Cli;
-use super::client::Target;
+use super::client::ServerAddresses;
 use super::counters::{self, Counters};
 use super::origin::Origin;
-use super::scenario::{Scenario, read};
+use super::scenario::{Scenario, scenario_parser};
 
 /// The number of times, every 20 ms, that a start is looked at before it counts as failed.
 const LOOKS: usize = 1500;
@@ -40,14 +40,14 @@ const BOOT: &str = "vcl 4.1;\nbackend default none;\n";
 
 /// The server program that a peer runs.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct ServerProgram {
     /// Its name in reports.
     pub name: String,
     /// The program and its first arguments, before varnishd's.
     pub command: Vec<String>,
 }
 
-impl Kind {
+impl ServerProgram {
     /// Varnish, as the system has it.
     pub fn varnishd() -> Self {
         // The code matters here, not how fast it is: the compiler's work is most of a load.
@@ -65,8 +65,8 @@ impl Kind {
 
 /// A running server with origins of its own.
 #[derive(Debug)]
-pub struct Peer {
-    kind: Kind,
+pub struct TestedServer {
+    kind: ServerProgram,
     child: Child,
     folder: PathBuf,
     pub(super) plain: SocketAddr,
@@ -74,7 +74,7 @@ pub struct Peer {
     pub(super) cli: Cli,
     pub(super) origins: Vec<Origin>,
     /// The port that `${dead}` stands for.
-    dead: Dead,
+    dead: RefusingPort,
     /// The number of times that the child has crashed, as far as anybody has asked.
     crashes: usize,
     /// The programs that run: all of a scenario, as loaded.
@@ -82,12 +82,12 @@ pub struct Peer {
     generation: usize,
 }
 
-impl Peer {
+impl TestedServer {
     /// Starts one.
     ///
     /// # Errors
     /// A program that cannot be started or does not come up, with what it said.
-    pub fn start(kind: &Kind) -> io::Result<Self> {
+    pub fn start(kind: &ServerProgram) -> io::Result<Self> {
         let mut fault = None;
         // Somebody else may take a port between its choice and its use.
         for _ in 0..3 {
@@ -99,7 +99,7 @@ impl Peer {
         Err(fault.unwrap_or_else(|| io::Error::other("no attempt")))
     }
 
-    fn attempt(kind: &Kind) -> io::Result<Self> {
+    fn attempt(kind: &ServerProgram) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("larder-differ-{}-{number}", std::process::id());
@@ -135,7 +135,7 @@ impl Peer {
                 let origins: io::Result<Vec<Origin>> =
                     ORIGINS.into_iter().map(|name| Origin::start(name, &folder)).collect();
                 let (loaded, generation, crashes) = (BTreeMap::new(), 0, 0);
-                let (kind, origins, dead) = (kind.clone(), origins?, Dead::new()?);
+                let (kind, origins, dead) = (kind.clone(), origins?, RefusingPort::new()?);
                 Ok(Self {
                     kind,
                     child,
@@ -184,8 +184,8 @@ impl Peer {
         is_new
     }
 
-    pub(super) fn target(&self, scenario: &Scenario) -> Target {
-        Target { plain: self.plain, proxied: self.proxied, host: scenario.host() }
+    pub(super) fn target(&self, scenario: &Scenario) -> ServerAddresses {
+        ServerAddresses { plain: self.plain, proxied: self.proxied, host: scenario.host() }
     }
 
     /// Values that placeholders stand for.
@@ -204,11 +204,12 @@ impl Peer {
             origin.reset(scenario.origins.get(origin.name()).map_or(&[], Vec::as_slice));
         }
         // Varnish remembers of an address, whatever the program, that it has just refused.
-        self.dead = Dead::new().map_err(|why| why.to_string())?;
+        self.dead = RefusingPort::new().map_err(|why| why.to_string())?;
         let values = self.values();
         for (name, text) in &scenario.files {
             let path = self.folder.join(name);
-            fs::write(path, read::filled(text, &values)).map_err(|why| why.to_string())?;
+            fs::write(path, scenario_parser::filled(text, &values))
+                .map_err(|why| why.to_string())?;
         }
         for (name, value) in &scenario.params {
             self.command(&format!("param.set {name} {value}"))?;
@@ -216,7 +217,7 @@ impl Peer {
         let all = scenario.labels.iter().map(|(label, text)| (label.as_str(), text));
         let wanted: BTreeMap<String, String> = all
             .chain([("", &scenario.vcl)])
-            .map(|(label, text)| (label.to_owned(), read::program(text, &values)))
+            .map(|(label, text)| (label.to_owned(), scenario_parser::program(text, &values)))
             .collect();
         if wanted == self.loaded {
             // It has to see that its connections to the origins are gone: a POST goes out once.
@@ -306,12 +307,12 @@ impl Peer {
 
 /// A port that refuses connections: it is taken, and nobody listens.
 #[derive(Debug)]
-struct Dead {
+struct RefusingPort {
     port: u16,
     _taken: TcpSocket,
 }
 
-impl Dead {
+impl RefusingPort {
     fn new() -> io::Result<Self> {
         let taken = TcpSocket::new_v4()?;
         taken.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
@@ -319,7 +320,7 @@ impl Dead {
     }
 }
 
-impl Drop for Peer {
+impl Drop for TestedServer {
     fn drop(&mut self) {
         end(&mut self.child);
         // What is left of the folder does no harm.
@@ -381,7 +382,8 @@ mod tests {
 
     #[test]
     fn a_dead_port_refuses_and_is_nobody_elses() {
-        let (one, other) = (Dead::new().expect("a port"), Dead::new().expect("a port"));
+        let (one, other) =
+            (RefusingPort::new().expect("a port"), RefusingPort::new().expect("a port"));
         assert_ne!(one.port, other.port);
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, one.port));
         let refusal = TcpStream::connect(addr).expect_err("nobody listens");

@@ -20,11 +20,11 @@
 
 use std::collections::BTreeMap;
 
-pub(super) mod read;
+pub(super) mod scenario_parser;
 #[cfg(test)]
 mod tests;
 
-pub use read::scenarios;
+pub use scenario_parser::scenarios;
 
 /// One scenario.
 #[derive(Clone, Debug, Default)]
@@ -44,9 +44,9 @@ pub struct Scenario {
     /// Files by name.
     pub files: BTreeMap<String, String>,
     /// Answers by origin.
-    pub origins: BTreeMap<String, Vec<Answer>>,
+    pub origins: BTreeMap<String, Vec<ScriptedAnswer>>,
     /// Steps, each with the line it stands on.
-    pub steps: Vec<(usize, Step)>,
+    pub steps: Vec<(usize, ScenarioStep)>,
     /// Why the two are meant to differ.
     pub differs: Option<String>,
     /// Parts that need not be the same.
@@ -79,7 +79,7 @@ impl Scenario {
 /// or else the last. Lines that begin with `!` say how it is given. What no answer fits gets a 200
 /// with a line that names the origin, the target and the number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     /// The only method that it fits.
     pub method: Option<String>,
     /// The only target that it fits, or `*`.
@@ -123,9 +123,9 @@ pub struct Manner {
 
 /// Something that is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ScenarioStep {
     /// Requests, all at the same time if there are several (`& GET /` joins one with those after).
-    Ask(Vec<Ask>),
+    Ask(Vec<ScenarioRequest>),
     /// `wait 200ms`.
     Wait(u64),
     /// `await o1 2`: until the origin has seen so many requests.
@@ -140,7 +140,7 @@ pub enum Step {
     /// `say TEXT`: a line over the connection of the last request, which must come back.
     Say(String),
     /// `expect ...`: about the last answer, or an origin.
-    Expect(Expect),
+    Expect(ScenarioExpectation),
     /// `counts NAME=N ...`: what these counters of Varnish's have grown by since the scenario
     /// began, soon at least. Those of `MAIN` go without it, those of a backend as `VBE.o1.req`.
     Counts(Vec<(String, i64)>),
@@ -148,7 +148,7 @@ pub enum Step {
 
 /// An expectation that a scenario pins down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum ScenarioExpectation {
     /// `expect 200`.
     Status(u16),
     /// `expect X-Foo: bar`.
@@ -167,7 +167,7 @@ pub enum Expect {
 /// leaves out what is there by default), an empty line, the body. `RAW METHOD` sends the indented
 /// lines as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ask {
+pub struct ScenarioRequest {
     /// The connection; requests of one name share one while it lasts.
     pub connection: String,
     /// The method, by which the answer is read.

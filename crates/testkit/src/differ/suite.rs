@@ -9,10 +9,10 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use super::compare::{self, Record};
-use super::peer::{Kind, Peer};
-use super::play::play;
+use super::comparison::{self, Record};
+use super::peer::{ServerProgram, TestedServer};
 use super::scenario::{self, Scenario};
+use super::scenario_run::play;
 
 /// Times that a scenario which differed must not differ, alone, to count as flaky.
 const CHANCES: usize = 2;
@@ -21,7 +21,7 @@ const CHANCES: usize = 2;
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// The oracle, and who must do the same.
-    pub peers: (Kind, Kind),
+    pub peers: (ServerProgram, ServerProgram),
     /// The number of pairs of peers that work at a time.
     pub pairs: usize,
     /// Only scenarios whose file or name has this in it.
@@ -92,10 +92,13 @@ where
             let Some(file) = queue.lock().next() else { return Ok(()) };
             let (one, other) = match &mut peers {
                 Some(peers) => peers,
-                none => none.insert((Peer::start(&suite.peers.0)?, Peer::start(&suite.peers.1)?)),
+                none => none.insert((
+                    TestedServer::start(&suite.peers.0)?,
+                    TestedServer::start(&suite.peers.1)?,
+                )),
             };
             for scenario in &file {
-                let Played { told, oracle, garbled } = both(one, other, scenario);
+                let ScenarioComparison { told, oracle, garbled } = both(one, other, scenario);
                 let says_nothing = suite.random
                     && !told.is_empty()
                     && (one.has_crashed() || garbled || both(one, other, scenario).told.is_empty());
@@ -135,7 +138,8 @@ fn again(
     if differed.is_empty() {
         return Ok(());
     }
-    let (mut one, mut other) = (Peer::start(&suite.peers.0)?, Peer::start(&suite.peers.1)?);
+    let (mut one, mut other) =
+        (TestedServer::start(&suite.peers.0)?, TestedServer::start(&suite.peers.1)?);
     for (scenario, told) in differed {
         let same = (0..CHANCES).all(|_| both(&mut one, &mut other, &scenario).told.is_empty());
         if same { &mut outcome.flaky } else { &mut outcome.failed }.push(told);
@@ -144,7 +148,7 @@ fn again(
 }
 
 /// One scenario on both.
-struct Played {
+struct ScenarioComparison {
     /// Report on the differences; empty when both do the same.
     told: String,
     /// Record of the oracle.
@@ -153,7 +157,11 @@ struct Played {
     garbled: bool,
 }
 
-fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> Played {
+fn both(
+    one: &mut TestedServer,
+    other: &mut TestedServer,
+    scenario: &Scenario,
+) -> ScenarioComparison {
     let heard = [one.said().len(), other.said().len()];
     let (names, results) = (
         [one.name().to_owned(), other.name().to_owned()],
@@ -179,7 +187,7 @@ fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> Played {
     if let [Ok(one), Ok(other)] = &results
         && scenario.differs.is_none()
     {
-        told.push_str(&compare::differences(one, other));
+        told.push_str(&comparison::differences(one, other));
     }
     for ((name, peer), heard) in names.iter().zip([&*one, &*other]).zip(heard) {
         let said = peer.said();
@@ -190,5 +198,5 @@ fn both(one: &mut Peer, other: &mut Peer, scenario: &Scenario) -> Played {
     }
     let oracle = results[0].as_ref().map(Record::to_string).unwrap_or_default();
     let garbled = results[0].as_ref().is_ok_and(|record| record.garbled);
-    Played { told, oracle, garbled }
+    ScenarioComparison { told, oracle, garbled }
 }

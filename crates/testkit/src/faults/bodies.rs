@@ -1,9 +1,9 @@
 //! Bodies that end too early, stall, or break the chunked coding.
 
-use super::case::{Expected, FaultCase, case, chunked, head, kept, sized};
+use super::case::{FaultCase, FaultExpectation, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
-use Expected::Incomplete;
+use FaultExpectation::Incomplete;
 
 /// Long enough for the bytes before it to have been read and passed on.
 const PASSED_ON_MS: u64 = 30;
@@ -121,7 +121,7 @@ fn bad_chunks() -> Vec<FaultCase> {
 fn unsaid_length() -> Vec<FaultCase> {
     let said = head("Connection: close\r\n") + "until the end";
     let old = head("").replacen("HTTP/1.1", "HTTP/1.0", 1) + "until the end";
-    let whole = Expected::Whole(200, "until the end");
+    let whole = FaultExpectation::Whole(200, "until the end");
     vec![
         case("unsaid-reset", Incomplete, Script::respond(&*said).delay_ms(PASSED_ON_MS).reset()),
         case("unsaid-stall", Incomplete, Script::respond(&*said).hang()),

@@ -4,7 +4,7 @@ use crate::origin::Script;
 
 /// The result that the client of a faulty origin must see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum FaultExpectation {
     /// An error page of the proxy's own with this status.
     Error(u16),
     /// A message that no client takes for whole; or, when the fault shows before anything was
@@ -22,7 +22,7 @@ pub struct FaultCase {
     /// Script of the origin for the first request for its URL, a GET.
     pub script: Script,
     /// The result that the client must see.
-    pub expected: Expected,
+    pub expected: FaultExpectation,
     /// True if a second request must be answered from the store; otherwise it must reach the
     /// origin.
     pub stored: bool,
@@ -32,13 +32,17 @@ pub struct FaultCase {
 }
 
 /// A case for GET that stores nothing.
-pub(super) fn case(name: impl Into<String>, expected: Expected, script: Script) -> FaultCase {
+pub(super) fn case(
+    name: impl Into<String>,
+    expected: FaultExpectation,
+    script: Script,
+) -> FaultCase {
     FaultCase { name: name.into(), script, expected, stored: false, settle_ms: 0 }
 }
 
 /// A case whose answer is whole and kept.
 pub(super) fn kept(name: &str, body: &'static str, script: Script) -> FaultCase {
-    FaultCase { stored: true, ..case(name, Expected::Whole(200, body), script) }
+    FaultCase { stored: true, ..case(name, FaultExpectation::Whole(200, body), script) }
 }
 
 /// A head of status 200 that any cache would love to keep, with further `fields` (CRLF each).

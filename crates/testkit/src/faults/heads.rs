@@ -1,10 +1,10 @@
 //! No head, half a head, a head that is no HTTP/1.1, and heads whose framing contradicts itself.
 
-use super::case::{Expected, FaultCase, case, chunked, head, kept, sized};
+use super::case::{FaultCase, FaultExpectation, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
-const BAD_GATEWAY: Expected = Expected::Error(502);
-const TIMEOUT: Expected = Expected::Error(504);
+const BAD_GATEWAY: FaultExpectation = FaultExpectation::Error(502);
+const TIMEOUT: FaultExpectation = FaultExpectation::Error(504);
 
 pub(super) fn cases() -> Vec<FaultCase> {
     let mut cases = absent();

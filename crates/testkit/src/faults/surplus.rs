@@ -1,7 +1,7 @@
 //! Whole answers with something behind them: never another response, never on a connection used
 //! again (RFC 9112 6.3 and 9.2).
 
-use super::case::{Expected, FaultCase, case, chunked, head, kept, sized};
+use super::case::{FaultCase, FaultExpectation, case, chunked, head, kept, sized};
 use crate::origin::Script;
 
 /// A response that must never reach any client.
@@ -16,7 +16,7 @@ pub(super) fn cases() -> Vec<FaultCase> {
     let chunks = chunked() + "4\r\nbody\r\n0\r\n\r\n";
     let closing = head("Connection: close\r\nContent-Length: 4\r\n") + "body";
     let empty = "HTTP/1.1 204 No Content\r\nCache-Control: max-age=300\r\n\r\n".to_owned();
-    let no_content = Expected::Whole(204, "");
+    let no_content = FaultExpectation::Whole(204, "");
     let mut cases = vec![
         kept("surplus-bytes", "body", Script::respond(body.clone() + "surplus")),
         kept("surplus-response", "body", Script::respond(body.clone() + POISON)),

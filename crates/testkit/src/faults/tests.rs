@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::origin::Scripted;
-use crate::reply::Seen;
+use crate::origin::ScriptedOrigin;
+use crate::reply::ReplyOutcome;
 
 #[test]
 fn there_are_at_least_sixty_cases_with_names_of_their_own() {
@@ -19,12 +19,17 @@ fn there_are_at_least_sixty_cases_with_names_of_their_own() {
 #[tokio::test]
 async fn bodies_that_should_be_incomplete_are_so_without_a_proxy_too() {
     for case in bodies::cases() {
-        let origin = Scripted::start().await.expect("a port");
+        let origin = ScriptedOrigin::start().await.expect("a port");
         origin.on("/case", case.script);
-        let mut client = crate::client::Raw::connect(origin.addr()).await.expect("connected");
+        let mut client = crate::client::RawClient::connect(origin.addr()).await.expect("connected");
         client = client.patience(std::time::Duration::from_millis(150));
         let seen = client.get("/case").await.expect("sent");
-        let whole = matches!(seen, Seen::Complete(_));
-        assert_eq!(whole, matches!(case.expected, Expected::Whole(..)), "{}: {seen:?}", case.name);
+        let whole = matches!(seen, ReplyOutcome::Complete(_));
+        assert_eq!(
+            whole,
+            matches!(case.expected, FaultExpectation::Whole(..)),
+            "{}: {seen:?}",
+            case.name
+        );
     }
 }

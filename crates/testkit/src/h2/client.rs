@@ -13,8 +13,8 @@ use tokio::time::timeout;
 
 use super::frames::{Frame, PREFACE, error, flag, kind};
 use super::{Exchange, Judge, ProtocolFault, Request};
-use crate::client::Pieces;
-use crate::reply::End;
+use crate::client::WriteSplit;
+use crate::reply::ConnectionEnd;
 
 #[cfg(test)]
 mod tests;
@@ -39,11 +39,11 @@ impl Manners {
 
 /// The result of one look at the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ConnectionEvent {
     /// A frame, judged and found right.
     Frame(Frame),
     /// The connection is over.
-    Over(End),
+    Over(ConnectionEnd),
     /// Nothing came in time.
     Silent,
     /// The server did what it may not; nothing is read from here on.
@@ -52,7 +52,7 @@ pub enum Progress {
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum RequestOutcome {
     /// A whole answer; a reset may have come after it.
     Answered(Exchange),
     /// The server reset the stream before its answer was whole.
@@ -65,7 +65,7 @@ pub enum Fate {
     Faulty(ProtocolFault),
 }
 
-impl Fate {
+impl RequestOutcome {
     /// The whole answer.
     ///
     /// # Panics
@@ -92,7 +92,7 @@ pub struct Farewell {
     /// Code of the last GOAWAY.
     pub code: Option<u32>,
     /// The end of the connection below; [`End::Open`] when it did not end in time.
-    pub end: End,
+    pub end: ConnectionEnd,
 }
 
 /// A client connection over any stream.
@@ -101,7 +101,7 @@ pub struct Client<S> {
     received: Vec<u8>,
     judge: Judge,
     fault: Option<ProtocolFault>,
-    end: End,
+    end: ConnectionEnd,
     manners: Manners,
     patience: Duration,
     next_stream: u32,
@@ -129,7 +129,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             received: Vec::new(),
             judge: Judge::new(),
             fault: None,
-            end: End::Open,
+            end: ConnectionEnd::Open,
             manners: Manners::GOOD,
             patience: Duration::from_secs(10),
             next_stream: 1,
@@ -178,20 +178,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     /// # Errors
     /// Those of writing; [`io::ErrorKind::TimedOut`] when the server takes them too slowly.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.send_in(bytes, Pieces::Whole).await
+        self.send_in(bytes, WriteSplit::Whole).await
     }
 
     /// Sends `bytes` in `pieces`.
     ///
     /// # Errors
     /// As [`Client::send`].
-    pub async fn send_in(&mut self, bytes: &[u8], pieces: Pieces) -> io::Result<()> {
+    pub async fn send_in(&mut self, bytes: &[u8], pieces: WriteSplit) -> io::Result<()> {
         self.judge.sent(bytes);
         let writing = async {
             for piece in pieces.cut(bytes) {
                 self.stream.write_all(piece).await?;
                 self.stream.flush().await?;
-                if pieces != Pieces::Whole {
+                if pieces != WriteSplit::Whole {
                     tokio::task::yield_now().await;
                 }
             }
@@ -244,8 +244,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
                 }
             } else {
                 match self.step().await {
-                    Progress::Frame(_) => {}
-                    Progress::Silent => return Err(io::ErrorKind::TimedOut.into()),
+                    ConnectionEvent::Frame(_) => {}
+                    ConnectionEvent::Silent => return Err(io::ErrorKind::TimedOut.into()),
                     _ => return Err(io::ErrorKind::ConnectionAborted.into()),
                 }
             }
@@ -256,13 +256,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// GET of `path`.
-    pub async fn get(&mut self, path: &str) -> Fate {
+    pub async fn get(&mut self, path: &str) -> RequestOutcome {
         let request = Request::get(path).set(":scheme", self.scheme);
         self.fetch(&request).await
     }
 
     /// Sends a request without body and awaits what becomes of it.
-    pub async fn fetch(&mut self, request: &Request) -> Fate {
+    pub async fn fetch(&mut self, request: &Request) -> RequestOutcome {
         let stream = self.new_stream();
         // What could not be sent shows in the outcome.
         _ = self.send(&request.bytes(stream, true)).await;
@@ -270,26 +270,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Awaits what becomes of the request on `stream`.
-    pub async fn outcome(&mut self, stream: u32) -> Fate {
+    pub async fn outcome(&mut self, stream: u32) -> RequestOutcome {
         loop {
             if let Some(fault) = &self.fault {
-                return Fate::Faulty(fault.clone());
+                return RequestOutcome::Faulty(fault.clone());
             }
             let exchange = self.judge.exchange(stream).filter(|exchange| exchange.over());
             match exchange.map(|exchange| (exchange, exchange.whole, exchange.reset)) {
-                Some((exchange, true, _)) => return Fate::Answered(exchange.clone()),
+                Some((exchange, true, _)) => return RequestOutcome::Answered(exchange.clone()),
                 Some((exchange, _, code)) => {
-                    return Fate::Reset(code.unwrap_or(error::NO_ERROR), exchange.clone());
+                    return RequestOutcome::Reset(
+                        code.unwrap_or(error::NO_ERROR),
+                        exchange.clone(),
+                    );
                 }
                 None => {}
             }
             match self.step().await {
-                Progress::Frame(_) => {}
-                Progress::Faulty(fault) => return Fate::Faulty(fault),
-                Progress::Over(_) => return Fate::Over(self.ending()),
-                Progress::Silent => {
+                ConnectionEvent::Frame(_) => {}
+                ConnectionEvent::Faulty(fault) => return RequestOutcome::Faulty(fault),
+                ConnectionEvent::Over(_) => return RequestOutcome::Over(self.ending()),
+                ConnectionEvent::Silent => {
                     let exchange = self.judge.exchange(stream).cloned();
-                    return Fate::Silent(exchange.unwrap_or_default());
+                    return RequestOutcome::Silent(exchange.unwrap_or_default());
                 }
             }
         }
@@ -301,7 +304,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
             if holds(&self.judge) {
                 return true;
             }
-            if !matches!(self.step().await, Progress::Frame(_)) {
+            if !matches!(self.step().await, ConnectionEvent::Frame(_)) {
                 return false;
             }
         }
@@ -322,9 +325,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub async fn rest(&mut self) -> Result<Farewell, ProtocolFault> {
         loop {
             match self.step().await {
-                Progress::Frame(_) => {}
-                Progress::Faulty(fault) => return Err(fault),
-                Progress::Over(_) | Progress::Silent => return Ok(self.ending()),
+                ConnectionEvent::Frame(_) => {}
+                ConnectionEvent::Faulty(fault) => return Err(fault),
+                ConnectionEvent::Over(_) | ConnectionEvent::Silent => return Ok(self.ending()),
             }
         }
     }
@@ -343,33 +346,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     /// Reads one frame, and does what manners ask for it.
-    pub async fn step(&mut self) -> Progress {
+    pub async fn step(&mut self) -> ConnectionEvent {
         if let Some(fault) = &self.fault {
-            return Progress::Faulty(fault.clone());
+            return ConnectionEvent::Faulty(fault.clone());
         }
         let frame = loop {
             if let Some((frame, used)) = Frame::read(&self.received) {
                 self.received.drain(..used);
                 break frame;
             }
-            if self.end != End::Open {
-                return Progress::Over(self.end);
+            if self.end != ConnectionEnd::Open {
+                return ConnectionEvent::Over(self.end);
             }
             let reading = self.stream.read_buf(&mut self.received);
             match timeout(self.patience, reading).await {
-                Err(_) => return Progress::Silent,
-                Ok(Ok(0)) => self.end = End::Closed,
+                Err(_) => return ConnectionEvent::Silent,
+                Ok(Ok(0)) => self.end = ConnectionEnd::Closed,
                 Ok(Ok(_)) => {}
-                Ok(Err(_)) => self.end = End::Reset,
+                Ok(Err(_)) => self.end = ConnectionEnd::Reset,
             }
         };
         if let Err(fault) = self.judge.received(&frame) {
             self.fault = Some(fault.clone());
-            return Progress::Faulty(fault);
+            return ConnectionEvent::Faulty(fault);
         }
         // A server that is gone already shows with the next look.
         _ = self.be_polite(&frame).await;
-        Progress::Frame(frame)
+        ConnectionEvent::Frame(frame)
     }
 
     async fn be_polite(&mut self, frame: &Frame) -> io::Result<()> {

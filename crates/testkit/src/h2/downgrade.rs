@@ -14,13 +14,13 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
-pub use case::{Case, Forwarded, Piece, Verdict};
-use table::Table;
+pub use case::{Case, DataPiece, DowngradeExpectation, ForwardedRequest};
+use table::DowngradeTable;
 
 /// The whole table. Names of hosts and targets that only a smuggler asks for hold `evil` or
 /// `smuggled`.
 pub fn cases() -> Vec<Case> {
-    let mut table = Table { cases: Vec::new() };
+    let mut table = DowngradeTable { cases: Vec::new() };
     octets::add(&mut table);
     pseudo::add(&mut table);
     framing::add(&mut table);

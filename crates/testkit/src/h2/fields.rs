@@ -6,9 +6,9 @@ pub type FieldList = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// A header block under construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block(Vec<u8>);
+pub struct FieldBlock(Vec<u8>);
 
-impl Block {
+impl FieldBlock {
     /// An empty block.
     pub fn new() -> Self {
         Self::default()
@@ -84,8 +84,8 @@ impl Block {
     }
 }
 
-impl From<Block> for Vec<u8> {
-    fn from(block: Block) -> Self {
+impl From<FieldBlock> for Vec<u8> {
+    fn from(block: FieldBlock) -> Self {
         block.0
     }
 }
@@ -97,21 +97,21 @@ mod tests {
     #[test]
     fn the_examples_of_the_rfc() {
         // RFC 7541 C.1.1 to C.1.3, by way of table sizes and indices.
-        assert_eq!(Block::new().table_size(10).bytes(), [0x2a]);
-        assert_eq!(Block::new().table_size(1337).bytes(), [0x3f, 0x9a, 0x0a]);
+        assert_eq!(FieldBlock::new().table_size(10).bytes(), [0x2a]);
+        assert_eq!(FieldBlock::new().table_size(1337).bytes(), [0x3f, 0x9a, 0x0a]);
         // C.2.1, C.2.4
-        let block = Block::new().remembered("custom-key", "custom-header");
+        let block = FieldBlock::new().remembered("custom-key", "custom-header");
         assert_eq!(block.bytes(), b"\x40\x0acustom-key\x0dcustom-header");
-        assert_eq!(Block::new().indexed(2).bytes(), [0x82]);
+        assert_eq!(FieldBlock::new().indexed(2).bytes(), [0x82]);
         // C.2.2 with a name of its own.
-        let block = Block::new().literal(":path", "/sample/path");
+        let block = FieldBlock::new().literal(":path", "/sample/path");
         assert_eq!(block.bytes(), b"\x00\x05:path\x0c/sample/path");
     }
 
     #[test]
     fn what_is_written_a_decoder_from_elsewhere_reads() {
         let long = "x".repeat(5_000);
-        let block = Block::new()
+        let block = FieldBlock::new()
             .indexed(2)
             .literal("a", &long)
             .remembered("b", "\0\r\n")

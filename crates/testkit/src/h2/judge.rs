@@ -135,7 +135,7 @@ impl Judge {
     }
 
     /// Tells whether the server has acknowledged all SETTINGS.
-    pub fn settled(&self) -> bool {
+    pub fn settings_acknowledged(&self) -> bool {
         self.pending.is_empty()
     }
 

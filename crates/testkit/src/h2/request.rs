@@ -1,6 +1,6 @@
 //! Requests as lists of fields: well-formed ones in one line, all others by changing them.
 
-use super::fields::{Block, FieldList};
+use super::fields::{FieldBlock, FieldList};
 use super::frames;
 
 /// A request's fields, pseudo-fields first as long as nobody says otherwise.
@@ -70,8 +70,8 @@ impl Request {
     }
 
     /// Its header block.
-    pub fn block(&self) -> Block {
-        Block::of(&self.fields)
+    pub fn block(&self) -> FieldBlock {
+        FieldBlock::of(&self.fields)
     }
 
     /// Its HEADERS frame on `stream`, with CONTINUATION when it is long.

@@ -1,14 +1,14 @@
 //! Returns of subroutines.
 
 use super::Dice;
-use super::expr::Scope;
+use super::expr::EnclosingSubroutine;
 
 /// A `return` that may end a block, restarts and retries counted.
-pub(crate) fn action(dice: &mut Dice, scope: Scope) -> String {
+pub(crate) fn action(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let restart = "if (req.restarts < 2) {\n\treturn (restart);\n\t}";
     let retry = "if (bereq.retries < 1) {\n\treturn (retry);\n\t}";
     let choice = match scope {
-        Scope::Recv => dice.pick(&[
+        EnclosingSubroutine::Recv => dice.pick(&[
             "return (hash);",
             "return (pass);",
             "return (synth(404));",
@@ -18,36 +18,38 @@ pub(crate) fn action(dice: &mut Dice, scope: Scope) -> String {
             "if (client.ip ~ near) {\n\treturn (synth(405));\n\t}",
             restart,
         ]),
-        Scope::Hash => "return (lookup);",
-        Scope::Hit => {
+        EnclosingSubroutine::Hash => "return (lookup);",
+        EnclosingSubroutine::Hit => {
             dice.pick(&["return (deliver);", "return (pass);", "return (synth(410));", restart])
         }
-        Scope::Miss => {
+        EnclosingSubroutine::Miss => {
             dice.pick(&["return (fetch);", "return (pass);", "return (synth(410));", restart])
         }
-        Scope::Pass => dice.pick(&["return (fetch);", "return (synth(403, \"No\"));", restart]),
-        Scope::Deliver => {
+        EnclosingSubroutine::Pass => {
+            dice.pick(&["return (fetch);", "return (synth(403, \"No\"));", restart])
+        }
+        EnclosingSubroutine::Deliver => {
             dice.pick(&["return (deliver);", "return (synth(500, \"Late\"));", restart])
         }
-        Scope::Purge => dice.pick(&["return (synth(200, \"Purged\"));", restart]),
-        Scope::Synth => dice.pick(&["return (deliver);", restart]),
-        Scope::Fetch => {
+        EnclosingSubroutine::Purge => dice.pick(&["return (synth(200, \"Purged\"));", restart]),
+        EnclosingSubroutine::Synth => dice.pick(&["return (deliver);", restart]),
+        EnclosingSubroutine::Fetch => {
             dice.pick(&["return (fetch);", "return (abandon);", "return (error(503, \"Own\"));"])
         }
         // Not `pass(10s)`: what it leaves behind has no fields here that a ban could ask for.
-        Scope::Response => dice.pick(&[
+        EnclosingSubroutine::Response => dice.pick(&[
             "return (deliver);",
             "return (abandon);",
             "return (error(502));",
             "set beresp.uncacheable = true;\n\treturn (deliver);",
             retry,
         ]),
-        Scope::Error => dice.pick(&["return (deliver);", "return (abandon);", retry]),
+        EnclosingSubroutine::Error => dice.pick(&["return (deliver);", "return (abandon);", retry]),
     };
     format!("\t{choice}\n")
 }
 
 /// The end of a subroutine: mostly the builtin's way.
-pub(crate) fn ending(dice: &mut Dice, scope: Scope) -> String {
+pub(crate) fn ending(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     if dice.one_in(4) { action(dice, scope) } else { String::new() }
 }

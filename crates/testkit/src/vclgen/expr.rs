@@ -5,7 +5,7 @@ use super::words::{HEADERS, PATHS, VALUES};
 
 /// The subroutine that an expression or statement stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum EnclosingSubroutine {
     Recv,
     Hash,
     Hit,
@@ -19,7 +19,7 @@ pub(crate) enum Scope {
     Error,
 }
 
-impl Scope {
+impl EnclosingSubroutine {
     pub(crate) const ALL: &'static [Self] = &[
         Self::Recv,
         Self::Hash,
@@ -116,7 +116,7 @@ pub(crate) fn pattern(dice: &mut Dice) -> String {
 }
 
 /// A header that may be read.
-pub(crate) fn header(dice: &mut Dice, scope: Scope) -> String {
+pub(crate) fn header(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let place = match scope.response() {
         Some(response) if dice.one_in(2) => response,
         _ => scope.request(),
@@ -125,7 +125,7 @@ pub(crate) fn header(dice: &mut Dice, scope: Scope) -> String {
 }
 
 /// A STRING.
-pub(crate) fn string(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+pub(crate) fn string(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     let request = scope.request();
     if depth == 0 || dice.one_in(3) {
         return match dice.below(6) {
@@ -186,7 +186,7 @@ fn bytes(dice: &mut Dice) -> &'static str {
 }
 
 /// An INT, small enough for sums of it.
-pub(crate) fn int(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+pub(crate) fn int(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     if depth == 0 || dice.one_in(3) {
         return dice.below(100).to_string();
     }
@@ -203,7 +203,7 @@ pub(crate) fn int(dice: &mut Dice, scope: Scope, depth: usize) -> String {
 }
 
 /// A REAL.
-pub(crate) fn real(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+pub(crate) fn real(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     if depth == 0 || dice.one_in(2) {
         return dice.pick(&["0.5", "1.0", "3.14", "100.001", "0.0"]).to_owned();
     }
@@ -227,7 +227,7 @@ pub(crate) fn duration(dice: &mut Dice, depth: usize) -> String {
 }
 
 /// A BOOL.
-pub(crate) fn boolean(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+pub(crate) fn boolean(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     if depth > 0 && dice.one_in(3) {
         let (left, right) = (boolean(dice, scope, depth - 1), boolean(dice, scope, depth - 1));
         return match dice.below(3) {
@@ -240,12 +240,16 @@ pub(crate) fn boolean(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         11 => format!("std.fnmatch({}, {})", literal(dice), string(dice, scope, 1)),
         12 => format!("std.ip({}, \"127.0.0.1\", resolve=false) ~ near", string(dice, scope, 0)),
         13 => match scope {
-            Scope::Hit => format!("obj.ttl > {}", dice.pick(&["21s", "83s", "147s", "1007s"])),
-            Scope::Deliver => format!("obj.hits > {}", dice.below(3)),
-            Scope::Response => {
+            EnclosingSubroutine::Hit => {
+                format!("obj.ttl > {}", dice.pick(&["21s", "83s", "147s", "1007s"]))
+            }
+            EnclosingSubroutine::Deliver => format!("obj.hits > {}", dice.below(3)),
+            EnclosingSubroutine::Response => {
                 format!("beresp.ttl > {}", dice.pick(&["0s", "21s", "83s", "147s"]))
             }
-            Scope::Fetch | Scope::Error => "bereq.uncacheable".to_owned(),
+            EnclosingSubroutine::Fetch | EnclosingSubroutine::Error => {
+                "bereq.uncacheable".to_owned()
+            }
             _ => "std.healthy(req.backend_hint)".to_owned(),
         },
         10 => {

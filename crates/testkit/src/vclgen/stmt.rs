@@ -4,11 +4,16 @@ use std::fmt::Write;
 
 use super::action::action;
 use super::dice::Dice;
-use super::expr::{self, Scope};
+use super::expr::{self, EnclosingSubroutine};
 use super::words::{HEADERS, PATHS};
 
 /// Statements, `depth` levels of `if` deep, with `calls` among them.
-pub(crate) fn block(dice: &mut Dice, scope: Scope, depth: usize, calls: &[String]) -> String {
+pub(crate) fn block(
+    dice: &mut Dice,
+    scope: EnclosingSubroutine,
+    depth: usize,
+    calls: &[String],
+) -> String {
     let mut text = String::new();
     let count = 1 + dice.below(4);
     for _ in 0..count {
@@ -21,7 +26,7 @@ pub(crate) fn block(dice: &mut Dice, scope: Scope, depth: usize, calls: &[String
     text
 }
 
-fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+fn statement(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     let tab = "\t";
     if depth > 0 && dice.one_in(3) {
         return condition(dice, scope, depth);
@@ -37,25 +42,31 @@ fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
         }
         (3, _) => format!("{tab}unset {place}.http.{name};\n"),
         (4, _) => format!("{tab}std.collect({place}.http.{name});\n"),
-        (5, Scope::Recv) => format!("{tab}set req.url = \"{}\";\n", dice.pick(PATHS)),
-        (5, Scope::Fetch) => format!("{tab}set bereq.url = \"{}\";\n", dice.pick(PATHS)),
-        (5 | 6, Scope::Hash) => format!("{tab}hash_data({});\n", expr::string(dice, scope, 1)),
-        (5, Scope::Response | Scope::Error) => {
+        (5, EnclosingSubroutine::Recv) => format!("{tab}set req.url = \"{}\";\n", dice.pick(PATHS)),
+        (5, EnclosingSubroutine::Fetch) => {
+            format!("{tab}set bereq.url = \"{}\";\n", dice.pick(PATHS))
+        }
+        (5 | 6, EnclosingSubroutine::Hash) => {
+            format!("{tab}hash_data({});\n", expr::string(dice, scope, 1))
+        }
+        (5, EnclosingSubroutine::Response | EnclosingSubroutine::Error) => {
             let ttl = dice.pick(&["0s", "1h", "100s", "-1s"]);
             format!("{tab}set beresp.ttl = {ttl};\n")
         }
-        (6, Scope::Response) => format!("{tab}set beresp.uncacheable = true;\n"),
-        (6, Scope::Error) => {
+        (6, EnclosingSubroutine::Response) => format!("{tab}set beresp.uncacheable = true;\n"),
+        (6, EnclosingSubroutine::Error) => {
             format!("{tab}set beresp.body = {};\n", expr::string(dice, scope, 2))
         }
-        (6, Scope::Synth) => format!("{tab}synthetic({});\n", expr::string(dice, scope, 2)),
-        (7, Scope::Deliver | Scope::Synth) => {
+        (6, EnclosingSubroutine::Synth) => {
+            format!("{tab}synthetic({});\n", expr::string(dice, scope, 2))
+        }
+        (7, EnclosingSubroutine::Deliver | EnclosingSubroutine::Synth) => {
             format!("{tab}set resp.status = {};\n", dice.pick(&["200", "404", "418", "503", "301"]))
         }
-        (7, Scope::Response) => {
+        (7, EnclosingSubroutine::Response) => {
             format!("{tab}set beresp.status = {};\n", dice.pick(&["200", "404", "410"]))
         }
-        (7, Scope::Recv) => format!("{tab}set req.hash_always_miss = true;\n"),
+        (7, EnclosingSubroutine::Recv) => format!("{tab}set req.hash_always_miss = true;\n"),
         _ => {
             let value = expr::string(dice, scope, 2);
             format!("{tab}set {place}.http.{name} = {value};\n")
@@ -64,21 +75,23 @@ fn statement(dice: &mut Dice, scope: Scope, depth: usize) -> String {
 }
 
 /// Statements that are about more than a header of one's own.
-fn special(dice: &mut Dice, scope: Scope) -> String {
+fn special(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let tab = "\t";
     if dice.one_in(3) {
         return modules(dice, scope);
     }
     let fixed = match scope {
-        Scope::Recv => dice.pick(RECV),
-        Scope::Hash => "hash_data(req.http.Cookie);",
-        Scope::Hit => dice.pick(HIT),
-        Scope::Miss | Scope::Pass | Scope::Purge => dice.pick(LATER),
-        Scope::Fetch => dice.pick(FETCH),
-        Scope::Response => return response(dice),
-        Scope::Error => dice.pick(ERROR),
-        Scope::Deliver => dice.pick(DELIVER),
-        Scope::Synth => dice.pick(SYNTH),
+        EnclosingSubroutine::Recv => dice.pick(RECV),
+        EnclosingSubroutine::Hash => "hash_data(req.http.Cookie);",
+        EnclosingSubroutine::Hit => dice.pick(HIT),
+        EnclosingSubroutine::Miss | EnclosingSubroutine::Pass | EnclosingSubroutine::Purge => {
+            dice.pick(LATER)
+        }
+        EnclosingSubroutine::Fetch => dice.pick(FETCH),
+        EnclosingSubroutine::Response => return response(dice),
+        EnclosingSubroutine::Error => dice.pick(ERROR),
+        EnclosingSubroutine::Deliver => dice.pick(DELIVER),
+        EnclosingSubroutine::Synth => dice.pick(SYNTH),
     };
     format!("{tab}{fixed}\n")
 }
@@ -192,7 +205,7 @@ fn response(dice: &mut Dice) -> String {
 }
 
 /// Statements of VMODs.
-fn modules(dice: &mut Dice, scope: Scope) -> String {
+fn modules(dice: &mut Dice, scope: EnclosingSubroutine) -> String {
     let place = dice.pick(scope.writable());
     let (name, other) = (dice.pick(HEADERS), dice.pick(HEADERS));
     let value = expr::string(dice, scope, 1);
@@ -225,7 +238,7 @@ fn modules(dice: &mut Dice, scope: Scope) -> String {
     format!("\t{statement}\n")
 }
 
-fn condition(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+fn condition(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     let mut text = format!("\tif ({}) {{\n", expr::boolean(dice, scope, 2));
     text.push_str(&inner(dice, scope, depth));
     if dice.one_in(3) {
@@ -241,7 +254,7 @@ fn condition(dice: &mut Dice, scope: Scope, depth: usize) -> String {
     text
 }
 
-fn inner(dice: &mut Dice, scope: Scope, depth: usize) -> String {
+fn inner(dice: &mut Dice, scope: EnclosingSubroutine, depth: usize) -> String {
     let mut text = block(dice, scope, depth - 1, &[]);
     if dice.one_in(4) {
         text.push_str(&action(dice, scope));

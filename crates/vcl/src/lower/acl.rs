@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::acl::{Acl, Boundaries, Entry};
 use crate::ast;
 use crate::lower::Lowering;
-use crate::source::Span;
+use crate::source::SourceSpan;
 use crate::text::address;
 
 impl Lowering<'_> {
@@ -38,13 +38,13 @@ impl Lowering<'_> {
 
 /// A fault in a list, or something odd in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Fault {
+struct AclDiagnostic {
     /// Where.
-    span: Span,
+    span: SourceSpan,
     /// The message.
     message: String,
     /// The entry that it contradicts.
-    other: Option<Span>,
+    other: Option<SourceSpan>,
     /// Advice on how to correct the fault.
     help: Option<String>,
 }
@@ -73,8 +73,8 @@ struct Network {
 fn build(
     acl: &ast::AclDeclaration,
     resolve: &dyn Fn(&str) -> Result<Vec<IpAddr>, String>,
-) -> Result<(Acl, Vec<Fault>), Vec<Fault>> {
-    let mut building = Building::default();
+) -> Result<(Acl, Vec<AclDiagnostic>), Vec<AclDiagnostic>> {
+    let mut building = AclBuilder::default();
     let flags = building.flags(acl);
     let mut entries = Vec::new();
     for (number, entry) in acl.entries.iter().enumerate() {
@@ -98,11 +98,11 @@ fn build(
 
 /// A list that is being made.
 #[derive(Default)]
-struct Building {
+struct AclBuilder {
     v4: Vec<Network>,
     v6: Vec<Network>,
-    faults: Vec<Fault>,
-    warnings: Vec<Fault>,
+    faults: Vec<AclDiagnostic>,
+    warnings: Vec<AclDiagnostic>,
 }
 
 /// An address that an entry names, with the bits of its mask.
@@ -112,9 +112,9 @@ struct Host {
     bits: u32,
 }
 
-impl Building {
-    fn fault(&mut self, span: Span, message: String) -> &mut Fault {
-        self.faults.push(Fault { span, message, other: None, help: None });
+impl AclBuilder {
+    fn fault(&mut self, span: SourceSpan, message: String) -> &mut AclDiagnostic {
+        self.faults.push(AclDiagnostic { span, message, other: None, help: None });
         self.faults.last_mut().expect("it was just put there")
     }
 
@@ -167,7 +167,12 @@ impl Building {
                 let why = none.err().unwrap_or_else(|| "it has no address".to_string());
                 if entry.optional {
                     let message = format!("`{host}` is left out: {why}");
-                    self.warnings.push(Fault { span: *span, message, other: None, help: None });
+                    self.warnings.push(AclDiagnostic {
+                        span: *span,
+                        message,
+                        other: None,
+                        help: None,
+                    });
                 } else {
                     self.fault(*span, format!("`{host}` cannot be found: {why}")).help =
                         Some(format!("in parentheses it may be missing: (\"{host}\")"));

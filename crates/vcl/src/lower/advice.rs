@@ -86,7 +86,7 @@ pub(super) fn old_sub(name: &str) -> Option<&'static str> {
 }
 
 /// The replacement in VCL 4.1 of a variable of 4.0.
-pub(super) fn instead(name: &str) -> Option<&'static str> {
+pub(super) fn replacement_of_variable(name: &str) -> Option<&'static str> {
     Some(match name {
         "req.esi" => "write `resp.do_esi` in vcl_deliver",
         "beresp.backend.ip" => "`beresp.backend` tells the backend's name",
@@ -121,7 +121,7 @@ pub(super) fn old_verb(word: &str) -> Option<&'static str> {
 
 impl Lowering<'_> {
     /// Warns of returns behind which what the builtin VCL does for safety is never reached.
-    pub(super) fn skips_of_safety(&mut self) {
+    pub(super) fn warn_of_skipped_checks(&mut self) {
         let mut warnings = Vec::new();
         for (sub, what) in SAFETY {
             let Some(number) = self.symbols.sub(sub.name()) else { continue };
@@ -138,7 +138,7 @@ impl Lowering<'_> {
 
 impl Lowering<'_> {
     /// Warns of a key that has only a part of what the backend still gets in full.
-    pub(super) fn strips_the_key(&mut self, hash_data: &CallExpr) {
+    pub(super) fn warn_of_partial_key(&mut self, hash_data: &CallExpr) {
         let [Argument { value: Expr { kind: ExprKind::Call(call), .. }, .. }] =
             &hash_data.arguments[..]
         else {

@@ -3,17 +3,17 @@
 
 use crate::ast::{self, Argument, CallExpr, ExprKind, Name};
 use crate::lower::Lowering;
-use crate::lower::convert::Typed;
+use crate::lower::conversion::TypedTerm;
 use crate::lower::symbols::SymbolKind;
-use crate::run::{Invoke, MethodInvoke, Term, Text};
-use crate::source::Span;
+use crate::run::{FunctionInvocation, MethodInvocation, StringTerm, Term};
+use crate::source::SourceSpan;
 use crate::state::value::Value;
 use crate::types::Type;
 use crate::vmod::{self, Parameter};
 
 impl Lowering<'_> {
     /// A call whose value is used.
-    pub(super) fn call_expr(&mut self, call: &CallExpr) -> Option<Typed> {
+    pub(super) fn call_expr(&mut self, call: &CallExpr) -> Option<TypedTerm> {
         match &*call.name.text {
             "regsub" => return self.regsub(call, false),
             "regsuball" => return self.regsub(call, true),
@@ -42,7 +42,7 @@ impl Lowering<'_> {
         module: &'static vmod::Module,
         name: &str,
         call: &CallExpr,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let Some(function) = function_of(module, name) else {
             let is_class = module.classes.iter().any(|class| class.name.eq_ignore_ascii_case(name));
             let entry = self
@@ -69,7 +69,7 @@ impl Lowering<'_> {
             _ => {}
         }
         let arguments = self.arguments(function.params, &call.arguments, call)?;
-        let invoke = Invoke { call: function.call, from: function.from, arguments };
+        let invoke = FunctionInvocation { call: function.call, from: function.from, arguments };
         let expr = Term::Call(Box::new(invoke));
         Some(returned(expr, function.returns, call.span))
     }
@@ -100,7 +100,7 @@ impl Lowering<'_> {
         class: &'static vmod::Class,
         name: &str,
         call: &CallExpr,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let Some(method) = class.methods.iter().find(|m| m.name.eq_ignore_ascii_case(name)) else {
             let entry = self
                 .report
@@ -119,18 +119,18 @@ impl Lowering<'_> {
         self.call_need(method.from, &call.name);
         let arguments = self.arguments(method.params, &call.arguments, call)?;
         let invoke =
-            MethodInvoke { call: method.call, from: method.from, object: number, arguments };
+            MethodInvocation { call: method.call, from: method.from, object: number, arguments };
         Some(returned(Term::Method(Box::new(invoke)), method.returns, call.span))
     }
 
     /// A method of a value, as `value.lower()`, where `head` is a name.
-    fn method_of_type(&mut self, head: &str, last: &str, call: &CallExpr) -> Option<Typed> {
+    fn method_of_type(&mut self, head: &str, last: &str, call: &CallExpr) -> Option<TypedTerm> {
         if !METHODS.contains(&last) {
             self.unknown_function(call);
             return None;
         }
         let end = call.name.span.start + head.len() as u32;
-        let span = Span { end, ..call.name.span };
+        let span = SourceSpan { end, ..call.name.span };
         let name = Name { text: head.into(), span };
         let wanted = if last == "resolve" { Type::Backend } else { Type::String };
         let object = self.expr(&ast::Expr { kind: ExprKind::Name(name), span }, wanted)?;
@@ -138,21 +138,30 @@ impl Lowering<'_> {
     }
 
     /// A method of an expression, as `(expression).lower()`.
-    pub(super) fn method_call(&mut self, object: &ast::Expr, call: &CallExpr) -> Option<Typed> {
+    pub(super) fn method_call(&mut self, object: &ast::Expr, call: &CallExpr) -> Option<TypedTerm> {
         let wanted = if &*call.name.text == "resolve" { Type::Backend } else { Type::String };
         let object = self.expr(object, wanted)?;
         self.apply_method(object, &call.name.text, call)
     }
 
-    fn apply_method(&mut self, object: Typed, name: &str, call: &CallExpr) -> Option<Typed> {
+    fn apply_method(
+        &mut self,
+        object: TypedTerm,
+        name: &str,
+        call: &CallExpr,
+    ) -> Option<TypedTerm> {
         let typed = match (object.ty, name) {
             (Type::String, "lower" | "upper") => {
                 let inner = Box::new(self.text_of(object)?);
-                let text = if name == "lower" { Text::Lower(inner) } else { Text::Upper(inner) };
-                Typed::text(text, call.span)
+                let text = if name == "lower" {
+                    StringTerm::Lower(inner)
+                } else {
+                    StringTerm::Upper(inner)
+                };
+                TypedTerm::text(text, call.span)
             }
             (Type::Backend, "resolve") => {
-                Typed::new(Term::Resolve(Box::new(object.expr)), Type::Backend, call.span)
+                TypedTerm::new(Term::Resolve(Box::new(object.expr)), Type::Backend, call.span)
             }
             (ty, _) => {
                 self.report
@@ -300,21 +309,21 @@ impl Lowering<'_> {
                     .note(format!("it is {}", kind_name(param.kind)));
                 return None;
             }
-            (Some(vmod::Default::Absent), _) => Value::Void,
-            (Some(vmod::Default::Str(text)), _) => Value::String(Some(text.into())),
-            (Some(vmod::Default::Bool(known)), _) => Value::Bool(known),
-            (Some(vmod::Default::Word(word)), _) => Value::Enum(word),
-            (Some(vmod::Default::Number(n)), vmod::ArgumentType::Of(ty)) => match ty {
+            (Some(vmod::ParameterDefault::Absent), _) => Value::Void,
+            (Some(vmod::ParameterDefault::Str(text)), _) => Value::String(Some(text.into())),
+            (Some(vmod::ParameterDefault::Bool(known)), _) => Value::Bool(known),
+            (Some(vmod::ParameterDefault::Word(word)), _) => Value::Enum(word),
+            (Some(vmod::ParameterDefault::Number(n)), vmod::ArgumentType::Of(ty)) => match ty {
                 Type::Int => Value::Int(n as i64),
                 Type::Bytes => Value::Bytes(n as i64),
                 Type::Duration => Value::Duration(n),
                 Type::Time => Value::Time(n),
                 _ => Value::Real(n),
             },
-            (Some(vmod::Default::Number(n)), _) => Value::Real(n),
+            (Some(vmod::ParameterDefault::Number(n)), _) => Value::Real(n),
         };
         Some(match value {
-            Value::String(Some(bytes)) => Term::Text(Box::new(Text::Const(bytes))),
+            Value::String(Some(bytes)) => Term::Text(Box::new(StringTerm::Const(bytes))),
             value => Term::Const(value),
         })
     }
@@ -348,7 +357,7 @@ impl Lowering<'_> {
         name: &Name,
         class: &Name,
         arguments: &[Argument],
-        span: Span,
+        span: SourceSpan,
     ) -> Option<crate::run::Op> {
         let init = crate::sub::Sub::Init.only();
         self.need(init, name.span, || "objects cannot be made".to_string());
@@ -391,7 +400,7 @@ impl Lowering<'_> {
         }
         let call = CallExpr { name: class.clone(), arguments: Vec::new(), span };
         let arguments = self.arguments(class_found.params, arguments, &call)?;
-        let new = crate::run::New {
+        let new = crate::run::NewStatement {
             name: name.text.clone(),
             number,
             construct: class_found.construct,
@@ -409,10 +418,10 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 /// Methods of types.
 const METHODS: &[&str] = &["lower", "upper", "resolve"];
 
-fn returned(expr: Term, ty: Type, span: Span) -> Typed {
+fn returned(expr: Term, ty: Type, span: SourceSpan) -> TypedTerm {
     match ty {
-        Type::String => Typed::text(Text::Shown(Box::new(expr)), span),
-        ty => Typed::new(expr, ty, span),
+        Type::String => TypedTerm::text(StringTerm::Shown(Box::new(expr)), span),
+        ty => TypedTerm::new(expr, ty, span),
     }
 }
 

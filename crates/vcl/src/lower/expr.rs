@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::ast::{self, ExprKind, Name};
 use crate::lower::Lowering;
-use crate::lower::convert::{Typed, article};
+use crate::lower::conversion::{TypedTerm, article};
 use crate::lower::symbols::SymbolKind;
-use crate::run::{Cond, Regsub, Term, Text};
-use crate::source::Span;
+use crate::run::{Cond, Regsub, StringTerm, Term};
+use crate::source::SourceSpan;
 use crate::state::value::{Header, Value};
 use crate::types::Type;
 use crate::vars::{self, Lookup, StorageVar, Var};
@@ -24,7 +24,7 @@ const MEGABYTE: f64 = 1_048_576.0;
 impl Lowering<'_> {
     /// The expression `e`, of whatever type it has. `wanted` is what its place asks for, which some
     /// words depend on; it is not converted to that. `None` if it was wrong, which is reported.
-    pub(super) fn expr(&mut self, e: &ast::Expr, wanted: Type) -> Option<Typed> {
+    pub(super) fn expr(&mut self, e: &ast::Expr, wanted: Type) -> Option<TypedTerm> {
         if self.depth >= DEPTH_MAX {
             self.report.error(e.span, "this expression is nested too deeply");
             return None;
@@ -35,24 +35,26 @@ impl Lowering<'_> {
         typed
     }
 
-    fn expr_of(&mut self, e: &ast::Expr, wanted: Type) -> Option<Typed> {
+    fn expr_of(&mut self, e: &ast::Expr, wanted: Type) -> Option<TypedTerm> {
         let span = e.span;
         Some(match &e.kind {
             ExprKind::String(bytes) => {
-                Typed::text(Text::Const(Bytes::copy_from_slice(bytes)), span)
+                TypedTerm::text(StringTerm::Const(Bytes::copy_from_slice(bytes)), span)
             }
             ExprKind::Int(n) if wanted == Type::Real => {
-                Typed::literal(Value::Real(*n as f64), Type::Real, span)
+                TypedTerm::literal(Value::Real(*n as f64), Type::Real, span)
             }
-            ExprKind::Int(n) => Typed::literal(Value::Int(*n), Type::Int, span),
-            ExprKind::Real(n) => Typed::literal(Value::Real(*n), Type::Real, span),
+            ExprKind::Int(n) => TypedTerm::literal(Value::Int(*n), Type::Int, span),
+            ExprKind::Real(n) => TypedTerm::literal(Value::Real(*n), Type::Real, span),
             ExprKind::Minutes(n) if wanted == Type::Bytes => {
-                Typed::literal(Value::Bytes((n * MEGABYTE) as i64), Type::Bytes, span)
+                TypedTerm::literal(Value::Bytes((n * MEGABYTE) as i64), Type::Bytes, span)
             }
-            ExprKind::Minutes(n) => Typed::literal(Value::Duration(n * 60.0), Type::Duration, span),
-            ExprKind::Duration(n) => Typed::literal(Value::Duration(*n), Type::Duration, span),
+            ExprKind::Minutes(n) => {
+                TypedTerm::literal(Value::Duration(n * 60.0), Type::Duration, span)
+            }
+            ExprKind::Duration(n) => TypedTerm::literal(Value::Duration(*n), Type::Duration, span),
             ExprKind::Bytes(n) if wanted == Type::Bytes => {
-                Typed::literal(Value::Bytes(*n), Type::Bytes, span)
+                TypedTerm::literal(Value::Bytes(*n), Type::Bytes, span)
             }
             ExprKind::Bytes(_) => {
                 self.report
@@ -62,14 +64,14 @@ impl Lowering<'_> {
             }
             ExprKind::Parens(inner) => {
                 let typed = self.expr(inner, wanted)?;
-                Typed { span, literal: false, ..typed }
+                TypedTerm { span, literal: false, ..typed }
             }
             ExprKind::Negative(inner) => self.negative(inner, span, wanted)?,
             ExprKind::Not(inner) => self.not(inner, span)?,
             ExprKind::Name(name) => self.name(name, wanted)?,
             ExprKind::Blob(bytes) => {
                 let value = Value::Blob(Some(Bytes::copy_from_slice(bytes)));
-                Typed::new(Term::Const(value), Type::Blob, span)
+                TypedTerm::new(Term::Const(value), Type::Blob, span)
             }
             ExprKind::Call(call) => self.call_expr(call)?,
             ExprKind::Method { object, call } => self.method_call(object, call)?,
@@ -86,7 +88,7 @@ impl Lowering<'_> {
     }
 
     /// The expression `e` as a string.
-    pub(super) fn string(&mut self, e: &ast::Expr) -> Option<Text> {
+    pub(super) fn string(&mut self, e: &ast::Expr) -> Option<StringTerm> {
         let typed = self.expr(e, Type::String)?;
         self.text_of(typed)
     }
@@ -97,18 +99,22 @@ impl Lowering<'_> {
         self.condition_of(typed)
     }
 
-    fn not(&mut self, inner: &ast::Expr, span: Span) -> Option<Typed> {
+    fn not(&mut self, inner: &ast::Expr, span: SourceSpan) -> Option<TypedTerm> {
         let cond = self.condition(inner)?;
-        Some(Typed::cond(negated(cond), span))
+        Some(TypedTerm::cond(negated(cond), span))
     }
 
-    fn name(&mut self, name: &Name, wanted: Type) -> Option<Typed> {
+    fn name(&mut self, name: &Name, wanted: Type) -> Option<TypedTerm> {
         let span = name.span;
         match &*name.text.to_ascii_lowercase() {
-            "true" => return Some(Typed::new(Term::Const(Value::Bool(true)), Type::Bool, span)),
-            "false" => return Some(Typed::new(Term::Const(Value::Bool(false)), Type::Bool, span)),
+            "true" => {
+                return Some(TypedTerm::new(Term::Const(Value::Bool(true)), Type::Bool, span));
+            }
+            "false" => {
+                return Some(TypedTerm::new(Term::Const(Value::Bool(false)), Type::Bool, span));
+            }
             "default" if wanted == Type::Backend => {
-                return Some(Typed::new(Term::DefaultBackend, Type::Backend, span));
+                return Some(TypedTerm::new(Term::DefaultBackend, Type::Backend, span));
             }
             "default" => {
                 self.report
@@ -131,8 +137,10 @@ impl Lowering<'_> {
             self.need(var.read, span, || format!("`{}` cannot be read", name.text));
             let header = self.header(var.place, var.name, span)?;
             return Some(match wanted {
-                Type::Header => Typed::new(Term::Const(Value::Header(header)), Type::Header, span),
-                _ => Typed::text(Text::Header(header), span),
+                Type::Header => {
+                    TypedTerm::new(Term::Const(Value::Header(header)), Type::Header, span)
+                }
+                _ => TypedTerm::text(StringTerm::Header(header), span),
             });
         }
         let var = self.variable(name, wanted)?;
@@ -144,24 +152,24 @@ impl Lowering<'_> {
         }
         self.need(var.read, span, || format!("`{}` cannot be read", name.text));
         Some(match var.borrow {
-            Some(borrow) => Typed::text(Text::Borrowed(borrow), span),
+            Some(borrow) => TypedTerm::text(StringTerm::Borrowed(borrow), span),
             None if var.kind == Type::String => {
-                Typed::text(Text::Shown(Box::new(Term::Var(var.get))), span)
+                TypedTerm::text(StringTerm::Shown(Box::new(Term::Var(var.get))), span)
             }
-            None => Typed::new(Term::Var(var.get), var.kind, span),
+            None => TypedTerm::new(Term::Var(var.get), var.kind, span),
         })
     }
 
     /// The value of a name that the program declares.
-    fn symbol(&mut self, name: &Name, wanted: Type) -> Option<Option<Typed>> {
+    fn symbol(&mut self, name: &Name, wanted: Type) -> Option<Option<TypedTerm>> {
         let kind = self.symbols.get(&name.text)?.kind;
         let (expr, ty) = match kind {
             SymbolKind::Acl(number) => (Term::Const(Value::Acl(number)), Type::Acl),
             // As Varnish has it: only where a string is wanted is it its name.
             SymbolKind::Probe(_) if wanted == Type::String => {
                 self.symbols.take(&name.text);
-                let text = Text::Const(name.text.to_string().into());
-                return Some(Some(Typed::text(text, name.span)));
+                let text = StringTerm::Const(name.text.to_string().into());
+                return Some(Some(TypedTerm::text(text, name.span)));
             }
             SymbolKind::Probe(number) => (Term::Const(Value::Probe(number)), Type::Probe),
             SymbolKind::Backend(number) => (Term::Backend(number), Type::Backend),
@@ -191,7 +199,7 @@ impl Lowering<'_> {
             }
         };
         self.symbols.take(&name.text);
-        Some(Some(Typed::new(expr, ty, name.span)))
+        Some(Some(TypedTerm::new(expr, ty, name.span)))
     }
 
     /// The variable `name`; reports a name that no variable has.
@@ -208,7 +216,7 @@ impl Lowering<'_> {
                     .error(name.span, format!("`{}` is not in VCL {}", name.text, shown(version)));
                 if until < version {
                     entry.note("it is in VCL 4.0 only");
-                    if let Some(help) = super::advice::instead(&name.text) {
+                    if let Some(help) = super::advice::replacement_of_variable(&name.text) {
                         entry.help(help);
                     }
                 } else {
@@ -274,9 +282,9 @@ impl Lowering<'_> {
     /// The header `name` of a message, checked.
     pub(super) fn header(
         &mut self,
-        place: crate::state::value::Place,
+        place: crate::state::value::VclMessage,
         name: &str,
-        span: Span,
+        span: SourceSpan,
     ) -> Option<Header> {
         self.touches(place);
         if let Err(reason) = crate::headers::check_name(name) {
@@ -286,21 +294,21 @@ impl Lowering<'_> {
         Some(Header::new(place, name))
     }
 
-    fn storage(&mut self, name: &str, span: Span) -> Option<Typed> {
+    fn storage(&mut self, name: &str, span: SourceSpan) -> Option<TypedTerm> {
         let name = self.storage_called(name, span)?;
         let value = Value::Stevedore(Some(name));
-        Some(Typed::new(Term::Const(value), Type::Stevedore, span))
+        Some(TypedTerm::new(Term::Const(value), Type::Stevedore, span))
     }
 
-    fn storage_fact(&mut self, var: &StorageVar<'_>, span: Span) -> Option<Typed> {
+    fn storage_fact(&mut self, var: &StorageVar<'_>, span: SourceSpan) -> Option<TypedTerm> {
         let storage = self.storage_called(var.storage, span)?;
         self.need(StorageVar::READ, span, || format!("`storage.{}` cannot be read", var.storage));
         let expr = Term::Storage(var.fact, storage);
-        Some(Typed::new(expr, var.fact.kind(), span))
+        Some(TypedTerm::new(expr, var.fact.kind(), span))
     }
 
     /// The storage `name` as it is called where it is declared: case does not count.
-    fn storage_called(&mut self, name: &str, span: Span) -> Option<Arc<str>> {
+    fn storage_called(&mut self, name: &str, span: SourceSpan) -> Option<Arc<str>> {
         let storages = self.input.rules.storages;
         if let Some(called) = storages.iter().find(|called| called.eq_ignore_ascii_case(name)) {
             return Some(Arc::from(*called));
@@ -343,7 +351,7 @@ impl Lowering<'_> {
     }
 
     /// `regsub(...)` and `regsuball(...)`.
-    pub(super) fn regsub(&mut self, call: &ast::CallExpr, all: bool) -> Option<Typed> {
+    pub(super) fn regsub(&mut self, call: &ast::CallExpr, all: bool) -> Option<TypedTerm> {
         for argument in &call.arguments {
             if let Some(name) = &argument.name {
                 self.report.error(name.span, "the arguments of this function have no names");
@@ -362,7 +370,7 @@ impl Lowering<'_> {
         let replacement = self.string(&replacement.value);
         let regex = Arc::clone(&self.parts.regexes[number? as usize]);
         let regsub = Regsub { subject: subject?, regex, replacement: replacement?, all };
-        Some(Typed::text(Text::Regsub(Box::new(regsub)), call.span))
+        Some(TypedTerm::text(StringTerm::Regsub(Box::new(regsub)), call.span))
     }
 
     pub(super) fn name_of_acl(&self, number: u32) -> Bytes {

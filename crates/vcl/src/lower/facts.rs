@@ -1,6 +1,6 @@
 //! Facts about subroutines that are gathered while each is lowered.
 
-use crate::source::Span;
+use crate::source::SourceSpan;
 use crate::sub::Subs;
 
 /// Facts about a subroutine that others must know.
@@ -8,11 +8,11 @@ use crate::sub::Subs;
 pub(super) struct SubFacts {
     pub(super) name: Box<str>,
     /// Where its first part begins.
-    pub(super) span: Span,
+    pub(super) span: SourceSpan,
     /// Its actions that are not allowed everywhere.
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<SubroutineRestriction>,
     /// The subroutines it calls.
-    pub(super) calls: Vec<(u32, Span)>,
+    pub(super) calls: Vec<(u32, SourceSpan)>,
     /// There is something in it that the builtin VCL does not have.
     pub(super) own: bool,
     /// It touches `resp`'s or `obj`'s head.
@@ -20,22 +20,22 @@ pub(super) struct SubFacts {
     /// Blocks within each other.
     pub(super) blocks: u32,
     /// Its own part ends in a `return` in any case.
-    pub(super) ends: Option<Span>,
+    pub(super) ends: Option<SourceSpan>,
 }
 
 /// Something that is allowed in some subroutines only.
 #[derive(Debug)]
-pub(super) struct Need {
+pub(super) struct SubroutineRestriction {
     /// The complaint: "`obj.hits` cannot be read".
     pub(super) what: Box<str>,
-    pub(super) span: Span,
+    pub(super) span: SourceSpan,
     pub(super) allowed: Subs,
-    pub(super) kind: NeedKind,
+    pub(super) kind: RestrictionKind,
 }
 
 /// The kind of a need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NeedKind {
+pub(super) enum RestrictionKind {
     /// A variable or a statement.
     Use,
     /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
@@ -45,7 +45,7 @@ pub(super) enum NeedKind {
 }
 
 impl SubFacts {
-    pub(super) fn of(name: &str, span: Span) -> Self {
+    pub(super) fn of(name: &str, span: SourceSpan) -> Self {
         Self {
             name: name.into(),
             span,

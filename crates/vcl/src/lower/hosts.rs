@@ -3,7 +3,7 @@
 use crate::ast::{Expr, ExprKind, Field, FieldValue, Name};
 use crate::lower::Lowering;
 use crate::lower::symbols::SymbolKind;
-use crate::source::Span;
+use crate::source::SourceSpan;
 use crate::state::backend;
 use crate::state::backend::{BackendSpec, ProbeSpec};
 use crate::text::address;
@@ -64,7 +64,7 @@ impl Lowering<'_> {
         self.parts.backends.push((name.text.clone(), spec));
     }
 
-    fn backend_spec(&mut self, fields: &[Field], span: Span) -> Option<BackendSpec> {
+    fn backend_spec(&mut self, fields: &[Field], span: SourceSpan) -> Option<BackendSpec> {
         let mut spec = BackendSpec::default();
         let before = self.report.errors();
         self.once(fields);
@@ -107,7 +107,7 @@ impl Lowering<'_> {
     }
 
     /// Where the backend is.
-    fn located(&mut self, fields: &[Field], spec: &mut BackendSpec, span: Span) {
+    fn located(&mut self, fields: &[Field], spec: &mut BackendSpec, span: SourceSpan) {
         let field = |name: &str| fields.iter().find(|field| &*field.name.text == name);
         let host = field("host");
         match (host, field("path")) {
@@ -153,7 +153,7 @@ impl Lowering<'_> {
     }
 
     /// `.via`: the backend through which this one is connected to.
-    fn via(&mut self, value: &FieldValue, span: Span) -> Option<Box<BackendSpec>> {
+    fn via(&mut self, value: &FieldValue, span: SourceSpan) -> Option<Box<BackendSpec>> {
         let FieldValue::Expr(Expr { kind: ExprKind::Name(name), .. }) = value else {
             self.report
                 .error(span_of(value, span), "this is no backend")
@@ -227,7 +227,7 @@ impl Lowering<'_> {
     }
 
     /// The probe of a backend: by name, or written there.
-    fn probe_of(&mut self, value: &FieldValue, span: Span) -> Option<ProbeSpec> {
+    fn probe_of(&mut self, value: &FieldValue, span: SourceSpan) -> Option<ProbeSpec> {
         match value {
             FieldValue::Probe(fields, span) => self.probe_spec(fields, *span),
             FieldValue::Expr(Expr { kind: ExprKind::Name(name), .. }) => {
@@ -260,7 +260,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn probe_spec(&mut self, fields: &[Field], span: Span) -> Option<ProbeSpec> {
+    fn probe_spec(&mut self, fields: &[Field], span: SourceSpan) -> Option<ProbeSpec> {
         let mut spec = ProbeSpec::default();
         let before = self.report.errors();
         self.once(fields);
@@ -468,7 +468,7 @@ impl Lowering<'_> {
     }
 }
 
-fn span_of(value: &FieldValue, otherwise: Span) -> Span {
+fn span_of(value: &FieldValue, otherwise: SourceSpan) -> SourceSpan {
     match value {
         FieldValue::Expr(e) => e.span,
         FieldValue::Strings(lines) => lines.first().map_or(otherwise, |(_, span)| *span),

@@ -8,13 +8,13 @@
 mod acl;
 mod advice;
 mod arguments;
-mod convert;
-mod declare;
+mod conversion;
+mod declarations;
 mod expr;
 mod facts;
 mod hosts;
 mod operators;
-mod places;
+mod restrictions;
 mod statements;
 mod symbols;
 #[cfg(test)]
@@ -23,11 +23,11 @@ mod verdicts;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ast::{Ast, Item};
+use crate::ast::{Ast, Declaration};
 use crate::input::Input;
 use crate::report::Report;
-use crate::run::{Routine, Step};
-use crate::state::program::{Executable, Parts};
+use crate::run::{CompiledStatement, Routine};
+use crate::state::program::{Executable, ProgramParts};
 use crate::sub::Sub;
 use facts::SubFacts;
 use symbols::Symbols;
@@ -36,17 +36,17 @@ use symbols::Symbols;
 /// errors, which the report has.
 pub(crate) fn lower(
     ast: &Ast,
-    builtin: &[Item],
+    builtin: &[Declaration],
     input: &Input<'_>,
     report: &mut Report,
-) -> Option<Parts> {
+) -> Option<ProgramParts> {
     let mut lowering = Lowering {
         input,
         report,
         version: ast.version,
         in_builtin: false,
         symbols: Symbols::default(),
-        parts: Parts { version: ast.version, ..Parts::default() },
+        parts: ProgramParts { version: ast.version, ..ProgramParts::default() },
         patterns: HashMap::new(),
         bodies: Vec::new(),
         facts: Vec::new(),
@@ -76,11 +76,11 @@ struct Lowering<'a> {
     /// The builtin VCL is being lowered, which may use what is of every version.
     in_builtin: bool,
     symbols: Symbols,
-    parts: Parts,
+    parts: ProgramParts,
     /// Numbers of patterns.
     patterns: HashMap<Box<str>, Option<u32>>,
     /// The statements of each subroutine, as far as they have been lowered.
-    bodies: Vec<Vec<Step>>,
+    bodies: Vec<Vec<CompiledStatement>>,
     /// The facts about each subroutine.
     facts: Vec<SubFacts>,
     /// The subroutine that is being lowered.
@@ -103,20 +103,20 @@ impl Lowering<'_> {
         self.in_builtin = is_builtin;
     }
 
-    fn items(&mut self, items: &[Item]) {
+    fn items(&mut self, items: &[Declaration]) {
         for item in items {
             match item {
-                Item::Import { module, alias, .. } => self.import(module, alias.as_ref()),
-                Item::Acl(acl) => self.acl(acl),
-                Item::Probe { name, fields } => self.probe(name, fields),
-                Item::Backend { name, fields } => self.backend(name, fields.as_deref()),
-                Item::Sub { name, body } => self.sub(name, body),
-                Item::Unused(name) => self.mark_unused(name),
+                Declaration::Import { module, alias, .. } => self.import(module, alias.as_ref()),
+                Declaration::Acl(acl) => self.acl(acl),
+                Declaration::Probe { name, fields } => self.probe(name, fields),
+                Declaration::Backend { name, fields } => self.backend(name, fields.as_deref()),
+                Declaration::Sub { name, body } => self.sub(name, body),
+                Declaration::Unused(name) => self.mark_unused(name),
             }
         }
     }
 
-    fn finish(mut self) -> Option<Parts> {
+    fn finish(mut self) -> Option<ProgramParts> {
         self.default_backend();
         if !self.report.has_errors() {
             self.unused();
@@ -125,7 +125,7 @@ impl Lowering<'_> {
         if self.report.has_errors() {
             return None;
         }
-        self.skips_of_safety();
+        self.warn_of_skipped_checks();
         let mut parts = self.parts;
         parts.entries = Sub::ALL
             .iter()
@@ -143,9 +143,9 @@ impl Lowering<'_> {
 }
 
 /// The names of the subroutines in `items`.
-fn subs(items: &[Item]) -> Vec<Box<str>> {
+fn subs(items: &[Declaration]) -> Vec<Box<str>> {
     let names = items.iter().filter_map(|item| match item {
-        Item::Sub { name, .. } => Some(name.text.clone()),
+        Declaration::Sub { name, .. } => Some(name.text.clone()),
         _ => None,
     });
     names.collect()

@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::ast::{self, BinaryOp, ExprKind};
 use crate::lower::Lowering;
-use crate::lower::convert::Typed;
+use crate::lower::conversion::TypedTerm;
 use crate::lower::expr::negated;
-use crate::run::{Arith, ArithOp, Cond, Order, Sides, Term, Text, calculate};
-use crate::source::Span;
+use crate::run::{Arith, ArithOp, Cond, OrderingOperator, Sides, StringTerm, Term, calculate};
+use crate::source::SourceSpan;
 use crate::state::value::Value;
 use crate::types::Type;
 
@@ -18,28 +18,34 @@ impl Lowering<'_> {
         &mut self,
         left: &ast::Expr,
         op: BinaryOp,
-        op_span: Span,
+        op_span: SourceSpan,
         right: &ast::Expr,
         whole: &ast::Expr,
         wanted: Type,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let span = whole.span;
         match op {
             BinaryOp::And => self.logic(left, right, span, Cond::All),
             BinaryOp::Or => self.logic(left, right, span, Cond::Any),
             BinaryOp::Equal | BinaryOp::NotEqual => {
                 let cond = self.equality(left, op_span, right, span, wanted)?;
-                Some(Typed::cond(flip(cond, op == BinaryOp::NotEqual), span))
+                Some(TypedTerm::cond(flip(cond, op == BinaryOp::NotEqual), span))
             }
             BinaryOp::Match | BinaryOp::NoMatch => {
                 let cond = self.matching(left, op_span, right, wanted)?;
-                Some(Typed::cond(flip(cond, op == BinaryOp::NoMatch), span))
+                Some(TypedTerm::cond(flip(cond, op == BinaryOp::NoMatch), span))
             }
-            BinaryOp::Less => self.order(left, Order::Less, op_span, right, span, wanted),
-            BinaryOp::Greater => self.order(left, Order::Greater, op_span, right, span, wanted),
-            BinaryOp::LessEqual => self.order(left, Order::LessEqual, op_span, right, span, wanted),
+            BinaryOp::Less => {
+                self.order(left, OrderingOperator::Less, op_span, right, span, wanted)
+            }
+            BinaryOp::Greater => {
+                self.order(left, OrderingOperator::Greater, op_span, right, span, wanted)
+            }
+            BinaryOp::LessEqual => {
+                self.order(left, OrderingOperator::LessEqual, op_span, right, span, wanted)
+            }
             BinaryOp::GreaterEqual => {
-                self.order(left, Order::GreaterEqual, op_span, right, span, wanted)
+                self.order(left, OrderingOperator::GreaterEqual, op_span, right, span, wanted)
             }
             BinaryOp::Add
             | BinaryOp::Subtract
@@ -54,9 +60,9 @@ impl Lowering<'_> {
         &mut self,
         left: &ast::Expr,
         right: &ast::Expr,
-        span: Span,
+        span: SourceSpan,
         make: fn(Box<[Cond]>) -> Cond,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let left = self.condition(left);
         let right = self.condition(right);
         let is_and = matches!(make(Box::default()), Cond::All(_));
@@ -68,15 +74,15 @@ impl Lowering<'_> {
                 part => parts.push(part),
             }
         }
-        Some(Typed::cond(make(parts.into()), span))
+        Some(TypedTerm::cond(make(parts.into()), span))
     }
 
     fn equality(
         &mut self,
         left: &ast::Expr,
-        op_span: Span,
+        op_span: SourceSpan,
         right: &ast::Expr,
-        span: Span,
+        span: SourceSpan,
         wanted: Type,
     ) -> Option<Cond> {
         let has_xid = is_xid(left) || is_xid(right);
@@ -101,7 +107,7 @@ impl Lowering<'_> {
             return None;
         }
         let right = self.expr(right, left.ty)?;
-        let is_text = |typed: &Typed| typed.ty == Type::String;
+        let is_text = |typed: &TypedTerm| typed.ty == Type::String;
         if is_text(&left) && is_text(&right) || has_xid && (is_text(&left) || is_text(&right)) {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
             return Some(Cond::Same(Box::new(Sides { left, right })));
@@ -113,12 +119,12 @@ impl Lowering<'_> {
     fn order(
         &mut self,
         left: &ast::Expr,
-        order: Order,
-        op_span: Span,
+        order: OrderingOperator,
+        op_span: SourceSpan,
         right: &ast::Expr,
-        span: Span,
+        span: SourceSpan,
         wanted: Type,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let left = self.expr(left, wanted)?;
         let has_order = matches!(
             left.ty,
@@ -131,17 +137,22 @@ impl Lowering<'_> {
         let right = self.expr(right, left.ty)?;
         if left.ty == Type::String && right.ty == Type::String {
             let (left, right) = (self.text_of(left)?, self.text_of(right)?);
-            return Some(Typed::cond(
+            return Some(TypedTerm::cond(
                 Cond::TextOrder(order, Box::new(Sides { left, right })),
                 span,
             ));
         }
         let (left, right) = self.alike(left, right, span)?;
-        Some(Typed::cond(Cond::Order(order, Box::new(Sides { left, right })), span))
+        Some(TypedTerm::cond(Cond::Order(order, Box::new(Sides { left, right })), span))
     }
 
     /// Both operands of a comparison, which must have one type.
-    fn alike(&mut self, left: Typed, right: Typed, span: Span) -> Option<(Term, Term)> {
+    fn alike(
+        &mut self,
+        left: TypedTerm,
+        right: TypedTerm,
+        span: SourceSpan,
+    ) -> Option<(Term, Term)> {
         let wanted = left.ty;
         let becomes = wanted == right.ty
             || (wanted == Type::Real && right.ty == Type::Int && right.literal)
@@ -169,7 +180,7 @@ impl Lowering<'_> {
     fn matching(
         &mut self,
         left: &ast::Expr,
-        op_span: Span,
+        op_span: SourceSpan,
         right: &ast::Expr,
         wanted: Type,
     ) -> Option<Cond> {
@@ -198,7 +209,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn no_operator(&mut self, sign: &str, ty: Type, span: Span) {
+    fn no_operator(&mut self, sign: &str, ty: Type, span: SourceSpan) {
         let entry = self.report.error(span, format!("`{sign}` does not go with {ty}"));
         match sign {
             "~" => entry.note("`~` matches a STRING with a pattern, or an IP with an acl"),
@@ -210,9 +221,9 @@ impl Lowering<'_> {
     pub(super) fn negative(
         &mut self,
         inner: &ast::Expr,
-        span: Span,
+        span: SourceSpan,
         wanted: Type,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let number = matches!(
             wanted,
             Type::Bytes | Type::Duration | Type::Int | Type::Real | Type::String | Type::Time
@@ -234,11 +245,11 @@ impl Lowering<'_> {
         };
         let (ty, literal) = (typed.ty, typed.literal);
         let expr = self.folded(ArithOp::Subtract, Term::Const(zero), typed.expr, span)?;
-        Some(Typed { literal, ..Typed::new(expr, ty, span) })
+        Some(TypedTerm { literal, ..TypedTerm::new(expr, ty, span) })
     }
 
     /// A chain of `+`, `-`, `*`, `/`, `%`: as long as programs write them, so no recursion.
-    fn chain(&mut self, chain: &ast::Expr, wanted: Type) -> Option<Typed> {
+    fn chain(&mut self, chain: &ast::Expr, wanted: Type) -> Option<TypedTerm> {
         let mut links = Vec::new();
         let mut first = chain;
         while let ExprKind::Binary { left, op, op_span, right } = &first.kind {
@@ -255,13 +266,13 @@ impl Lowering<'_> {
 
     fn arith(
         &mut self,
-        left: Typed,
+        left: TypedTerm,
         op: ArithOp,
-        op_span: Span,
+        op_span: SourceSpan,
         right: &ast::Expr,
-        span: Span,
+        span: SourceSpan,
         wanted: Type,
-    ) -> Option<Typed> {
+    ) -> Option<TypedTerm> {
         let second = match left.ty {
             Type::String => Type::String,
             Type::Time | Type::Duration => Type::Duration,
@@ -272,14 +283,14 @@ impl Lowering<'_> {
         let right = self.expr(right, second)?;
         if let Some(ty) = result(op, left.ty, right.ty) {
             let expr = self.folded(op, left.expr, right.expr, span)?;
-            return Some(Typed::new(expr, ty, span));
+            return Some(TypedTerm::new(expr, ty, span));
         }
         let strings = left.ty == Type::String || wanted == Type::String;
         let strings = strings || wanted == Type::Regex && right.ty == Type::String;
         // Where an address is wanted, a string is one, and addresses are not added.
         if op == ArithOp::Add && strings && wanted != Type::Ip {
             let (left, right) = (self.text_of(left), self.text_of(right));
-            return Some(Typed::text(joined(left?, right?), span));
+            return Some(TypedTerm::text(joined(left?, right?), span));
         }
         let sign = op.sign();
         let entry = self
@@ -298,7 +309,7 @@ impl Lowering<'_> {
     }
 
     /// The operation, or its value when both operands are constants.
-    fn folded(&mut self, op: ArithOp, left: Term, right: Term, span: Span) -> Option<Term> {
+    fn folded(&mut self, op: ArithOp, left: Term, right: Term, span: SourceSpan) -> Option<Term> {
         if let (Term::Const(a), Term::Const(b)) = (&left, &right) {
             return match calculate(op, a, b) {
                 Ok(value) => Some(Term::Const(value)),
@@ -335,26 +346,26 @@ fn result(op: ArithOp, left: Type, right: Type) -> Option<Type> {
 }
 
 /// Two strings one behind the other; constants that meet become one.
-pub(super) fn joined(left: Text, right: Text) -> Text {
+pub(super) fn joined(left: StringTerm, right: StringTerm) -> StringTerm {
     let mut parts = match left {
-        Text::Join(parts) => parts,
+        StringTerm::Join(parts) => parts,
         one => vec![one],
     };
     let more = match right {
-        Text::Join(parts) => parts,
+        StringTerm::Join(parts) => parts,
         one => vec![one],
     };
     for part in more {
         match (parts.last_mut(), part) {
-            (Some(Text::Const(before)), Text::Const(after)) => {
+            (Some(StringTerm::Const(before)), StringTerm::Const(after)) => {
                 *before = Bytes::from([&before[..], &after[..]].concat());
             }
             (_, part) => parts.push(part),
         }
     }
     match &parts[..] {
-        [Text::Const(only)] => Text::Const(only.clone()),
-        _ => Text::Join(parts),
+        [StringTerm::Const(only)] => StringTerm::Const(only.clone()),
+        _ => StringTerm::Join(parts),
     }
 }
 
@@ -373,12 +384,12 @@ fn flip(cond: Cond, is_flipped: bool) -> Cond {
     if is_flipped { negated(cond) } else { cond }
 }
 
-fn sign(order: Order) -> &'static str {
+fn sign(order: OrderingOperator) -> &'static str {
     match order {
-        Order::Less => "<",
-        Order::Greater => ">",
-        Order::LessEqual => "<=",
-        Order::GreaterEqual => ">=",
+        OrderingOperator::Less => "<",
+        OrderingOperator::Greater => ">",
+        OrderingOperator::LessEqual => "<=",
+        OrderingOperator::GreaterEqual => ">=",
     }
 }
 

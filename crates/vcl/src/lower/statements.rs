@@ -1,12 +1,14 @@
 //! Subroutines and their statements.
 
-use crate::ast::{Block, CallExpr, Conditional, Expr, Name, SetOp, Statement, StatementKind};
+use crate::ast::{
+    CallExpr, Conditional, Expr, Name, SetOp, Statement, StatementBlock, StatementKind,
+};
 use crate::lower::Lowering;
 use crate::lower::operators::joined;
 use crate::lower::symbols::SymbolKind;
-use crate::run::{self, Arith, ArithOp, Arm, Clean, Op, Step, Text};
-use crate::source::{At, Span};
-use crate::state::value::Place;
+use crate::run::{self, Arith, ArithOp, Arm, CompiledStatement, HeaderCleanup, Op, StringTerm};
+use crate::source::{SourceSpan, StatementNumber};
+use crate::state::value::VclMessage;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::vars::{self, Var};
@@ -15,23 +17,23 @@ use crate::vars::{self, Var};
 const DEPTH_MAX: u32 = 100;
 
 /// Adds `step` to those before it, with which it may become one.
-fn add(steps: &mut Vec<Step>, step: Step) {
-    let Step { op: Op::SetHeader(set), at } = &step else {
+fn add(steps: &mut Vec<CompiledStatement>, step: CompiledStatement) {
+    let CompiledStatement { op: Op::SetHeader(set), at } = &step else {
         return steps.push(step);
     };
-    let Some(clean) = Clean::of(&set.0, &set.1, *at) else { return steps.push(step) };
+    let Some(clean) = HeaderCleanup::of(&set.0, &set.1, *at) else { return steps.push(step) };
     let left = match steps.last_mut() {
-        Some(Step { op: Op::Clean(before), .. }) => before.join(clean),
+        Some(CompiledStatement { op: Op::Clean(before), .. }) => before.join(clean),
         _ => Some(clean),
     };
     if let Some(clean) = left {
-        steps.push(Step { op: Op::Clean(Box::new(clean)), at: step.at });
+        steps.push(CompiledStatement { op: Op::Clean(Box::new(clean)), at: step.at });
     }
 }
 
 impl Lowering<'_> {
     /// `sub name { ... }`: adds to what that subroutine does.
-    pub(super) fn sub(&mut self, name: &Name, body: &Block) {
+    pub(super) fn sub(&mut self, name: &Name, body: &StatementBlock) {
         let Some(symbol) = self.symbols.get(&name.text) else { return };
         let SymbolKind::Sub(number) = symbol.kind else { return };
         if symbol.span != name.span && !name.text.starts_with("vcl_") {
@@ -50,7 +52,7 @@ impl Lowering<'_> {
         self.bodies[self.current].extend(steps);
     }
 
-    fn steps(&mut self, block: &Block) -> Vec<Step> {
+    fn steps(&mut self, block: &StatementBlock) -> Vec<CompiledStatement> {
         if self.depth >= DEPTH_MAX {
             self.report.error(block.span, "these blocks are nested too deeply");
             return Vec::new();
@@ -66,7 +68,7 @@ impl Lowering<'_> {
         steps
     }
 
-    fn statement(&mut self, statement: &Statement) -> Option<Step> {
+    fn statement(&mut self, statement: &Statement) -> Option<CompiledStatement> {
         let span = statement.span;
         self.calls_sub = false;
         let op = match &statement.kind {
@@ -94,12 +96,12 @@ impl Lowering<'_> {
             op if self.calls_sub => Op::Ending(Box::new(op)),
             op => op,
         };
-        let at = At::nth(self.parts.spans.len());
+        let at = StatementNumber::nth(self.parts.spans.len());
         self.parts.spans.push(span);
-        Some(Step { op, at })
+        Some(CompiledStatement { op, at })
     }
 
-    fn branches(&mut self, arms: &[Conditional], otherwise: Option<&Block>) -> Option<Op> {
+    fn branches(&mut self, arms: &[Conditional], otherwise: Option<&StatementBlock>) -> Option<Op> {
         let mut lowered = Vec::new();
         let mut right = true;
         for Conditional { condition, block } in arms {
@@ -114,7 +116,7 @@ impl Lowering<'_> {
         right.then(|| Op::If(lowered.into(), otherwise.into()))
     }
 
-    fn set(&mut self, target: &Name, op: SetOp, value: &Expr, span: Span) -> Option<Op> {
+    fn set(&mut self, target: &Name, op: SetOp, value: &Expr, span: SourceSpan) -> Option<Op> {
         if let Some(header) = vars::header(&target.text) {
             let what = || format!("`{}` cannot be set", target.text);
             self.may_be_set(header.write, target)?;
@@ -125,7 +127,7 @@ impl Lowering<'_> {
             let (header, text) = (name?, text?);
             let text = match op {
                 SetOp::Assign => text,
-                _ => joined(Text::Header(header.clone()), text),
+                _ => joined(StringTerm::Header(header.clone()), text),
             };
             return Some(Op::SetHeader(Box::new((header, text))));
         }
@@ -161,7 +163,7 @@ impl Lowering<'_> {
 
     /// Checks that an operator goes with a type: numbers and times take all, STRING and BODY `=`
     /// and `+=`, others `=` alone.
-    fn only_adds(&mut self, op: SetOp, ty: Type, span: Span) -> Option<()> {
+    fn only_adds(&mut self, op: SetOp, ty: Type, span: SourceSpan) -> Option<()> {
         let allowed = match ty {
             Type::String | Type::Body => matches!(op, SetOp::Assign | SetOp::Add),
             Type::Int | Type::Real | Type::Duration | Type::Bytes | Type::Time => true,
@@ -173,13 +175,20 @@ impl Lowering<'_> {
         allowed.then_some(())
     }
 
-    fn set_var(&mut self, var: &'static Var, op: SetOp, value: &Expr, span: Span) -> Option<Op> {
+    fn set_var(
+        &mut self,
+        var: &'static Var,
+        op: SetOp,
+        value: &Expr,
+        span: SourceSpan,
+    ) -> Option<Op> {
         let set = var.set?;
         self.only_adds(op, var.kind, span)?;
         if var.kind == Type::Body {
             let typed = self.expr(value, Type::Body)?;
             let value = self.convert(typed, Type::Body)?;
-            let place = if var.name.starts_with("beresp") { Place::Beresp } else { Place::Resp };
+            let place =
+                if var.name.starts_with("beresp") { VclMessage::Beresp } else { VclMessage::Resp };
             return Some(match op {
                 SetOp::Assign => Op::SetBody(set, value),
                 _ => Op::AddToBody(place, value),
@@ -192,7 +201,7 @@ impl Lowering<'_> {
         let current = run::Term::Var(var.get);
         if var.kind == Type::String {
             let text = self.string(value)?;
-            let text = joined(Text::Shown(Box::new(current)), text);
+            let text = joined(StringTerm::Shown(Box::new(current)), text);
             return Some(Op::Set(set, run::Term::Text(Box::new(text))));
         }
         let arith = match op {
@@ -265,7 +274,7 @@ impl Lowering<'_> {
                 self.need(Sub::Hash.only(), call.name.span, || {
                     "`hash_data` cannot be called".to_string()
                 });
-                self.strips_the_key(call);
+                self.warn_of_partial_key(call);
                 self.one_string(call).map(Op::HashData)
             }
             "ban" => self.one_string(call).map(Op::Ban),
@@ -283,7 +292,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn one_string(&mut self, call: &CallExpr) -> Option<Text> {
+    fn one_string(&mut self, call: &CallExpr) -> Option<StringTerm> {
         let only = self.one(call)?;
         self.string(only)
     }
@@ -305,11 +314,11 @@ impl Lowering<'_> {
         self.need(places, call.name.span, || "`synthetic` cannot be called".to_string());
         let text = self.one_string(call)?;
         let or_null = |part| match part {
-            Text::Const(_) => part,
-            other => Text::OrNull(Box::new(other)),
+            StringTerm::Const(_) => part,
+            other => StringTerm::OrNull(Box::new(other)),
         };
         let text = match text {
-            Text::Join(parts) => Text::Join(parts.into_iter().map(or_null).collect()),
+            StringTerm::Join(parts) => StringTerm::Join(parts.into_iter().map(or_null).collect()),
             one => or_null(one),
         };
         Some(Op::Synthetic(run::Term::Text(Box::new(text))))
@@ -347,7 +356,7 @@ impl Lowering<'_> {
 }
 
 /// Returns true if nothing behind these steps is ever reached.
-fn ends(steps: &[Step]) -> bool {
+fn ends(steps: &[CompiledStatement]) -> bool {
     steps.iter().any(|step| match &step.op {
         Op::Return(verdict) => !matches!(verdict, run::Verdict::Back),
         Op::Block(inner) => ends(inner),

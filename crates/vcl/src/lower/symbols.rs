@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::source::Span;
+use crate::source::SourceSpan;
 use crate::vmod::{Class, Module};
 
 /// The meaning of a name.
@@ -47,7 +47,7 @@ impl SymbolKind {
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) kind: SymbolKind,
-    pub(super) span: Span,
+    pub(super) span: SourceSpan,
     pub(super) used: bool,
 }
 
@@ -99,7 +99,7 @@ impl Symbols {
     }
 
     /// Adds a name that is new.
-    pub(super) fn put(&mut self, name: &str, kind: SymbolKind, span: Span) {
+    pub(super) fn put(&mut self, name: &str, kind: SymbolKind, span: SourceSpan) {
         match kind {
             SymbolKind::Acl(_) => self.acls += 1,
             SymbolKind::Backend(_) => self.backends += 1,

@@ -2,14 +2,14 @@
 
 use crate::ast;
 use crate::lower::Lowering;
-use crate::run::{Op, Saying, Term, Text, Verdict};
-use crate::source::Span;
+use crate::run::{Op, StringTerm, SyntheticArguments, Term, Verdict};
+use crate::source::SourceSpan;
 use crate::state::value::Value;
-use crate::sub::{Action, Said, Sub, Subs, Verb};
+use crate::sub::{Action, Sub, Subs, SyntheticStatus, Verb};
 use crate::types::Type;
 
 impl Lowering<'_> {
-    pub(super) fn verdict(&mut self, given: Option<&ast::Return>, span: Span) -> Option<Op> {
+    pub(super) fn verdict(&mut self, given: Option<&ast::Return>, span: SourceSpan) -> Option<Op> {
         let Some(given) = given else {
             let name = &self.facts[self.current].name;
             if Sub::ALL.iter().any(|sub| sub.name() == &**name) {
@@ -72,7 +72,10 @@ impl Lowering<'_> {
         let (status, reason) = match &given.arguments[..] {
             [] if verb == Verb::Error => {
                 let reason = Some(b"Backend fetch failed"[..].into());
-                return Some(Verdict::Fixed(Action::Error(Said { status: 503, reason })));
+                return Some(Verdict::Fixed(Action::Error(SyntheticStatus {
+                    status: 503,
+                    reason,
+                })));
             }
             [status] => (status, None),
             [status, reason] => (status, Some(reason)),
@@ -96,7 +99,7 @@ impl Lowering<'_> {
                 return Some(Verdict::Fixed(fixed));
             }
         }
-        let saying = Saying { status: status_value, reason };
+        let saying = SyntheticArguments { status: status_value, reason };
         Some(match verb {
             Verb::Synth => Verdict::Synth(Box::new(saying)),
             _ => Verdict::Error(Box::new(saying)),
@@ -105,7 +108,7 @@ impl Lowering<'_> {
 
     fn failing(&mut self, reason: &ast::Expr) -> Option<Verdict> {
         Some(match self.string(reason)? {
-            Text::Const(text) => {
+            StringTerm::Const(text) => {
                 Verdict::Fixed(Action::Fail(String::from_utf8_lossy(&text).into()))
             }
             text => Verdict::Fail(text),
@@ -137,13 +140,13 @@ impl Lowering<'_> {
 }
 
 /// A verdict all of whose arguments are constants.
-fn fixed(verb: Verb, status: i64, reason: Option<&Text>) -> Option<Action> {
+fn fixed(verb: Verb, status: i64, reason: Option<&StringTerm>) -> Option<Action> {
     let reason = match reason {
         None => None,
-        Some(Text::Const(text)) => Some(Box::from(&text[..])),
+        Some(StringTerm::Const(text)) => Some(Box::from(&text[..])),
         Some(_) => return None,
     };
-    let said = Said { status: u16::try_from(status).ok()?, reason };
+    let said = SyntheticStatus { status: u16::try_from(status).ok()?, reason };
     Some(if verb == Verb::Synth { Action::Synth(said) } else { Action::Error(said) })
 }
 

@@ -1,23 +1,23 @@
 //! `acl name +flags { entries }`
 
-use super::{Failed, Parsed, Parser};
-use crate::ast::{AclDeclaration, AclEntry, AclFlag, Item, Name};
+use super::{ParseResult, Parser, ReportedFault};
+use crate::ast::{AclDeclaration, AclEntry, AclFlag, Declaration, Name};
 use crate::lex::TokenKind;
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 impl Parser<'_> {
     /// Whatever is wrong with its inside: what is told of the list's name later is about a list
     /// that is there.
-    pub(super) fn acl(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+    pub(super) fn acl(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let name = self.own_name("an access list")?;
         let mut acl = AclDeclaration { name, flags: Vec::new(), entries: Vec::new() };
         let read = self.acl_inside(&mut acl);
-        items.push(Item::Acl(acl));
+        items.push(Declaration::Acl(acl));
         read
     }
 
-    fn acl_inside(&mut self, acl: &mut AclDeclaration) -> Parsed<()> {
+    fn acl_inside(&mut self, acl: &mut AclDeclaration) -> ParseResult<()> {
         while self.at_sign("+") || self.at_sign("-") {
             acl.flags.push(self.acl_flag()?);
         }
@@ -29,13 +29,13 @@ impl Parser<'_> {
             let start = self.at;
             match self.acl_entry() {
                 Ok(entry) => acl.entries.push(entry),
-                Err(Failed) => self.leave_statement(start),
+                Err(ReportedFault) => self.leave_statement(start),
             }
         }
         Ok(())
     }
 
-    fn acl_flag(&mut self) -> Parsed<AclFlag> {
+    fn acl_flag(&mut self) -> ParseResult<AclFlag> {
         let sign = self.bump();
         let word = self.token();
         if word.kind != TokenKind::Word || word.span.start != sign.span.end {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(AclFlag { is_on: sign.kind == TokenKind::Sign("+"), name, inner })
     }
 
-    fn acl_entry(&mut self) -> Parsed<AclEntry> {
+    fn acl_entry(&mut self) -> ParseResult<AclEntry> {
         let first = self.token().span;
         let mut negated = self.take("!").is_some();
         let optional = self.take("(").is_some();
@@ -65,7 +65,7 @@ impl Parser<'_> {
         if self.at_sign("/") {
             if mask.is_some() {
                 self.fault("a second mask");
-                return Err(Failed);
+                return Err(ReportedFault);
             }
             self.bump();
             mask = Some(self.acl_mask()?);
@@ -76,7 +76,7 @@ impl Parser<'_> {
                 if let Some(entry) = self.fault("a mask stands within the parentheses") {
                     entry.help("`(\"host\"/24);`");
                 }
-                return Err(Failed);
+                return Err(ReportedFault);
             }
         }
         let span = first.to(self.before().span);
@@ -84,13 +84,13 @@ impl Parser<'_> {
         Ok(AclEntry { negated, optional, host: (host, at), mask, span })
     }
 
-    fn acl_host(&mut self) -> Parsed<(Box<str>, Span)> {
+    fn acl_host(&mut self) -> ParseResult<(Box<str>, SourceSpan)> {
         let token = self.token();
         if token.kind == TokenKind::Str {
             let (bytes, span) = self.string("an address")?;
             let Ok(text) = std::str::from_utf8(&bytes) else {
                 self.report.error(span, "no address and no host name");
-                return Err(Failed);
+                return Err(ReportedFault);
             };
             return Ok((text.into(), span));
         }
@@ -98,27 +98,31 @@ impl Parser<'_> {
             if let Some(entry) = self.fault("addresses stand in quotes") {
                 entry.expected("an address in quotes").help("`\"192.0.2.0\"/24;`");
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         Err(self.unexpected("an address in quotes"))
     }
 
     /// The mask of `"10.0.0.0/8"`, which stands in the string and is taken out of it.
-    fn mask_in_quotes(&mut self, host: &mut Box<str>, at: Span) -> Parsed<Option<(u32, Span)>> {
+    fn mask_in_quotes(
+        &mut self,
+        host: &mut Box<str>,
+        at: SourceSpan,
+    ) -> ParseResult<Option<(u32, SourceSpan)>> {
         let Some((address, bits)) = host.split_once('/') else { return Ok(None) };
         let quotes = (self.bytes(at).len() - host.len()) / 2;
         let start = at.start + (quotes + address.len() + 1) as u32;
-        let span = Span { start, end: start + bits.len() as u32, ..at };
+        let span = SourceSpan { start, end: start + bits.len() as u32, ..at };
         if bits.is_empty() || !bits.bytes().all(|b| b.is_ascii_digit()) {
             self.report.error(span, "the mask is no number of bits").help("`\"10.0.0.0\"/8;`");
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         let bits = bits.parse().unwrap_or(u32::MAX);
         *host = address.into();
         Ok(Some((bits, span)))
     }
 
-    fn acl_mask(&mut self) -> Parsed<(u32, Span)> {
+    fn acl_mask(&mut self) -> ParseResult<(u32, SourceSpan)> {
         let token = self.token();
         if token.kind != TokenKind::Int {
             let failed = self.unexpected("the mask as a number of bits");
@@ -132,7 +136,7 @@ impl Parser<'_> {
         Ok((self.text(token).parse().unwrap_or(u32::MAX), token.span))
     }
 
-    fn acl_end(&mut self) -> Parsed<()> {
+    fn acl_end(&mut self) -> ParseResult<()> {
         if self.at_sign(",") {
             if let Some(entry) = self.fault("entries end with `;`, not with `,`") {
                 entry.expected("`;`");

@@ -1,34 +1,34 @@
 //! `backend name { .attribute = value; }`, and probes, which look the same.
 
-use super::{Failed, Parsed, Parser};
-use crate::ast::{Expr, ExprKind, Field, FieldValue, Item, Name};
+use super::{ParseResult, Parser, ReportedFault};
+use crate::ast::{Declaration, Expr, ExprKind, Field, FieldValue, Name};
 use crate::lex::{self, TokenKind};
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 impl Parser<'_> {
-    pub(super) fn backend(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+    pub(super) fn backend(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let name = self.own_name("a backend")?;
         if self.at_word("none") || self.at_word("None") {
             self.bump();
-            items.push(Item::Backend { name, fields: None });
+            items.push(Declaration::Backend { name, fields: None });
             return self.semicolon();
         }
         let fields = self.fields()?.0;
-        items.push(Item::Backend { name, fields: Some(fields) });
+        items.push(Declaration::Backend { name, fields: Some(fields) });
         Ok(())
     }
 
-    pub(super) fn probe(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+    pub(super) fn probe(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let name = self.own_name("a probe")?;
         let fields = self.fields()?.0;
-        items.push(Item::Probe { name, fields });
+        items.push(Declaration::Probe { name, fields });
         Ok(())
     }
 
     /// `{ fields }`
-    fn fields(&mut self) -> Parsed<(Vec<Field>, Span)> {
+    fn fields(&mut self) -> ParseResult<(Vec<Field>, SourceSpan)> {
         let open = self.expect("{")?;
         let mut fields = Vec::new();
         loop {
@@ -41,24 +41,24 @@ impl Parser<'_> {
             let start = self.at;
             match self.nested(Self::field) {
                 Ok(field) => fields.push(field),
-                Err(Failed) => self.leave_statement(start),
+                Err(ReportedFault) => self.leave_statement(start),
             }
         }
     }
 
-    fn field(&mut self) -> Parsed<Field> {
+    fn field(&mut self) -> ParseResult<Field> {
         if self.token().kind == TokenKind::Word {
             let help = format!("`.{} = ...;`", self.text(self.token()));
             if let Some(entry) = self.fault("an attribute begins with a dot") {
                 entry.help(help);
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         if self.at_sign(";") && self.text(self.before()) == "}" {
             if let Some(entry) = self.fault("no `;` follows a `}`") {
                 entry.help("take it out");
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         self.expect(".")?;
         let word = self.token();
@@ -81,7 +81,7 @@ impl Parser<'_> {
     }
 
     /// One string or several, each a line of a request.
-    fn strings(&mut self) -> Parsed<FieldValue> {
+    fn strings(&mut self) -> ParseResult<FieldValue> {
         let mut strings = vec![self.string("a line of the request")?];
         while self.token().kind == TokenKind::Str {
             strings.push(self.string("a line of the request")?);
@@ -90,7 +90,7 @@ impl Parser<'_> {
     }
 
     /// Attributes take no expressions: a backend is there before the first request.
-    fn constant(&mut self) -> Parsed<Expr> {
+    fn constant(&mut self) -> ParseResult<Expr> {
         let token = self.token();
         let span = token.span;
         let kind = match token.kind {
@@ -104,7 +104,7 @@ impl Parser<'_> {
             }
             TokenKind::Sign("-") => {
                 self.fault("no attribute of a backend or probe is negative");
-                return Err(Failed);
+                return Err(ReportedFault);
             }
             _ => return Err(self.unexpected("a constant")),
         };
@@ -112,7 +112,7 @@ impl Parser<'_> {
         Ok(Expr { kind, span })
     }
 
-    fn field_end(&mut self) -> Parsed<()> {
+    fn field_end(&mut self) -> ParseResult<()> {
         let calculates =
             matches!(self.token().kind, TokenKind::Sign("+" | "-" | "*" | "/" | "%" | "(" | "."));
         if calculates || self.token().kind == TokenKind::Str {
@@ -123,7 +123,7 @@ impl Parser<'_> {
                     entry.help("addresses stand in quotes: `.host = \"127.0.0.1\";`");
                 }
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         self.semicolon()
     }

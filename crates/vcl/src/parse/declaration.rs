@@ -1,9 +1,9 @@
 //! Declarations: `vcl 4.1;`, `import`, and what has a name and braces.
 
-use super::{Failed, Parsed, Parser};
-use crate::ast::{Ast, Item, Name};
+use super::{ParseResult, Parser, ReportedFault};
+use crate::ast::{Ast, Declaration, Name};
 use crate::lex::{self, Token, TokenKind};
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 /// Words that begin a declaration at the top level.
 const DECLARATIONS: &[&str] =
@@ -18,7 +18,7 @@ impl Parser<'_> {
                 let start = self.at;
                 match self.version(None) {
                     Ok(version) => ast.version = version,
-                    Err(Failed) => self.leave_declaration(start),
+                    Err(ReportedFault) => self.leave_declaration(start),
                 }
             }
             false => self.missing_version(),
@@ -48,7 +48,7 @@ impl Parser<'_> {
     }
 
     /// `vcl 4.1;`, which in an included file must not be above `top`.
-    fn version(&mut self, top: Option<u32>) -> Parsed<u32> {
+    fn version(&mut self, top: Option<u32>) -> ParseResult<u32> {
         let word = self.bump();
         let number = self.token();
         let version = match (number.kind, self.text(number)) {
@@ -73,7 +73,7 @@ impl Parser<'_> {
                 .help("the first file says the highest version: begin that with `vcl 4.1;`");
         }
         if !self.at_sign(";") {
-            let end = Span { start: number.span.end, ..number.span };
+            let end = SourceSpan { start: number.span.end, ..number.span };
             self.report.error(end, "a `;` is missing").expected("`;`");
             return Ok(version);
         }
@@ -81,7 +81,7 @@ impl Parser<'_> {
         Ok(version)
     }
 
-    fn declaration(&mut self, version: u32, items: &mut Vec<Item>) -> Parsed<()> {
+    fn declaration(&mut self, version: u32, items: &mut Vec<Declaration>) -> ParseResult<()> {
         let token = self.token();
         if token.kind != TokenKind::Word {
             return self.no_declaration(token);
@@ -93,13 +93,13 @@ impl Parser<'_> {
             "backend" => self.backend(items),
             "probe" => self.probe(items),
             "sub" => self.sub(items),
-            "unused" => self.unused().map(|name| items.push(Item::Unused(name))),
+            "unused" => self.unused().map(|name| items.push(Declaration::Unused(name))),
             word => Err(self.unknown_declaration(word)),
         }
     }
 
     /// A sign, string or number where a declaration should be.
-    fn no_declaration(&mut self, token: Token) -> Parsed<()> {
+    fn no_declaration(&mut self, token: Token) -> ParseResult<()> {
         let after_brace = self.text(self.before()) == "}";
         match token.kind {
             TokenKind::Bad => {}
@@ -124,17 +124,17 @@ impl Parser<'_> {
                 if let Some(entry) = self.fault("no declaration begins like this") {
                     entry.expected("`sub`, `backend`, `acl`, `probe` or `import`");
                 }
-                return Err(Failed);
+                return Err(ReportedFault);
             }
         }
         self.bump();
         Ok(())
     }
 
-    fn unknown_declaration(&mut self, word: &str) -> Failed {
+    fn unknown_declaration(&mut self, word: &str) -> ReportedFault {
         let statement = matches!(word, "set" | "unset" | "call" | "return" | "if" | "new");
         let Some(entry) = self.fault(&format!("no declaration begins with `{word}`")) else {
-            return Failed;
+            return ReportedFault;
         };
         entry.expected("`sub`, `backend`, `acl`, `probe` or `import`");
         if statement {
@@ -150,10 +150,10 @@ impl Parser<'_> {
             entry.did_you_mean(word, DECLARATIONS.iter().copied());
         }
         self.bump();
-        Failed
+        ReportedFault
     }
 
-    fn import(&mut self) -> Parsed<Item> {
+    fn import(&mut self) -> ParseResult<Declaration> {
         self.bump();
         if self.token().kind == TokenKind::Str {
             let name = String::from_utf8_lossy(lex::string(self.bytes(self.token().span)));
@@ -161,7 +161,7 @@ impl Parser<'_> {
             if let Some(entry) = self.fault("a module's name stands without quotes") {
                 entry.help(help);
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         let module = self.own_name("a module")?;
         let alias = match self.at_word("as") {
@@ -183,21 +183,21 @@ impl Parser<'_> {
             if let Some(entry) = self.fault("`as` stands before `from`") {
                 entry.help("`import module as name from \"path\";`");
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         self.semicolon()?;
-        Ok(Item::Import { module, alias, from })
+        Ok(Declaration::Import { module, alias, from })
     }
 
     /// `unused name;`
-    pub(super) fn unused(&mut self) -> Parsed<Name> {
+    pub(super) fn unused(&mut self) -> ParseResult<Name> {
         self.bump();
         let name = self.own_name("something declared")?;
         self.semicolon()?;
         Ok(name)
     }
 
-    fn sub(&mut self, items: &mut Vec<Item>) -> Parsed<()> {
+    fn sub(&mut self, items: &mut Vec<Declaration>) -> ParseResult<()> {
         self.bump();
         let mut name = self.own_name("a subroutine")?;
         // Case does not count, and the subroutines that Varnish calls are known by their name.
@@ -210,15 +210,15 @@ impl Parser<'_> {
                     format!("`sub {} {{ ... }}`; headers carry values: `req.http.X`", name.text);
                 entry.help(help);
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         let body = self.block()?;
-        items.push(Item::Sub { name, body });
+        items.push(Declaration::Sub { name, body });
         Ok(())
     }
 
     /// A string's content.
-    pub(super) fn string(&mut self, expected: &str) -> Parsed<(Box<[u8]>, Span)> {
+    pub(super) fn string(&mut self, expected: &str) -> ParseResult<(Box<[u8]>, SourceSpan)> {
         if self.token().kind != TokenKind::Str {
             return Err(self.unexpected(&format!("{expected} in quotes")));
         }

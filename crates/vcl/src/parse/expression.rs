@@ -1,9 +1,9 @@
 //! Expressions, with Varnish's precedence: `||`, `&&`, `!`, comparisons, `+ -`, `* / %`, `-`.
 
-use super::{Failed, MAX_OPERATORS, Parsed, Parser};
+use super::{MAX_OPERATORS, ParseResult, Parser, ReportedFault};
 use crate::ast::{Argument, BinaryOp, CallExpr, Expr, ExprKind, Name};
 use crate::lex::{self, TokenKind};
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 /// Operators by sign.
 type Operators = &'static [(&'static str, BinaryOp)];
@@ -24,16 +24,16 @@ const PRODUCTS: Operators =
 
 impl Parser<'_> {
     /// A whole expression.
-    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+    pub(super) fn expression(&mut self) -> ParseResult<Expr> {
         self.operators = 0;
         self.any()
     }
 
-    fn any(&mut self) -> Parsed<Expr> {
+    fn any(&mut self) -> ParseResult<Expr> {
         self.row("||", BinaryOp::Or, Self::all)
     }
 
-    fn all(&mut self) -> Parsed<Expr> {
+    fn all(&mut self) -> ParseResult<Expr> {
         self.row("&&", BinaryOp::And, Self::negation)
     }
 
@@ -42,8 +42,8 @@ impl Parser<'_> {
         &mut self,
         sign: &str,
         op: BinaryOp,
-        operand: fn(&mut Self) -> Parsed<Expr>,
-    ) -> Parsed<Expr> {
+        operand: fn(&mut Self) -> ParseResult<Expr>,
+    ) -> ParseResult<Expr> {
         let first = operand(self)?;
         if !self.at_sign(sign) {
             return Ok(first);
@@ -55,21 +55,21 @@ impl Parser<'_> {
         Ok(balanced(op, first, rest))
     }
 
-    fn negation(&mut self) -> Parsed<Expr> {
+    fn negation(&mut self) -> ParseResult<Expr> {
         let Some(not) = self.take("!") else { return self.comparison() };
         let inner = self.comparison()?;
         let span = not.span.to(inner.span);
         Ok(Expr { kind: ExprKind::Not(Box::new(inner)), span })
     }
 
-    fn comparison(&mut self) -> Parsed<Expr> {
+    fn comparison(&mut self) -> ParseResult<Expr> {
         let left = self.sum()?;
         let Some((op, span)) = self.operator(COMPARISONS)? else { return Ok(left) };
         let right = self.sum()?;
         Ok(binary(left, op, span, right))
     }
 
-    fn sum(&mut self) -> Parsed<Expr> {
+    fn sum(&mut self) -> ParseResult<Expr> {
         let mut left = self.product()?;
         while let Some((op, span)) = self.operator(SUMS)? {
             let right = self.product()?;
@@ -78,7 +78,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn product(&mut self) -> Parsed<Expr> {
+    fn product(&mut self) -> ParseResult<Expr> {
         let mut left = self.operand()?;
         while let Some((op, span)) = self.operator(PRODUCTS)? {
             let right = self.operand()?;
@@ -88,7 +88,7 @@ impl Parser<'_> {
     }
 
     /// One of the operators of `table`, if one stands here.
-    fn operator(&mut self, table: Operators) -> Parsed<Option<(BinaryOp, Span)>> {
+    fn operator(&mut self, table: Operators) -> ParseResult<Option<(BinaryOp, SourceSpan)>> {
         let token = self.token();
         let TokenKind::Sign(sign) = token.kind else { return Ok(None) };
         let Some((_, op)) = table.iter().find(|(name, _)| *name == sign) else {
@@ -100,14 +100,14 @@ impl Parser<'_> {
             self.report
                 .error(token.span, message)
                 .help("long texts stand in one long string, many names in an ACL or pattern");
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         self.bump();
         Ok(Some((*op, token.span)))
     }
 
     /// An operand: an expression without operators, and methods behind it.
-    fn operand(&mut self) -> Parsed<Expr> {
+    fn operand(&mut self) -> ParseResult<Expr> {
         self.nested(|parser| {
             let mut expr = parser.primary()?;
             while parser.at_sign(".") {
@@ -117,7 +117,7 @@ impl Parser<'_> {
         })
     }
 
-    fn primary(&mut self) -> Parsed<Expr> {
+    fn primary(&mut self) -> ParseResult<Expr> {
         let token = self.token();
         let span = token.span;
         match token.kind {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         }
     }
 
-    fn no_operand(&mut self) -> Failed {
+    fn no_operand(&mut self) -> ReportedFault {
         let failed = self.unexpected("a value");
         if self.at_sign(".")
             && let Some(entry) = self.last_fault()
@@ -157,7 +157,7 @@ impl Parser<'_> {
     }
 
     /// A name, or a call of one.
-    fn named(&mut self) -> Parsed<Expr> {
+    fn named(&mut self) -> ParseResult<Expr> {
         let name = self.name()?;
         if self.at_sign("(") {
             let call = self.call(name)?;
@@ -169,7 +169,7 @@ impl Parser<'_> {
     }
 
     /// `.name(arguments)` behind a value.
-    fn method(&mut self, object: Expr) -> Parsed<Expr> {
+    fn method(&mut self, object: Expr) -> ParseResult<Expr> {
         self.bump();
         let word = self.token();
         if word.kind != TokenKind::Word {
@@ -189,7 +189,7 @@ impl Parser<'_> {
         self.operators += 1;
         if self.operators > MAX_OPERATORS {
             self.report.error(word.span, "an expression of too many calls");
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         self.bump();
         let name = Name { text: self.text(word).to_ascii_lowercase().into(), span: word.span };
@@ -202,13 +202,13 @@ impl Parser<'_> {
     }
 
     /// `(arguments)` behind a name.
-    pub(super) fn call(&mut self, name: Name) -> Parsed<CallExpr> {
+    pub(super) fn call(&mut self, name: Name) -> ParseResult<CallExpr> {
         let (arguments, close) = self.nested(Self::arguments)?;
         let span = name.span.to(close);
         Ok(CallExpr { name, arguments, span })
     }
 
-    pub(super) fn arguments(&mut self) -> Parsed<(Vec<Argument>, Span)> {
+    pub(super) fn arguments(&mut self) -> ParseResult<(Vec<Argument>, SourceSpan)> {
         self.expect("(")?;
         let mut arguments = Vec::new();
         loop {
@@ -223,7 +223,7 @@ impl Parser<'_> {
         }
     }
 
-    fn argument(&mut self) -> Parsed<Argument> {
+    fn argument(&mut self) -> ParseResult<Argument> {
         let named =
             self.token().kind == TokenKind::Word && self.peek(1).kind == TokenKind::Sign("=");
         let name = match named {
@@ -238,13 +238,13 @@ impl Parser<'_> {
     }
 
     /// The `)` behind a value.
-    pub(super) fn close(&mut self) -> Parsed<Span> {
+    pub(super) fn close(&mut self) -> ParseResult<SourceSpan> {
         self.behind_value()?;
         self.expect(")").map(|token| token.span)
     }
 
     /// Complains of a second value where an operator should be.
-    pub(super) fn behind_value(&mut self) -> Parsed<()> {
+    pub(super) fn behind_value(&mut self) -> ParseResult<()> {
         let (token, before) = (self.token(), self.before());
         let value = |kind| matches!(kind, TokenKind::Str | TokenKind::Word | TokenKind::Sign(")"));
         let joined = match token.kind {
@@ -262,11 +262,11 @@ impl Parser<'_> {
         if let Some(entry) = self.fault("two strings side by side") {
             entry.expected("`+`").help("`+` joins strings; only older Varnish joined them without");
         }
-        Err(Failed)
+        Err(ReportedFault)
     }
 }
 
-fn binary(left: Expr, op: BinaryOp, op_span: Span, right: Expr) -> Expr {
+fn binary(left: Expr, op: BinaryOp, op_span: SourceSpan, right: Expr) -> Expr {
     let span = left.span.to(right.span);
     let (left, right) = (Box::new(left), Box::new(right));
     Expr { kind: ExprKind::Binary { left, op, op_span, right }, span }
@@ -274,7 +274,7 @@ fn binary(left: Expr, op: BinaryOp, op_span: Span, right: Expr) -> Expr {
 
 /// An operand with the sign before it.
 struct Operand {
-    sign: Span,
+    sign: SourceSpan,
     expr: Expr,
 }
 

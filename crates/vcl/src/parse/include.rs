@@ -4,7 +4,7 @@
 use crate::input::Input;
 use crate::lex::{self, Token, TokenKind};
 use crate::report::Report;
-use crate::source::{SourceFile, Sources, Span};
+use crate::source::{SourceFile, SourceSpan, Sources};
 
 /// Files of one program, each counted as often as it is included.
 pub const MAX_FILES: usize = 1000;
@@ -64,7 +64,12 @@ impl Splicer<'_, '_> {
     }
 
     /// Reads what follows the word `include`; what follows that is returned.
-    fn include<'t>(&mut self, source: &SourceFile, word: Span, after: &'t [Token]) -> &'t [Token] {
+    fn include<'t>(
+        &mut self,
+        source: &SourceFile,
+        word: SourceSpan,
+        after: &'t [Token],
+    ) -> &'t [Token] {
         let (glob, after) = match after {
             [plus, flag, rest @ ..]
                 if plus.kind == TokenKind::Sign("+")
@@ -97,7 +102,7 @@ impl Splicer<'_, '_> {
         let rest = match rest {
             [semicolon, rest @ ..] if semicolon.kind == TokenKind::Sign(";") => rest,
             _ => {
-                let end = Span { start: name.span.end, ..name.span };
+                let end = SourceSpan { start: name.span.end, ..name.span };
                 self.report.error(end, "`include` without its `;`").expected("`;`");
                 rest
             }
@@ -111,7 +116,7 @@ impl Splicer<'_, '_> {
         rest
     }
 
-    fn glob(&mut self, pattern: &str, from: &str, at: Span) {
+    fn glob(&mut self, pattern: &str, from: &str, at: SourceSpan) {
         match self.input.loader.glob(pattern, from) {
             Ok(names) if names.is_empty() => {
                 self.report
@@ -125,7 +130,7 @@ impl Splicer<'_, '_> {
         }
     }
 
-    fn load(&mut self, name: &str, from: &str, at: Span) {
+    fn load(&mut self, name: &str, from: &str, at: SourceSpan) {
         if self.full {
             return;
         }
@@ -142,7 +147,7 @@ impl Splicer<'_, '_> {
         }
     }
 
-    fn read(&mut self, name: &str, text: Vec<u8>, at: Span) {
+    fn read(&mut self, name: &str, text: Vec<u8>, at: SourceSpan) {
         if self.open.iter().any(|file| &*self.sources.file(*file).name == name) {
             self.report
                 .error(at, format!("`{name}` includes itself"))

@@ -14,11 +14,11 @@ mod number;
 mod recovery;
 mod statement;
 
-use crate::ast::{Ast, Item};
+use crate::ast::{Ast, Declaration};
 use crate::input::Input;
 use crate::lex::{self, Token, TokenKind};
 use crate::report::Report;
-use crate::source::{SourceFile, Sources, Span};
+use crate::source::{SourceFile, SourceSpan, Sources};
 
 pub use include::{MAX_FILES, MAX_PROGRAM};
 
@@ -44,7 +44,7 @@ pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> O
     let mut tokens = include::splice(input, file, sources, report);
     // Sources are limited to far less than 4 GiB.
     let end = input.text.len().min(lex::MAX_FILE) as u32;
-    tokens.push(Token { kind: TokenKind::End, span: Span { file, start: end, end } });
+    tokens.push(Token { kind: TokenKind::End, span: SourceSpan { file, start: end, end } });
     if tokens.len() == 1 && report.has_errors() {
         return None;
     }
@@ -52,7 +52,7 @@ pub fn parse(input: &Input<'_>, sources: &mut Sources, report: &mut Report) -> O
 }
 
 /// Reads the builtin VCL, which becomes the last file of `sources`.
-pub fn parse_builtin(sources: &mut Sources) -> Vec<Item> {
+pub fn parse_builtin(sources: &mut Sources) -> Vec<Declaration> {
     let mut report = Report::default();
     let builtin = SourceFile {
         name: BUILTIN_NAME.into(),
@@ -62,15 +62,15 @@ pub fn parse_builtin(sources: &mut Sources) -> Vec<Item> {
     let file = sources.add(builtin);
     let mut tokens = lex::tokens(file, sources.file(file), &mut report);
     let end = BUILTIN.len() as u32;
-    tokens.push(Token { kind: TokenKind::End, span: Span { file, start: end, end } });
+    tokens.push(Token { kind: TokenKind::End, span: SourceSpan { file, start: end, end } });
     Parser::new(tokens, sources, &mut report).program().items
 }
 
 /// A fault has been reported; whoever gets this looks for the next place to go on.
 #[derive(Clone, Copy, Debug)]
-struct Failed;
+struct ReportedFault;
 
-type Parsed<T> = Result<T, Failed>;
+type ParseResult<T> = Result<T, ReportedFault>;
 
 struct Parser<'a> {
     tokens: Vec<Token>,
@@ -84,7 +84,7 @@ struct Parser<'a> {
     /// A block was left without its `}`: those around it are left, too.
     unclosed: bool,
     /// A `{` and the `}` that closed it, further to the left than it: likely another's.
-    odd_close: Option<(Span, Span)>,
+    odd_close: Option<(SourceSpan, SourceSpan)>,
 }
 
 impl<'a> Parser<'a> {
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    fn bytes(&self, span: Span) -> &'a [u8] {
+    fn bytes(&self, span: SourceSpan) -> &'a [u8] {
         &self.sources.file(span.file).text[span.start as usize..span.end as usize]
     }
 
@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
         self.at_sign(sign).then(|| self.bump())
     }
 
-    fn expect(&mut self, sign: &str) -> Parsed<Token> {
+    fn expect(&mut self, sign: &str) -> ParseResult<Token> {
         match self.take(sign) {
             Some(token) => Ok(token),
             None => Err(self.unexpected(&format!("`{sign}`"))),
@@ -154,12 +154,12 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes one deeper for `inside`.
-    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn nested<T>(&mut self, inside: impl FnOnce(&mut Self) -> ParseResult<T>) -> ParseResult<T> {
         if self.depth >= MAX_DEPTH {
             let span = self.token().span;
             let entry = self.report.error(span, "nested too deep");
             entry.note(format!("at most {MAX_DEPTH} blocks, parentheses and calls"));
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         self.depth += 1;
         let result = inside(self);

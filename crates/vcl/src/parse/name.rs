@@ -1,9 +1,9 @@
 //! Names: words with dots between them, and header names in quotes.
 
-use super::{Failed, Parsed, Parser};
+use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::Name;
 use crate::lex::{self, TokenKind};
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 /// Messages that header names belong to.
 const MESSAGES: &[&str] = &["req", "bereq", "beresp", "resp", "obj", "req_top"];
@@ -22,12 +22,12 @@ struct NameParts<'a> {
     words: Vec<&'a str>,
     /// The part that stands in quotes.
     quoted: Option<usize>,
-    span: Span,
+    span: SourceSpan,
 }
 
 impl<'a> Parser<'a> {
     /// A name with dots or without: a variable, a function, a method.
-    pub(super) fn name(&mut self) -> Parsed<Name> {
+    pub(super) fn name(&mut self) -> ParseResult<Name> {
         if self.token().kind == TokenKind::Str {
             return Err(self.quoted_name());
         }
@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The name of an own thing; that it has no dots is for the checker to say.
-    pub(super) fn own_name(&mut self, of: &str) -> Parsed<Name> {
+    pub(super) fn own_name(&mut self, of: &str) -> ParseResult<Name> {
         match self.token().kind {
             TokenKind::Word => self.name(),
             TokenKind::Str => Err(self.quoted_name()),
@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn quoted_name(&mut self) -> Failed {
+    fn quoted_name(&mut self) -> ReportedFault {
         let text = lex::string(self.bytes(self.token().span));
         let help = format!("`{}`", String::from_utf8_lossy(text));
         if let Some(entry) = self.fault("names do not stand in quotes")
@@ -67,10 +67,10 @@ impl<'a> Parser<'a> {
         {
             entry.help(help);
         }
-        Failed
+        ReportedFault
     }
 
-    fn word(&mut self, expected: &str) -> Parsed<(Span, &'a str)> {
+    fn word(&mut self, expected: &str) -> ParseResult<(SourceSpan, &'a str)> {
         if self.token().kind != TokenKind::Word {
             return Err(self.unexpected(expected));
         }
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A dot and what follows it.
-    fn part(&mut self, parts: &mut NameParts<'a>) -> Parsed<()> {
+    fn part(&mut self, parts: &mut NameParts<'a>) -> ParseResult<()> {
         let header = parts.words.len() == 2 && parts.words[1].eq_ignore_ascii_case("http");
         let next = self.peek(1);
         match next.kind {
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
                     if let Some(entry) = self.fault("no header can have this name") {
                         entry.help("letters, digits and !#$%&'*+-.^_`|~");
                     }
-                    return Err(Failed);
+                    return Err(ReportedFault);
                 }
                 parts.quoted = Some(2);
                 parts.words.push(std::str::from_utf8(bytes).unwrap_or_default());
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
                 if let Some(entry) = self.fault("only the name of a header stands in quotes") {
                     entry.help(help);
                 }
-                return Err(Failed);
+                return Err(ReportedFault);
             }
             _ => {
                 self.bump();
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `req.http.a.b` without quotes is not the header `a.b`.
-    fn check_header(&mut self, parts: &NameParts<'_>) -> Parsed<()> {
+    fn check_header(&mut self, parts: &NameParts<'_>) -> ParseResult<()> {
         let words = &parts.words;
         let called = self.at_sign("(");
         let allowed = match called {
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             _ => format!("`{base}.\"{}\"`", words[2..].join(".")),
         };
         self.report.error(parts.span, message).help(help);
-        Err(Failed)
+        Err(ReportedFault)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Numbers and their units. Limits are those of structured fields (RFC 8941), as in Varnish 7.
 
-use super::{Failed, Parsed, Parser};
+use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{Expr, ExprKind};
 use crate::lex::{self, Token, TokenKind};
 
@@ -42,7 +42,7 @@ const SIZES: &[(&str, u32)] = &[
 
 impl Parser<'_> {
     /// A number, and the unit behind it if there is one.
-    pub(super) fn number(&mut self) -> Parsed<Expr> {
+    pub(super) fn number(&mut self) -> ParseResult<Expr> {
         let token = self.bump();
         let text = self.text(token);
         let value = self.value(token, text);
@@ -99,14 +99,14 @@ impl Parser<'_> {
         0.0
     }
 
-    fn unknown_unit(&mut self, number: Token, unit: Token, word: &str) -> Failed {
+    fn unknown_unit(&mut self, number: Token, unit: Token, word: &str) -> ReportedFault {
         let digits = self.text(number);
         let lower = word.to_ascii_lowercase();
         let exponent = matches!(word.as_bytes(), [b'e' | b'E', rest @ ..]
             if rest.iter().all(u8::is_ascii_digit));
         let help = if number.span.end != unit.span.start && self.begins_line(unit) {
             // The next statement: `set x = 1` has no `;`.
-            return self.semicolon().err().unwrap_or(Failed);
+            return self.semicolon().err().unwrap_or(ReportedFault);
         } else if exponent {
             "numbers have no exponent: write all digits".to_owned()
         } else if digits == "0" && lower.starts_with('x') {
@@ -119,10 +119,10 @@ impl Parser<'_> {
         if let Some(entry) = self.fault(&format!("`{word}` is no unit")) {
             entry.expected("a unit, or an operator between the two").help(help);
         }
-        Failed
+        ReportedFault
     }
 
-    pub(super) fn literal_blob(&mut self) -> Parsed<Expr> {
+    pub(super) fn literal_blob(&mut self) -> ParseResult<Expr> {
         let span = self.bump().span;
         let colons = self.bytes(span);
         let base64 = &colons[1..colons.len() - 1];

@@ -1,9 +1,9 @@
 //! Faults, and where to go on after one.
 
-use super::{Failed, Parsed, Parser};
+use super::{ParseResult, Parser, ReportedFault};
 use crate::lex::{Token, TokenKind};
 use crate::report::Finding;
-use crate::source::Span;
+use crate::source::SourceSpan;
 
 /// Words that begin a statement.
 const STATEMENTS: &[&str] = &["set", "unset", "call", "return", "if", "new"];
@@ -27,7 +27,7 @@ impl Parser<'_> {
     }
 
     /// Something else stands here than `expected`.
-    pub(super) fn unexpected(&mut self, expected: &str) -> Failed {
+    pub(super) fn unexpected(&mut self, expected: &str) -> ReportedFault {
         let found = self.shown(self.token());
         let help = self.advice();
         if let Some(entry) = self.fault(&format!("expected {expected}, found {found}")) {
@@ -36,7 +36,7 @@ impl Parser<'_> {
                 entry.help(help);
             }
         }
-        Failed
+        ReportedFault
     }
 
     /// A token as an error names it.
@@ -106,17 +106,17 @@ impl Parser<'_> {
     }
 
     /// `;` after a statement, or something that shows that it was forgotten.
-    pub(super) fn semicolon(&mut self) -> Parsed<()> {
+    pub(super) fn semicolon(&mut self) -> ParseResult<()> {
         if self.take(";").is_some() {
             return Ok(());
         }
         let (token, before) = (self.token(), self.before());
         if token.kind == TokenKind::Bad || before.kind == TokenKind::Bad {
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         let ends = matches!(token.kind, TokenKind::End | TokenKind::Sign("}"));
         if (token.kind == TokenKind::Word && self.begins_line(token)) || ends {
-            let end = Span { start: before.span.end, ..before.span };
+            let end = SourceSpan { start: before.span.end, ..before.span };
             self.report.error(end, "a `;` is missing").expected("`;`");
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Parser<'_> {
     }
 
     /// Blanks before the first thing of the line that `span` begins in.
-    pub(super) fn indent(&self, span: Span) -> usize {
+    pub(super) fn indent(&self, span: SourceSpan) -> usize {
         let text = &self.sources.file(span.file).text;
         let before = &text[..span.start as usize];
         let line = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);

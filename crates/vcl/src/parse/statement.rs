@@ -1,8 +1,8 @@
 //! Statements: what stands in the braces of a subroutine.
 
-use super::{Failed, Parsed, Parser};
+use super::{ParseResult, Parser, ReportedFault};
 use crate::ast::{
-    Block, Conditional, Expr, ExprKind, Name, Return, SetOp, Statement, StatementKind,
+    Conditional, Expr, ExprKind, Name, Return, SetOp, Statement, StatementBlock, StatementKind,
 };
 use crate::lex::{Token, TokenKind};
 
@@ -17,20 +17,20 @@ const SETTERS: &[(&str, SetOp)] = &[
 
 impl Parser<'_> {
     /// `{ statements }`
-    pub(super) fn block(&mut self) -> Parsed<Block> {
+    pub(super) fn block(&mut self) -> ParseResult<StatementBlock> {
         self.nested(Self::statements)
     }
 
-    fn statements(&mut self) -> Parsed<Block> {
+    fn statements(&mut self) -> ParseResult<StatementBlock> {
         let open = self.expect("{")?;
         let mut statements = Vec::new();
         loop {
             if let Some(close) = self.take("}") {
                 self.notice_close(open, close);
-                return Ok(Block { statements, span: open.span.to(close.span) });
+                return Ok(StatementBlock { statements, span: open.span.to(close.span) });
             }
             if self.unclosed(open) {
-                return Ok(Block { statements, span: open.span });
+                return Ok(StatementBlock { statements, span: open.span });
             }
             let start = self.at;
             match self.statement() {
@@ -39,7 +39,7 @@ impl Parser<'_> {
                     statements.push(Statement { kind, span });
                 }
                 Ok(None) => {}
-                Err(Failed) => self.leave_statement(start),
+                Err(ReportedFault) => self.leave_statement(start),
             }
         }
     }
@@ -61,7 +61,7 @@ impl Parser<'_> {
     }
 
     /// A statement with its `;`. `None` if it was nothing, and that has been said.
-    fn statement(&mut self) -> Parsed<Option<StatementKind>> {
+    fn statement(&mut self) -> ParseResult<Option<StatementKind>> {
         let token = self.token();
         match token.kind {
             TokenKind::Sign("{") => {
@@ -114,15 +114,15 @@ impl Parser<'_> {
         Ok(Some(kind))
     }
 
-    fn misplaced(&mut self) -> Failed {
+    fn misplaced(&mut self) -> ReportedFault {
         let message = format!("`{}` stands outside of subroutines", self.text(self.token()));
         if let Some(entry) = self.fault(&message) {
             entry.help("put it before the `sub`; or is a `}` missing above?");
         }
-        Failed
+        ReportedFault
     }
 
-    fn conditional(&mut self) -> Parsed<StatementKind> {
+    fn conditional(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         let mut arms = vec![self.arm()?];
         let mut otherwise = None;
@@ -152,16 +152,16 @@ impl Parser<'_> {
     }
 
     /// `(condition) { statements }`
-    fn arm(&mut self) -> Parsed<Conditional> {
+    fn arm(&mut self) -> ParseResult<Conditional> {
         let start = self.token().span;
         let condition = match self.condition() {
             Ok(condition) => condition,
             // What is in the braces has faults of its own to tell.
-            Err(Failed) if self.leave_condition() => {
+            Err(ReportedFault) if self.leave_condition() => {
                 let name = Name { text: "true".into(), span: start };
                 Expr { kind: ExprKind::Name(name), span: start }
             }
-            Err(Failed) => return Err(Failed),
+            Err(ReportedFault) => return Err(ReportedFault),
         };
         if !self.at_sign("{") {
             return Err(self.unexpected("`{`"));
@@ -169,7 +169,7 @@ impl Parser<'_> {
         Ok(Conditional { condition, block: self.block()? })
     }
 
-    fn condition(&mut self) -> Parsed<Expr> {
+    fn condition(&mut self) -> ParseResult<Expr> {
         if !self.at_sign("(") {
             return Err(self.unexpected("`(` before the condition"));
         }
@@ -180,7 +180,7 @@ impl Parser<'_> {
     }
 
     /// `else` that follows no `if`: its parts are read for their own faults.
-    fn stray_else(&mut self) -> Parsed<Option<StatementKind>> {
+    fn stray_else(&mut self) -> ParseResult<Option<StatementKind>> {
         let word = self.token();
         let message = format!("`{}` follows no `if`", self.text(word));
         let help = match self.text(self.before()) {
@@ -200,7 +200,7 @@ impl Parser<'_> {
         self.block().map(|block| Some(StatementKind::Block(block)))
     }
 
-    fn set(&mut self) -> Parsed<StatementKind> {
+    fn set(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         let target = self.name()?;
         let TokenKind::Sign(sign) = self.token().kind else {
@@ -214,7 +214,7 @@ impl Parser<'_> {
         Ok(StatementKind::Set { target, op: *op, value })
     }
 
-    fn call_sub(&mut self) -> Parsed<StatementKind> {
+    fn call_sub(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         let name = self.name()?;
         if self.at_sign("(") {
@@ -222,13 +222,13 @@ impl Parser<'_> {
             if let Some(entry) = self.fault("subroutines take no arguments") {
                 entry.help(help);
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         Ok(StatementKind::Call(name))
     }
 
     /// `return`, and what stands in its parentheses.
-    fn returning(&mut self) -> Parsed<StatementKind> {
+    fn returning(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         if self.at_sign(";") {
             return Ok(StatementKind::Return(None));
@@ -238,7 +238,7 @@ impl Parser<'_> {
             if let Some(entry) = self.fault("what is returned stands in parentheses") {
                 entry.help(help);
             }
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         if !self.at_sign("(") {
             return Err(self.unexpected("`(`"));
@@ -261,7 +261,7 @@ impl Parser<'_> {
         Ok(StatementKind::Return(Some(Return { verb, arguments })))
     }
 
-    fn return_arguments(&mut self) -> Parsed<Vec<Expr>> {
+    fn return_arguments(&mut self) -> ParseResult<Vec<Expr>> {
         let open = self.bump();
         let mut arguments = Vec::new();
         if self.at_sign(")") {
@@ -269,7 +269,7 @@ impl Parser<'_> {
             self.report
                 .error(open.span.to(self.token().span), message)
                 .help("`return (verb);` without, `return (synth(404));` with arguments");
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         loop {
             arguments.push(self.expression()?);
@@ -280,7 +280,7 @@ impl Parser<'_> {
         }
     }
 
-    fn new_object(&mut self) -> Parsed<StatementKind> {
+    fn new_object(&mut self) -> ParseResult<StatementKind> {
         self.bump();
         let name = self.own_name("an object")?;
         self.expect("=")?;
@@ -299,7 +299,7 @@ impl Parser<'_> {
     }
 
     /// A call, or a word that is no statement.
-    fn action(&mut self) -> Parsed<StatementKind> {
+    fn action(&mut self) -> ParseResult<StatementKind> {
         let name = self.name()?;
         if self.at_sign("(") {
             self.operators = 0;
@@ -312,7 +312,7 @@ impl Parser<'_> {
             let message = "a variable is set with `set`";
             let help = format!("`set {} {} ...;`", name.text, self.text(self.token()));
             self.report.error(name.span, message).help(help);
-            return Err(Failed);
+            return Err(ReportedFault);
         }
         let start = self.at;
         if self.take(";").is_none() {

@@ -4,11 +4,11 @@ mod properties;
 
 use super::*;
 use crate::ast::{BinaryOp, Expr, ExprKind, StatementKind};
-use crate::input::Rules;
+use crate::input::CompileSettings;
 use crate::source::{Loader, NoFiles};
 
-const RULES: Rules<'static> =
-    Rules { storages: &[], labels: &[], include_depth: 5, unused_is_error: true };
+const RULES: CompileSettings<'static> =
+    CompileSettings { storages: &[], labels: &[], include_depth: 5, unused_is_error: true };
 
 /// Reads `text`; the tree and what was said.
 fn read_with(text: &[u8], loader: &dyn Loader) -> (Option<Ast>, String) {
@@ -46,7 +46,7 @@ fn heads(text: &str) -> Vec<String> {
 /// An expression with parentheses around everything.
 fn shape(text: &str) -> String {
     let ast = right(&recv(&format!("set req.http.x = {text};")));
-    let Some(Item::Sub { body, .. }) = ast.items.first() else { panic!("{ast:?}") };
+    let Some(Declaration::Sub { body, .. }) = ast.items.first() else { panic!("{ast:?}") };
     let StatementKind::Set { value, .. } = &body.statements[0].kind else { panic!("{body:?}") };
     show(value)
 }
@@ -224,7 +224,7 @@ fn declarations_are_read() {
     );
     assert_eq!(ast.version, 40);
     assert_eq!(ast.items.len(), 9);
-    let Item::Acl(acl) = &ast.items[2] else { panic!("{:?}", ast.items[2]) };
+    let Declaration::Acl(acl) = &ast.items[2] else { panic!("{:?}", ast.items[2]) };
     let negated: Vec<_> = acl.entries.iter().map(|e| (e.negated, e.optional)).collect();
     assert_eq!(negated, [(false, false), (true, false), (true, true), (true, true)]);
     assert_eq!(acl.entries[3].mask.map(|(bits, _)| bits), Some(24));
@@ -233,7 +233,7 @@ fn declarations_are_read() {
 #[test]
 fn a_mask_may_stand_in_the_quotes() {
     let ast = right("vcl 4.1; acl a { \"10.0.0.0/8\"; {\"::/0\"}; }");
-    let Item::Acl(acl) = &ast.items[0] else { panic!("{ast:?}") };
+    let Declaration::Acl(acl) = &ast.items[0] else { panic!("{ast:?}") };
     let read: Vec<_> = acl.entries.iter().map(|e| (&*e.host.0, e.mask.map(|m| m.0))).collect();
     assert_eq!(read, [("10.0.0.0", Some(8)), ("::", Some(0))]);
     let said = read_with(b"vcl 4.1; acl a { \"::/x\"; \"::/0\"/0; \"\xff\"; }", &NoFiles).1;
@@ -353,6 +353,6 @@ fn the_builtin_program_has_no_fault_and_every_sub_of_varnish() {
     let items = parse_builtin(&mut sources);
     assert_eq!(items.len(), 41);
     assert_eq!(&*sources.files()[1].name, BUILTIN_NAME);
-    assert!(items.iter().all(|i| matches!(i, Item::Sub { name, .. }
+    assert!(items.iter().all(|i| matches!(i, Declaration::Sub { name, .. }
         if name.text.starts_with("vcl_"))));
 }

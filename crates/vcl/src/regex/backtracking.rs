@@ -42,16 +42,16 @@ impl fmt::Display for PatternError {
 
 /// A pattern.
 #[derive(Debug)]
-pub(super) struct Backtracking {
+pub(super) struct BacktrackingRegex {
     regex: Regex,
     /// Boxed: it has a place for every thread there may ever be.
     rooms: Box<ThreadLocal<RefCell<CaptureLocations>>>,
 }
 
 /// Room for one match and its groups.
-pub(super) type Room<'r> = RefMut<'r, CaptureLocations>;
+pub(super) type CaptureBuffer<'r> = RefMut<'r, CaptureLocations>;
 
-impl Backtracking {
+impl BacktrackingRegex {
     /// Compiles `pattern`, under a PCRE2 `option` such as `(*NOTEMPTY)` or none.
     pub(super) fn new(option: &str, pattern: &str, limits: Limits) -> Result<Self, PatternError> {
         let Limits { matches, depth } = limits;
@@ -72,7 +72,7 @@ impl Backtracking {
     /// Returns true if there is a match at or after byte `at`. The match is then in `room`.
     pub(super) fn find(
         &self,
-        room: &mut Room<'_>,
+        room: &mut CaptureBuffer<'_>,
         subject: &[u8],
         at: usize,
     ) -> Result<bool, Error> {
@@ -80,7 +80,7 @@ impl Backtracking {
     }
 
     /// This thread's room. There is one: whoever has it gives it back before the next asks.
-    pub(super) fn room(&self) -> Room<'_> {
+    pub(super) fn room(&self) -> CaptureBuffer<'_> {
         self.rooms.get_or(|| RefCell::new(self.regex.capture_locations())).borrow_mut()
     }
 }
@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn threads_match_with_one_pattern() {
-        let pattern = Backtracking::new("", "(?=b)b+(c)?", Limits::default()).expect("a pattern");
+        let pattern =
+            BacktrackingRegex::new("", "(?=b)b+(c)?", Limits::default()).expect("a pattern");
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

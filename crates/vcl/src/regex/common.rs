@@ -28,7 +28,7 @@ pub(super) fn facts(pattern: &str) -> Option<PatternFacts> {
         return None;
     }
     let rest = pattern.as_bytes();
-    let mut reader = PatternReader { rest, before: Before::Nothing, has_dollar: false };
+    let mut reader = PatternReader { rest, before: PrecedingElement::Nothing, has_dollar: false };
     reader.read()?;
     let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
     let hir = parser.parse(pattern).ok()?;
@@ -86,7 +86,7 @@ fn repeats_something(hir: &Hir) -> bool {
 
 /// The kind of element before the place that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum PrecedingElement {
     /// Nothing that could be repeated.
     Nothing,
     /// A character, a class, a group or an assertion.
@@ -97,7 +97,7 @@ pub(crate) enum Before {
 
 struct PatternReader<'p> {
     rest: &'p [u8],
-    before: Before,
+    before: PrecedingElement,
     has_dollar: bool,
 }
 
@@ -115,32 +115,32 @@ impl PatternReader<'_> {
                 b'\\' => self.escape()?,
                 b'[' => self.class()?,
                 b'(' => self.open()?,
-                b')' => Before::Item,
-                b'|' | b'^' => Before::Nothing,
+                b')' => PrecedingElement::Item,
+                b'|' | b'^' => PrecedingElement::Nothing,
                 b'$' => {
                     self.has_dollar = true;
-                    Before::Nothing
+                    PrecedingElement::Nothing
                 }
                 b'*' | b'+' | b'?' => self.quantifier()?,
                 b'{' => {
                     self.counted()?;
                     self.quantifier()?
                 }
-                _ => Before::Item,
+                _ => PrecedingElement::Item,
             };
         }
         Some(())
     }
 
     /// Reads the end of a quantifier. `None` if the quantifier repeats nothing, or is possessive.
-    fn quantifier(&mut self) -> Option<Before> {
-        if self.before != Before::Item {
+    fn quantifier(&mut self) -> Option<PrecedingElement> {
+        if self.before != PrecedingElement::Item {
             return None;
         }
         if self.rest.first() == Some(&b'?') {
             self.rest = &self.rest[1..];
         }
-        Some(Before::Quantifier)
+        Some(PrecedingElement::Quantifier)
     }
 
     /// `n}`, `n,}`, `n,m}`
@@ -155,21 +155,21 @@ impl PatternReader<'_> {
     }
 
     /// After a backslash, outside of classes.
-    fn escape(&mut self) -> Option<Before> {
+    fn escape(&mut self) -> Option<PrecedingElement> {
         match self.next()? {
             b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b't' | b'n' | b'r' | b'f' => {
-                Some(Before::Item)
+                Some(PrecedingElement::Item)
             }
-            b'b' | b'B' if self.rest.first() != Some(&b'{') => Some(Before::Nothing),
-            b'A' => Some(Before::Nothing),
+            b'b' | b'B' if self.rest.first() != Some(&b'{') => Some(PrecedingElement::Nothing),
+            b'A' => Some(PrecedingElement::Nothing),
             b'<' | b'>' => None,
-            other if other.is_ascii_punctuation() => Some(Before::Item),
+            other if other.is_ascii_punctuation() => Some(PrecedingElement::Item),
             _ => None,
         }
     }
 
     /// After `(`: a group that captures, or `?`, flags among `i`, `s` and `-`, then `:` or `)`.
-    fn open(&mut self) -> Option<Before> {
+    fn open(&mut self) -> Option<PrecedingElement> {
         match self.rest {
             [b'?', rest @ ..] => {
                 let flags = rest.iter().take_while(|b| matches!(b, b'i' | b's' | b'-')).count();
@@ -179,11 +179,11 @@ impl PatternReader<'_> {
             [b'*', ..] => return None,
             _ => {}
         }
-        Some(Before::Nothing)
+        Some(PrecedingElement::Nothing)
     }
 
     /// After `[`, up to its end.
-    fn class(&mut self) -> Option<Before> {
+    fn class(&mut self) -> Option<PrecedingElement> {
         if self.rest.first() == Some(&b'^') {
             self.rest = &self.rest[1..];
         }
@@ -193,7 +193,7 @@ impl PatternReader<'_> {
         }
         loop {
             match self.next()? {
-                b']' => return Some(Before::Item),
+                b']' => return Some(PrecedingElement::Item),
                 b'[' => self.posix()?,
                 b'\\' => match self.next()? {
                     b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b't' | b'n' | b'r' | b'f' => {}

@@ -16,7 +16,7 @@ fn regex(pattern: &str) -> Regex {
 
 /// The same pattern without the linear engine.
 fn by_pcre2(pattern: &str) -> Regex {
-    let pcre2 = OnceLock::from(Backtracking::new("", pattern, LOOSE).expect(pattern));
+    let pcre2 = OnceLock::from(BacktrackingRegex::new("", pattern, LOOSE).expect(pattern));
     let not_empty = OnceLock::new();
     Regex { pattern: pattern.into(), limits: LOOSE, linear: None, pcre2, not_empty }
 }
@@ -163,7 +163,7 @@ fn a_faulty_pattern_is_told_with_its_place() {
 fn a_limit_that_is_reached_fails_with_varnishs_words() {
     let subject = [&[b'a'; 40][..], b"b"].concat();
     let regex = regex("(?=a)(a+)+[cd]");
-    let failure = |text: &str| Failure::new(text);
+    let failure = |text: &str| ProgramFailure::new(text);
     assert_eq!(
         regex.is_match(&subject),
         Err(failure("Regexp matching failed: match limit exceeded"))

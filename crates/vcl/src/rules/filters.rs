@@ -20,7 +20,7 @@ pub enum Recoding {
 /// coded once more.
 pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
     let is_gzip = content_encoding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
-    let has = |name: &[u8]| names(filters, name);
+    let has = |name: &[u8]| has_filter(filters, name);
     match (is_gzip, content_encoding) {
         (true, _) if has(b"gunzip") && has(b"gzip") => Recoding::Regzip,
         (true, _) if has(b"gunzip") => Recoding::Gunzip,
@@ -31,12 +31,12 @@ pub fn coding_of(filters: &[u8], content_encoding: Option<&[u8]>) -> Recoding {
 }
 
 /// Returns true if `filters` read a page for its instructions.
-pub fn reads(filters: &[u8]) -> bool {
-    names(filters, b"esi") || names(filters, b"esi_gzip")
+pub fn has_esi_filter(filters: &[u8]) -> bool {
+    has_filter(filters, b"esi") || has_filter(filters, b"esi_gzip")
 }
 
 /// Returns true if `filters` have `name` among them.
-pub fn names(filters: &[u8], name: &[u8]) -> bool {
+pub fn has_filter(filters: &[u8], name: &[u8]) -> bool {
     filters.split(|b| *b == b' ').any(|word| word == name)
 }
 

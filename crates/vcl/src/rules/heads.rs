@@ -41,7 +41,7 @@ const OF_ONE_CLIENT: [HeaderId; 10] = [
 
 /// The use of a backend's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ResponseDisposition {
     /// It is the answer to a request that was passed.
     Passed,
     /// It was fetched for the store, and is for one request only.
@@ -79,12 +79,12 @@ pub fn bereq(bereq: &mut Request, purpose: Purpose, gzip: bool) {
 }
 
 /// Takes out of a backend's response what is not kept with it, and not passed on.
-pub fn beresp(headers: &mut HeaderBlock, fate: Fate) {
+pub fn beresp(headers: &mut HeaderBlock, fate: ResponseDisposition) {
     headers.retain(|field| {
         let dropped = HOP_BY_HOP.contains(&field.id)
             || matches!(field.id, HeaderId::Age | HeaderId::ProxyConnection)
-            || (fate != Fate::Passed && field.id == HeaderId::AcceptRanges)
-            || (fate == Fate::Stored && OF_A_PROXY.contains(&field.id));
+            || (fate != ResponseDisposition::Passed && field.id == HeaderId::AcceptRanges)
+            || (fate == ResponseDisposition::Stored && OF_A_PROXY.contains(&field.id));
         !dropped
     });
 }
@@ -211,7 +211,7 @@ pub fn has_body(request: &Request) -> bool {
 }
 
 /// Makes fields that came from `address` what a program first sees.
-pub fn arrive(headers: &mut HeaderBlock, address: &[u8]) {
+pub fn prepare_received(headers: &mut HeaderBlock, address: &[u8]) {
     headers.remove(HeaderId::Expect);
     collect(headers, HeaderId::CacheControl);
     collect(headers, HeaderId::XForwardedFor);
@@ -225,7 +225,7 @@ pub fn arrive(headers: &mut HeaderBlock, address: &[u8]) {
 }
 
 /// Leaves of the codings that are taken only whether gzip is one.
-pub fn wash_codings(headers: &mut HeaderBlock) {
+pub fn normalize_accept_encoding(headers: &mut HeaderBlock) {
     if !headers.contains(HeaderId::AcceptEncoding) {
         return;
     }
@@ -237,7 +237,7 @@ pub fn wash_codings(headers: &mut HeaderBlock) {
 }
 
 /// Has Host sent as the program has left it: letter case and port are not made canonical.
-pub fn spell_host(bereq: &mut Request) {
+pub fn keep_host_spelling(bereq: &mut Request) {
     if !bereq.host.is_empty()
         && let Some(spelled) = bereq.headers.value(HeaderId::Host)
     {
@@ -257,7 +257,7 @@ pub fn is_target(target: &[u8], method: &Method) -> bool {
 
 /// Writes what could split the request line (a program may set any `bereq.url`) in percent-coding;
 /// nothing at all becomes `/`.
-pub fn make_visible(target: &mut Vec<u8>) {
+pub fn escape_target(target: &mut Vec<u8>) {
     if target.is_empty() {
         target.push(b'/');
     }
@@ -357,7 +357,7 @@ mod tests {
         let mut answer = asked.headers.clone();
         bereq(&mut asked, Purpose::Pass, false);
         assert_eq!(names(&asked.headers), ["X-Foo"]);
-        beresp(&mut answer, Fate::Passed);
+        beresp(&mut answer, ResponseDisposition::Passed);
         assert_eq!(names(&answer), ["X-Foo"]);
     }
 
@@ -410,7 +410,7 @@ mod tests {
             (b"/plain?x=%20", b"/plain?x=%20"),
         ] {
             let mut target = target.to_vec();
-            make_visible(&mut target);
+            escape_target(&mut target);
             assert_eq!(target, sent);
         }
     }

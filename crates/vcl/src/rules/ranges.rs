@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The bytes that `bytes=first-last`, `bytes=first-` or `bytes=-count` means to Varnish.
-pub fn one(wanted: &[u8], length: u64) -> Option<Range<u64>> {
+pub fn parse_range(wanted: &[u8], length: u64) -> Option<Range<u64>> {
     let (unit, range) = wanted.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {
         return None;
@@ -48,7 +48,7 @@ mod tests {
             (b"lines=1-2", None),
             (b"bytes=1-18446744073709551615", None),
         ] {
-            assert_eq!(one(wanted, 5), range, "{}", wanted.escape_ascii());
+            assert_eq!(parse_range(wanted, 5), range, "{}", wanted.escape_ascii());
         }
     }
 }

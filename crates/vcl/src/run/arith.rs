@@ -3,7 +3,7 @@
 //! Whole numbers that overflow and divisions by zero fail the program: what Varnish does there is
 //! undefined.
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::value::Value;
 
 /// The operator between two operands.
@@ -59,7 +59,7 @@ impl ArithOp {
 ///
 /// # Errors
 /// A whole number does not fit into 64 bits, or the result is no number.
-pub(crate) fn calculate(op: ArithOp, left: &Value, right: &Value) -> Result<Value, Failure> {
+pub(crate) fn calculate(op: ArithOp, left: &Value, right: &Value) -> Result<Value, ProgramFailure> {
     let made = match (left, right) {
         (Value::Int(a), Value::Int(b)) => op.whole(*a, *b).map(Value::Int),
         (Value::Bytes(a), Value::Bytes(b) | Value::Int(b)) => op.whole(*a, *b).map(Value::Bytes),
@@ -71,7 +71,7 @@ pub(crate) fn calculate(op: ArithOp, left: &Value, right: &Value) -> Result<Valu
     };
     made.ok_or_else(|| {
         let zero = matches!(op, ArithOp::Divide | ArithOp::Modulo) && right.seconds() == 0.0;
-        Failure::new(if zero { "division by zero" } else { "a number grew too large" })
+        ProgramFailure::new(if zero { "division by zero" } else { "a number grew too large" })
     })
 }
 

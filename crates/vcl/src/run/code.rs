@@ -1,12 +1,12 @@
 //! Statements in their compiled form. They are kept small, and what is seldom run lies elsewhere:
 //! between two requests, a core forgets most of what it has read.
 
-use crate::run::{Clean, Cond, Term, Text};
-use crate::source::At;
-use crate::state::value::{Header, Place};
+use crate::run::{Cond, HeaderCleanup, StringTerm, Term};
+use crate::source::StatementNumber;
+use crate::state::value::{Header, VclMessage};
 use crate::sub::Action;
-use crate::vars::{Remove, Set};
-use crate::vmod::Construct;
+use crate::vars::{VariableSetter, VariableUnsetter};
+use crate::vmod::ObjectConstructor;
 
 /// A subroutine: all that bear its name, one after the other.
 #[derive(Debug)]
@@ -14,66 +14,66 @@ pub(crate) struct Routine {
     /// Its name.
     pub(crate) name: Box<str>,
     /// Its statements.
-    pub(crate) body: Box<[Step]>,
+    pub(crate) body: Box<[CompiledStatement]>,
 }
 
 /// A statement and where it stands.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct CompiledStatement {
     /// Its operation.
     pub(crate) op: Op,
     /// Where it stands.
-    pub(crate) at: At,
+    pub(crate) at: StatementNumber,
 }
 
 /// The operation of a statement.
 #[derive(Debug)]
 pub(crate) enum Op {
     /// Some statements one after the other.
-    Block(Box<[Step]>),
+    Block(Box<[CompiledStatement]>),
     /// The first arm whose condition holds, or else the statements at the end.
-    If(Box<[Arm]>, Box<[Step]>),
+    If(Box<[Arm]>, Box<[CompiledStatement]>),
     /// `set x.http.y = ...`
-    SetHeader(Box<(Header, Text)>),
+    SetHeader(Box<(Header, StringTerm)>),
     /// `set x.http.y = regsub(x.http.y, ...)`, once or several times
-    Clean(Box<Clean>),
+    Clean(Box<HeaderCleanup>),
     /// `unset x.http.y`
     UnsetHeader(Header),
     /// `set variable = ...`
-    Set(Set, Term),
+    Set(VariableSetter, Term),
     /// `set resp.body = ...`
-    SetBody(Set, Term),
+    SetBody(VariableSetter, Term),
     /// `set resp.body += ...`
-    AddToBody(Place, Term),
+    AddToBody(VclMessage, Term),
     /// `synthetic(...)`: the same for the answer that the subroutine makes.
     Synthetic(Term),
     /// `unset variable`
-    Unset(Remove),
+    Unset(VariableUnsetter),
     /// `call sub`
     Call(u32),
     /// `return (...)`
     Return(Verdict),
     /// `new object = ...`
-    New(Box<New>),
+    New(Box<NewStatement>),
     /// A function called for its effect.
     Do(Term),
     /// `hash_data(...)`
-    HashData(Text),
+    HashData(StringTerm),
     /// `ban(...)`
-    Ban(Text),
+    Ban(StringTerm),
     /// A statement in which a function calls a subroutine, whose `return` ends this one, too.
     Ending(Box<Self>),
 }
 
 /// `new name = class(...)`
 #[derive(Debug)]
-pub(crate) struct New {
+pub(crate) struct NewStatement {
     /// The object's name.
     pub(crate) name: Box<str>,
     /// Its number.
     pub(crate) number: u32,
     /// Makes it.
-    pub(crate) construct: Construct,
+    pub(crate) construct: ObjectConstructor,
     /// The arguments, one for each parameter.
     pub(crate) arguments: Box<[Term]>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Arm {
     /// The condition.
     pub(crate) condition: Cond,
     /// The statements that run if the condition holds.
-    pub(crate) body: Box<[Step]>,
+    pub(crate) body: Box<[CompiledStatement]>,
 }
 
 /// The verdict of a `return`.
@@ -95,20 +95,20 @@ pub(crate) enum Verdict {
     /// An action whose arguments are constants.
     Fixed(Action),
     /// `synth(status, reason)`
-    Synth(Box<Saying>),
+    Synth(Box<SyntheticArguments>),
     /// `error(status, reason)`
-    Error(Box<Saying>),
+    Error(Box<SyntheticArguments>),
     /// `pass(duration)`
     Pass(Term),
     /// `fail(reason)`
-    Fail(Text),
+    Fail(StringTerm),
 }
 
 /// The status and reason that a verdict gives an answer.
 #[derive(Debug)]
-pub(crate) struct Saying {
+pub(crate) struct SyntheticArguments {
     /// The status, a whole number.
     pub(crate) status: Term,
     /// The reason; without one it is the usual one of the status.
-    pub(crate) reason: Option<Text>,
+    pub(crate) reason: Option<StringTerm>,
 }

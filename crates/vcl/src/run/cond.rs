@@ -1,13 +1,13 @@
 //! Conditions while they run.
 
-use crate::failure::Failure;
-use crate::run::{Cond, Order, Sides, Text};
+use crate::failure::ProgramFailure;
+use crate::run::{Cond, OrderingOperator, Sides, StringTerm};
 use crate::state::backend::Backend;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::tag::Tag;
 
-impl Order {
+impl OrderingOperator {
     fn holds<T: PartialOrd + ?Sized>(self, left: &T, right: &T) -> bool {
         match self {
             Self::Less => left < right,
@@ -23,7 +23,7 @@ impl Cond {
     ///
     /// # Errors
     /// The program failed.
-    pub(crate) fn holds(&self, ctx: &mut Ctx<'_>) -> Result<bool, Failure> {
+    pub(crate) fn holds(&self, ctx: &mut Ctx<'_>) -> Result<bool, ProgramFailure> {
         Ok(match self {
             Self::Const(known) => *known,
             Self::Value(expr) => is_true(&expr.eval(ctx)?),
@@ -74,10 +74,10 @@ impl Cond {
 
 /// Both strings where they lie, if they do.
 fn both(
-    texts: &Sides<Text>,
+    texts: &Sides<StringTerm>,
     ctx: &mut Ctx<'_>,
     then: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> bool,
-) -> Result<bool, Failure> {
+) -> Result<bool, ProgramFailure> {
     let Sides { left, right } = texts;
     if let Some((left, right)) = left.peek(ctx).zip(right.peek(ctx)) {
         return Ok(then(left, right));
@@ -116,7 +116,7 @@ fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn ordered(order: Order, left: &Value, right: &Value) -> bool {
+fn ordered(order: OrderingOperator, left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) | (Value::Bytes(a), Value::Bytes(b)) => order.holds(a, b),
         _ => order.holds(&left.seconds(), &right.seconds()),

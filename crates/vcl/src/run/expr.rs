@@ -8,7 +8,7 @@ use crate::regex::Regex;
 use crate::run::ArithOp;
 use crate::state::value::{Header, Value};
 use crate::sub::Subs;
-use crate::vars::{Borrow, Get, StorageFact};
+use crate::vars::{StorageFact, StringGetter, VariableGetter};
 use crate::vmod::{Call, MethodCall};
 
 /// An expression.
@@ -17,17 +17,17 @@ pub(crate) enum Term {
     /// Always the same.
     Const(Value),
     /// A variable.
-    Var(Get),
+    Var(VariableGetter),
     /// A string.
-    Text(Box<Text>),
+    Text(Box<StringTerm>),
     /// A truth.
     Cond(Box<Cond>),
     /// Two numbers and what is between them.
     Arith(Box<Arith>),
     /// A function of a module.
-    Call(Box<Invoke>),
+    Call(Box<FunctionInvocation>),
     /// A method of an object.
-    Method(Box<MethodInvoke>),
+    Method(Box<MethodInvocation>),
     /// A backend of the program, by number.
     Backend(u32),
     /// The backend a program begins with: `default`.
@@ -40,7 +40,7 @@ pub(crate) enum Term {
 
 /// A call of a function.
 #[derive(Debug)]
-pub(crate) struct Invoke {
+pub(crate) struct FunctionInvocation {
     /// The function.
     pub(crate) call: Call,
     /// Where it works.
@@ -51,7 +51,7 @@ pub(crate) struct Invoke {
 
 /// A call of a method.
 #[derive(Debug)]
-pub(crate) struct MethodInvoke {
+pub(crate) struct MethodInvocation {
     /// The method.
     pub(crate) call: MethodCall,
     /// Where it works.
@@ -71,7 +71,7 @@ pub(crate) enum Cond {
     /// than nothing, a backend that is one.
     Value(Term),
     /// There is a string, even an empty one.
-    Is(Text),
+    Is(StringTerm),
     /// `!`
     Not(Box<Self>),
     /// `&&`
@@ -79,15 +79,15 @@ pub(crate) enum Cond {
     /// `||`
     Any(Box<[Self]>),
     /// `~` with a pattern. What is no string is matched as an empty one.
-    Match(Text, Arc<Regex>),
+    Match(StringTerm, Arc<Regex>),
     /// `==` of strings. A value that is no string equals nothing, not even another such value.
-    Same(Box<Sides<Text>>),
+    Same(Box<Sides<StringTerm>>),
     /// Strings in order, byte by byte. What is no string is greater than any, and any than it.
-    TextOrder(Order, Box<Sides<Text>>),
+    TextOrder(OrderingOperator, Box<Sides<StringTerm>>),
     /// `==` of whatever else.
     Equal(Box<Sides<Term>>),
     /// Numbers in order.
-    Order(Order, Box<Sides<Term>>),
+    Order(OrderingOperator, Box<Sides<Term>>),
     /// `~` with an ACL.
     Acl(Term, u32),
 }
@@ -103,7 +103,7 @@ pub(crate) struct Sides<T> {
 
 /// The comparisons of what has an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum OrderingOperator {
     /// `<`
     Less,
     /// `>`
@@ -117,13 +117,13 @@ pub(crate) enum Order {
 /// An expression whose value is a string. A header that is not there gives no string, which is
 /// empty where it is put together with others.
 #[derive(Debug)]
-pub(crate) enum Text {
+pub(crate) enum StringTerm {
     /// Always the same.
     Const(Bytes),
     /// The value of a header.
     Header(Header),
     /// A string that lies in a message.
-    Borrowed(Borrow),
+    Borrowed(StringGetter),
     /// One behind the other.
     Join(Vec<Self>),
     /// `regsub(...)`, `regsuball(...)`
@@ -141,9 +141,9 @@ pub(crate) enum Text {
 /// `regsub(subject, regex, replacement)`
 #[derive(Debug)]
 pub(crate) struct Regsub {
-    pub(crate) subject: Text,
+    pub(crate) subject: StringTerm,
     pub(crate) regex: Arc<Regex>,
-    pub(crate) replacement: Text,
+    pub(crate) replacement: StringTerm,
     /// `regsuball`
     pub(crate) all: bool,
 }

@@ -5,20 +5,25 @@
 //! tests of headers and of the URL read them where they lie.
 
 mod arith;
-mod clean;
 mod code;
 mod cond;
-mod exec;
+mod execution;
 mod expr;
-mod shown;
+mod header_cleanup;
+mod string_conversion;
 mod term;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub(crate) use arith::{ArithOp, calculate};
-pub(crate) use clean::Clean;
-pub(crate) use code::{Arm, New, Op, Routine, Saying, Step, Verdict};
-pub(crate) use exec::is_status;
-pub(crate) use expr::{Arith, Cond, Invoke, MethodInvoke, Order, Regsub, Sides, Term, Text};
-pub(crate) use shown::append_plain;
+pub(crate) use code::{
+    Arm, CompiledStatement, NewStatement, Op, Routine, SyntheticArguments, Verdict,
+};
+pub(crate) use execution::is_status;
+pub(crate) use expr::{
+    Arith, Cond, FunctionInvocation, MethodInvocation, OrderingOperator, Regsub, Sides, StringTerm,
+    Term,
+};
+pub(crate) use header_cleanup::HeaderCleanup;
+pub(crate) use string_conversion::append_plain;

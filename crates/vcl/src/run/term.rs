@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::run::{Term, calculate};
 use crate::state::backend::Backend;
 use crate::state::ctx::Ctx;
@@ -17,7 +17,7 @@ impl Term {
     ///
     /// # Errors
     /// The program failed.
-    pub(crate) fn eval(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
+    pub(crate) fn eval(&self, ctx: &mut Ctx<'_>) -> Result<Value, ProgramFailure> {
         Ok(match self {
             Self::Const(value) => value.clone(),
             Self::Var(get) => get(ctx),
@@ -55,7 +55,7 @@ impl Term {
     ///
     /// # Errors
     /// The program failed.
-    pub(super) fn eval_for_body(&self, ctx: &mut Ctx<'_>) -> Result<Value, Failure> {
+    pub(super) fn eval_for_body(&self, ctx: &mut Ctx<'_>) -> Result<Value, ProgramFailure> {
         let Self::Text(text) = self else { return self.eval(ctx) };
         let mut body = Vec::new();
         text.append(ctx, &mut body)?;
@@ -63,7 +63,7 @@ impl Term {
     }
 
     /// The values of arguments in their order.
-    pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, Failure> {
+    pub(super) fn eval_all(all: &[Self], ctx: &mut Ctx<'_>) -> Result<Values, ProgramFailure> {
         let mut values = Values::new();
         for argument in all {
             values.push(argument.eval(ctx)?);
@@ -74,7 +74,7 @@ impl Term {
 
 /// Charges the task for the strings and blobs that a call has made, and returns the value. What
 /// others hold as well, the call has not made.
-fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
+fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, ProgramFailure> {
     match &value {
         Value::String(Some(bytes)) | Value::Blob(Some(bytes)) if bytes.is_unique() => {
             ctx.task.workspace.charge(bytes.len())?;
@@ -85,10 +85,10 @@ fn made(value: Value, ctx: &Ctx<'_>) -> Result<Value, Failure> {
 }
 
 /// Takes a step for a call, which must be in one of the subroutines `from`.
-fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), Failure> {
+fn may_call(from: Subs, ctx: &mut Ctx<'_>) -> Result<(), ProgramFailure> {
     ctx.step()?;
     if from.has(ctx.sub) {
         return Ok(());
     }
-    Err(Failure::new(format!("this function cannot be called in {}", ctx.sub.name())))
+    Err(ProgramFailure::new(format!("this function cannot be called in {}", ctx.sub.name())))
 }

@@ -1,14 +1,14 @@
 //! Programs from their text to what they do.
 
 use crate::headers;
-use crate::state::value::{Header, Place};
-use crate::sub::{Action, Said, Sub};
-use crate::testing::Bench;
+use crate::state::value::{Header, VclMessage};
+use crate::sub::{Action, Sub, SyntheticStatus};
+use crate::testing::SubroutineFixture;
 
 /// A bench for `vcl 4.1;`, a backend `b`, some modules, and `text`.
-fn bench(text: &str) -> Bench {
+fn bench(text: &str) -> SubroutineFixture {
     let head = "vcl 4.1;\nimport std;\nbackend b { .host = \"127.0.0.1\"; }\n";
-    Bench::of(&format!("{head}{text}")).unwrap_or_else(|said| panic!("{said}"))
+    SubroutineFixture::of(&format!("{head}{text}")).unwrap_or_else(|said| panic!("{said}"))
 }
 
 /// The header that `set req.http.R = expression;` makes; `None` if there is no header.
@@ -16,7 +16,7 @@ fn text_of(expression: &str) -> Option<String> {
     let mut bench = bench(&format!("sub vcl_recv {{ set req.http.R = {expression}; }}"));
     assert_ne!(action_name(&bench.run(Sub::Recv)), "fail", "{:?}", bench.world.log);
     let ctx = bench.ctx(Sub::Recv);
-    let value = headers::get(&ctx, &Header::new(Place::Req, "R"));
+    let value = headers::get(&ctx, &Header::new(VclMessage::Req, "R"));
     value.map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
@@ -49,7 +49,7 @@ fn the_builtin_program_hashes_a_plain_get() {
 #[test]
 fn a_return_of_ones_own_comes_before_the_builtin() {
     let mut bench = bench("sub vcl_recv { return (synth(404, \"no \" + req.url)); }");
-    let said = Said { status: 404, reason: Some(b"no /path?q=1".as_slice().into()) };
+    let said = SyntheticStatus { status: 404, reason: Some(b"no /path?q=1".as_slice().into()) };
     assert_eq!(bench.run(Sub::Recv), Action::Synth(said));
 }
 
@@ -176,7 +176,7 @@ fn strings_that_outgrow_the_workspace_fail_the_program_before_they_are_made() {
             "vcl 4.1; import var; import blob; backend default none; sub {} {{ {body} }}",
             sub.name()
         );
-        let mut bench = Bench::of(&text).expect("it compiles");
+        let mut bench = SubroutineFixture::of(&text).expect("it compiles");
         let action = bench.run(sub);
         assert_eq!(matches!(&action, Action::Fail(why) if &**why == "Workspace overflow"), limit);
         let limits: &[_] = if limit { &[base::Limit::VclWorkspaceClient] } else { &[] };

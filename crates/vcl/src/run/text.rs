@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::shown;
-use crate::failure::Failure;
+use super::string_conversion;
+use crate::failure::ProgramFailure;
 use crate::headers;
-use crate::run::{Regsub, Text};
+use crate::run::{Regsub, StringTerm};
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 
-impl Text {
+impl StringTerm {
     /// The string, where it lies already.
     #[inline]
     pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Option<&'c [u8]>> {
@@ -29,7 +29,7 @@ impl Text {
         &self,
         ctx: &mut Ctx<'_>,
         then: impl FnOnce(Option<&[u8]>) -> R,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, ProgramFailure> {
         if let Some(lies) = self.peek(ctx) {
             return Ok(then(lies));
         }
@@ -41,7 +41,7 @@ impl Text {
         &self,
         ctx: &mut Ctx<'a>,
         then: impl FnOnce(&mut Ctx<'a>, &[u8]) -> R,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, ProgramFailure> {
         if let Self::Const(bytes) = self {
             return Ok(then(ctx, bytes));
         }
@@ -54,7 +54,7 @@ impl Text {
         &self,
         ctx: &mut Ctx<'a>,
         then: impl FnOnce(&mut Ctx<'a>, bool, &[u8]) -> R,
-    ) -> Result<R, Failure> {
+    ) -> Result<R, ProgramFailure> {
         let mut buffer = ctx.task.take_buffer();
         let result = match self.append(ctx, &mut buffer) {
             Ok(is_some) => Ok(then(ctx, is_some, &buffer)),
@@ -65,7 +65,11 @@ impl Text {
     }
 
     /// Appends the string, and says whether it is one.
-    pub(super) fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<bool, Failure> {
+    pub(super) fn append(
+        &self,
+        ctx: &mut Ctx<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ProgramFailure> {
         match self {
             Self::Const(bytes) => out.extend_from_slice(bytes),
             Self::Header(header) => return Ok(append(headers::get(ctx, header), out)),
@@ -88,8 +92,8 @@ impl Text {
             }
             Self::Shown(expr) => {
                 let value = expr.eval(ctx)?;
-                shown::append(ctx, &value, out)?;
-                return Ok(!shown::is_none(ctx, &value));
+                string_conversion::append(ctx, &value, out)?;
+                return Ok(!string_conversion::is_none(ctx, &value));
             }
             Self::OrNull(inner) => {
                 if !inner.append(ctx, out)? {
@@ -101,7 +105,7 @@ impl Text {
     }
 
     /// The string as a value of its own.
-    pub(super) fn bytes(&self, ctx: &mut Ctx<'_>) -> Result<Option<Bytes>, Failure> {
+    pub(super) fn bytes(&self, ctx: &mut Ctx<'_>) -> Result<Option<Bytes>, ProgramFailure> {
         if let Self::Const(bytes) = self {
             return Ok(Some(bytes.clone()));
         }
@@ -111,8 +115,8 @@ impl Text {
                 return Ok(bytes);
             }
             let mut out = Vec::new();
-            shown::append(ctx, &value, &mut out)?;
-            return Ok((!shown::is_none(ctx, &value)).then(|| out.into()));
+            string_conversion::append(ctx, &value, &mut out)?;
+            return Ok((!string_conversion::is_none(ctx, &value)).then(|| out.into()));
         }
         if let Some(lies) = self.peek(ctx) {
             ctx.task.workspace.charge(lies.map_or(0, <[u8]>::len))?;
@@ -128,13 +132,16 @@ impl Text {
 impl Regsub {
     /// The result, if subject and replacement can be read where they lie. It is borrowed when there
     /// is nothing to replace.
-    pub(super) fn peek<'c>(&'c self, ctx: &'c Ctx<'_>) -> Option<Result<Cow<'c, [u8]>, Failure>> {
+    pub(super) fn peek<'c>(
+        &'c self,
+        ctx: &'c Ctx<'_>,
+    ) -> Option<Result<Cow<'c, [u8]>, ProgramFailure>> {
         let (subject, replacement) = self.subject.peek(ctx).zip(self.replacement.peek(ctx))?;
         let (subject, replacement) = (subject.unwrap_or_default(), replacement.unwrap_or_default());
         Some(self.regex.replace(subject, replacement, self.all, &ctx.task.workspace))
     }
 
-    fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+    fn append(&self, ctx: &mut Ctx<'_>, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
         if let Some(replaced) = self.peek(ctx) {
             out.extend_from_slice(&replaced?);
             return Ok(());

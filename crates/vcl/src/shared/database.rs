@@ -63,12 +63,12 @@ pub(crate) fn look(file: Bytes, path: &str) -> bool {
 }
 
 /// Why there is no string, and how that is logged.
-pub(crate) struct Missing {
+pub(crate) struct LookupFailure {
     pub(crate) tag: Tag,
     pub(crate) why: String,
 }
 
-impl Missing {
+impl LookupFailure {
     fn fault(why: impl Into<String>) -> Self {
         Self { tag: Tag::Error, why: why.into() }
     }
@@ -89,26 +89,27 @@ impl Database {
     }
 
     /// Returns what stands under `path` for an address.
-    pub(crate) fn lookup(&self, path: &[u8], ip: Option<IpAddr>) -> Result<String, Missing> {
+    pub(crate) fn lookup(&self, path: &[u8], ip: Option<IpAddr>) -> Result<String, LookupFailure> {
         let written = String::from_utf8_lossy(path);
         if path.is_empty() || path.len() >= PATH_BYTES {
-            return Err(Missing::fault(format!("invalid or missing path ({written})")));
+            return Err(LookupFailure::fault(format!("invalid or missing path ({written})")));
         }
-        let ip = ip.ok_or_else(|| Missing::fault("invalid or missing address"))?;
-        let found = self.reader.lookup(ip).map_err(|error| Missing::fault(error.to_string()))?;
+        let ip = ip.ok_or_else(|| LookupFailure::fault("invalid or missing address"))?;
+        let found =
+            self.reader.lookup(ip).map_err(|error| LookupFailure::fault(error.to_string()))?;
         if !found.has_data() {
-            return Err(Missing::nothing(format!("no entry for this address ({ip})")));
+            return Err(LookupFailure::nothing(format!("no entry for this address ({ip})")));
         }
         match at(&found, &written) {
             Ok(Some(Node::Text(text))) => Ok(text),
             Ok(Some(Node::Map | Node::Array)) => {
-                Err(Missing::fault(format!("no single value for this path ({written})")))
+                Err(LookupFailure::fault(format!("no single value for this path ({written})")))
             }
             // A name where an array is, or more path where a value is.
             Ok(None) | Err(MaxMindDbError::Decoding { .. }) => {
-                Err(Missing::nothing(format!("no data for this path ({written})")))
+                Err(LookupFailure::nothing(format!("no data for this path ({written})")))
             }
-            Err(error) => Err(Missing::fault(error.to_string())),
+            Err(error) => Err(LookupFailure::fault(error.to_string())),
         }
     }
 }

@@ -64,7 +64,7 @@ pub trait Director: fmt::Debug + Send + Sync {
     }
 
     /// Where an operator's word about it is kept; `None` where it can have none.
-    fn word(&self) -> Option<&Word> {
+    fn word(&self) -> Option<&AdminHealth> {
         None
     }
 }
@@ -93,13 +93,13 @@ pub enum Listing {
         /// The seconds for which a member's share grows after the member became healthy.
         rampup: f64,
         /// Its members on the ring.
-        members: Vec<Sharded>,
+        members: Vec<ShardMember>,
     },
 }
 
 /// A member of a `shard` director.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sharded {
+pub struct ShardMember {
     /// Its name on the ring.
     pub ident: Box<str>,
     /// The part of its share that it has, 0 to 1. It is 0 while the member is sick.
@@ -110,30 +110,30 @@ pub struct Sharded {
 
 /// An operator's order about a director (`backend.set_health`).
 #[derive(Debug, Default)]
-pub struct Word {
+pub struct AdminHealth {
     /// 0 nothing, 1 healthy, 2 sick.
     said: AtomicU8,
     /// When, as the bits of seconds since 1970.
     since: AtomicU64,
 }
 
-impl Word {
+impl AdminHealth {
     /// Nothing yet, about a director that is there since `now`, in seconds since 1970.
     pub fn since(now: f64) -> Self {
         let word = Self::default();
-        word.say(None, now);
+        word.set_order(None, now);
         word
     }
 
     /// Has the operator say it is healthy, or sick, or nothing, `now` in seconds since 1970.
-    pub fn say(&self, healthy: Option<bool>, now: f64) {
+    pub fn set_order(&self, healthy: Option<bool>, now: f64) {
         let said = healthy.map_or(0, |healthy| if healthy { 1 } else { 2 });
         self.said.store(said, Ordering::Relaxed);
         self.since.store(now.to_bits(), Ordering::Relaxed);
     }
 
     /// Returns the order: true for healthy, false for sick, `None` without an order.
-    pub fn said(&self) -> Option<bool> {
+    pub fn order(&self) -> Option<bool> {
         match self.said.load(Ordering::Relaxed) {
             1 => Some(true),
             2 => Some(false),
@@ -142,10 +142,10 @@ impl Word {
     }
 
     /// The health of a director whose members' is `of_members`, and when it changed last.
-    pub fn over(&self, of_members: Health) -> Health {
+    pub fn override_health(&self, of_members: Health) -> Health {
         let since = f64::from_bits(self.since.load(Ordering::Relaxed));
         Health {
-            is_healthy: self.said().unwrap_or(of_members.is_healthy),
+            is_healthy: self.order().unwrap_or(of_members.is_healthy),
             changed: since.max(of_members.changed),
         }
     }
@@ -158,11 +158,11 @@ pub struct Leaf {
     /// Its attributes in the program.
     pub spec: BackendSpec,
     /// The part that the owner of the sockets attaches.
-    link: OnceLock<Arc<dyn Link>>,
+    link: OnceLock<Arc<dyn BackendLink>>,
 }
 
 /// The part of a backend that the owner of the sockets attaches.
-pub trait Link: Any + Send + Sync {
+pub trait BackendLink: Any + Send + Sync {
     /// Returns true if requests may go to the backend. The operator's order decides; without an
     /// order, the probe does.
     fn is_healthy(&self) -> bool;
@@ -188,12 +188,12 @@ impl Leaf {
     }
 
     /// The link that was attached.
-    pub fn link(&self) -> Option<&Arc<dyn Link>> {
+    pub fn link(&self) -> Option<&Arc<dyn BackendLink>> {
         self.link.get()
     }
 
     /// Hangs `link` to it, the first time; says whether that was now.
-    pub fn set_link(&self, link: Arc<dyn Link>) -> bool {
+    pub fn set_link(&self, link: Arc<dyn BackendLink>) -> bool {
         self.link.set(link).is_ok()
     }
 
@@ -241,7 +241,7 @@ impl Backend {
                 changed: leaf.link().map_or(0.0, |link| link.changed()),
             },
             Self::Director(director) => match director.word() {
-                Some(word) => word.over(director.health()),
+                Some(word) => word.override_health(director.health()),
                 None => director.health(),
             },
         }
@@ -254,7 +254,7 @@ impl Backend {
             Self::Leaf(leaf) => leaf.is_healthy(),
             Self::Director(director) => {
                 let is_healthy = director.is_healthy_for(ctx);
-                director.word().and_then(Word::said).unwrap_or(is_healthy)
+                director.word().and_then(AdminHealth::order).unwrap_or(is_healthy)
             }
         }
     }
@@ -371,12 +371,15 @@ mod tests {
 
     #[test]
     fn an_operators_word_goes_before_the_members() {
-        let word = Word::default();
+        let word = AdminHealth::default();
         let health = |is_healthy: bool, changed: f64| Health { is_healthy, changed };
-        assert_eq!(word.over(health(true, 7.0)), health(true, 7.0));
-        word.say(Some(false), 9.0);
-        assert_eq!((word.over(health(true, 7.0)), word.said()), (health(false, 9.0), Some(false)));
-        word.say(None, 10.0);
-        assert_eq!(word.over(health(true, 11.0)), health(true, 11.0));
+        assert_eq!(word.override_health(health(true, 7.0)), health(true, 7.0));
+        word.set_order(Some(false), 9.0);
+        assert_eq!(
+            (word.override_health(health(true, 7.0)), word.order()),
+            (health(false, 9.0), Some(false))
+        );
+        word.set_order(None, 10.0);
+        assert_eq!(word.override_health(health(true, 11.0)), health(true, 11.0));
     }
 }

@@ -15,14 +15,14 @@ use base::{KeyBuf, Limit};
 use bytes::Bytes;
 use message::{HeaderId, Request, Response};
 
-use crate::failure::Failure;
-use crate::source::At;
+use crate::failure::ProgramFailure;
+use crate::source::StatementNumber;
 use crate::state::backend::{Backend, Leaf};
 use crate::state::program::Instance;
 use crate::sub::{Action, Sub};
 use crate::workspace::Workspace;
 
-pub use crate::state::world::{Purging, World};
+pub use crate::state::environment::{ProgramEnvironment, PurgeMode};
 pub use crate::tag::Tag;
 
 /// The context of one run of one subroutine.
@@ -32,7 +32,7 @@ pub struct Ctx<'a> {
     /// The program and its objects.
     pub instance: &'a Arc<Instance>,
     /// The world outside.
-    pub world: &'a dyn World,
+    pub world: &'a dyn ProgramEnvironment,
     /// `now`, in seconds since 1970; stays the same while the subroutine runs.
     pub now: f64,
     /// The session: the client's connection.
@@ -57,7 +57,7 @@ pub struct Ctx<'a> {
 
 impl Ctx<'_> {
     /// Notes that a limit is reached.
-    pub(crate) fn reach(&mut self, limit: Limit) {
+    pub(crate) fn note_limit(&mut self, limit: Limit) {
         self.world.limit(limit);
         self.task.limit = Some(limit);
     }
@@ -67,15 +67,15 @@ impl Ctx<'_> {
     /// # Errors
     /// None is left.
     #[inline]
-    pub(crate) fn step(&mut self) -> Result<(), Failure> {
+    pub(crate) fn step(&mut self) -> Result<(), ProgramFailure> {
         match self.task.steps.checked_sub(1) {
             Some(left) => {
                 self.task.steps = left;
                 Ok(())
             }
             None => {
-                self.reach(Limit::VclSteps);
-                Err(Failure::new("too many steps for one request (vcl_steps)"))
+                self.note_limit(Limit::VclSteps);
+                Err(ProgramFailure::new("too many steps for one request (vcl_steps)"))
             }
         }
     }
@@ -103,7 +103,7 @@ pub struct Session {
     /// TLS between client and listener, as the PROXY header or our own listener tells it.
     pub tls: Option<Arc<TlsFacts>>,
     /// The process at the other end of a unix socket, for `unix`.
-    pub peer: Option<Peer>,
+    pub peer: Option<PeerCredentials>,
     /// The part of the connection that programs control: its timeouts, its socket. `None` where
     /// there is no connection.
     pub control: Option<Rc<dyn Connection>>,
@@ -111,7 +111,7 @@ pub struct Session {
 
 impl Session {
     /// The session of work that no client asked for, as `vcl_init`.
-    pub fn nobody() -> Self {
+    pub fn without_client() -> Self {
         Self {
             client: None,
             server: None,
@@ -130,7 +130,7 @@ impl Session {
 
 /// The process at the other end of a unix socket (`SO_PEERCRED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerCredentials {
     /// `unix.uid`
     pub uid: u32,
     /// `unix.gid`
@@ -141,10 +141,10 @@ pub struct Peer {
 /// long as the connection. Nothing here waits.
 pub trait Connection: fmt::Debug {
     /// The timeouts that programs have set.
-    fn times(&self) -> Times;
+    fn times(&self) -> ConnectionTimeouts;
 
     /// Sets them.
-    fn set_times(&self, times: Times);
+    fn set_times(&self, times: ConnectionTimeouts);
 
     /// Marks what is sent from now on with this type of service (IPv4), or traffic class (IPv6).
     /// Over a unix socket nothing happens.
@@ -169,7 +169,7 @@ pub trait Connection: fmt::Debug {
     ///
     /// # Errors
     /// The system's; `Unsupported` where there is no TCP.
-    fn measured(&self) -> io::Result<Measured>;
+    fn measured(&self) -> io::Result<TcpInfo>;
 
     /// Sends at most so many bytes per second from now on; 0 as many as go.
     fn set_pace(&self, bytes_per_second: u64);
@@ -177,7 +177,7 @@ pub trait Connection: fmt::Debug {
 
 /// Timeouts of a connection that programs have set, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Times {
+pub struct ConnectionTimeouts {
     /// `sess.timeout_idle`
     pub idle: Option<f64>,
     /// `sess.timeout_linger`
@@ -192,7 +192,7 @@ pub struct Times {
 /// in its units (bytes, microseconds, segments).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of tcp(7)")]
-pub struct Measured {
+pub struct TcpInfo {
     pub snd_mss: u32,
     pub rcv_mss: u32,
     pub lost: u32,
@@ -494,7 +494,7 @@ pub struct Task {
     /// `req.trace` or `bereq.trace` of the subroutine that runs.
     pub(crate) traced: bool,
     /// The statement that ended the last subroutine: its `return`, or what failed.
-    pub at: Option<At>,
+    pub at: Option<StatementNumber>,
     /// The result of that statement, until the subroutine's caller takes it.
     pub(crate) action: Option<Action>,
     /// The limit that it has reached, the last one of several.

@@ -5,18 +5,18 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::acl::Acl;
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::regex::Regex;
-use crate::source::{At, Places, SourceFile, Sources, Span};
+use crate::source::{SourceFile, SourceSpan, Sources, StatementLocations, StatementNumber};
 use crate::state::backend::{Backend, BackendSpec, Leaf, ProbeSpec};
 use crate::state::ctx::Ctx;
 use crate::sub::{Sub, Subs};
 
-pub use crate::input::{Input, Rules};
+pub use crate::input::{CompileSettings, Input};
 
 /// The result of compiling: the program, and its warnings.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompilationResult {
     /// The program.
     pub program: Arc<Program>,
     /// Warnings, rendered for people; empty when there are none.
@@ -35,21 +35,21 @@ pub(crate) trait Executable: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The program failed; [`Task::at`](crate::state::ctx::Task::at) says where.
-    fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, Failure>;
+    fn run(&self, ctx: &mut Ctx<'_>) -> Result<bool, ProgramFailure>;
 }
 
 /// A backend as declared; `backend x none;` has nothing to connect to.
-pub(crate) type Declared = (Box<str>, Option<BackendSpec>);
+pub(crate) type BackendDeclaration = (Box<str>, Option<BackendSpec>);
 
 /// The parts of a program.
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct ProgramParts {
     /// Subroutines by number.
     pub(crate) routines: Vec<Box<dyn Executable>>,
     /// The routine of each of [`Sub::ALL`].
     pub(crate) entries: Vec<u32>,
     /// Backends by number.
-    pub(crate) backends: Vec<Declared>,
+    pub(crate) backends: Vec<BackendDeclaration>,
     /// The number of the one that a program begins with.
     pub(crate) default_backend: u32,
     /// Named probes by number.
@@ -57,20 +57,20 @@ pub(crate) struct Parts {
     /// Access lists by number.
     pub(crate) acls: Vec<Acl>,
     /// Where the statements stand, by [`At`].
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<SourceSpan>,
     /// Patterns by number.
     pub(crate) regexes: Vec<Arc<Regex>>,
     /// Names of the objects by number.
     pub(crate) objects: Vec<Box<str>>,
     /// Features that the program uses.
-    pub(crate) uses: Uses,
+    pub(crate) uses: ProgramFeatures,
     /// 40 or 41.
     pub(crate) version: u32,
 }
 
 /// Features that a program uses. The runner can spare the work for a feature that is not used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Uses {
+pub struct ProgramFeatures {
     /// Subroutines that do something beyond what the builtin one of that name does.
     pub own: Subs,
     /// Subroutines that read or write `resp`'s or `obj`'s head: for `vcl_deliver`, whether the
@@ -94,15 +94,15 @@ pub struct Uses {
 #[derive(Debug)]
 pub struct Program {
     name: Box<str>,
-    parts: Parts,
+    parts: ProgramParts,
     sources: Sources,
-    places: Places,
+    places: StatementLocations,
 }
 
 impl Program {
     /// Puts together what was compiled. `name` is that of its file.
-    pub(crate) fn new(name: &str, parts: Parts, sources: Sources) -> Self {
-        let places = Places::of(&sources, &parts.spans);
+    pub(crate) fn new(name: &str, parts: ProgramParts, sources: Sources) -> Self {
+        let places = StatementLocations::of(&sources, &parts.spans);
         Self { name: name.into(), parts, sources, places }
     }
 
@@ -112,7 +112,7 @@ impl Program {
     }
 
     /// Features that it uses.
-    pub fn uses(&self) -> &Uses {
+    pub fn uses(&self) -> &ProgramFeatures {
         &self.parts.uses
     }
 
@@ -123,20 +123,20 @@ impl Program {
 
     /// Where a statement stands: its file, as it was named (`<builtin>` for the builtin VCL), and
     /// the line in it, from 1.
-    pub fn place(&self, at: At) -> Option<(&SourceFile, u32)> {
+    pub fn place(&self, at: StatementNumber) -> Option<(&SourceFile, u32)> {
         let (file, line) = self.places.spot(at)?;
         Some((self.sources.file(file), line))
     }
 
     /// Appends where a statement stands as logs have it: the line behind the file's name, which is
     /// without the folder of the program's first file where it lies there (`default.vcl:14`).
-    pub fn write_place(&self, at: At, out: &mut Vec<u8>) {
+    pub fn write_place(&self, at: StatementNumber, out: &mut Vec<u8>) {
         self.places.write(at, out);
     }
 
     /// Appends a statement as `VCL_trace` has it: the program, the statement's number, and its
     /// file's number, line and column.
-    pub(crate) fn write_trace(&self, at: At, out: &mut Vec<u8>) {
+    pub(crate) fn write_trace(&self, at: StatementNumber, out: &mut Vec<u8>) {
         let Some(span) = self.parts.spans.get(at.index()) else { return };
         let (line, column) = self.sources.position(*span);
         let number = at.index() + 1;
@@ -210,7 +210,7 @@ impl Instance {
 
     /// One with these backends and without subroutines, for tests.
     pub fn of_backends(backends: Vec<Backend>) -> Arc<Self> {
-        let program = Program::new("none", Parts::default(), Sources::default());
+        let program = Program::new("none", ProgramParts::default(), Sources::default());
         Self::new(Arc::new(program), backends)
     }
 
@@ -263,18 +263,20 @@ impl Instance {
     }
 
     /// An object that must have been made.
-    pub(crate) fn made(&self, number: u32) -> Result<&Arc<dyn Object>, Failure> {
+    pub(crate) fn made(&self, number: u32) -> Result<&Arc<dyn Object>, ProgramFailure> {
         let object = self.objects.get(number as usize).and_then(OnceLock::get);
         object.ok_or_else(|| {
             let name = &self.program.parts.objects[number as usize];
-            Failure::new(format!("the object `{name}` has not been made: its `new` has not run"))
+            ProgramFailure::new(format!(
+                "the object `{name}` has not been made: its `new` has not run"
+            ))
         })
     }
 
-    pub(crate) fn put(&self, number: u32, object: Arc<dyn Object>) -> Result<(), Failure> {
+    pub(crate) fn put(&self, number: u32, object: Arc<dyn Object>) -> Result<(), ProgramFailure> {
         let name = &self.program.parts.objects[number as usize];
         self.objects[number as usize]
             .set(object)
-            .map_err(|_| Failure::new(format!("the object `{name}` is made twice")))
+            .map_err(|_| ProgramFailure::new(format!("the object `{name}` is made twice")))
     }
 }

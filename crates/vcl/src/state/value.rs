@@ -8,7 +8,7 @@ use message::HeaderId;
 
 use crate::state::backend::Backend;
 
-pub use crate::failure::Failure;
+pub use crate::failure::ProgramFailure;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub enum Value {
     /// `HEADER`
     Header(Header),
     /// `HTTP`
-    Http(Place),
+    Http(VclMessage),
     /// One of a function's words.
     Enum(&'static str),
     /// `REGEX`: a constant pattern, by number in the program.
@@ -88,7 +88,7 @@ impl Value {
 
 /// The messages that VCL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum VclMessage {
     /// `req`
     Req,
     /// `req_top`
@@ -107,7 +107,7 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Of which message.
-    pub place: Place,
+    pub place: VclMessage,
     /// Its number; [`HeaderId::Other`] for a name that has none.
     pub id: HeaderId,
     /// Its name as written in the program, which is how it is sent.

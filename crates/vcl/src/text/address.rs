@@ -24,7 +24,7 @@ pub(crate) fn constant(
 
 /// Host and port that a string names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named<'t> {
+pub(crate) struct HostPort<'t> {
     /// Address or host name.
     pub host: &'t str,
     /// The port, if there is one: number or name of a service.
@@ -33,7 +33,7 @@ pub(crate) struct Named<'t> {
 
 /// Takes `host`, `host:port`, `host port`, `[host]`, `[host]:port` or `[host] port` apart. Several
 /// colons without brackets make an IPv6 address.
-pub(crate) fn parse(text: &str) -> Option<Named<'_>> {
+pub(crate) fn parse(text: &str) -> Option<HostPort<'_>> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, after) = rest.split_once(']')?;
         let port = match after.strip_prefix([':', ' ']) {
@@ -41,14 +41,14 @@ pub(crate) fn parse(text: &str) -> Option<Named<'_>> {
             None if after.is_empty() => None,
             None => return None,
         };
-        return Some(Named { host, port });
+        return Some(HostPort { host, port });
     }
     let parts = match text.split_once(' ') {
         Some(parts) => Some(parts),
         None => text.split_once(':').filter(|(_, port)| !port.contains(':')),
     };
     let (host, port) = parts.map_or((text, None), |(host, port)| (host, Some(port)));
-    (!host.is_empty()).then_some(Named { host, port })
+    (!host.is_empty()).then_some(HostPort { host, port })
 }
 
 /// A numerical address: IPv6, or IPv4 in any of the forms of inet_aton(3).
@@ -88,7 +88,7 @@ fn c_number(text: &str) -> Option<u32> {
 }
 
 /// Address and port of what is named, when both are numbers. `port` is for a text without one.
-pub(crate) fn socket(named: &Named<'_>, port: &str) -> Option<SocketAddr> {
+pub(crate) fn socket(named: &HostPort<'_>, port: &str) -> Option<SocketAddr> {
     let port = number(named.port.unwrap_or(port))?;
     Some(SocketAddr::new(numeric(named.host)?, port))
 }

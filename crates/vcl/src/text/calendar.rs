@@ -27,7 +27,7 @@ const MONTHS: [&str; 12] = [
 
 /// A moment's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct BrokenDownTime {
     /// Seconds since 1970.
     pub secs: i64,
     /// The year; 0 is the one before 1.
@@ -48,7 +48,7 @@ pub struct Moment {
     pub second: i64,
 }
 
-impl Moment {
+impl BrokenDownTime {
     /// The parts of a time.
     pub fn at(time: f64) -> Self {
         // Further away than this there are no years that anybody writes.
@@ -99,7 +99,7 @@ fn days_in(year: i64) -> i64 {
 /// four digits.
 pub fn append_http_date(time: f64, out: &mut Vec<u8>) {
     const WIDTH: usize = 29;
-    let m = Moment::at(time);
+    let m = BrokenDownTime::at(time);
     let start = out.len();
     let (day, month) = (&m.day_name()[..3], &m.month_name()[..3]);
     write(
@@ -152,7 +152,7 @@ pub fn read(text: &[u8], short_days: bool) -> Option<f64> {
         let (year, month) = (digits(year, 4)?, month_of(month)?);
         (name, moment(Day { year, month, day }, time)?)
     };
-    let day = Moment::at(secs).day_name();
+    let day = BrokenDownTime::at(secs).day_name();
     (name == day || name == &day[..3]).then_some(secs)
 }
 
@@ -207,7 +207,7 @@ enum Fill {
 pub fn strftime(time: f64, format: &[u8]) -> Vec<u8> {
     // What comes out of a few bytes of format stays small, whatever widths it asks for.
     const WIDTH_MAX: usize = 64;
-    let m = Moment::at(time);
+    let m = BrokenDownTime::at(time);
     let mut out = Vec::with_capacity(format.len() * 2);
     let mut rest = format;
     while let Some((before, after)) = split_at_percent(rest) {
@@ -276,7 +276,13 @@ fn split_at_percent(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Appends what a letter stands for; says whether it stands for anything.
-fn conversion(m: &Moment, letter: u8, fill: Option<Fill>, width: usize, out: &mut Vec<u8>) -> bool {
+fn conversion(
+    m: &BrokenDownTime,
+    letter: u8,
+    fill: Option<Fill>,
+    width: usize,
+    out: &mut Vec<u8>,
+) -> bool {
     if let Some((value, digits, usual)) = numeric(m, letter) {
         let width = width.max(digits);
         match fill.unwrap_or(usual) {
@@ -306,7 +312,7 @@ fn conversion(m: &Moment, letter: u8, fill: Option<Fill>, width: usize, out: &mu
     true
 }
 
-fn word(m: &Moment, letter: u8) -> Option<&'static str> {
+fn word(m: &BrokenDownTime, letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'a' => &m.day_name()[..3],
         b'A' => m.day_name(),
@@ -326,7 +332,7 @@ fn word(m: &Moment, letter: u8) -> Option<&'static str> {
 }
 
 /// A number with its usual digits and filling.
-fn numeric(m: &Moment, letter: u8) -> Option<(i64, usize, Fill)> {
+fn numeric(m: &BrokenDownTime, letter: u8) -> Option<(i64, usize, Fill)> {
     let twelve = (m.hour + 11) % 12 + 1;
     Some(match letter {
         b'C' => (m.year.div_euclid(100), 2, Fill::Zero),

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::text::codec;
 
 /// The greatest INT, and the least when negated: numbers have fifteen digits.
@@ -22,9 +22,9 @@ pub fn append_blob(bytes: &[u8], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// It has more than fifteen digits.
-pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), Failure> {
+pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
     if !(-INT_MAX..=INT_MAX).contains(&n) {
-        return Err(Failure::new(format!("INT overflow converting to string ({n:X})")));
+        return Err(ProgramFailure::new(format!("INT overflow converting to string ({n:X})")));
     }
     out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
     Ok(())
@@ -34,12 +34,12 @@ pub fn append_int(n: i64, out: &mut Vec<u8>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It has more than twelve digits before the point, or is no number at all.
-pub fn append_real(n: f64, out: &mut Vec<u8>) -> Result<(), Failure> {
+pub fn append_real(n: f64, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
     if n.is_nan() || n.abs() > REAL_MAX {
         // As C writes it: two digits of exponent at least, and its sign.
         let exponent = if n == 0.0 || !n.is_finite() { 0 } else { n.abs().log10().floor() as i32 };
         let shown = n / 10_f64.powi(exponent);
-        return Err(Failure::new(format!(
+        return Err(ProgramFailure::new(format!(
             "REAL overflow converting to string ({shown:.6}e{exponent:+03})"
         )));
     }

@@ -2,11 +2,11 @@
 
 use super::key::digest;
 use super::var::{Var, missing, number, param, text};
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::headers;
 use crate::state::backend::Backend;
 use crate::state::ctx::{Bereq, BereqState, Ctx};
-use crate::state::value::{Place, Value};
+use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 
@@ -19,7 +19,7 @@ pub(super) const BEREQ: &[Var] = &[
         "bereq",
         Type::Http,
         Subs::BACKEND,
-        |_| Value::Http(Place::Bereq),
+        |_| Value::Http(VclMessage::Bereq),
         "The head of the request to the backend.",
     ),
     Var::read(
@@ -223,7 +223,7 @@ pub(super) const BEREQ: &[Var] = &[
 
 const PROTO: &str = "The protocol of the request to the backend.";
 
-fn bereq_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Bereq<'a>, Failure> {
+fn bereq_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Bereq<'a>, ProgramFailure> {
     ctx.bereq.as_mut().ok_or_else(|| missing("bereq"))
 }
 
@@ -231,7 +231,7 @@ fn state<'c>(ctx: &'c Ctx<'_>) -> Option<&'c BereqState> {
     ctx.bereq.as_ref().map(|bereq| &*bereq.state)
 }
 
-fn state_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut BereqState, Failure> {
+fn state_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut BereqState, ProgramFailure> {
     Ok(bereq_mut(ctx)?.state)
 }
 

@@ -5,12 +5,12 @@ use message::{Request, Version};
 
 use super::key::digest;
 use super::var::{Var, missing, number, text};
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::headers;
 use crate::rules::heads;
 use crate::state::backend::Backend;
 use crate::state::ctx::{Ctx, Req, ReqState};
-use crate::state::value::{Place, Value};
+use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 
@@ -30,7 +30,7 @@ pub(super) const REQ: &[Var] = &[
         "req",
         Type::Http,
         Subs::CLIENT,
-        |_| Value::Http(Place::Req),
+        |_| Value::Http(VclMessage::Req),
         "The head of the request.",
     ),
     Var::read(
@@ -290,7 +290,7 @@ fn bound(value: &Value) -> Option<f64> {
     Some(value.seconds().max(0.0))
 }
 
-fn set_max_age(ctx: &mut Ctx<'_>, value: Value) -> Result<(), Failure> {
+fn set_max_age(ctx: &mut Ctx<'_>, value: Value) -> Result<(), ProgramFailure> {
     state_mut(ctx)?.ttl = bound(&value);
     Ok(())
 }
@@ -306,7 +306,7 @@ fn req<'c>(ctx: &'c Ctx<'_>) -> Option<&'c Req<'c>> {
     ctx.req.as_ref()
 }
 
-fn req_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Req<'a>, Failure> {
+fn req_mut<'c, 'a>(ctx: &'c mut Ctx<'a>) -> Result<&'c mut Req<'a>, ProgramFailure> {
     ctx.req.as_mut().ok_or_else(|| missing("req"))
 }
 
@@ -314,7 +314,7 @@ fn state<'c>(ctx: &'c Ctx<'_>) -> Option<&'c ReqState> {
     ctx.req.as_ref().map(|req| &*req.state)
 }
 
-fn state_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut ReqState, Failure> {
+fn state_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut ReqState, ProgramFailure> {
     Ok(req_mut(ctx)?.state)
 }
 

@@ -4,7 +4,7 @@
 use strsim::levenshtein;
 
 use crate::state::ctx::Ctx;
-use crate::state::value::{Place, Value};
+use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 
@@ -12,7 +12,7 @@ use crate::types::Type;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderVar<'a> {
     /// Of which message.
-    pub place: Place,
+    pub place: VclMessage,
     /// The header's name as written, which may break the rules for such names
     /// ([`check_name`](crate::headers::check_name)).
     pub name: &'a str,
@@ -25,14 +25,14 @@ pub struct HeaderVar<'a> {
 }
 
 /// Of which messages headers can be used, and where: reading, and setting and unsetting.
-pub(super) const MESSAGES: [(&str, Place, Subs, Subs); 7] = [
-    ("req", Place::Req, Subs::CLIENT, Subs::CLIENT),
-    ("req_top", Place::ReqTop, Subs::CLIENT, Subs::NONE),
-    ("bereq", Place::Bereq, super::backend::PIPE_OR_BACKEND, super::backend::PIPE_OR_BACKEND),
-    ("beresp", Place::Beresp, super::response::FETCHED, super::response::FETCHED),
-    ("obj_stale", Place::Obj, Sub::BackendRefresh.only(), Subs::NONE),
-    ("obj", Place::Obj, Sub::Hit.only(), Subs::NONE),
-    ("resp", Place::Resp, super::response::DELIVERED, super::response::DELIVERED),
+pub(super) const MESSAGES: [(&str, VclMessage, Subs, Subs); 7] = [
+    ("req", VclMessage::Req, Subs::CLIENT, Subs::CLIENT),
+    ("req_top", VclMessage::ReqTop, Subs::CLIENT, Subs::NONE),
+    ("bereq", VclMessage::Bereq, super::backend::PIPE_OR_BACKEND, super::backend::PIPE_OR_BACKEND),
+    ("beresp", VclMessage::Beresp, super::response::FETCHED, super::response::FETCHED),
+    ("obj_stale", VclMessage::Obj, Sub::BackendRefresh.only(), Subs::NONE),
+    ("obj", VclMessage::Obj, Sub::Hit.only(), Subs::NONE),
+    ("resp", VclMessage::Resp, super::response::DELIVERED, super::response::DELIVERED),
 ];
 
 /// The header that `name` (`req.http.Host`) is, if it is one.

@@ -1,7 +1,7 @@
 //! `obj`: what was found in the cache, and `obj_stale`: what a backend has confirmed. Neither can
 //! be changed.
 
-use super::var::{Borrow, Get, Var, string};
+use super::var::{StringGetter, Var, VariableGetter, string};
 use crate::headers;
 use crate::rules::status;
 use crate::state::ctx::{Ctx, Obj};
@@ -17,12 +17,12 @@ const REFRESH: Subs = Sub::BackendRefresh.only();
 #[derive(Clone, Copy)]
 struct Fact {
     kind: Type,
-    get: Get,
+    get: VariableGetter,
     about: &'static str,
 }
 
 impl Fact {
-    const fn of(kind: Type, get: Get, about: &'static str) -> Self {
+    const fn of(kind: Type, get: VariableGetter, about: &'static str) -> Self {
         Self { kind, get, about }
     }
 
@@ -90,16 +90,22 @@ const IS_VALID: Fact = Fact::of(
 );
 
 /// The protocol of a stored status line.
-const PROTO: Borrow = |ctx| ctx.obj.map(|obj| headers::stored_line(obj.head).0);
+const PROTO: StringGetter = |ctx| ctx.obj.map(|obj| headers::stored_line(obj.head).0);
 /// The words of a stored status line.
-const REASON: Borrow = |ctx| {
+const REASON: StringGetter = |ctx| {
     let obj = ctx.obj?;
     let reason = headers::stored_line(obj.head).1;
     Some(if reason.is_empty() { status::reason(obj.status).as_bytes() } else { reason })
 };
 
 /// A part of the stored status line.
-const fn line(name: &'static str, read: Subs, get: Get, part: Borrow, about: &'static str) -> Var {
+const fn line(
+    name: &'static str,
+    read: Subs,
+    get: VariableGetter,
+    part: StringGetter,
+    about: &'static str,
+) -> Var {
     Var::text(name, read, get, part, about)
 }
 

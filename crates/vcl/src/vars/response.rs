@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use message::{HeaderId, Response};
 
-use super::var::{Get, Set, Var, missing, param, text};
-use crate::failure::Failure;
+use super::var::{Var, VariableGetter, VariableSetter, missing, param, text};
+use crate::failure::ProgramFailure;
 use crate::headers;
 use crate::rules::{heads, status};
 use crate::state::backend::Backend;
 use crate::state::ctx::{Beresp, BerespState, Ctx, Resp, RespState};
-use crate::state::value::{Place, Value};
+use crate::state::value::{Value, VclMessage};
 use crate::sub::{Sub, Subs};
 use crate::tag::Tag;
 use crate::types::Type;
@@ -23,12 +23,18 @@ pub(super) const FETCHED: Subs =
 pub(super) const DELIVERED: Subs = Sub::Deliver.only().and(Sub::Synth.only());
 
 /// One of `beresp`.
-const fn fetch(name: &'static str, kind: Type, get: Get, about: &'static str) -> Var {
+const fn fetch(name: &'static str, kind: Type, get: VariableGetter, about: &'static str) -> Var {
     Var::read(name, kind, FETCHED, get, about)
 }
 
 /// One of `beresp` that can be set.
-const fn fetch_set(name: &'static str, kind: Type, get: Get, set: Set, about: &'static str) -> Var {
+const fn fetch_set(
+    name: &'static str,
+    kind: Type,
+    get: VariableGetter,
+    set: VariableSetter,
+    about: &'static str,
+) -> Var {
     Var::read(name, kind, FETCHED, get, about).set(FETCHED, set)
 }
 
@@ -37,7 +43,7 @@ pub(super) const BERESP: &[Var] = &[
     fetch(
         "beresp",
         Type::Http,
-        |_| Value::Http(Place::Beresp),
+        |_| Value::Http(VclMessage::Beresp),
         "The head of the backend's response.",
     ),
     fetch(
@@ -76,7 +82,7 @@ pub(super) const BERESP: &[Var] = &[
         |_| Value::Void,
         "The body of a synthetic response.",
     )
-    .set(Sub::BackendError.only(), |ctx, value| set_body(ctx, Place::Beresp, value)),
+    .set(Sub::BackendError.only(), |ctx, value| set_body(ctx, VclMessage::Beresp, value)),
     fetch_set(
         "beresp.do_esi",
         Type::Bool,
@@ -256,13 +262,13 @@ pub(super) const BERESP: &[Var] = &[
 ];
 
 /// One of `resp`.
-const fn deliver(name: &'static str, kind: Type, get: Get, about: &'static str) -> Var {
+const fn deliver(name: &'static str, kind: Type, get: VariableGetter, about: &'static str) -> Var {
     Var::read(name, kind, DELIVERED, get, about)
 }
 
 /// `resp`
 pub(super) const RESP: &[Var] = &[
-    deliver("resp", Type::Http, |_| Value::Http(Place::Resp), "The head of the response."),
+    deliver("resp", Type::Http, |_| Value::Http(VclMessage::Resp), "The head of the response."),
     Var::read(
         "resp.body",
         Type::Body,
@@ -270,7 +276,7 @@ pub(super) const RESP: &[Var] = &[
         |_| Value::Void,
         "The body of a synthetic response.",
     )
-    .set(Sub::Synth.only(), |ctx, value| set_body(ctx, Place::Resp, value)),
+    .set(Sub::Synth.only(), |ctx, value| set_body(ctx, VclMessage::Resp, value)),
     deliver(
         "resp.do_esi",
         Type::Bool,
@@ -350,21 +356,25 @@ const STATUS: &str = "The status code, at most 65535. Only its last three digits
 ///
 /// # Errors
 /// There is no such answer here.
-pub fn add_to_body(ctx: &mut Ctx<'_>, place: Place, value: Value) -> Result<(), Failure> {
+pub fn add_to_body(
+    ctx: &mut Ctx<'_>,
+    place: VclMessage,
+    value: Value,
+) -> Result<(), ProgramFailure> {
     let more = value.into_bytes().unwrap_or_default();
     body(ctx, place)?.extend_from_slice(&more);
     Ok(())
 }
 
-fn set_body(ctx: &mut Ctx<'_>, place: Place, value: Value) -> Result<(), Failure> {
+fn set_body(ctx: &mut Ctx<'_>, place: VclMessage, value: Value) -> Result<(), ProgramFailure> {
     body(ctx, place)?.clear();
     add_to_body(ctx, place, value)
 }
 
-fn body<'c>(ctx: &'c mut Ctx<'_>, place: Place) -> Result<&'c mut Vec<u8>, Failure> {
+fn body<'c>(ctx: &'c mut Ctx<'_>, place: VclMessage) -> Result<&'c mut Vec<u8>, ProgramFailure> {
     match place {
-        Place::Beresp => Ok(&mut fetched_mut(ctx)?.body),
-        Place::Resp => Ok(&mut delivered_mut(ctx)?.body),
+        VclMessage::Beresp => Ok(&mut fetched_mut(ctx)?.body),
+        VclMessage::Resp => Ok(&mut delivered_mut(ctx)?.body),
         _ => Err(missing("a body")),
     }
 }
@@ -373,7 +383,7 @@ fn fetched<'c>(ctx: &'c Ctx<'_>) -> Option<&'c BerespState> {
     ctx.beresp.as_ref().map(|beresp| &*beresp.state)
 }
 
-fn fetched_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut BerespState, Failure> {
+fn fetched_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut BerespState, ProgramFailure> {
     ctx.beresp.as_mut().map(|beresp| &mut *beresp.state).ok_or_else(|| missing("beresp"))
 }
 
@@ -381,7 +391,7 @@ fn delivered<'c>(ctx: &'c Ctx<'_>) -> Option<&'c RespState> {
     ctx.resp.as_ref().map(|resp| &*resp.state)
 }
 
-fn delivered_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut RespState, Failure> {
+fn delivered_mut<'c>(ctx: &'c mut Ctx<'_>) -> Result<&'c mut RespState, ProgramFailure> {
     ctx.resp.as_mut().map(|resp| &mut *resp.state).ok_or_else(|| missing("resp"))
 }
 
@@ -406,7 +416,7 @@ fn switch(
     name: &str,
     value: &Value,
     field: impl Fn(&mut BerespState) -> &mut bool,
-) -> Result<(), Failure> {
+) -> Result<(), ProgramFailure> {
     let state = fetched_mut(ctx)?;
     if state.filters.is_some() {
         return Err(fixed("beresp", name));
@@ -415,8 +425,10 @@ fn switch(
     Ok(())
 }
 
-fn fixed(message: &str, name: &str) -> Failure {
-    Failure::new(format!("{message}.filters are already fixed, {message}.{name} is undefined"))
+fn fixed(message: &str, name: &str) -> ProgramFailure {
+    ProgramFailure::new(format!(
+        "{message}.filters are already fixed, {message}.{name} is undefined"
+    ))
 }
 
 /// `resp.filters` as set, or as request and response make them.

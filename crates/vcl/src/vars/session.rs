@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 
 use super::var::{Var, number, text};
-use crate::failure::Failure;
-use crate::state::ctx::{Ctx, Times};
+use crate::failure::ProgramFailure;
+use crate::state::ctx::{ConnectionTimeouts, Ctx};
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
@@ -150,7 +150,7 @@ pub(crate) fn identity(ctx: &Ctx<'_>) -> Bytes {
     ctx.session.client.map_or_else(|| Bytes::from_static(b"0.0.0.0"), text)
 }
 
-fn timeout(ctx: &Ctx<'_>, of: fn(&Times) -> Option<f64>, param: &str) -> Value {
+fn timeout(ctx: &Ctx<'_>, of: fn(&ConnectionTimeouts) -> Option<f64>, param: &str) -> Value {
     let set = ctx.session.control.as_ref().and_then(|control| of(&control.times()));
     Value::Duration(set.or_else(|| ctx.world.param(param)).unwrap_or_default())
 }
@@ -158,14 +158,14 @@ fn timeout(ctx: &Ctx<'_>, of: fn(&Times) -> Option<f64>, param: &str) -> Value {
 fn set_timeout(
     ctx: &Ctx<'_>,
     value: Value,
-    field: fn(&mut Times) -> &mut Option<f64>,
-) -> Result<(), Failure> {
+    field: fn(&mut ConnectionTimeouts) -> &mut Option<f64>,
+) -> Result<(), ProgramFailure> {
     change(ctx, |times| *field(times) = Some(value.seconds().max(0.0)));
     Ok(())
 }
 
 /// Changes timeouts of the connection, where there is one.
-fn change(ctx: &Ctx<'_>, how: impl FnOnce(&mut Times)) {
+fn change(ctx: &Ctx<'_>, how: impl FnOnce(&mut ConnectionTimeouts)) {
     if let Some(control) = &ctx.session.control {
         let mut times = control.times();
         how(&mut times);

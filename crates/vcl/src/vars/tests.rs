@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::state::value::{Header, Place, Value};
+use crate::state::value::{Header, Value, VclMessage};
 use crate::sub::{Action, Sub, Subs};
-use crate::testing::{Bench, compile};
+use crate::testing::{SubroutineFixture, compile};
 
 /// The value of `expression` in `sub`, by a header that is set to it; `None` where that fails.
 fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<String> {
@@ -14,12 +14,12 @@ fn eval(sub: Sub, message: &str, statements: &str, expression: &str) -> Option<S
          sub {} {{ {statements} set {message}.http.r = {expression}; }}",
         sub.name()
     );
-    let mut bench = Bench::of(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
     if matches!(bench.run(sub), Action::Fail(_)) {
         return None;
     }
     let mut ctx = bench.ctx(sub);
-    let place = if message == "resp" { Place::Resp } else { Place::Beresp };
+    let place = if message == "resp" { VclMessage::Resp } else { VclMessage::Beresp };
     let block = crate::headers::block_mut(&mut ctx, place)?;
     let value = block.value_named(b"r").unwrap_or_default();
     Some(String::from_utf8_lossy(value).into_owned())
@@ -67,7 +67,7 @@ fn names_are_found_by_version_and_by_nearness() {
 #[test]
 fn headers_and_storages_are_variables_too() {
     let found = header("beresp.http.X-y").expect("a header");
-    assert_eq!((found.place, found.name), (Place::Beresp, "X-y"));
+    assert_eq!((found.place, found.name), (VclMessage::Beresp, "X-y"));
     assert!(found.write.has(Sub::BackendError) && !found.write.has(Sub::Deliver));
     assert!(header("obj.http.x").is_some_and(|h| h.write == Subs::NONE && h.read.has(Sub::Hit)));
     assert!(header("req.url").is_none() && header("foo.http.x").is_none());
@@ -185,7 +185,7 @@ fn the_times_of_a_response_have_varnishs_bounds() {
     ] {
         assert_eq!(response(statements, expression).as_deref(), Some(expected), "{statements}");
     }
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     bench.beresp_state.age = 10.0;
     let mut ctx = bench.ctx(Sub::BackendResponse);
     let Lookup::Found(ttl) = find("beresp.ttl", 41) else { panic!("there is beresp.ttl") };
@@ -206,9 +206,9 @@ fn a_key_is_told_by_its_sha_256() {
 
 #[test]
 fn no_value_gets_a_line_of_its_own_into_a_head() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let mut ctx = bench.ctx(Sub::Deliver);
-    let header = Header::new(Place::Resp, "X-A");
+    let header = Header::new(VclMessage::Resp, "X-A");
     for bad in [&b"a\r\nb: c"[..], b"a\nb", b"a\0", b"\x7f"] {
         assert!(crate::headers::set(&mut ctx, &header, bad).is_err(), "{}", bad.escape_ascii());
     }
@@ -242,7 +242,7 @@ fn a_stored_head_is_read_where_it_lies() {
 fn bodies_are_set_and_added_to() {
     let text = "vcl 4.1; backend default none; sub vcl_synth { set resp.body = \"a\"; \
                 set resp.body += \"b\"; synthetic(\"c\"); return (deliver); }";
-    let mut bench = Bench::of(text).unwrap_or_else(|e| panic!("{e}"));
+    let mut bench = SubroutineFixture::of(text).unwrap_or_else(|e| panic!("{e}"));
     bench.run(Sub::Synth);
     assert_eq!(bench.resp_state.body, b"abc");
 }

@@ -2,20 +2,20 @@
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 
 /// Reads a variable.
-pub type Get = fn(&Ctx<'_>) -> Value;
+pub type VariableGetter = fn(&Ctx<'_>) -> Value;
 /// Reads a string where it lies.
-pub type Borrow = for<'c> fn(&'c Ctx<'_>) -> Option<&'c [u8]>;
+pub type StringGetter = for<'c> fn(&'c Ctx<'_>) -> Option<&'c [u8]>;
 /// Sets a variable.
-pub type Set = fn(&mut Ctx<'_>, Value) -> Result<(), Failure>;
+pub type VariableSetter = fn(&mut Ctx<'_>, Value) -> Result<(), ProgramFailure>;
 /// Unsets a variable.
-pub type Remove = fn(&mut Ctx<'_>);
+pub type VariableUnsetter = fn(&mut Ctx<'_>);
 
 /// A variable. Headers (`req.http.*`) and storages (`storage.<name>.*`) are not in the table: there
 /// are as many as there are names.
@@ -38,14 +38,14 @@ pub struct Var {
     /// Where it may be unset.
     pub unset: Subs,
     /// Reads it.
-    pub get: Get,
+    pub get: VariableGetter,
     /// Of a string that lies in a message: its bytes, which spares the copy that `get` makes.
-    pub borrow: Option<Borrow>,
+    pub borrow: Option<StringGetter>,
     /// Sets it; for a type that is not a string the value has been converted already. Strings that
     /// are set come as one string.
-    pub set: Option<Set>,
+    pub set: Option<VariableSetter>,
     /// Unsets it.
-    pub remove: Option<Remove>,
+    pub remove: Option<VariableUnsetter>,
 }
 
 impl Var {
@@ -54,7 +54,7 @@ impl Var {
         name: &'static str,
         kind: Type,
         read: Subs,
-        get: Get,
+        get: VariableGetter,
         about: &'static str,
     ) -> Self {
         Self {
@@ -77,8 +77,8 @@ impl Var {
     pub(super) const fn text(
         name: &'static str,
         read: Subs,
-        get: Get,
-        borrow: Borrow,
+        get: VariableGetter,
+        borrow: StringGetter,
         about: &'static str,
     ) -> Self {
         let mut var = Self::read(name, Type::String, read, get, about);
@@ -87,14 +87,14 @@ impl Var {
     }
 
     /// It can be set, too.
-    pub(super) const fn set(mut self, write: Subs, set: Set) -> Self {
+    pub(super) const fn set(mut self, write: Subs, set: VariableSetter) -> Self {
         self.write = write;
         self.set = Some(set);
         self
     }
 
     /// It can be unset, too.
-    pub(super) const fn unset(mut self, unset: Subs, remove: Remove) -> Self {
+    pub(super) const fn unset(mut self, unset: Subs, remove: VariableUnsetter) -> Self {
         self.unset = unset;
         self.remove = Some(remove);
         self
@@ -120,7 +120,7 @@ macro_rules! text {
             $name,
             $read,
             |ctx| {
-                let borrow: $crate::vars::var::Borrow = $borrow;
+                let borrow: $crate::vars::var::StringGetter = $borrow;
                 $crate::vars::var::string(borrow(ctx))
             },
             $borrow,
@@ -146,6 +146,6 @@ pub(super) fn param(ctx: &Ctx<'_>, name: &str) -> f64 {
 }
 
 /// The failure of a setter that has nothing to set. The checker lets no program come to that.
-pub(super) fn missing(what: &str) -> Failure {
-    Failure::new(format!("{what} cannot be used here"))
+pub(super) fn missing(what: &str) -> ProgramFailure {
+    ProgramFailure::new(format!("{what} cannot be used here"))
 }

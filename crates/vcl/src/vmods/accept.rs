@@ -7,13 +7,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::program::Object;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Class, Method, Module, Parameter};
-use crate::vmods::args::{Args, must, this};
+use crate::vmods::args::{Args, required_parameter, this};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -25,7 +25,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const ONE: &[Parameter] = &[must("string", Type::String)];
+const ONE: &[Parameter] = &[required_parameter("string", Type::String)];
 
 const CLASS: Class = Class {
     name: "rule",
@@ -89,13 +89,15 @@ impl Object for Offer {
 }
 
 impl Offer {
-    fn add(&self, choice: &[u8]) -> Result<(), Failure> {
+    fn add(&self, choice: &[u8]) -> Result<(), ProgramFailure> {
         let mut choices = self.choices.write();
         if choices.iter().any(|known| known.eq_ignore_ascii_case(choice)) {
             return Ok(());
         }
         if choices.len() >= CHOICES_MAX {
-            return Err(Failure::new(format!("accept: a rule has at most {CHOICES_MAX} choices")));
+            return Err(ProgramFailure::new(format!(
+                "accept: a rule has at most {CHOICES_MAX} choices"
+            )));
         }
         choices.push(Bytes::copy_from_slice(choice));
         Ok(())

@@ -6,36 +6,48 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::Backend;
 use crate::state::program::Object;
-use crate::state::value::{Header, Place, Value};
+use crate::state::value::{Header, Value, VclMessage};
 use crate::types::Type;
-use crate::vmod::{ArgumentType, Default, Parameter};
+use crate::vmod::{ArgumentType, Parameter, ParameterDefault};
 
 /// A parameter that must be given.
-pub(crate) const fn must(name: &'static str, kind: Type) -> Parameter {
+pub(crate) const fn required_parameter(name: &'static str, kind: Type) -> Parameter {
     Parameter { name, kind: ArgumentType::Of(kind), default: None }
 }
 
 /// A parameter that may be left out; the function sees that.
-pub(crate) const fn may(name: &'static str, kind: Type) -> Parameter {
-    Parameter { name, kind: ArgumentType::Of(kind), default: Some(Default::Absent) }
+pub(crate) const fn optional_parameter(name: &'static str, kind: Type) -> Parameter {
+    Parameter { name, kind: ArgumentType::Of(kind), default: Some(ParameterDefault::Absent) }
 }
 
 /// A number that may be left out.
 pub(crate) const fn number(name: &'static str, kind: Type, default: f64) -> Parameter {
-    Parameter { name, kind: ArgumentType::Of(kind), default: Some(Default::Number(default)) }
+    Parameter {
+        name,
+        kind: ArgumentType::Of(kind),
+        default: Some(ParameterDefault::Number(default)),
+    }
 }
 
 /// A string that may be left out.
 pub(crate) const fn text(name: &'static str, default: &'static str) -> Parameter {
-    Parameter { name, kind: ArgumentType::Of(Type::String), default: Some(Default::Str(default)) }
+    Parameter {
+        name,
+        kind: ArgumentType::Of(Type::String),
+        default: Some(ParameterDefault::Str(default)),
+    }
 }
 
 /// A truth that may be left out.
 pub(crate) const fn truth(name: &'static str, default: bool) -> Parameter {
-    Parameter { name, kind: ArgumentType::Of(Type::Bool), default: Some(Default::Bool(default)) }
+    Parameter {
+        name,
+        kind: ArgumentType::Of(Type::Bool),
+        default: Some(ParameterDefault::Bool(default)),
+    }
 }
 
 /// One of these words, which may be left out.
@@ -44,12 +56,20 @@ pub(crate) const fn word(
     words: &'static [&'static str],
     default: &'static str,
 ) -> Parameter {
-    Parameter { name, kind: ArgumentType::Enum(words), default: Some(Default::Word(default)) }
+    Parameter {
+        name,
+        kind: ArgumentType::Enum(words),
+        default: Some(ParameterDefault::Word(default)),
+    }
 }
 
 /// One that Varnish's function takes and ours does not, for this reason.
 pub(crate) const fn refused(name: &'static str, kind: Type, why: &'static str) -> Parameter {
-    Parameter { name, kind: ArgumentType::Refused(kind, why), default: Some(Default::Absent) }
+    Parameter {
+        name,
+        kind: ArgumentType::Refused(kind, why),
+        default: Some(ParameterDefault::Absent),
+    }
 }
 
 /// Reading the arguments of a call by number.
@@ -85,7 +105,7 @@ pub(crate) trait Args {
     fn header(&self, at: usize) -> Option<&Header>;
 
     /// The message.
-    fn place(&self, at: usize) -> Option<Place>;
+    fn place(&self, at: usize) -> Option<VclMessage>;
 
     /// The number of the pattern.
     fn regex(&self, at: usize) -> Option<u32>;
@@ -135,7 +155,7 @@ impl Args for [Value] {
         if let Some(Value::Header(header)) = self.get(at) { Some(header) } else { None }
     }
 
-    fn place(&self, at: usize) -> Option<Place> {
+    fn place(&self, at: usize) -> Option<VclMessage> {
         if let Some(Value::Http(place)) = self.get(at) { Some(*place) } else { None }
     }
 
@@ -153,6 +173,6 @@ pub(crate) fn owned(text: impl Into<Bytes>) -> Value {
 ///
 /// # Errors
 /// It is another: the checker calls a method only for objects of its class.
-pub(crate) fn this<T: Object>(object: &Arc<dyn Object>) -> Result<&T, Failure> {
-    object.as_any().downcast_ref().ok_or_else(|| Failure::new("an object of another class"))
+pub(crate) fn this<T: Object>(object: &Arc<dyn Object>) -> Result<&T, ProgramFailure> {
+    object.as_any().downcast_ref().ok_or_else(|| ProgramFailure::new("an object of another class"))
 }

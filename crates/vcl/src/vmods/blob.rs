@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::text::codec;
 use crate::types::Type;
-use crate::vmod::{ArgumentType, Class, Default, Function, Method, Module, Parameter};
-use crate::vmods::args::{Args, must, number, owned, this, word};
+use crate::vmod::{ArgumentType, Class, Function, Method, Module, Parameter, ParameterDefault};
+use crate::vmods::args::{Args, number, owned, required_parameter, this, word};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -36,7 +36,7 @@ const DECODING: Parameter = word("decoding", CODES, "IDENTITY");
 const ENCODING: Parameter = word("encoding", CODES, "IDENTITY");
 const CASE: Parameter = word("case", CASES, "DEFAULT");
 const LENGTH: Parameter = number("length", Type::Int, 0.0);
-const ENCODED: Parameter = must("encoded", Type::String);
+const ENCODED: Parameter = required_parameter("encoded", Type::String);
 
 const FUNCTIONS: &[Function] = &[
     Function {
@@ -51,7 +51,7 @@ const FUNCTIONS: &[Function] = &[
         name: "encode",
         about: "Encodes a blob as text.",
         returns: Type::String,
-        params: &[ENCODING, CASE, must("blob", Type::Blob)],
+        params: &[ENCODING, CASE, required_parameter("blob", Type::Blob)],
         from: Subs::ALL,
         call: |_, args| encode(args.word(0), args.word(1), args.blob(2)),
     },
@@ -89,7 +89,7 @@ const FUNCTIONS: &[Function] = &[
         name: "length",
         about: "Number of bytes in the blob.",
         returns: Type::Int,
-        params: &[must("", Type::Blob)],
+        params: &[required_parameter("", Type::Blob)],
         from: Subs::ALL,
         call: |_, args| Ok(Value::Int(args.blob(0).map_or(0, |blob| blob.len() as i64))),
     },
@@ -99,12 +99,12 @@ const FUNCTIONS: &[Function] = &[
                 or too short.",
         returns: Type::Blob,
         params: &[
-            must("", Type::Blob),
-            must("length", Type::Bytes),
+            required_parameter("", Type::Blob),
+            required_parameter("length", Type::Bytes),
             Parameter {
                 name: "offset",
                 kind: ArgumentType::Of(Type::Bytes),
-                default: Some(Default::Number(0.0)),
+                default: Some(ParameterDefault::Number(0.0)),
             },
         ],
         from: Subs::ALL,
@@ -112,7 +112,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-const TWO: &[Parameter] = &[must("", Type::Blob), must("", Type::Blob)];
+const TWO: &[Parameter] = &[required_parameter("", Type::Blob), required_parameter("", Type::Blob)];
 
 const CLASS: Class = Class {
     name: "blob",
@@ -158,14 +158,19 @@ fn two(args: &[Value]) -> (&[u8], &[u8]) {
     (args.blob(0).map_or(&[], |blob| blob), args.blob(1).map_or(&[], |blob| blob))
 }
 
-fn illegal(text: &[u8]) -> Failure {
+fn illegal(text: &[u8]) -> ProgramFailure {
     let beginning = text.get(..32).unwrap_or(text).escape_ascii();
-    Failure::new(format!(
+    ProgramFailure::new(format!(
         "vmod blob error: cannot decode, illegal encoding beginning with \"{beginning}\""
     ))
 }
 
-fn decode(args: &[Value], code: usize, length: usize, text: usize) -> Result<Bytes, Failure> {
+fn decode(
+    args: &[Value],
+    code: usize,
+    length: usize,
+    text: usize,
+) -> Result<Bytes, ProgramFailure> {
     let mut text = args.bytes(text);
     if let Some(length) = args.int(length).and_then(|n| usize::try_from(n).ok())
         && length > 0
@@ -180,18 +185,18 @@ fn encode(
     code: Option<&'static str>,
     case: Option<&'static str>,
     blob: Option<&Bytes>,
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let (code, case) = (code.unwrap_or("IDENTITY"), case.unwrap_or("DEFAULT"));
     if case != "DEFAULT" && !matches!(code, "HEX" | "URL") {
         let why = format!("vmod blob error: case {case} is illegal with encoding {code}");
-        return Err(Failure::new(why));
+        return Err(ProgramFailure::new(why));
     }
     Ok(owned(codec::encode(code, case == "UPPER", blob.map_or(&[], |blob| blob))))
 }
 
-fn part(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn part(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(blob) = args.blob(0).filter(|blob| !blob.is_empty()) else {
-        return Err(Failure::new("vmod blob error: blob is empty in blob.sub()"));
+        return Err(ProgramFailure::new("vmod blob error: blob is empty in blob.sub()"));
     };
     let (length, offset) = (args.int(1).unwrap_or(0), args.int(2).unwrap_or(0));
     let from = usize::try_from(offset).ok();
@@ -200,7 +205,7 @@ fn part(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
         (Some(from), Some(end)) if end <= blob.len() => {
             Ok(Value::Blob(Some(blob.slice(from..end))))
         }
-        _ => Err(Failure::new(format!(
+        _ => Err(ProgramFailure::new(format!(
             "vmod blob error: size {length} from offset {offset} requires more bytes than blob \
              length {} in blob.sub()",
             blob.len()

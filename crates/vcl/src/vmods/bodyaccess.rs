@@ -1,13 +1,13 @@
 //! `bodyaccess`: the request body, once `std.cache_req_body` has kept it.
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::{Sub, Subs};
 use crate::tag::Tag;
 use crate::types::Type;
 use crate::vmod::{Function, Module};
-use crate::vmods::args::{Args, must, number, text};
+use crate::vmods::args::{Args, number, required_parameter, text};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -24,7 +24,7 @@ const FUNCTIONS: &[Function] = &[
         name: "rematch_req_body",
         about: "Returns 1 if the body matches, 0 if it does not, and -1 if it is not stored.",
         returns: Type::Int,
-        params: &[must("re", Type::Regex)],
+        params: &[required_parameter("re", Type::Regex)],
         from: Subs::CLIENT,
         call: |ctx, args| {
             let (Some(body), Some(number)) = (body(ctx), args.regex(0)) else {
@@ -79,7 +79,7 @@ fn body<'a>(ctx: &Ctx<'a>) -> Option<&'a [u8]> {
 /// Lines of one body, at most: a body is no reason to fill the log.
 const LINES_MAX: usize = 1000;
 
-fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(body) = body(ctx) else { return Ok(Value::Void) };
     let prefix = args.bytes(0);
     let length = args.int(1).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
@@ -96,16 +96,16 @@ fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bench;
+    use crate::testing::SubroutineFixture;
 
-    fn call(bench: &mut Bench, sub: Sub, name: &str, args: &[Value]) -> Value {
+    fn call(bench: &mut SubroutineFixture, sub: Sub, name: &str, args: &[Value]) -> Value {
         let function = FUNCTIONS.iter().find(|f| f.name == name).expect("a function");
         (function.call)(&mut bench.ctx(sub), args).expect("it answers")
     }
 
     #[test]
     fn a_body_that_was_kept_is_seen() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         bench.world.body = Some(b"hello".to_vec());
         assert!(matches!(call(&mut bench, Sub::Recv, "len_req_body", &[]), Value::Int(5)));
         let args = [Value::String(Some("P:".into())), Value::Int(3)];
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_body_that_was_not_kept_is_an_error_in_the_log() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         assert!(matches!(call(&mut bench, Sub::Recv, "len_req_body", &[]), Value::Int(-1)));
         assert_eq!(*bench.world.log.borrow(), [(Tag::Error, b"Unbuffered req.body".to_vec())]);
     }

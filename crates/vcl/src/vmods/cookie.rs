@@ -8,13 +8,13 @@
 use bytes::Bytes;
 use message::date::HttpDate;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module};
-use crate::vmods::args::{Args, must, owned};
+use crate::vmods::args::{Args, owned, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -42,7 +42,7 @@ const FUNCTIONS: &[Function] = &[
         name: "delete",
         about: "Removes the cookie with this name, if there is one.",
         returns: Type::Void,
-        params: &[must("cookiename", Type::String)],
+        params: &[required_parameter("cookiename", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| {
             let name = args.bytes(0);
@@ -54,7 +54,7 @@ const FUNCTIONS: &[Function] = &[
         name: "filter",
         about: "Removes the cookies in a comma-separated list of names.",
         returns: Type::Void,
-        params: &[must("filterstring", Type::String)],
+        params: &[required_parameter("filterstring", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| {
             let list = args.bytes(0);
@@ -66,7 +66,7 @@ const FUNCTIONS: &[Function] = &[
         name: "filter_re",
         about: "Removes the cookies whose names match.",
         returns: Type::Void,
-        params: &[must("expression", Type::Regex)],
+        params: &[required_parameter("expression", Type::Regex)],
         from: Subs::ALL,
         call: |ctx, args| {
             let Some(regex) = regex(ctx, args) else { return Ok(Value::Void) };
@@ -77,7 +77,7 @@ const FUNCTIONS: &[Function] = &[
         name: "keep",
         about: "Removes all cookies except those in a comma-separated list of names.",
         returns: Type::Void,
-        params: &[must("filterstring", Type::String)],
+        params: &[required_parameter("filterstring", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| {
             let list = args.bytes(0);
@@ -89,7 +89,7 @@ const FUNCTIONS: &[Function] = &[
         name: "keep_re",
         about: "Removes all cookies except those whose names match.",
         returns: Type::Void,
-        params: &[must("expression", Type::Regex)],
+        params: &[required_parameter("expression", Type::Regex)],
         from: Subs::ALL,
         call: |ctx, args| {
             let Some(regex) = regex(ctx, args) else { return Ok(Value::Void) };
@@ -100,7 +100,10 @@ const FUNCTIONS: &[Function] = &[
         name: "format_date",
         about: "Formats a time plus a duration as a date for `Expires` in `Set-Cookie`.",
         returns: Type::String,
-        params: &[must("now", Type::Time), must("timedelta", Type::Duration)],
+        params: &[
+            required_parameter("now", Type::Time),
+            required_parameter("timedelta", Type::Duration),
+        ],
         from: Subs::ALL,
         call: format_date,
     },
@@ -108,7 +111,10 @@ const FUNCTIONS: &[Function] = &[
         name: "format_rfc1123",
         about: "The old name of `format_date`.",
         returns: Type::String,
-        params: &[must("now", Type::Time), must("timedelta", Type::Duration)],
+        params: &[
+            required_parameter("now", Type::Time),
+            required_parameter("timedelta", Type::Duration),
+        ],
         from: Subs::ALL,
         call: format_date,
     },
@@ -116,7 +122,7 @@ const FUNCTIONS: &[Function] = &[
         name: "get",
         about: "The value of the cookie with this name. No string if there is none.",
         returns: Type::String,
-        params: &[must("cookiename", Type::String)],
+        params: &[required_parameter("cookiename", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| Ok(Value::String(jar(ctx).get(args.bytes(0)).cloned())),
     },
@@ -124,7 +130,7 @@ const FUNCTIONS: &[Function] = &[
         name: "get_re",
         about: "The value of the first cookie whose name matches. No string if none matches.",
         returns: Type::String,
-        params: &[must("expression", Type::Regex)],
+        params: &[required_parameter("expression", Type::Regex)],
         from: Subs::ALL,
         call: |ctx, args| {
             let Some(regex) = regex(ctx, args) else { return Ok(Value::String(None)) };
@@ -149,7 +155,7 @@ const FUNCTIONS: &[Function] = &[
         name: "isset",
         about: "Whether a cookie with this name exists.",
         returns: Type::Bool,
-        params: &[must("cookiename", Type::String)],
+        params: &[required_parameter("cookiename", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| Ok(Value::Bool(jar(ctx).get(args.bytes(0)).is_some())),
     },
@@ -159,7 +165,7 @@ const FUNCTIONS: &[Function] = &[
                 changes nothing. Cookies without a name or value are left out. If a name occurs \
                 twice, the last value counts.",
         returns: Type::Void,
-        params: &[must("cookieheader", Type::String)],
+        params: &[required_parameter("cookieheader", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| {
             if let Some(header) = args.string(0).filter(|header| !header.is_empty()) {
@@ -172,7 +178,10 @@ const FUNCTIONS: &[Function] = &[
         name: "set",
         about: "Sets the cookie with this name. An empty name or value changes nothing.",
         returns: Type::Void,
-        params: &[must("cookiename", Type::String), must("value", Type::String)],
+        params: &[
+            required_parameter("cookiename", Type::String),
+            required_parameter("value", Type::String),
+        ],
         from: Subs::ALL,
         call: |ctx, args| {
             if let (Some(name), Some(value)) = (args.string(0), args.string(1)) {
@@ -236,8 +245,8 @@ impl Jar {
     /// The same with what may fail; then those it failed for stay.
     fn try_retain(
         &mut self,
-        mut keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
-    ) -> Result<Value, Failure> {
+        mut keep: impl FnMut(&[u8]) -> Result<bool, ProgramFailure>,
+    ) -> Result<Value, ProgramFailure> {
         let mut done = Ok(Value::Void);
         self.retain(|name| {
             keep(name).unwrap_or_else(|why| {
@@ -285,7 +294,7 @@ fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a crate::regex::Regex> {
     args.regex(0).map(|number| ctx.instance.regex(number))
 }
 
-fn format_date(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn format_date(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (Some(now), Some(delta)) = (args.real(0), args.real(1)) else {
         return Ok(Value::String(None));
     };

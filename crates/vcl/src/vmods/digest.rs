@@ -11,13 +11,13 @@ mod snefru;
 #[cfg(test)]
 mod tests;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Call, Function, Module, Parameter};
-use crate::vmods::args::{Args, must, owned};
-use base64::Code;
+use crate::vmods::args::{Args, owned, required_parameter};
+use base64::Base64Variant;
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -32,8 +32,9 @@ pub static MODULE: Module = Module {
 /// The answer of `digest.version`.
 const VERSION: &str = "1.0.2";
 
-const ONE: &[Parameter] = &[must("", Type::String)];
-const KEYED: &[Parameter] = &[must("key", Type::String), must("message", Type::String)];
+const ONE: &[Parameter] = &[required_parameter("", Type::String)];
+const KEYED: &[Parameter] =
+    &[required_parameter("key", Type::String), required_parameter("message", Type::String)];
 
 const fn function(
     name: &'static str,
@@ -63,18 +64,18 @@ const FUNCTIONS: &[Function] = &[
     function("hmac_sha256", HMAC, KEYED, |_, args| keyed::<hash::HmacSha256>(args)),
     function("hmac_sha1", HMAC, KEYED, |_, args| keyed::<hash::HmacSha1>(args)),
     function("hmac_md5", HMAC, KEYED, |_, args| keyed::<hash::HmacMd5>(args)),
-    function("base64", TEXT, ONE, |_, args| encode(Code::STANDARD, args)),
-    function("base64_hex", TEXT_OF_HEX, ONE, |_, args| encode_hex(Code::STANDARD, args)),
-    function("base64_decode", BYTES, ONE, |_, args| decode(Code::STANDARD, args)),
-    function("base64url", TEXT, ONE, |_, args| encode(Code::URL, args)),
-    function("base64url_hex", TEXT_OF_HEX, ONE, |_, args| encode_hex(Code::URL, args)),
-    function("base64url_decode", BYTES, ONE, |_, args| decode(Code::URL, args)),
-    function("base64url_nopad", TEXT, ONE, |_, args| encode(Code::URL_NO_PADDING, args)),
+    function("base64", TEXT, ONE, |_, args| encode(Base64Variant::STANDARD, args)),
+    function("base64_hex", TEXT_OF_HEX, ONE, |_, args| encode_hex(Base64Variant::STANDARD, args)),
+    function("base64_decode", BYTES, ONE, |_, args| decode(Base64Variant::STANDARD, args)),
+    function("base64url", TEXT, ONE, |_, args| encode(Base64Variant::URL, args)),
+    function("base64url_hex", TEXT_OF_HEX, ONE, |_, args| encode_hex(Base64Variant::URL, args)),
+    function("base64url_decode", BYTES, ONE, |_, args| decode(Base64Variant::URL, args)),
+    function("base64url_nopad", TEXT, ONE, |_, args| encode(Base64Variant::URL_NO_PADDING, args)),
     function("base64url_nopad_hex", TEXT_OF_HEX, ONE, |_, args| {
-        encode_hex(Code::URL_NO_PADDING, args)
+        encode_hex(Base64Variant::URL_NO_PADDING, args)
     }),
     function("base64url_nopad_decode", BYTES_NO_PADDING, ONE, |_, args| {
-        decode(Code::URL_NO_PADDING, args)
+        decode(Base64Variant::URL_NO_PADDING, args)
     }),
     hashing("hash_sha1", "The string's SHA-1.", |_, args| hashed(args, hash::of::<sha1::Sha1>)),
     hashing("hash_sha224", "The string's SHA-224.", |_, args| {
@@ -143,27 +144,27 @@ const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn hashed(args: &[Value], hash: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Value, Failure> {
+fn hashed(args: &[Value], hash: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Value, ProgramFailure> {
     Ok(owned(base64::hex("", &hash(args.bytes(0)))))
 }
 
-fn keyed<H: hash::Keyed>(args: &[Value]) -> Result<Value, Failure> {
+fn keyed<H: hash::KeyedHash>(args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(key) = args.string(0) else { return Ok(Value::String(None)) };
     Ok(owned(base64::hex("0x", &hash::keyed::<H>(key, args.bytes(1)))))
 }
 
-fn encode(code: Code, args: &[Value]) -> Result<Value, Failure> {
+fn encode(code: Base64Variant, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(owned(code.encode(args.bytes(0))))
 }
 
-fn encode_hex(code: Code, args: &[Value]) -> Result<Value, Failure> {
+fn encode_hex(code: Base64Variant, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(owned(code.encode(&base64::unhex(args.bytes(0)))))
 }
 
-fn decode(code: Code, args: &[Value]) -> Result<Value, Failure> {
+fn decode(code: Base64Variant, args: &[Value]) -> Result<Value, ProgramFailure> {
     match code.decode(args.bytes(0)) {
         Some(bytes) => Ok(owned(bytes)),
         // The process of Varnish ends here.
-        None => Err(Failure::new("digest: not in base 64")),
+        None => Err(ProgramFailure::new("digest: not in base 64")),
     }
 }

@@ -17,7 +17,7 @@ use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module};
-use crate::vmods::args::{Args, must};
+use crate::vmods::args::{Args, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -40,7 +40,7 @@ const FUNCTIONS: &[Function] = &[Function {
     name: "lookup",
     about: "The backend or director with this name, or no backend.",
     returns: Type::Backend,
-    params: &[must("", Type::String)],
+    params: &[required_parameter("", Type::String)],
     from: Subs::HOUSEKEEPING,
     call: |ctx, args| {
         let name = args.bytes(0);

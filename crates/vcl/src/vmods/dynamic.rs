@@ -5,24 +5,24 @@
 //! followed, and dropped when nobody has asked for them for long or others need the room.
 
 mod domains;
-mod place;
+mod host_port;
 
 use std::any::Any;
 use std::sync::Arc;
 
 use domains::Domains;
-use place::{place_of, port_of};
+use host_port::{host_port_of, port_of};
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::{Backend, BackendSpec, Lookups};
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
-use crate::sub::{Side, Subs};
+use crate::sub::{Subs, TaskSide};
 use crate::tag::Tag;
 use crate::types::Type;
 use crate::vmod::{Class, Method, Module};
-use crate::vmods::args::{Args, may, must, number, text, this, word};
+use crate::vmods::args::{Args, number, optional_parameter, required_parameter, text, this, word};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -53,7 +53,7 @@ const CLASS: Class = Class {
         text("port", "http"),
         text("hosthdr", ""),
         word("share", &["SERVICE", "HOST", "DIRECTOR"], "DIRECTOR"),
-        may("probe", Type::Probe),
+        optional_parameter("probe", Type::Probe),
         number("ttl", Type::Duration, 3600.0),
         number("connect_timeout", Type::Duration, 0.0),
         number("first_byte_timeout", Type::Duration, 0.0),
@@ -82,7 +82,7 @@ const CLASS: Class = Class {
             name: "debug",
             about: "Accepted, but has no effect.",
             returns: Type::Void,
-            params: &[must("enable", Type::Bool)],
+            params: &[required_parameter("enable", Type::Bool)],
             from: Subs::ALL,
             call: |_, _, _| Ok(Value::Void),
         },
@@ -104,10 +104,10 @@ impl Object for DomainsObject {
 
 fn construct(
     ctx: &mut Ctx<'_>,
-    naming: &crate::vmod::Naming<'_>,
+    naming: &crate::vmod::ObjectIdentity<'_>,
     args: &[Value],
-) -> Result<Arc<dyn Object>, Failure> {
-    let refuse = |why: String| Failure::new(format!("dynamic {}: {why}", naming.name));
+) -> Result<Arc<dyn Object>, ProgramFailure> {
+    let refuse = |why: String| ProgramFailure::new(format!("dynamic {}: {why}", naming.name));
     let string = |at| String::from_utf8_lossy(args.bytes(at)).into_owned();
     let seconds = |at| args.real(at).filter(|seconds| *seconds > 0.0);
     let port = string(0);
@@ -154,16 +154,20 @@ fn construct(
     Ok(Arc::new(DomainsObject(Arc::new(Domains::new(naming.name, spec, usage_timeout)))))
 }
 
-fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+fn backend(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, ProgramFailure> {
     let domains = &this::<DomainsObject>(object)?.0;
     let (host, port) = (args.bytes(0), args.bytes(1));
-    if ctx.sub.side() == Side::Housekeeping && host.is_empty() {
+    if ctx.sub.side() == TaskSide::Housekeeping && host.is_empty() {
         // As a member of another director: it goes by the request then.
         return Ok(Value::Backend(Backend::Director(domains.clone())));
     }
     let texts = std::str::from_utf8(host).ok().zip(std::str::from_utf8(port).ok());
     let leaf = texts
-        .and_then(|(host, port)| place_of(ctx, host, port))
+        .and_then(|(host, port)| host_port_of(ctx, host, port))
         .and_then(|(host, port)| domains.leaf(&host, &port, ctx));
     if leaf.is_none() {
         let line = format!("dynamic {}: no backend for {}", domains.name, host.escape_ascii());

@@ -14,15 +14,15 @@ use std::sync::Arc;
 
 use base::Limit;
 
-use crate::failure::Failure;
-use crate::shared::database::{Database, Missing};
+use crate::failure::ProgramFailure;
+use crate::shared::database::{Database, LookupFailure};
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Class, Method, Module};
-use crate::vmods::args::{Args, must, owned, this};
+use crate::vmods::args::{Args, owned, required_parameter, this};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -39,11 +39,11 @@ const CLASS: Class = Class {
             by programs loaded later. The daemon's user must be able to read it. If the file is \
             missing, is invalid or exceeds the limit `geoip_bytes`, the program is not loaded. The \
             database takes as much memory as the file; programs with the same database share it.",
-    params: &[must("filename", Type::String)],
+    params: &[required_parameter("filename", Type::String)],
     construct: |ctx, _, args| {
         let database = open(ctx, args.bytes(0)).map_err(|why| {
             let file = String::from_utf8_lossy(args.bytes(0));
-            Failure::new(format!("geoip2.geoip2: {file}: {why}"))
+            ProgramFailure::new(format!("geoip2.geoip2: {file}: {why}"))
         })?;
         Ok(Arc::new(Geoip2(database)))
     },
@@ -56,13 +56,13 @@ const CLASS: Class = Class {
                 `false`, and bytes hexadecimal. No string if there is no value, the path leads to \
                 a map or an array, or it has 100 bytes or more. The log has the reason.",
         returns: Type::String,
-        params: &[must("path", Type::String), must("addr", Type::Ip)],
+        params: &[required_parameter("path", Type::String), required_parameter("addr", Type::Ip)],
         from: Subs::ALL,
         call: |ctx, object, args| {
             let database = &this::<Geoip2>(object)?.0;
             match database.lookup(args.bytes(0), args.ip(1).map(|addr| addr.ip())) {
                 Ok(text) => Ok(owned(text)),
-                Err(Missing { tag, why }) => {
+                Err(LookupFailure { tag, why }) => {
                     ctx.world.log(tag, format!("geoip2.lookup: {why}").as_bytes());
                     Ok(Value::String(None))
                 }

@@ -5,7 +5,7 @@ use message::Version;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::vmod::{Function, Module, Refused};
+use crate::vmod::{Function, Module, UnsupportedFunction};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -26,11 +26,11 @@ pub static MODULE: Module = Module {
     refused: REFUSED,
 };
 
-const REFUSED: &[Refused] = &[
-    Refused { name: "rapid_reset", why: WHY },
-    Refused { name: "rapid_reset_limit", why: WHY },
-    Refused { name: "rapid_reset_period", why: WHY },
-    Refused { name: "rapid_reset_budget", why: WHY },
+const REFUSED: &[UnsupportedFunction] = &[
+    UnsupportedFunction { name: "rapid_reset", why: WHY },
+    UnsupportedFunction { name: "rapid_reset_limit", why: WHY },
+    UnsupportedFunction { name: "rapid_reset_period", why: WHY },
+    UnsupportedFunction { name: "rapid_reset_budget", why: WHY },
 ];
 
 const WHY: &str = "is not there: requests that a client takes back are bounded by the limit \

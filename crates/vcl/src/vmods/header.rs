@@ -9,15 +9,15 @@ use bytes::Bytes;
 use message::header::is_token;
 use message::{HeaderBlock, HeaderId};
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::headers;
 use crate::regex::Regex;
 use crate::state::ctx::Ctx;
-use crate::state::value::{Header, Place, Value};
+use crate::state::value::{Header, Value, VclMessage};
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module};
-use crate::vmods::args::{Args, must, owned, truth};
+use crate::vmods::args::{Args, owned, required_parameter, truth};
 use crate::workspace::Workspace;
 
 /// The module.
@@ -35,7 +35,7 @@ const FUNCTIONS: &[Function] = &[
         name: "append",
         about: "Adds another field with this name.",
         returns: Type::Void,
-        params: &[must("", Type::Header), must("", Type::String)],
+        params: &[required_parameter("", Type::Header), required_parameter("", Type::String)],
         from: Subs::BOTH,
         call: |ctx, args| append(ctx, args.header(0), args.bytes(1)),
     },
@@ -43,7 +43,7 @@ const FUNCTIONS: &[Function] = &[
         name: "copy",
         about: "Copies each field with the first name to a field with the second name.",
         returns: Type::Void,
-        params: &[must("", Type::Header), must("", Type::Header)],
+        params: &[required_parameter("", Type::Header), required_parameter("", Type::Header)],
         from: Subs::BOTH,
         call: |ctx, args| {
             for value in values(ctx, args.header(0)) {
@@ -56,7 +56,10 @@ const FUNCTIONS: &[Function] = &[
         name: "get",
         about: "The first matching value of the fields with this name. No string if none matches.",
         returns: Type::String,
-        params: &[must("header", Type::Header), must("regex", Type::Regex)],
+        params: &[
+            required_parameter("header", Type::Header),
+            required_parameter("regex", Type::Regex),
+        ],
         from: Subs::BOTH,
         call: |ctx, args| {
             let Some(re) = regex(ctx, args) else { return Ok(Value::String(None)) };
@@ -72,7 +75,10 @@ const FUNCTIONS: &[Function] = &[
         name: "remove",
         about: "Removes the fields with this name whose values match.",
         returns: Type::Void,
-        params: &[must("header", Type::Header), must("regex", Type::Regex)],
+        params: &[
+            required_parameter("header", Type::Header),
+            required_parameter("regex", Type::Regex),
+        ],
         from: Subs::BOTH,
         call: |ctx, args| {
             let (Some(re), Some(header)) = (regex(ctx, args), args.header(0)) else {
@@ -97,9 +103,9 @@ const FUNCTIONS: &[Function] = &[
                 line is not a valid field, the call fails and the head is unchanged.",
         returns: Type::Void,
         params: &[
-            must("", Type::Http),
-            must("regex", Type::Regex),
-            must("sub", Type::String),
+            required_parameter("", Type::Http),
+            required_parameter("regex", Type::Regex),
+            required_parameter("sub", Type::String),
             truth("all", false),
         ],
         from: Subs::BOTH,
@@ -110,14 +116,14 @@ const FUNCTIONS: &[Function] = &[
         about: "A header of a message by a string with its name, for the functions of this module. \
                 Fails if the name is invalid.",
         returns: Type::Header,
-        params: &[must("", Type::Http), must("", Type::String)],
+        params: &[required_parameter("", Type::Http), required_parameter("", Type::String)],
         from: Subs::BOTH,
         call: named,
     },
 ];
 
 /// Returns true if a field's value matches. An empty value never does.
-fn matches(re: &Regex, value: &[u8]) -> Result<bool, Failure> {
+fn matches(re: &Regex, value: &[u8]) -> Result<bool, ProgramFailure> {
     Ok(!value.is_empty() && re.is_match(value)?)
 }
 
@@ -126,16 +132,19 @@ fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Option<&'a Regex> {
 }
 
 /// The fields of a message that can be changed here.
-fn block_mut<'a>(ctx: &'a mut Ctx<'_>, place: Place) -> Result<&'a mut HeaderBlock, Failure> {
+fn block_mut<'a>(
+    ctx: &'a mut Ctx<'_>,
+    place: VclMessage,
+) -> Result<&'a mut HeaderBlock, ProgramFailure> {
     headers::block_mut(ctx, place)
-        .ok_or_else(|| Failure::new("header: this message cannot be changed here"))
+        .ok_or_else(|| ProgramFailure::new("header: this message cannot be changed here"))
 }
 
 /// Every value of a header, in order.
 fn values(ctx: &Ctx<'_>, header: Option<&Header>) -> Vec<Bytes> {
     let Some(header) = header else { return Vec::new() };
     let name = header.name.as_bytes();
-    if header.place == Place::Obj {
+    if header.place == VclMessage::Obj {
         let head = ctx.obj.map_or(&[][..], |obj| obj.head);
         return headers::stored_fields(head)
             .filter(|(field, _)| field.eq_ignore_ascii_case(name))
@@ -146,17 +155,21 @@ fn values(ctx: &Ctx<'_>, header: Option<&Header>) -> Vec<Bytes> {
     block.map_or_else(Vec::new, |b| b.values_named(name).map(Bytes::copy_from_slice).collect())
 }
 
-fn append(ctx: &mut Ctx<'_>, header: Option<&Header>, value: &[u8]) -> Result<Value, Failure> {
+fn append(
+    ctx: &mut Ctx<'_>,
+    header: Option<&Header>,
+    value: &[u8],
+) -> Result<Value, ProgramFailure> {
     let Some(header) = header else { return Ok(Value::Void) };
     if !headers::is_valid(value) {
         let value = value.escape_ascii();
-        return Err(Failure::new(format!("Bad header {}: {value}", header.name)));
+        return Err(ProgramFailure::new(format!("Bad header {}: {value}", header.name)));
     }
     block_mut(ctx, header.place)?.push_as(header.id, header.name.as_bytes(), value);
     Ok(Value::Void)
 }
 
-fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (Some(place), Some(re)) = (args.place(0), regex(ctx, args)) else {
         return Ok(Value::Void);
     };
@@ -181,8 +194,8 @@ fn regsub(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 /// line.
 fn rewritten(
     old: &HeaderBlock,
-    mut rewrite: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, Failure>,
-) -> Result<Option<HeaderBlock>, Failure> {
+    mut rewrite: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, ProgramFailure>,
+) -> Result<Option<HeaderBlock>, ProgramFailure> {
     let mut new = HeaderBlock::new();
     let mut line = Vec::new();
     let mut is_changed = false;
@@ -197,7 +210,7 @@ fn rewritten(
                 is_changed = true;
                 let (name, value) = field_of(&changed).ok_or_else(|| {
                     let line = changed.escape_ascii();
-                    Failure::new(format!("header.regsub: no field: {line}"))
+                    ProgramFailure::new(format!("header.regsub: no field: {line}"))
                 })?;
                 new.push_named(name, value);
             }
@@ -213,11 +226,11 @@ fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_token(name) && headers::is_valid(value)).then_some((name, value))
 }
 
-fn named(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn named(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let name = args.bytes(1);
     let text = std::str::from_utf8(name).ok().filter(|_| is_token(name));
     let (Some(place), Some(text)) = (args.place(0), text) else {
-        return Err(Failure::new(format!("header.dyn: no name: {}", name.escape_ascii())));
+        return Err(ProgramFailure::new(format!("header.dyn: no name: {}", name.escape_ascii())));
     };
     Ok(Value::Header(Header { place, id: HeaderId::of(name), name: Arc::from(text) }))
 }

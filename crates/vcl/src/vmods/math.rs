@@ -5,12 +5,12 @@
 
 mod format;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{ArgumentType, Call, Function, Module, Parameter};
-use crate::vmods::args::{Args, must, number, owned};
+use crate::vmods::args::{Args, number, owned, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -22,9 +22,11 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const X: &[Parameter] = &[must("x", Type::Real)];
-const X_Y: &[Parameter] = &[must("x", Type::Real), must("y", Type::Real)];
-const Y_X: &[Parameter] = &[must("y", Type::Real), must("x", Type::Real)];
+const X: &[Parameter] = &[required_parameter("x", Type::Real)];
+const X_Y: &[Parameter] =
+    &[required_parameter("x", Type::Real), required_parameter("y", Type::Real)];
+const Y_X: &[Parameter] =
+    &[required_parameter("y", Type::Real), required_parameter("x", Type::Real)];
 
 /// A function of `math.h`.
 const fn function(
@@ -77,8 +79,8 @@ const FUNCTIONS: &[Function] = &[
          the smallest step from 1.",
         Type::Bool,
         &[
-            must("a", Type::Real),
-            must("b", Type::Real),
+            required_parameter("a", Type::Real),
+            required_parameter("b", Type::Real),
             number("maxDiff", Type::Real, 0.0),
             number("maxRelDiff", Type::Real, 0.0),
         ],
@@ -92,7 +94,7 @@ const FUNCTIONS: &[Function] = &[
         "Formats a number as strfromd(3) does: `%`, an optional point and digits, and one of \
          `aAeEfFgG`. Fails for other formats.",
         Type::String,
-        &[must("format", Type::String), must("fp", Type::Real)],
+        &[required_parameter("format", Type::String), required_parameter("fp", Type::Real)],
         strfromd,
     ),
     Function {
@@ -156,7 +158,11 @@ const FUNCTIONS: &[Function] = &[
         "fma",
         "The C library's fma(3).",
         Type::Real,
-        &[must("x", Type::Real), must("y", Type::Real), must("z", Type::Real)],
+        &[
+            required_parameter("x", Type::Real),
+            required_parameter("y", Type::Real),
+            required_parameter("z", Type::Real),
+        ],
         |_, args| Ok(Value::Real(libm::fma(real(args, 0), real(args, 1), real(args, 2)))),
     ),
     real!(fmax of X_Y),
@@ -172,7 +178,7 @@ const FUNCTIONS: &[Function] = &[
         "jn",
         "The C library's jn(3).",
         Type::Real,
-        &[must("x", Type::Int), must("y", Type::Real)],
+        &[required_parameter("x", Type::Int), required_parameter("y", Type::Real)],
         |_, args| Ok(Value::Real(libm::jn(order(args), real(args, 1)))),
     ),
     function("ldexp", "The C library's ldexp(3).", Type::Real, X_E, scaled),
@@ -198,9 +204,13 @@ const FUNCTIONS: &[Function] = &[
         X,
         |_, args| whole("lround", libm::round(real(args, 0))),
     ),
-    function("nan", "The C library's nan(3).", Type::Real, &[must("tag", Type::String)], |_, _| {
-        Ok(Value::Real(f64::NAN))
-    }),
+    function(
+        "nan",
+        "The C library's nan(3).",
+        Type::Real,
+        &[required_parameter("tag", Type::String)],
+        |_, _| Ok(Value::Real(f64::NAN)),
+    ),
     function("nearbyint", "The C library's nearbyint(3).", Type::Real, X, |_, args| {
         Ok(Value::Real(libm::rint(real(args, 0))))
     }),
@@ -224,13 +234,15 @@ const FUNCTIONS: &[Function] = &[
         "yn",
         "The C library's yn(3).",
         Type::Real,
-        &[must("n", Type::Int), must("x", Type::Real)],
+        &[required_parameter("n", Type::Int), required_parameter("x", Type::Real)],
         |_, args| Ok(Value::Real(libm::yn(order(args), real(args, 1)))),
     ),
 ];
 
-const X_E: &[Parameter] = &[must("x", Type::Real), must("e", Type::Int)];
-const X_N: &[Parameter] = &[must("x", Type::Real), must("y", Type::Int)];
+const X_E: &[Parameter] =
+    &[required_parameter("x", Type::Real), required_parameter("e", Type::Int)];
+const X_N: &[Parameter] =
+    &[required_parameter("x", Type::Real), required_parameter("y", Type::Int)];
 
 /// A parameter that must be one of these words.
 const fn one_of(name: &'static str, words: &'static [&'static str]) -> Parameter {
@@ -331,7 +343,7 @@ fn int32(n: i64) -> i32 {
 }
 
 /// `x * 2^e`
-fn scaled(_: &mut crate::state::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn scaled(_: &mut crate::state::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(Value::Real(libm::scalbn(real(args, 0), int32(args.int(1).unwrap_or_default()))))
 }
 
@@ -345,11 +357,11 @@ fn exponent(x: f64) -> f64 {
     }
 }
 
-fn whole(name: &str, x: f64) -> Result<Value, Failure> {
+fn whole(name: &str, x: f64) -> Result<Value, ProgramFailure> {
     // Both bounds are powers of two.
     match x.abs() < 9_223_372_036_854_775_808.0 {
         true => Ok(Value::Int(x as i64)),
-        false => Err(Failure::new(format!("math.{name}: no INT can hold this"))),
+        false => Err(ProgramFailure::new(format!("math.{name}: no INT can hold this"))),
     }
 }
 
@@ -361,18 +373,18 @@ fn is_near(a: f64, b: f64, most: f64, share: f64) -> bool {
     apart <= most || apart <= a.abs().max(b.abs()) * share
 }
 
-fn strfromd(_: &mut crate::state::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn strfromd(_: &mut crate::state::ctx::Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let format = args.bytes(0);
     format::write(format, real(args, 1)).map(owned).ok_or_else(|| {
         let shown = String::from_utf8_lossy(format);
-        Failure::new(format!("math.strfromd(\"{shown}\", ...): Invalid format"))
+        ProgramFailure::new(format!("math.strfromd(\"{shown}\", ...): Invalid format"))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use crate::sub::Sub;
-    use crate::testing::Bench;
+    use crate::testing::SubroutineFixture;
 
     /// The value of `expression` as a header.
     fn eval(expression: &str) -> String {
@@ -380,7 +392,7 @@ mod tests {
             "vcl 4.1; import math; backend default none; \
              sub vcl_deliver {{ set resp.http.r = {expression}; }}"
         );
-        let mut bench = Bench::of(&text).unwrap_or_else(|e| panic!("{e}"));
+        let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
         bench.run(Sub::Deliver);
         String::from_utf8_lossy(bench.resp.headers.value_named(b"r").unwrap_or(b"-")).into_owned()
     }

@@ -1,7 +1,7 @@
 //! `proxy`: what the PROXY header tells of TLS between the client and the balancer; where the TLS
 //! is ours, the same of that.
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::{Ctx, TlsFacts};
 use crate::state::value::Value;
 use crate::sub::Subs;
@@ -82,11 +82,11 @@ const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn text(ctx: &Ctx<'_>, of: fn(&TlsFacts) -> Option<&str>) -> Result<Value, Failure> {
+fn text(ctx: &Ctx<'_>, of: fn(&TlsFacts) -> Option<&str>) -> Result<Value, ProgramFailure> {
     let text = ctx.session.tls.as_deref().and_then(of);
     Ok(text.map_or(Value::String(None), |text| owned(text.as_bytes().to_vec())))
 }
 
-fn truth(ctx: &Ctx<'_>, of: fn(&TlsFacts) -> bool) -> Result<Value, Failure> {
+fn truth(ctx: &Ctx<'_>, of: fn(&TlsFacts) -> bool) -> Result<Value, ProgramFailure> {
     Ok(Value::Bool(ctx.session.tls.as_deref().is_some_and(of)))
 }

@@ -1,9 +1,9 @@
 //! `purge`: purging by the key of the request, from `vcl_hit` and `vcl_miss`.
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
+use crate::state::environment::PurgeMode;
 use crate::state::value::Value;
-use crate::state::world::Purging;
 use crate::sub::{Sub, Subs};
 use crate::types::Type;
 use crate::vmod::{Function, Module};
@@ -29,7 +29,7 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::Int,
         params: &[],
         from: FROM,
-        call: |ctx, _| purge(ctx, Purging::Hard),
+        call: |ctx, _| purge(ctx, PurgeMode::Hard),
     },
     Function {
         name: "soft",
@@ -51,18 +51,19 @@ const FUNCTIONS: &[Function] = &[
 ];
 
 /// The purge that a soft purge with these times comes to. It is a hard purge if no time is left.
-fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> Purging {
+fn soft(ttl: f64, grace: Option<f64>, keep: Option<f64>) -> PurgeMode {
     if ttl <= 0.0 && grace == Some(0.0) && keep == Some(0.0) {
-        Purging::Hard
+        PurgeMode::Hard
     } else {
-        Purging::Soft { ttl: Some(ttl.max(0.0)), grace, keep }
+        PurgeMode::Soft { ttl: Some(ttl.max(0.0)), grace, keep }
     }
 }
 
-fn purge(ctx: &Ctx<'_>, how: Purging) -> Result<Value, Failure> {
+fn purge(ctx: &Ctx<'_>, how: PurgeMode) -> Result<Value, ProgramFailure> {
     let key = ctx.req.as_ref().and_then(|req| req.key);
-    let key = key.ok_or_else(|| Failure::new("purge: the request has no key yet"))?;
-    let objects = ctx.world.purge(key, how).map_err(|why| Failure::new(format!("purge: {why}")))?;
+    let key = key.ok_or_else(|| ProgramFailure::new("purge: the request has no key yet"))?;
+    let objects =
+        ctx.world.purge(key, how).map_err(|why| ProgramFailure::new(format!("purge: {why}")))?;
     if let Some(obj) = ctx.obj {
         let (ttl, grace, keep) = how.times();
         for (time, new) in [(&obj.ttl, ttl), (&obj.grace, grace), (&obj.keep, keep)] {
@@ -80,10 +81,10 @@ mod tests {
 
     #[test]
     fn all_times_at_nothing_is_a_hard_purge() {
-        assert_eq!(soft(0.0, Some(0.0), Some(0.0)), Purging::Hard);
+        assert_eq!(soft(0.0, Some(0.0), Some(0.0)), PurgeMode::Hard);
         assert_eq!(
             soft(0.0, None, Some(0.0)),
-            Purging::Soft { ttl: Some(0.0), grace: None, keep: Some(0.0) }
+            PurgeMode::Soft { ttl: Some(0.0), grace: None, keep: Some(0.0) }
         );
     }
 }

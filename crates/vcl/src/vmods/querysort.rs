@@ -6,7 +6,7 @@ use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module};
-use crate::vmods::args::{Args, must};
+use crate::vmods::args::{Args, required_parameter};
 use crate::vmods::std::query;
 
 /// The module.
@@ -18,7 +18,7 @@ pub static MODULE: Module = Module {
         name: "sort",
         about: "The URL with its query parameters sorted by bytes, without empty ones.",
         returns: Type::String,
-        params: &[must("url", Type::String)],
+        params: &[required_parameter("url", Type::String)],
         from: Subs::ALL,
         call: |_, args| {
             let sorted = |url: &Bytes| query::sorted(url).map_or_else(|| url.clone(), Bytes::from);

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use message::query;
 use parking_lot::RwLock;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::regex::{Limits, Regex};
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
@@ -18,7 +18,7 @@ use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Class, Function, Method, MethodCall, Module, Parameter};
-use crate::vmods::args::{Args, must, owned, this, truth, word};
+use crate::vmods::args::{Args, owned, required_parameter, this, truth, word};
 use crate::vmods::std::fnmatch::{Options, fnmatch};
 
 /// The module.
@@ -34,10 +34,10 @@ pub static MODULE: Module = Module {
 /// The separator of the names in a list: a byte that no URL has.
 const SEPARATOR: &str = "\u{1f}";
 
-const URL: Parameter = must("url", Type::String);
-const BY_NAMES: &[Parameter] = &[URL, must("params", Type::String)];
-const BY_REGEX: &[Parameter] = &[URL, must("regex", Type::Regex)];
-const BY_GLOB: &[Parameter] = &[URL, must("glob", Type::String)];
+const URL: Parameter = required_parameter("url", Type::String);
+const BY_NAMES: &[Parameter] = &[URL, required_parameter("params", Type::String)];
+const BY_REGEX: &[Parameter] = &[URL, required_parameter("regex", Type::Regex)];
+const BY_GLOB: &[Parameter] = &[URL, required_parameter("glob", Type::String)];
 
 const fn function(
     name: &'static str,
@@ -121,8 +121,8 @@ const FUNCTIONS: &[Function] = &[
     ),
 ];
 
-fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Result<&'a Regex, Failure> {
-    let number = args.regex(1).ok_or_else(|| Failure::new("querystring: no pattern"))?;
+fn regex<'a>(ctx: &Ctx<'a>, args: &[Value]) -> Result<&'a Regex, ProgramFailure> {
+    let number = args.regex(1).ok_or_else(|| ProgramFailure::new("querystring: no pattern"))?;
     Ok(ctx.instance.regex(number))
 }
 
@@ -148,8 +148,8 @@ const AS_THEY_STAND: Sorting = Sorting { is_sorted: false, is_unique: false };
 /// The URL of the first argument with the parameters that `keep` says.
 fn kept(
     args: &[Value],
-    keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
-) -> Result<Value, Failure> {
+    keep: impl FnMut(&[u8]) -> Result<bool, ProgramFailure>,
+) -> Result<Value, ProgramFailure> {
     match args.string(0) {
         Some(url) => Ok(Value::String(Some(rewrite(url, AS_THEY_STAND, keep)?))),
         None => Ok(Value::String(None)),
@@ -160,8 +160,8 @@ fn kept(
 fn rewrite(
     url: &Bytes,
     order: Sorting,
-    mut keep: impl FnMut(&[u8]) -> Result<bool, Failure>,
-) -> Result<Bytes, Failure> {
+    mut keep: impl FnMut(&[u8]) -> Result<bool, ProgramFailure>,
+) -> Result<Bytes, ProgramFailure> {
     let Some(mark) = memchr::memchr(b'?', url) else { return Ok(url.clone()) };
     let mut params = Vec::new();
     for param in query::params(&url[mark + 1..]).filter(|param| !param.is_empty()) {
@@ -183,7 +183,7 @@ fn rewrite(
     Ok(written.into())
 }
 
-const ADD: &[Parameter] = &[must("", Type::String)];
+const ADD: &[Parameter] = &[required_parameter("", Type::String)];
 
 const fn adding(name: &'static str, about: &'static str, call: MethodCall) -> Method {
     Method { name, about, returns: Type::Void, params: ADD, from: Subs::HOUSEKEEPING, call }
@@ -224,7 +224,7 @@ const CLASS: Class = Class {
             |_, object, args| {
                 let pattern = String::from_utf8_lossy(args.bytes(0)).into_owned();
                 let regex = Regex::new(&pattern, Limits::default()).map_err(|error| {
-                    Failure::new(format!("querystring: {pattern}: {}", error.message))
+                    ProgramFailure::new(format!("querystring: {pattern}: {}", error.message))
                 })?;
                 this::<Filter>(object)?.add(FilterRule::Regex(regex))
             },
@@ -268,17 +268,17 @@ impl Object for Filter {
 }
 
 impl Filter {
-    fn add(&self, rule: FilterRule) -> Result<Value, Failure> {
+    fn add(&self, rule: FilterRule) -> Result<Value, ProgramFailure> {
         let mut rules = self.rules.write();
         if rules.len() >= RULES_MAX {
             let why = format!("querystring: a filter has at most {RULES_MAX} rules");
-            return Err(Failure::new(why));
+            return Err(ProgramFailure::new(why));
         }
         rules.push(rule);
         Ok(Value::Void)
     }
 
-    fn apply(&self, url: &Bytes, keeps: bool) -> Result<Bytes, Failure> {
+    fn apply(&self, url: &Bytes, keeps: bool) -> Result<Bytes, ProgramFailure> {
         let rules = self.rules.read();
         rewrite(url, self.order, |param| {
             let subject = if self.by_name { query::name(param) } else { param };

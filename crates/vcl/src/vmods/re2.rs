@@ -4,9 +4,9 @@
 //! several matches the first, with the earliest alternative. Their syntaxes differ in details,
 //! which `pattern` levels.
 
-mod compiled;
+mod compiled_pattern;
 mod pattern;
-mod replace;
+mod replacement;
 mod set;
 mod signature;
 #[cfg(test)]
@@ -15,21 +15,21 @@ mod tests;
 use std::any::Any;
 use std::sync::Arc;
 
-use compiled::{Last, NAME_OF_KEPT, Pattern, Reading};
-use replace::How;
+use compiled_pattern::{LastMatch, NAME_OF_KEPT, Pattern, PatternOptions};
+use replacement::ReplacementMode;
 use signature::{
     CASE_SENSITIVE, DOT_NL, LITERAL, LONGEST_MATCH, MAX_MEM, NEVER_CAPTURE, NEVER_NL, ONE_LINE,
     PERL_CLASSES, POSIX_SYNTAX, REWRITE, TEXT, UTF8, WORD_BOUNDARY, method,
 };
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::vmod::{Call, Class, Function, Module, Parameter, Refused};
-use crate::vmods::args::{Args, must, owned, text, this};
+use crate::vmod::{Call, Class, Function, Module, Parameter, UnsupportedFunction};
+use crate::vmods::args::{Args, owned, required_parameter, text, this};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -45,8 +45,8 @@ pub static MODULE: Module = Module {
     functions: FUNCTIONS,
     classes: &[REGEX, set::CLASS],
     refused: &[
-        Refused { name: "set.subroutine", why: CALLS },
-        Refused { name: "set.check_call", why: CALLS },
+        UnsupportedFunction { name: "set.subroutine", why: CALLS },
+        UnsupportedFunction { name: "set.check_call", why: CALLS },
     ],
 };
 
@@ -66,9 +66,9 @@ macro_rules! with_options {
     };
 }
 
-const PATTERN: Parameter = must("pattern", Type::String);
-const REF: Parameter = must("ref", Type::Int);
-const NAME: Parameter = must("name", Type::String);
+const PATTERN: Parameter = required_parameter("pattern", Type::String);
+const REF: Parameter = required_parameter("ref", Type::Int);
+const NAME: Parameter = required_parameter("name", Type::String);
 
 const SUB: &str = "The text with its first match replaced. In `rewrite`, `\\0` to `\\9` stand for \
                    the match and its groups, and `\\\\` for a backslash. Returns `fallback` if \
@@ -100,7 +100,7 @@ const FUNCTIONS: &[Function] = &[
         "match",
         "Whether the pattern matches anywhere in the subject.",
         Type::Bool,
-        with_options![PATTERN, must("subject", Type::String)],
+        with_options![PATTERN, required_parameter("subject", Type::String)],
         |ctx, args| {
             let pattern = compiled(args, 2)?;
             Ok(Value::Bool(pattern.search(last(ctx), args.string(1))))
@@ -125,21 +125,21 @@ const FUNCTIONS: &[Function] = &[
         SUB,
         Type::String,
         with_options![PATTERN, TEXT, REWRITE, text("fallback", "**SUB FUNCTION FAILED**")],
-        |ctx, args| replaced(ctx, args, How::First),
+        |ctx, args| replaced(ctx, args, ReplacementMode::First),
     ),
     function(
         "suball",
         SUBALL,
         Type::String,
         with_options![PATTERN, TEXT, REWRITE, text("fallback", "**SUBALL FUNCTION FAILED**")],
-        |ctx, args| replaced(ctx, args, How::All),
+        |ctx, args| replaced(ctx, args, ReplacementMode::All),
     ),
     function(
         "extract",
         EXTRACT,
         Type::String,
         with_options![PATTERN, TEXT, REWRITE, text("fallback", "**EXTRACT FUNCTION FAILED**")],
-        |ctx, args| replaced(ctx, args, How::Extract),
+        |ctx, args| replaced(ctx, args, ReplacementMode::Extract),
     ),
     function("cost", COST, Type::Int, with_options![PATTERN], |_, args| {
         Ok(Value::Int(compiled(args, 1)?.cost()))
@@ -149,7 +149,7 @@ const FUNCTIONS: &[Function] = &[
         "A pattern that matches this string literally. ASCII characters other than letters, digits \
          and `_` get a backslash.",
         Type::String,
-        &[must("", Type::String)],
+        &[required_parameter("", Type::String)],
         |_, args| Ok(args.string(0).map_or(Value::String(None), |text| owned(quoted(text)))),
     ),
     function(
@@ -168,7 +168,7 @@ const REGEX: Class = Class {
     params: with_options![PATTERN],
     construct: |_, naming, args| {
         let pattern = compiled(args, 1).map_err(|why| {
-            Failure::new(format!("re2.regex {}: {}", naming.name, why.into_reason()))
+            ProgramFailure::new(format!("re2.regex {}: {}", naming.name, why.into_reason()))
         })?;
         Ok(Arc::new(PatternObject { pattern, number: naming.number }))
     },
@@ -177,7 +177,7 @@ const REGEX: Class = Class {
             "match",
             "Whether the pattern matches anywhere in the subject.",
             Type::Bool,
-            &[must("", Type::String)],
+            &[required_parameter("", Type::String)],
             |ctx, object, args| {
                 let PatternObject { pattern, number } = this::<PatternObject>(object)?;
                 Ok(Value::Bool(
@@ -205,7 +205,7 @@ const REGEX: Class = Class {
             Type::String,
             &[TEXT, REWRITE, text("fallback", "**SUB METHOD FAILED**")],
             |ctx, object, args| {
-                this::<PatternObject>(object)?.pattern.replace(ctx, args, How::First)
+                this::<PatternObject>(object)?.pattern.replace(ctx, args, ReplacementMode::First)
             },
         ),
         method(
@@ -213,7 +213,9 @@ const REGEX: Class = Class {
             SUBALL,
             Type::String,
             &[TEXT, REWRITE, text("fallback", "**SUBALL METHOD FAILED**")],
-            |ctx, object, args| this::<PatternObject>(object)?.pattern.replace(ctx, args, How::All),
+            |ctx, object, args| {
+                this::<PatternObject>(object)?.pattern.replace(ctx, args, ReplacementMode::All)
+            },
         ),
         method(
             "extract",
@@ -221,7 +223,7 @@ const REGEX: Class = Class {
             Type::String,
             &[TEXT, REWRITE, text("fallback", "**EXTRACT METHOD FAILED**")],
             |ctx, object, args| {
-                this::<PatternObject>(object)?.pattern.replace(ctx, args, How::Extract)
+                this::<PatternObject>(object)?.pattern.replace(ctx, args, ReplacementMode::Extract)
             },
         ),
         method("cost", COST, Type::Int, &[], |_, object, _| {
@@ -247,26 +249,27 @@ impl Object for PatternObject {
 
 impl PatternObject {
     /// The last match of the object.
-    fn last<'c>(&self, ctx: &'c mut Ctx<'_>) -> &'c Last {
+    fn last<'c>(&self, ctx: &'c mut Ctx<'_>) -> &'c LastMatch {
         ctx.task.keep(NAME_OF_KEPT, self.number)
     }
 }
 
 /// The last match of the function `match`.
-fn last<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut Last {
+fn last<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut LastMatch {
     ctx.task.keep(NAME_OF_FUNCTIONS, 0)
 }
 
 /// The pattern that is argument 0, with options from argument `at` on.
-fn compiled(args: &[Value], at: usize) -> Result<Arc<Pattern>, Failure> {
-    let text = args.string(0).ok_or_else(|| Failure::new("re2: the pattern is undefined"))?;
-    Pattern::new(text, Reading::of(args, at, true)).map(Arc::new).map_err(|why| {
-        Failure::new(format!("re2: cannot compile '{}': {why}", text.escape_ascii()))
+fn compiled(args: &[Value], at: usize) -> Result<Arc<Pattern>, ProgramFailure> {
+    let text =
+        args.string(0).ok_or_else(|| ProgramFailure::new("re2: the pattern is undefined"))?;
+    Pattern::new(text, PatternOptions::of(args, at, true)).map(Arc::new).map_err(|why| {
+        ProgramFailure::new(format!("re2: cannot compile '{}': {why}", text.escape_ascii()))
     })
 }
 
 /// `sub` and its like as functions: the pattern before the rest.
-fn replaced(ctx: &Ctx<'_>, args: &[Value], how: How) -> Result<Value, Failure> {
+fn replaced(ctx: &Ctx<'_>, args: &[Value], how: ReplacementMode) -> Result<Value, ProgramFailure> {
     compiled(args, 4)?.replace(ctx, &args[1..], how)
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::{Backend, Director, Health, Leaf};
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
@@ -18,7 +18,7 @@ use crate::tag::Tag;
 use crate::types::Type;
 use crate::vars;
 use crate::vmod::{Class, Function, Method, Module};
-use crate::vmods::args::{Args, must, owned, this};
+use crate::vmods::args::{Args, owned, required_parameter, this};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -36,7 +36,7 @@ const FUNCTIONS: &[Function] = &[
         name: "blacklist",
         about: "Puts the request on the list of the backend that responded, for this time.",
         returns: Type::Void,
-        params: &[must("expires", Type::Duration)],
+        params: &[required_parameter("expires", Type::Duration)],
         from: Sub::BackendResponse.only(),
         call: blacklist,
     },
@@ -54,14 +54,17 @@ const CLASS: Class = Class {
     name: "saintmode",
     about: "A wrapper for a backend. `threshold` is the number of listed requests at which the \
             backend is sick for all requests. 0: no list is kept.",
-    params: &[must("backend", Type::Backend), must("threshold", Type::Int)],
+    params: &[
+        required_parameter("backend", Type::Backend),
+        required_parameter("threshold", Type::Int),
+    ],
     construct: |_, naming, args| {
         let backend = args.backend(0);
         if matches!(backend, Backend::None) {
             let why = format!("saintmode {}: no backend", naming.name);
-            return Err(Failure::new(why));
+            return Err(ProgramFailure::new(why));
         }
-        Ok(Arc::new(Saint(Arc::new(Watch {
+        Ok(Arc::new(SaintmodeObject(Arc::new(SaintmodeDirector {
             name: naming.name.into(),
             backend: backend.clone(),
             threshold: args.int(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
@@ -76,7 +79,7 @@ const CLASS: Class = Class {
             params: &[],
             from: Subs::ALL,
             call: |_, object, _| {
-                Ok(Value::Backend(Backend::Director(this::<Saint>(object)?.0.clone())))
+                Ok(Value::Backend(Backend::Director(this::<SaintmodeObject>(object)?.0.clone())))
             },
         },
         Method {
@@ -85,7 +88,9 @@ const CLASS: Class = Class {
             returns: Type::Int,
             params: &[],
             from: Subs::BOTH,
-            call: |ctx, object, _| Ok(Value::Int(this::<Saint>(object)?.0.count(ctx.now) as i64)),
+            call: |ctx, object, _| {
+                Ok(Value::Int(this::<SaintmodeObject>(object)?.0.count(ctx.now) as i64))
+            },
         },
         Method {
             name: "is_healthy",
@@ -93,7 +98,9 @@ const CLASS: Class = Class {
             returns: Type::Bool,
             params: &[],
             from: Subs::BOTH,
-            call: |ctx, object, _| Ok(Value::Bool(this::<Saint>(object)?.0.is_healthy_for(ctx))),
+            call: |ctx, object, _| {
+                Ok(Value::Bool(this::<SaintmodeObject>(object)?.0.is_healthy_for(ctx)))
+            },
         },
     ],
 };
@@ -102,9 +109,9 @@ const CLASS: Class = Class {
 type RequestId = [u8; 16];
 
 /// An object of the class.
-struct Saint(Arc<Watch>);
+struct SaintmodeObject(Arc<SaintmodeDirector>);
 
-impl Object for Saint {
+impl Object for SaintmodeObject {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -115,7 +122,7 @@ impl Object for Saint {
 }
 
 #[derive(Debug)]
-struct Watch {
+struct SaintmodeDirector {
     name: Box<str>,
     backend: Backend,
     threshold: usize,
@@ -126,7 +133,7 @@ struct Watch {
 /// The longest list, whatever the threshold.
 const TROUBLES_MAX: usize = 10_000;
 
-impl Watch {
+impl SaintmodeDirector {
     /// Looks at those on the list that are in force.
     fn read<T>(&self, now: f64, look: impl FnOnce(&mut Vec<(RequestId, f64)>) -> T) -> T {
         let mut troubles = self.troubles.lock();
@@ -158,7 +165,7 @@ impl Watch {
     }
 }
 
-impl Director for Watch {
+impl Director for SaintmodeDirector {
     fn name(&self) -> &str {
         &self.name
     }
@@ -191,15 +198,15 @@ fn id(ctx: &Ctx<'_>) -> Option<RequestId> {
     vars::digest(key).first_chunk().copied()
 }
 
-fn saints(ctx: &Ctx<'_>) -> Vec<Arc<Watch>> {
+fn saints(ctx: &Ctx<'_>) -> Vec<Arc<SaintmodeDirector>> {
     let objects = ctx.instance.objects();
     let saint = |object: &Arc<dyn Object>| {
-        object.as_any().downcast_ref::<Saint>().map(|saint| saint.0.clone())
+        object.as_any().downcast_ref::<SaintmodeObject>().map(|saint| saint.0.clone())
     };
     objects.iter().filter_map(saint).collect()
 }
 
-fn blacklist(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn blacklist(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let answered = ctx.beresp.as_ref().and_then(|beresp| beresp.state.backend.clone());
     let (Some(id), Some(seconds)) = (id(ctx), args.real(0)) else { return Ok(Value::Void) };
     let answered = answered.map_or(Backend::None, Backend::Leaf);
@@ -210,13 +217,13 @@ fn blacklist(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Void)
 }
 
-fn status(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+fn status(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     let lines: Vec<String> = saints(ctx).iter().map(|saint| line(saint, ctx.now)).collect();
     let text = format!("{{\n\t\"saintmode\": [\n{}\n\t]\n}}\n", lines.join(",\n"));
     Ok(owned(text.into_bytes()))
 }
 
-fn line(saint: &Watch, now: f64) -> String {
+fn line(saint: &SaintmodeDirector, now: f64) -> String {
     // Names are words of VCL: there is nothing to escape in them.
     format!(
         "\t\t{{ \"name\": \"{}\", \"backend\": \"{}\", \"count\": \"{}\", \"threshold\": \"{}\" }}",
@@ -232,8 +239,8 @@ mod tests {
     use super::*;
     use crate::state::backend::BackendSpec;
 
-    fn watch(threshold: usize) -> Watch {
-        Watch {
+    fn watch(threshold: usize) -> SaintmodeDirector {
+        SaintmodeDirector {
             name: "s1".into(),
             backend: Backend::Leaf(Leaf::new("b1", BackendSpec::default())),
             threshold,

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module, Parameter};
-use crate::vmods::args::{Args, must, number, owned, text};
+use crate::vmods::args::{Args, number, owned, required_parameter, text};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -19,14 +19,15 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const TWO: &[Parameter] = &[must("s1", Type::String), must("s2", Type::String)];
+const TWO: &[Parameter] =
+    &[required_parameter("s1", Type::String), required_parameter("s2", Type::String)];
 
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "count",
         about: "Length in bytes. -1 if there is no string.",
         returns: Type::Int,
-        params: &[must("s", Type::String)],
+        params: &[required_parameter("s", Type::String)],
         from: Subs::ALL,
         call: |_, args| Ok(Value::Int(args.string(0).map_or(-1, |s| s.len() as i64))),
     },
@@ -60,7 +61,11 @@ const FUNCTIONS: &[Function] = &[
                 negative n takes the bytes before the offset, or before the end if the offset is \
                 0. No string if there is none.",
         returns: Type::String,
-        params: &[must("s", Type::String), must("n", Type::Int), number("offset", Type::Int, 0.0)],
+        params: &[
+            required_parameter("s", Type::String),
+            required_parameter("n", Type::Int),
+            number("offset", Type::Int, 0.0),
+        ],
         from: Subs::ALL,
         call: |_, args| {
             let (n, offset) = (args.int(1).unwrap_or(0), args.int(2).unwrap_or(0));
@@ -71,7 +76,7 @@ const FUNCTIONS: &[Function] = &[
         name: "reverse",
         about: "The bytes in reverse order. No string if there is none.",
         returns: Type::String,
-        params: &[must("s", Type::String)],
+        params: &[required_parameter("s", Type::String)],
         from: Subs::ALL,
         call: |_, args| match args.string(0) {
             Some(s) => Ok(owned(s.iter().rev().copied().collect::<Vec<u8>>())),
@@ -84,13 +89,17 @@ const FUNCTIONS: &[Function] = &[
                 `sep`. The first is 1; a negative n counts from the end. No string if there are \
                 fewer words.",
         returns: Type::String,
-        params: &[must("S", Type::String), must("n", Type::Int), text("sep", " \t")],
+        params: &[
+            required_parameter("S", Type::String),
+            required_parameter("n", Type::Int),
+            text("sep", " \t"),
+        ],
         from: Subs::ALL,
         call: nth_word,
     },
 ];
 
-fn both(args: &[Value], is: fn(&[u8], &[u8]) -> bool) -> Result<Value, Failure> {
+fn both(args: &[Value], is: fn(&[u8], &[u8]) -> bool) -> Result<Value, ProgramFailure> {
     Ok(Value::Bool(match (args.string(0), args.string(1)) {
         (Some(s1), Some(s2)) => is(s1, s2),
         _ => false,
@@ -107,7 +116,7 @@ fn take(s: &Bytes, n: i64, offset: i64) -> Bytes {
     s.slice(within(base.min(other))..within(base.max(other)))
 }
 
-fn nth_word(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn nth_word(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(s) = args.string(0) else { return Ok(Value::String(None)) };
     let (n, sep) = (args.int(1).unwrap_or(0), args.bytes(2));
     Ok(Value::String(word(s, n, sep).map(|word| s.slice_ref(word))))

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use crate::failure::Failure;
-use crate::state::ctx::{Connection, Ctx, Measured};
+use crate::failure::ProgramFailure;
+use crate::state::ctx::{Connection, Ctx, TcpInfo};
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::tag::Tag;
 use crate::types::Type;
 use crate::vmod::{Function, Module};
-use crate::vmods::args::{Args, must};
+use crate::vmods::args::{Args, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -27,7 +27,7 @@ const FUNCTIONS: &[Function] = &[
         about: "Sets the congestion control algorithm of the connection. Returns 0, or -1 on \
                 failure, usually because the kernel lacks the algorithm.",
         returns: Type::Int,
-        params: &[must("algorithm", Type::String)],
+        params: &[required_parameter("algorithm", Type::String)],
         from: Subs::CLIENT,
         call: congestion,
     },
@@ -54,7 +54,7 @@ const FUNCTIONS: &[Function] = &[
         about: "Limits sending to this number of kilobytes (1024 bytes) per second from now on. 0 \
                 or less: no limit. Larder itself enforces the rate, not the kernel.",
         returns: Type::Void,
-        params: &[must("", Type::Int)],
+        params: &[required_parameter("", Type::Int)],
         from: Subs::CLIENT,
         call: pace,
     },
@@ -65,7 +65,7 @@ fn connection<'a>(ctx: &'a Ctx<'_>) -> io::Result<&'a dyn Connection> {
     ctx.session.control.as_deref().ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-fn measured(ctx: &Ctx<'_>) -> io::Result<Measured> {
+fn measured(ctx: &Ctx<'_>) -> io::Result<TcpInfo> {
     connection(ctx)?.measured()
 }
 
@@ -73,7 +73,7 @@ fn log(ctx: &Ctx<'_>, tag: Tag, line: &str) {
     ctx.world.log(tag, line.as_bytes());
 }
 
-fn congestion(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn congestion(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let name = String::from_utf8_lossy(args.bytes(0)).into_owned();
     let set = connection(ctx).and_then(|connection| connection.set_congestion(&name));
     if let Err(error) = &set {
@@ -82,7 +82,7 @@ fn congestion(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Int(if set.is_ok() { 0 } else { -1 }))
 }
 
-fn dump(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+fn dump(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     let algorithm = connection(ctx).and_then(|connection| connection.congestion());
     match measured(ctx).and_then(|measured| Ok((measured, algorithm?))) {
         Ok((m, algorithm)) => {
@@ -103,7 +103,7 @@ fn dump(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Void)
 }
 
-fn round_trip(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+fn round_trip(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     let measured = measured(ctx);
     if let Err(error) = &measured {
         log(ctx, Tag::Error, &format!("tcp.get_estimated_rtt(): {error}"));
@@ -112,7 +112,7 @@ fn round_trip(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Real(measured.map_or(-1.0, |measured| f64::from(measured.rtt / 1000))))
 }
 
-fn pace(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn pace(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let kb = u64::try_from(args.int(0).unwrap_or_default()).unwrap_or_default();
     if let Some(control) = &ctx.session.control {
         control.set_pace(kb.saturating_mul(1024));
@@ -125,16 +125,16 @@ fn pace(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
 mod tests {
     use super::*;
     use crate::sub::Sub;
-    use crate::testing::Bench;
+    use crate::testing::SubroutineFixture;
 
-    fn lines(bench: &Bench) -> Vec<String> {
+    fn lines(bench: &SubroutineFixture) -> Vec<String> {
         let log = bench.world.log.borrow();
         log.iter().map(|(_, text)| String::from_utf8_lossy(text).into_owned()).collect()
     }
 
     #[test]
     fn an_algorithm_is_the_kernels_to_have() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         for (name, answer) in [("reno", 0), ("", -1), ("nope", -1)] {
             let args = [Value::String(Some(name.into()))];
             let answered = congestion(&mut bench.ctx(Sub::Recv), &args);
@@ -147,8 +147,8 @@ mod tests {
     // The lines are those of the module for Varnish 7.1.1, but for the last.
     #[test]
     fn what_the_kernel_has_measured_is_told() {
-        let mut bench = Bench::bare();
-        bench.wire.measured.set(Some(Measured { rtt: 2_700, pmtu: 65_535, ..Default::default() }));
+        let mut bench = SubroutineFixture::bare();
+        bench.wire.measured.set(Some(TcpInfo { rtt: 2_700, pmtu: 65_535, ..Default::default() }));
         dump(&mut bench.ctx(Sub::Recv), &[]).expect("it can be written");
         assert_eq!(
             lines(&bench),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn where_there_is_no_tcp_that_is_an_error_of_the_log() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         bench.session.control = None;
         let name = [Value::String(Some("reno".into()))];
         let answered = congestion(&mut bench.ctx(Sub::Recv), &name);

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::*;
 use crate::sub::{Action, Sub};
-use crate::testing::Bench;
+use crate::testing::SubroutineFixture;
 
 /// Runs `recv` as `vcl_recv` of a program with these imports and declarations.
-fn run(imports: &str, declarations: &str, recv: &str) -> Bench {
+fn run(imports: &str, declarations: &str, recv: &str) -> SubroutineFixture {
     let imports: String = imports.split(' ').map(|name| format!("import {name};\n")).collect();
     let program = format!(
         "vcl 4.1;\n{imports}\nbackend b1 {{ .host = \"127.0.0.1\"; }}\n\
@@ -15,14 +15,14 @@ fn run(imports: &str, declarations: &str, recv: &str) -> Bench {
          sub vcl_recv {{\nset req.backend_hint = b2;\nset req.backend_hint = b1;\n\
          {recv}\nreturn (pass);\n}}\n"
     );
-    let mut bench = Bench::of(&program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(&program).unwrap_or_else(|why| panic!("{why}"));
     let action = bench.run(Sub::Recv);
     assert!(matches!(action, Action::Pass(_)), "{action:?} {:?}", bench.world.log.borrow());
     bench
 }
 
 /// The value of the request's header `X`.
-fn x(bench: &Bench) -> String {
+fn x(bench: &SubroutineFixture) -> String {
     let value = bench.req.headers.value_named(b"X").unwrap_or_default();
     String::from_utf8_lossy(value).into_owned()
 }
@@ -91,7 +91,7 @@ fn headers_are_changed_one_by_one() {
 fn what_is_no_header_fails() {
     let program = "vcl 4.1; import header; backend b none;
         sub vcl_recv { header.append(req.http.Y, {\"a\nb: c\"}); }";
-    let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
     assert!(matches!(bench.run(Sub::Recv), Action::Fail(_)));
     assert_eq!(bench.req.headers.value_named(b"Y"), None);
 }
@@ -231,7 +231,7 @@ fn a_kept_body_is_matched_and_hashed() {
         sub vcl_recv { set req.http.X = \"\" + bodyaccess.rematch_req_body(\"^hel+o$\")
             + bodyaccess.rematch_req_body(\"HELLO\") + bodyaccess.len_req_body(); }
         sub vcl_hash { bodyaccess.hash_req_body(); return (lookup); }";
-    let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
     bench.world.body = Some(b"hello".to_vec());
     bench.run(Sub::Recv);
     assert_eq!(x(&bench), "105");
@@ -244,11 +244,15 @@ fn purges_tell_how_many() {
     let program = "vcl 4.1; import purge; import xkey; backend b none;
         sub vcl_recv { set req.http.X = \"\" + xkey.purge(\"a b\") + xkey.softpurge(\"c\"); }
         sub vcl_miss { set req.http.X = \"\" + purge.hard() + purge.soft(10s, 5s); }";
-    let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
     bench.run(Sub::Recv);
     assert_eq!(x(&bench), "21");
     bench.run(Sub::Miss);
     assert_eq!(x(&bench), "11");
-    let soft = crate::state::world::Purging::Soft { ttl: Some(10.0), grace: Some(5.0), keep: None };
+    let soft = crate::state::environment::PurgeMode::Soft {
+        ttl: Some(10.0),
+        grace: Some(5.0),
+        keep: None,
+    };
     assert_eq!(bench.world.purges.borrow()[1], (Bytes::from_static(b"key").to_vec(), soft));
 }

@@ -1,10 +1,10 @@
 //! `tls`: TLS on the client's connection, in the words of Varnish 9. Backends of programs are
 //! spoken to without TLS, so of a backend's connection there is nothing to tell.
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::{Ctx, TlsFacts};
 use crate::state::value::Value;
-use crate::sub::{Side, Sub, Subs};
+use crate::sub::{Sub, Subs, TaskSide};
 use crate::types::Type;
 use crate::vmod::{Call, Function, Module};
 use crate::vmods::args::owned;
@@ -69,11 +69,11 @@ const FUNCTIONS: &[Function] = &[
 
 /// TLS of the connection that the subroutine would tell of.
 fn facts<'c>(ctx: &'c Ctx<'_>) -> Option<&'c TlsFacts> {
-    let is_clients = ctx.sub.side() == Side::Client;
+    let is_clients = ctx.sub.side() == TaskSide::Client;
     ctx.session.tls.as_deref().filter(|tls| is_clients && tls.is_tls)
 }
 
-fn text(ctx: &Ctx<'_>, of: fn(&TlsFacts) -> Option<&str>) -> Result<Value, Failure> {
+fn text(ctx: &Ctx<'_>, of: fn(&TlsFacts) -> Option<&str>) -> Result<Value, ProgramFailure> {
     let text = facts(ctx).and_then(of);
     Ok(text.map_or(Value::String(None), |text| owned(text.as_bytes().to_vec())))
 }

@@ -2,8 +2,8 @@
 //!
 //! Names come from the system's tables of users and groups, read through the world once.
 
-use crate::failure::Failure;
-use crate::state::ctx::{Ctx, Peer};
+use crate::failure::ProgramFailure;
+use crate::state::ctx::{Ctx, PeerCredentials};
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::tag::Tag;
@@ -56,7 +56,7 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-fn peer(ctx: &Ctx<'_>, function: &str) -> Option<Peer> {
+fn peer(ctx: &Ctx<'_>, function: &str) -> Option<PeerCredentials> {
     if ctx.session.peer.is_none() {
         let line = format!("unix.{function}: the listener is no unix socket");
         ctx.world.log(Tag::Error, line.as_bytes());
@@ -64,7 +64,11 @@ fn peer(ctx: &Ctx<'_>, function: &str) -> Option<Peer> {
     ctx.session.peer
 }
 
-fn number(ctx: &Ctx<'_>, function: &str, of: fn(&Peer) -> u32) -> Result<Value, Failure> {
+fn number(
+    ctx: &Ctx<'_>,
+    function: &str,
+    of: fn(&PeerCredentials) -> u32,
+) -> Result<Value, ProgramFailure> {
     Ok(Value::Int(peer(ctx, function).map_or(-1, |peer| i64::from(of(&peer)))))
 }
 
@@ -72,8 +76,8 @@ fn name(
     ctx: &Ctx<'_>,
     function: &str,
     table: &str,
-    of: fn(&Peer) -> u32,
-) -> Result<Value, Failure> {
+    of: fn(&PeerCredentials) -> u32,
+) -> Result<Value, ProgramFailure> {
     let Some(peer) = peer(ctx, function) else { return Ok(Value::String(None)) };
     let table = ctx.world.file(table).unwrap_or_default();
     let name = name_of(&table, of(&peer)).map(<[u8]>::to_vec);

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::Backend;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
@@ -16,7 +16,7 @@ use crate::sub::Subs;
 use crate::tag::Tag;
 use crate::types::Type;
 use crate::vmod::{Function, Module, Parameter};
-use crate::vmods::args::{Args, must};
+use crate::vmods::args::{Args, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -29,7 +29,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const KEY: &[Parameter] = &[must("key", Type::String)];
+const KEY: &[Parameter] = &[required_parameter("key", Type::String)];
 
 const fn setter(name: &'static str, params: &'static [Parameter]) -> Function {
     Function {
@@ -53,7 +53,8 @@ const fn getter(name: &'static str, returns: Type, call: crate::vmod::Call) -> F
     }
 }
 
-const STRING: &[Parameter] = &[must("key", Type::String), must("value", Type::String)];
+const STRING: &[Parameter] =
+    &[required_parameter("key", Type::String), required_parameter("value", Type::String)];
 
 const FUNCTIONS: &[Function] = &[
     setter("set", STRING),
@@ -71,33 +72,48 @@ const FUNCTIONS: &[Function] = &[
         name: "global_get",
         about: "The variable that all requests share. No string if there is none.",
         returns: Type::String,
-        params: &[must("key", Type::String)],
+        params: &[required_parameter("key", Type::String)],
         from: Subs::ALL,
         call: |ctx, args| Ok(Value::String(ctx.world.shared().globals.get(args.bytes(0)))),
     },
-    setter("set_int", &[must("key", Type::String), must("value", Type::Int)]),
+    setter(
+        "set_int",
+        &[required_parameter("key", Type::String), required_parameter("value", Type::Int)],
+    ),
     getter("get_int", Type::Int, |ctx, args| {
         let found = if let Some(Variable::Int(n)) = get(ctx, args) { *n } else { 0 };
         Ok(Value::Int(found))
     }),
     setter("set_string", STRING),
     getter("get_string", Type::String, string),
-    setter("set_real", &[must("key", Type::String), must("value", Type::Real)]),
+    setter(
+        "set_real",
+        &[required_parameter("key", Type::String), required_parameter("value", Type::Real)],
+    ),
     getter("get_real", Type::Real, |ctx, args| {
         let found = if let Some(Variable::Real(n)) = get(ctx, args) { *n } else { 0.0 };
         Ok(Value::Real(found))
     }),
-    setter("set_duration", &[must("key", Type::String), must("value", Type::Duration)]),
+    setter(
+        "set_duration",
+        &[required_parameter("key", Type::String), required_parameter("value", Type::Duration)],
+    ),
     getter("get_duration", Type::Duration, |ctx, args| {
         let found = if let Some(Variable::Duration(n)) = get(ctx, args) { *n } else { 0.0 };
         Ok(Value::Duration(found))
     }),
-    setter("set_ip", &[must("key", Type::String), must("value", Type::Ip)]),
+    setter(
+        "set_ip",
+        &[required_parameter("key", Type::String), required_parameter("value", Type::Ip)],
+    ),
     getter("get_ip", Type::Ip, |ctx, args| {
         let found = if let Some(Variable::Ip(ip)) = get(ctx, args) { *ip } else { None };
         Ok(Value::Ip(found))
     }),
-    setter("set_backend", &[must("key", Type::String), must("value", Type::Backend)]),
+    setter(
+        "set_backend",
+        &[required_parameter("key", Type::String), required_parameter("value", Type::Backend)],
+    ),
     getter("get_backend", Type::Backend, |ctx, args| {
         let found = if let Some(Variable::Backend(backend)) = get(ctx, args) {
             backend.clone()
@@ -142,12 +158,12 @@ fn get<'a>(ctx: &'a mut Ctx<'_>, args: &[Value]) -> Option<&'a Variable> {
     vars(ctx).0.iter().find(|(name, _)| name == key).map(|(_, kept)| kept)
 }
 
-fn string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn string(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let found = if let Some(Variable::String(text)) = get(ctx, args) { text.clone() } else { None };
     Ok(Value::String(found))
 }
 
-fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (Some(key), Some(value)) = (args.string(0), args.get(1)) else { return Ok(Value::Void) };
     let kept = match value {
         // As in Varnish, a string that is none is kept as an empty one.
@@ -157,7 +173,7 @@ fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
         Value::Duration(n) => Variable::Duration(*n),
         Value::Ip(ip) => Variable::Ip(*ip),
         Value::Backend(backend) => Variable::Backend(backend.clone()),
-        _ => return Err(Failure::new("var: a value of a type that it does not keep")),
+        _ => return Err(ProgramFailure::new("var: a value of a type that it does not keep")),
     };
     let vars = &mut vars(ctx).0;
     match vars.iter_mut().find(|(name, _)| name == key) {
@@ -167,10 +183,10 @@ fn set(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Void)
 }
 
-fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn set_global(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(key) = args.string(0) else { return Ok(Value::Void) };
     if let Err(limit) = ctx.world.shared().globals.set(key, args.string(1)) {
-        ctx.reach(limit);
+        ctx.note_limit(limit);
         let line = format!("var.global_set: as much as {} allows", limit.name());
         ctx.world.log(Tag::Error, line.as_bytes());
     }
@@ -182,13 +198,13 @@ mod tests {
     use base::{Limit, Limits};
 
     use crate::sub::Sub;
-    use crate::testing::Bench;
+    use crate::testing::SubroutineFixture;
 
     #[test]
     fn a_global_too_many_is_not_set_and_counted() {
         let text = "vcl 4.1; import var; backend none_here none; sub vcl_recv { \
                     var.global_set(\"a\", \"1\"); var.global_set(\"b\", \"2\"); }";
-        let mut bench = Bench::of(text).expect("it compiles");
+        let mut bench = SubroutineFixture::of(text).expect("it compiles");
         bench.world.shared.set_limits(&Limits { vcl_globals: 1, ..Limits::default() });
         bench.run(Sub::Recv);
         assert_eq!(*bench.world.limits.borrow(), [Limit::VclGlobals]);

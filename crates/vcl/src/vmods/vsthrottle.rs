@@ -12,7 +12,7 @@ use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module, Parameter};
-use crate::vmods::args::{Args, must, number};
+use crate::vmods::args::{Args, number, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -25,9 +25,9 @@ pub static MODULE: Module = Module {
 };
 
 const PARAMS: &[Parameter] = &[
-    must("key", Type::String),
-    must("limit", Type::Int),
-    must("period", Type::Duration),
+    required_parameter("key", Type::String),
+    required_parameter("limit", Type::Int),
+    required_parameter("period", Type::Duration),
     number("block", Type::Duration, 0.0),
 ];
 
@@ -75,10 +75,10 @@ const FUNCTIONS: &[Function] = &[
         about: "Time for which calls are still denied. 0 s if they are not.",
         returns: Type::Duration,
         params: &[
-            must("key", Type::String),
-            must("limit", Type::Int),
-            must("period", Type::Duration),
-            must("block", Type::Duration),
+            required_parameter("key", Type::String),
+            required_parameter("limit", Type::Int),
+            required_parameter("period", Type::Duration),
+            required_parameter("block", Type::Duration),
         ],
         from: Subs::ALL,
         call: |ctx, args| {

@@ -9,14 +9,16 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::Backend;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::vmod::{ArgumentType, Default, Function, Module, Parameter, Refused};
-use crate::vmods::args::{Args, must};
+use crate::vmod::{
+    ArgumentType, Function, Module, Parameter, ParameterDefault, UnsupportedFunction,
+};
+use crate::vmods::args::{Args, required_parameter};
 use crate::workspace::Workspace;
 
 /// The module.
@@ -29,20 +31,23 @@ pub static MODULE: Module = Module {
     functions: FUNCTIONS,
     classes: &[],
     refused: &[
-        Refused {
+        UnsupportedFunction {
             name: "barrier_sync",
             why: "would hold up all requests of a core while one waits.",
         },
-        Refused { name: "sleep", why: "would hold up all requests of a core while one sleeps." },
-        Refused {
+        UnsupportedFunction {
+            name: "sleep",
+            why: "would hold up all requests of a core while one sleeps.",
+        },
+        UnsupportedFunction {
             name: "workspace_dump",
             why: "has nothing to show: a workspace is a number of bytes, not a place in memory.",
         },
-        Refused {
+        UnsupportedFunction {
             name: "vsl",
             why: "would write lines of another request's record, which that request writes itself.",
         },
-        Refused {
+        UnsupportedFunction {
             name: "vsl_replay",
             why: "would write lines of other requests' records, which they write themselves.",
         },
@@ -54,7 +59,7 @@ const WHICH: Parameter = Parameter {
     kind: ArgumentType::Enum(&["client", "backend", "session", "thread"]),
     default: None,
 };
-const SIZED: &[Parameter] = &[WHICH, must("size", Type::Int)];
+const SIZED: &[Parameter] = &[WHICH, required_parameter("size", Type::Int)];
 
 const FUNCTIONS: &[Function] = &[
     Function {
@@ -86,11 +91,11 @@ const FUNCTIONS: &[Function] = &[
         about: "Fails the request, or whatever the program is doing, with 503, and writes the text \
                 to the log. In Varnish, the process ends.",
         returns: Type::Void,
-        params: &[must("", Type::String)],
+        params: &[required_parameter("", Type::String)],
         from: Subs::ALL,
         call: |_, args| {
             let why = String::from_utf8_lossy(args.bytes(0));
-            Err(Failure::new(format!("vtc.panic: {why}")))
+            Err(ProgramFailure::new(format!("vtc.panic: {why}")))
         },
     },
     Function {
@@ -104,7 +109,11 @@ const FUNCTIONS: &[Function] = &[
             let workspace = find(ctx, args)?;
             match wanted(workspace, args.int(1)) {
                 Some(bytes) => workspace.take(bytes)?,
-                None => return Err(Failure::new("vtc.workspace_alloc: there is nothing to take")),
+                None => {
+                    return Err(ProgramFailure::new(
+                        "vtc.workspace_alloc: there is nothing to take",
+                    ));
+                }
             }
             Ok(Value::Void)
         },
@@ -121,7 +130,7 @@ const FUNCTIONS: &[Function] = &[
             match wanted(workspace, args.int(1)) {
                 Some(bytes) if bytes <= workspace.left() => Ok(Value::Bytes(bytes as i64)),
                 Some(_) => Err(workspace.overflow()),
-                None => Err(Failure::new("vtc.workspace_reserve: there is nothing to take")),
+                None => Err(ProgramFailure::new("vtc.workspace_reserve: there is nothing to take")),
             }
         },
     },
@@ -155,7 +164,7 @@ const FUNCTIONS: &[Function] = &[
         call: |ctx, args| {
             find(ctx, args)?;
             let Snapshot(Some(taken)) = *ctx.task.keep::<Snapshot>("vtc", 0) else {
-                return Err(Failure::new("vtc.workspace_reset: there is no snapshot"));
+                return Err(ProgramFailure::new("vtc.workspace_reset: there is no snapshot"));
             };
             ctx.task.workspace.give_back_to(taken);
             Ok(Value::Void)
@@ -185,7 +194,7 @@ const FUNCTIONS: &[Function] = &[
                 `p`ointer, `i`nt, `d`ouble, `f`loat, `l`ong, `s`hort, si`z`e_t, `o`ff_t and \
                 intmax_t (`j`). -1 for other letters.",
         returns: Type::Int,
-        params: &[must("", Type::String)],
+        params: &[required_parameter("", Type::String)],
         from: Subs::ALL,
         call: |_, args| Ok(Value::Int(type_size(args.bytes(0)).unwrap_or(-1))),
     },
@@ -196,12 +205,12 @@ const FUNCTIONS: &[Function] = &[
         returns: Type::Blob,
         params: &[
             Parameter { name: "version", kind: ArgumentType::Enum(&["v1", "v2"]), default: None },
-            must("client", Type::Ip),
-            must("server", Type::Ip),
+            required_parameter("client", Type::Ip),
+            required_parameter("server", Type::Ip),
             Parameter {
                 name: "authority",
                 kind: ArgumentType::Of(Type::String),
-                default: Some(Default::Absent),
+                default: Some(ParameterDefault::Absent),
             },
         ],
         from: Subs::ALL,
@@ -214,7 +223,7 @@ const FUNCTIONS: &[Function] = &[
 struct Snapshot(Option<u64>);
 
 /// The workspace that is asked for, where this side has it.
-fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, Failure> {
+fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, ProgramFailure> {
     let which = args.word(0).unwrap_or_default();
     let own = match ctx.sub {
         sub if Subs::BACKEND.has(sub) => "backend",
@@ -224,7 +233,7 @@ fn find<'c>(ctx: &'c Ctx<'_>, args: &[Value]) -> Result<&'c Workspace, Failure> 
     if which == own {
         return Ok(&ctx.task.workspace);
     }
-    Err(Failure::new(format!("vtc: failed to find the {which} workspace")))
+    Err(ProgramFailure::new(format!("vtc: failed to find the {which} workspace")))
 }
 
 /// The number of bytes that are asked for; `None` if there is not at least one.
@@ -258,13 +267,13 @@ fn align(at: i64, size: i64) -> i64 {
     (at + size - 1) / size * size
 }
 
-fn header(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+fn header(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (Some(Value::Ip(Some(client))), Some(Value::Ip(Some(server)))) = (args.get(1), args.get(2))
     else {
-        return Err(Failure::new("vtc.proxy_header: an end has no address"));
+        return Err(ProgramFailure::new("vtc.proxy_header: an end has no address"));
     };
     if client.is_ipv4() != server.is_ipv4() {
-        return Err(Failure::new("vtc.proxy_header: one end is IPv4 and the other IPv6"));
+        return Err(ProgramFailure::new("vtc.proxy_header: one end is IPv4 and the other IPv6"));
     }
     let header = match args.word(0) {
         Some("v1") => v1(*client, *server),
@@ -283,7 +292,7 @@ fn v2(
     client: SocketAddr,
     server: SocketAddr,
     authority: Option<&[u8]>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, ProgramFailure> {
     // PP2_TYPE_AUTHORITY
     const AUTHORITY: u8 = 2;
     let mut rest = Vec::new();
@@ -296,7 +305,7 @@ fn v2(
     for port in [client.port(), server.port()] {
         rest.extend_from_slice(&port.to_be_bytes());
     }
-    let too_long = |_| Failure::new("vtc.proxy_header: the authority is too long");
+    let too_long = |_| ProgramFailure::new("vtc.proxy_header: the authority is too long");
     if let Some(name) = authority {
         rest.push(AUTHORITY);
         rest.extend_from_slice(&u16::try_from(name.len()).map_err(too_long)?.to_be_bytes());
@@ -314,13 +323,13 @@ fn v2(
 mod tests {
     use super::*;
     use crate::sub::Sub;
-    use crate::testing::Bench;
+    use crate::testing::SubroutineFixture;
 
     #[test]
     fn a_panic_ends_one_request() {
         let program = "vcl 4.1; import vtc; backend default none;
             sub vcl_recv { vtc.panic(\"at \" + req.url); set req.http.X = \"after\"; }";
-        let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+        let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
         let action = bench.run(Sub::Recv);
         assert!(
             matches!(&action, crate::sub::Action::Fail(why) if **why == *"vtc.panic: at /path?q=1")
@@ -340,7 +349,8 @@ mod tests {
     fn made(version: &'static str, authority: Value) -> Vec<u8> {
         let end = |port| Value::Ip(Some(SocketAddr::from(([127, 0, 0, 1], port))));
         let args = [Value::Enum(version), end(17084), end(28906), authority];
-        let made = header(&mut Bench::bare().ctx(Sub::Synth), &args).expect("both have addresses");
+        let made = header(&mut SubroutineFixture::bare().ctx(Sub::Synth), &args)
+            .expect("both have addresses");
         made.into_bytes().expect("a blob").to_vec()
     }
 
@@ -358,7 +368,7 @@ mod tests {
 
     #[test]
     fn ends_of_different_families_fail() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         let four = Value::Ip(Some(SocketAddr::from(([127, 0, 0, 1], 1))));
         let six = Value::Ip(Some(SocketAddr::from(([0; 16], 1))));
         for ends in [[four.clone(), six], [four, Value::Ip(None)]] {
@@ -373,7 +383,7 @@ mod tests {
             "vcl 4.1; import vtc; backend default none;
             sub vcl_recv {{ {recv} return (pass); }}"
         );
-        let mut bench = Bench::of(&program).unwrap_or_else(|why| panic!("{why}"));
+        let mut bench = SubroutineFixture::of(&program).unwrap_or_else(|why| panic!("{why}"));
         bench.task.workspace = Workspace::of(workspace);
         let action = bench.run(Sub::Recv);
         let x = bench.req.headers.value_named(b"X").unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use message::tags;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Function, Module, Parameter};
-use crate::vmods::args::{Args, must};
+use crate::vmods::args::{Args, required_parameter};
 
 /// The module.
 pub static MODULE: Module = Module {
@@ -20,7 +20,7 @@ pub static MODULE: Module = Module {
     refused: &[],
 };
 
-const PARAMS: &[Parameter] = &[must("keys", Type::String)];
+const PARAMS: &[Parameter] = &[required_parameter("keys", Type::String)];
 
 const FUNCTIONS: &[Function] = &[
     Function {
@@ -43,13 +43,13 @@ const FUNCTIONS: &[Function] = &[
     },
 ];
 
-fn purge(ctx: &Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, Failure> {
+fn purge(ctx: &Ctx<'_>, args: &[Value], soft: bool) -> Result<Value, ProgramFailure> {
     let keys: Vec<&[u8]> = tags::plain(args.bytes(0)).collect();
     let count = match keys.as_slice() {
         [] => 0,
         keys => {
             let purged = ctx.world.purge_keys(keys, soft);
-            purged.map_err(|why| Failure::new(format!("xkey: {why}")))?
+            purged.map_err(|why| ProgramFailure::new(format!("xkey: {why}")))?
         }
     };
     Ok(Value::Int(count.cast_signed()))
@@ -61,11 +61,11 @@ mod tests {
 
     use super::*;
     use crate::sub::Sub;
-    use crate::testing::Bench;
+    use crate::testing::SubroutineFixture;
 
     #[test]
     fn keys_are_purged_as_they_are_written() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         let keys = Value::String(Some(Bytes::from_static(b"b, a  b,,c\ta")));
         for (soft, function) in [(false, &FUNCTIONS[0]), (true, &FUNCTIONS[1])] {
             let count = (function.call)(&mut bench.ctx(Sub::Recv), std::slice::from_ref(&keys));
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn no_keys_purge_nothing() {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         let keys = Value::String(Some(Bytes::from_static(b" , ")));
         let count = (FUNCTIONS[0].call)(&mut bench.ctx(Sub::Recv), &[keys]);
         assert!(matches!(count, Ok(Value::Int(0))));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// A table, and the macro that declares its rows.
-struct Table {
+struct DeclarationTable {
     name: &'static str,
     file: &'static str,
     declared: &'static str,
@@ -12,14 +12,14 @@ struct Table {
 }
 
 /// All tables.
-const TABLES: [Table; 2] = [
-    Table {
+const TABLES: [DeclarationTable; 2] = [
+    DeclarationTable {
         name: "stages",
         file: "crates/flow/src/row.rs",
         declared: "row!",
         head: "| stage | asks | outcomes |",
     },
-    Table {
+    DeclarationTable {
         name: "sources",
         file: "crates/flow/src/sources.rs",
         declared: "sources!",
@@ -30,7 +30,7 @@ const TABLES: [Table; 2] = [
 /// Puts the tables of today into `page`.
 pub(super) fn put_tables(root: &Path, mut page: String) -> Result<String, String> {
     for table in &TABLES {
-        let Table { name, file, .. } = table;
+        let DeclarationTable { name, file, .. } = table;
         let source = fs::read_to_string(root.join(file)).map_err(|e| format!("{file}: {e}"))?;
         let begin = format!("<!-- {name}: made by `cargo xtask docs` -->\n");
         let end = format!("<!-- end of {name} -->\n");
@@ -45,7 +45,7 @@ pub(super) fn put_tables(root: &Path, mut page: String) -> Result<String, String
     Ok(page)
 }
 
-impl Table {
+impl DeclarationTable {
     /// The table of the rows that are declared in `source`.
     fn of(&self, source: &str) -> Result<String, String> {
         let Self { file, declared, head, .. } = self;

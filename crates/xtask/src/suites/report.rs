@@ -1,6 +1,6 @@
 //! The counting of outcomes, and the second and third chance of tests that failed.
 
-use super::run::{Outcome, Suite};
+use super::suite::{Outcome, Suite};
 
 /// Times that a failed test must pass alone to count as flaky.
 const CHANCES: usize = 2;
@@ -9,7 +9,7 @@ const SLOWEST: usize = 10;
 
 /// All outcomes so far.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct TestTally {
     passed: usize,
     ignored: usize,
     failed: Vec<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     times: Vec<(f64, String)>,
 }
 
-impl Tally {
+impl TestTally {
     /// Adds a suite's outcome; runs its failed tests again.
     pub(crate) fn add(&mut self, suite: &Suite, outcome: Outcome) {
         self.passed += outcome.passed;

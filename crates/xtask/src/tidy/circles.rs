@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::is_test_file;
 use super::functions::test_lines;
-use super::mask::mask;
+use super::lexer::mask;
 use super::paths::{Uses, uses};
 use super::problem::Problem;
 
@@ -25,13 +25,13 @@ type Module = Vec<String>;
 
 /// The files of every crate.
 #[derive(Default)]
-pub(super) struct Circles(BTreeMap<String, Files>);
+pub(super) struct Circles(BTreeMap<String, CrateFiles>);
 
 /// The files of a crate.
 #[derive(Default)]
-struct Files(BTreeMap<Module, Source>);
+struct CrateFiles(BTreeMap<Module, ModuleSource>);
 
-struct Source {
+struct ModuleSource {
     file: String,
     uses: Uses,
 }
@@ -58,14 +58,14 @@ impl Circles {
         if stem == "main" && files.contains_key(&module) {
             return;
         }
-        let source = Source { file: name.to_owned(), uses: uses(&product(source)) };
+        let source = ModuleSource { file: name.to_owned(), uses: uses(&product(source)) };
         files.insert(module, source);
     }
 
     /// Circles that are too long, or leave a folder.
     pub(super) fn problems(&self) -> Vec<Problem> {
-        let mut problems: Vec<_> = self.0.values().flat_map(Files::problems).collect();
-        problems.extend(self.0.values().flat_map(Files::folder_circles));
+        let mut problems: Vec<_> = self.0.values().flat_map(CrateFiles::problems).collect();
+        problems.extend(self.0.values().flat_map(CrateFiles::folder_circles));
         problems
     }
 }
@@ -79,7 +79,7 @@ fn product(source: &str) -> String {
     lines.map(|(line, _)| line).collect::<Vec<_>>().join("\n")
 }
 
-impl Files {
+impl CrateFiles {
     fn problems(&self) -> Vec<Problem> {
         let uses: BTreeMap<_, _> =
             self.0.keys().map(|module| (module, self.used(module))).collect();

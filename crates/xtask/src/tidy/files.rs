@@ -1,7 +1,7 @@
 //! Rules about one source file.
 
 use super::functions::{functions, test_lines};
-use super::mask::{Masked, mask};
+use super::lexer::{Masked, mask};
 use super::words::{questions, vague};
 
 /// A file beyond this tells more than one story (STYLE.md).

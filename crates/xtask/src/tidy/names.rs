@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::files::is_test_file;
 use super::functions::test_lines;
-use super::mask::mask;
+use super::lexer::mask;
 use super::problem::Problem;
 
 /// Words that declare a type.
@@ -13,9 +13,9 @@ const DECLARATIONS: [&str; 4] = ["struct", "enum", "trait", "union"];
 
 /// Where each type of each crate is declared: by crate and name, the files and lines.
 #[derive(Default)]
-pub(super) struct Names(BTreeMap<(String, String), Vec<(String, usize)>>);
+pub(super) struct TypeNames(BTreeMap<(String, String), Vec<(String, usize)>>);
 
-impl Names {
+impl TypeNames {
     /// Notes the types that the file `name` declares.
     pub(super) fn add(&mut self, name: &str, source: &str) {
         let Some(owner) = owner(name).filter(|_| !is_test_file(name)) else { return };
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let mut names = Names::default();
+        let mut names = TypeNames::default();
         for (name, source) in files {
             names.add(name, source);
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::files::is_test_file;
 use super::functions::{line_of, test_lines};
-use super::mask::mask;
+use super::lexer::mask;
 use super::problem::Problem;
 
 /// The parameters that are tuples, by crate.

@@ -4,8 +4,8 @@ use vcl::backend::Backend;
 
 use super::*;
 
-fn loaded() -> Loaded {
-    Loaded {
+fn loaded() -> LoadedProgram {
+    LoadedProgram {
         instance: Instance::of_backends(vec![Backend::None]),
         state: State::Auto,
         warm: true,

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::state::ask::Front;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::reply::Reply;
+use crate::state::request_context::Front;
 
 /// A page that is still to be put together. It becomes a reply in no other way than this.
 pub(crate) trait Draft {
@@ -15,11 +15,11 @@ pub(crate) trait Draft {
     ///
     /// # Errors
     /// The page itself, if it must wait for some of its pieces, which have begun.
-    fn begin(self: Box<Self>, core: &Rc<Core>) -> Result<Reply, Box<dyn Draft>>;
+    fn begin(self: Box<Self>, core: &Rc<CoreState>) -> Result<Reply, Box<dyn Draft>>;
 
     /// Bytes that the pieces take which have begun, about, beside what they are of.
     fn memory(&self) -> u64;
 
     /// Has the pieces come, and returns the reply, whose body they become.
-    fn run(self: Box<Self>, core: &Rc<Core>, front: Front<'_>) -> Reply;
+    fn run(self: Box<Self>, core: &Rc<CoreState>, front: Front<'_>) -> Reply;
 }

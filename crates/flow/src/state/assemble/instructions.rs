@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use cache::Attached;
+use cache::DerivedData;
 use esi::{Document, Remarks};
 
-use super::stitch::Clip;
+use super::gzip_page::Clip;
 
 /// The language that a page's instructions are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Instructions {
     }
 }
 
-impl Attached for Instructions {
+impl DerivedData for Instructions {
     fn memory(&self) -> u64 {
         let cuts: usize = self.read.cuts.iter().map(Clip::memory).sum();
         (size_of::<Self>() + size_of::<ReadPage>() + self.read.document.memory() + cuts) as u64

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use base::{Account, Counters, Limit};
 use esi::OnError;
 use message::Request;
-use policy::Peer;
+use policy::ConnectionPeer;
 use vcl::params::Param;
 
 use super::instructions::{Dialect, Instructions};
-use super::places::Places;
-use crate::state::live::LiveRef;
-use crate::state::place::Place;
+use super::places::FragmentPlaces;
+use crate::state::live_configuration::LiveRef;
 use crate::state::site::Site;
-use crate::state::trace::{Trace, Trouble};
-use crate::state::vcl::Line;
+use crate::state::site_context::SiteContext;
+use crate::state::trace::{FailureNote, Trace};
+use crate::state::vcl::VclConnection;
 
 /// A page that is to be put together.
-pub(crate) struct Composed {
+pub(crate) struct ComposedPage {
     pub(crate) dialect: Dialect,
     pub(crate) live: LiveRef,
     pub(crate) site: Arc<Site>,
@@ -29,7 +29,7 @@ pub(crate) struct Composed {
     /// The cookies that policy has left of the request's, where that has them all for fragments.
     pub(crate) cookies_left: Option<Box<[u8]>>,
     /// The surroundings of its fragments.
-    pub(crate) within: Rc<Within>,
+    pub(crate) within: Rc<FragmentContext>,
     /// The number of the request in its program; 0 without one.
     pub(crate) xid: u64,
     /// Its instructions, if a program has had them read.
@@ -50,7 +50,7 @@ pub(crate) struct Composed {
 
 /// The surroundings of a fragment.
 #[derive(Debug)]
-pub(crate) struct Within {
+pub(crate) struct FragmentContext {
     /// 1 for a fragment of the page that a client asked for.
     pub(crate) level: u32,
     pub(crate) top: Rc<Top>,
@@ -60,22 +60,22 @@ pub(crate) struct Within {
 pub(crate) struct Top {
     /// Its request, as the policy left it.
     pub(crate) request: Request,
-    pub(crate) peer: Peer,
+    pub(crate) peer: ConnectionPeer,
     /// The client's connection, as programs see it.
-    pub(crate) line: Option<Line>,
+    pub(crate) line: Option<VclConnection>,
     /// The account of what is held for the client.
     pub(crate) account: Arc<Account>,
     /// The client has a certificate: what it gets is for it alone.
     pub(crate) personal: bool,
     /// Places of those fragments that may be under way together.
-    pub(crate) places: Rc<Places>,
+    pub(crate) places: Rc<FragmentPlaces>,
     /// Fragments so far, those of fragments included.
     begun: Cell<u64>,
     /// Bytes so far.
     bytes: Cell<u64>,
 }
 
-impl fmt::Debug for Composed {
+impl fmt::Debug for ComposedPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Composed").field("dialect", &self.dialect).finish_non_exhaustive()
     }
@@ -92,8 +92,8 @@ impl Top {
     pub(crate) fn new(
         live: &LiveRef,
         request: Request,
-        peer: Peer,
-        line: Option<Line>,
+        peer: ConnectionPeer,
+        line: Option<VclConnection>,
         account: &Arc<Account>,
     ) -> Self {
         // A page of a program has a line.
@@ -105,20 +105,20 @@ impl Top {
             line,
             account: Arc::clone(account),
             personal: false,
-            places: Places::new(&live.limits, wished),
+            places: FragmentPlaces::new(&live.limits, wished),
             begun: Cell::new(0),
             bytes: Cell::new(0),
         }
     }
 }
 
-impl Composed {
+impl ComposedPage {
     /// The page that answers `request`, itself a fragment where it is `within` another.
     pub(crate) fn new(
         dialect: Dialect,
-        Place { live, site }: Place<'_>,
+        SiteContext { live, site }: SiteContext<'_>,
         request: Request,
-        within: Option<&Rc<Within>>,
+        within: Option<&Rc<FragmentContext>>,
         top: impl FnOnce() -> Top,
     ) -> Self {
         let (level, top) = match within {
@@ -126,7 +126,7 @@ impl Composed {
             None => (1, Rc::new(top())),
         };
         let (live, site) = (Rc::clone(live), Arc::clone(site));
-        let within = Rc::new(Within { level, top });
+        let within = Rc::new(FragmentContext { level, top });
         Self {
             dialect,
             live,
@@ -176,7 +176,7 @@ impl Composed {
     /// # Errors
     /// The limit that forbids it.
     pub(crate) fn count(&self, counters: &Counters) -> Result<(), Limit> {
-        let Within { level, top } = &*self.within;
+        let FragmentContext { level, top } = &*self.within;
         top.begun.set(top.begun.get() + 1);
         let deepest = match self.dialect {
             Dialect::Varnish => self.live.vcl.params.number(Param::MaxEsiDepth),
@@ -195,7 +195,7 @@ impl Composed {
     pub(crate) fn note_ended(&self, limit: Limit) {
         let error = format!("the page ended before it was whole (limit: {})", limit.name()).into();
         let limit = Some(limit);
-        self.trace.trouble.borrow_mut().get_or_insert(Trouble { error, limit });
+        self.trace.trouble.borrow_mut().get_or_insert(FailureNote { error, limit });
     }
 
     /// Takes note of `bytes` more; false when the page becomes too large by them.

@@ -24,7 +24,7 @@ pub(crate) fn part_of(account: &Account) -> u64 {
 
 /// The places of one page, its fragments' fragments included.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct FragmentPlaces {
     most: u64,
     window_bytes: u64,
     free: Cell<u64>,
@@ -40,12 +40,12 @@ pub(crate) struct Places {
 #[derive(Debug)]
 pub(crate) struct OwnPlace {
     /// `None`: it is beside those that are counted.
-    of: Option<Rc<Places>>,
+    of: Option<Rc<FragmentPlaces>>,
     is_counted: bool,
     bytes: u64,
 }
 
-impl Places {
+impl FragmentPlaces {
     /// The places that `limits` give, or so many as are `wished`, and at least one.
     pub(crate) fn new(limits: &Limits, wished: Option<u64>) -> Rc<Self> {
         let most = wished.unwrap_or(limits.esi_parallel).max(1);
@@ -82,7 +82,7 @@ impl Places {
     }
 
     /// Ready when one is free.
-    pub(crate) async fn some(&self) {
+    pub(crate) async fn wait_until_free(&self) {
         while self.is_full() {
             self.freed.notified().await;
         }
@@ -143,15 +143,15 @@ mod tests {
     use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
 
-    use base::Memory;
+    use base::MemoryBudget;
 
     use super::*;
 
     /// Places, and an account that has `left` bytes.
-    fn places(most: u64, left: u64) -> (Rc<Places>, Arc<Account>) {
-        let memory = Memory::new(64 << 20, 64 << 20);
+    fn places(most: u64, left: u64) -> (Rc<FragmentPlaces>, Arc<Account>) {
+        let memory = MemoryBudget::new(64 << 20, 64 << 20);
         let limits = Limits { esi_parallel: most, window_bytes: 10_000, ..Limits::default() };
-        (Places::new(&limits, None), Account::open(&memory, left))
+        (FragmentPlaces::new(&limits, None), Account::open(&memory, left))
     }
 
     #[test]
@@ -171,7 +171,8 @@ mod tests {
         let (places, account) = places(1, 1 << 20);
         let mut cx = Context::from_waker(Waker::noop());
         let place = places.take(&account);
-        let (mut first, mut second) = (pin!(places.some()), pin!(places.some()));
+        let (mut first, mut second) =
+            (pin!(places.wait_until_free()), pin!(places.wait_until_free()));
         assert_eq!(first.as_mut().poll(&mut cx), Poll::Pending);
         assert_eq!(second.as_mut().poll(&mut cx), Poll::Pending);
         drop(place);

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use cache::{Attached, BodyRef, Object};
+use cache::{BodyRef, DerivedData, Object};
 use codec::Coding;
-use codec::dictionary::{DictionaryHash, UseAs};
+use codec::dictionary::{DictionaryHash, UseAsDictionary};
 use message::{HeaderId, Request};
 
-use crate::stored::stored_head;
+use crate::stored_heads::stored_head;
 
 /// Where a response was asked for that may be a dictionary.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Dictionary {
     pub(crate) coding: Coding,
     pub(crate) birth: Birth,
     /// `None` if its field is malformed: then it is no dictionary.
-    pub(crate) use_as: Option<UseAs>,
+    pub(crate) use_as: Option<UseAsDictionary>,
     pub(crate) hash: OnceLock<DictionaryHash>,
     /// Somebody has begun to compute the hash, or has had no success.
     pub(crate) is_begun: AtomicBool,
@@ -35,9 +35,9 @@ pub(crate) struct Dictionary {
     pub(crate) list_from_ms: AtomicU64,
 }
 
-impl Attached for Dictionary {
+impl DerivedData for Dictionary {
     fn memory(&self) -> u64 {
-        let pattern = self.use_as.as_ref().map_or(0, UseAs::memory);
+        let pattern = self.use_as.as_ref().map_or(0, UseAsDictionary::memory);
         let Birth { origin, target, audience } = &self.birth;
         (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
     }
@@ -57,7 +57,7 @@ impl Dictionary {
     pub(crate) fn of(object: &Arc<Object>, birth: Birth) -> Self {
         let use_as = stored_head(object).and_then(|head| {
             let values = head.headers.values(HeaderId::UseAsDictionary);
-            UseAs::parse(values, &birth.origin, &birth.target)
+            UseAsDictionary::parse(values, &birth.origin, &birth.target)
         });
         Self {
             body: object.body_ref(),

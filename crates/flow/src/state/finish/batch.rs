@@ -14,7 +14,7 @@ pub(crate) struct TransactionEnd {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct RecordBatch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) count: u32,
     /// Where it is put together what a program has done.

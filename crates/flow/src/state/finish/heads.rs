@@ -1,11 +1,11 @@
 //! Header fields on all sides of a transaction, kept with its record while a reader asks for them.
 
 use message::{HeaderBlock, HeaderId, Request, Response, Version};
-use observe::Wanted;
-use observe::heads::{Field, Heads, Side};
+use observe::FieldSubscriptions;
+use observe::heads::{Field, HeadSide, Heads};
 use origin::Origin;
 
-use super::told::Told;
+use super::transaction_facts::TransactionFacts;
 use crate::state::reply::Reply;
 use crate::state::trace::Trace;
 
@@ -21,22 +21,24 @@ pub(crate) struct Writer<'a> {
     pub(crate) heads: &'a mut Heads,
     /// Room for lines and heads that are made to be taken apart.
     pub(crate) line: &'a mut Vec<u8>,
-    pub(crate) wanted: &'a Wanted,
+    pub(crate) wanted: &'a FieldSubscriptions,
     pub(crate) most: usize,
 }
 
 impl Writer<'_> {
     /// Writes the fields that go with the record of a client's transaction.
-    pub(crate) fn answered(&mut self, reply: &Reply, told: &Told<'_>) {
+    pub(crate) fn answered(&mut self, reply: &Reply, told: &TransactionFacts<'_>) {
         // A program's reader wants to know what it has made of the request.
         let left = reply.about.told.as_ref().and_then(|told| told.req.as_deref());
-        if let Some(request) = left.or(told.request).filter(|_| self.wanted.keeps_any(Side::Req)) {
+        if let Some(request) =
+            left.or(told.request).filter(|_| self.wanted.keeps_any(HeadSide::Req))
+        {
             self.req(request);
         }
         if let Some(trace) = &reply.about.trace {
             self.fetched(trace);
         }
-        if self.wanted.keeps_any(Side::Resp) {
+        if self.wanted.keeps_any(HeadSide::Resp) {
             self.reply(reply, told);
         }
     }
@@ -55,49 +57,49 @@ impl Writer<'_> {
             Version::Http11 => b" HTTP/1.1",
             Version::Http2 => b" HTTP/2.0",
         };
-        self.add_line(Side::Req, &[request.method.token(), b" ", &request.target, version]);
-        self.fields(Side::Req, &request.headers);
+        self.add_line(HeadSide::Req, &[request.method.token(), b" ", &request.target, version]);
+        self.fields(HeadSide::Req, &request.headers);
     }
 
     /// The request to `origin`, whose Host is written anew when it is sent.
     pub(crate) fn bereq(&mut self, request: &Request, origin: &Origin) {
         let line = [request.method.token(), b" ", &request.target, b" HTTP/1.1"];
-        self.add_line(Side::Bereq, &line);
+        self.add_line(HeadSide::Bereq, &line);
         let port = request.port.map_or_else(String::new, |port| format!(":{port}"));
         let host = match origin.host_for(request) {
             Some(host) => host.into(),
             None => [&request.host[..], port.as_bytes()].concat(),
         };
-        self.add(Side::Bereq, b"Host", &host);
+        self.add(HeadSide::Bereq, b"Host", &host);
         for field in request.headers.iter().filter(|field| field.id != HeaderId::Host) {
-            self.add(Side::Bereq, field.name, field.value);
+            self.add(HeadSide::Bereq, field.name, field.value);
         }
     }
 
-    pub(crate) fn response(&mut self, side: Side, response: &Response) {
+    pub(crate) fn response(&mut self, side: HeadSide, response: &Response) {
         let status = response.status.to_string();
         self.add_line(side, &[status.as_bytes(), b" ", &response.reason[..]]);
         self.fields(side, &response.headers);
     }
 
     /// The head of the answer to the client, but for what frames its body on the connection.
-    fn reply(&mut self, reply: &Reply, told: &Told<'_>) {
+    fn reply(&mut self, reply: &Reply, told: &TransactionFacts<'_>) {
         let mut head = std::mem::take(self.line);
         head.clear();
         reply.write_head(told.live, &mut head);
         let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let first = lines.next().unwrap_or_default();
         let status = first.strip_prefix(b"HTTP/1.1 ").unwrap_or(first);
-        self.add(Side::Resp, b"", status);
+        self.add(HeadSide::Resp, b"", status);
         for line in lines {
             let Some(end) = memchr::memchr(b':', line) else { continue };
-            self.add(Side::Resp, &line[..end], line[end + 1..].trim_ascii());
+            self.add(HeadSide::Resp, &line[..end], line[end + 1..].trim_ascii());
         }
         *self.line = head;
     }
 
     /// Adds the first line of a head.
-    fn add_line(&mut self, side: Side, parts: &[&[u8]]) {
+    fn add_line(&mut self, side: HeadSide, parts: &[&[u8]]) {
         if self.wanted.keeps(side, b"") {
             let mut line = std::mem::take(self.line);
             line.clear();
@@ -107,13 +109,13 @@ impl Writer<'_> {
         }
     }
 
-    fn fields(&mut self, side: Side, headers: &HeaderBlock) {
+    fn fields(&mut self, side: HeadSide, headers: &HeaderBlock) {
         for field in headers.iter() {
             self.add(side, field.name, field.value);
         }
     }
 
-    fn add(&mut self, side: Side, name: &[u8], value: &[u8]) {
+    fn add(&mut self, side: HeadSide, name: &[u8], value: &[u8]) {
         if self.wanted.keeps(side, name) {
             let value = self.wanted.kept(side, name, value);
             self.heads.add(self.most, Field { side, name, value: &value });

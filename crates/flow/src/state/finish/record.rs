@@ -6,23 +6,23 @@ use std::sync::Arc;
 use message::{HeaderBlock, Request, Scheme, Version};
 use observe::record::{Kind, Phases};
 use observe::{CipherSuite, Flags, Record};
-use vcl::told;
+use vcl::trace;
 
-use super::batch::{Batch, Name, TransactionEnd};
-use super::told::Told;
-use crate::state::reply::{Forward, Reply, Served};
+use super::batch::{Name, RecordBatch, TransactionEnd};
+use super::transaction_facts::TransactionFacts;
+use crate::state::reply::{CacheOutcome, Forward, Reply};
 use crate::state::site::Site;
-use crate::state::trace::{About, Trace};
+use crate::state::trace::{ReplyNotes, Trace};
 
 /// Adds the record of a client's transaction, which is over, to the batch.
 pub(crate) fn answered(
     reply: &Reply,
-    told: &Told<'_>,
+    told: &TransactionFacts<'_>,
     TransactionEnd { id, end_us }: TransactionEnd,
     names: &[Name],
-    Batch { bytes: out, room, .. }: &mut Batch,
+    RecordBatch { bytes: out, room, .. }: &mut RecordBatch,
 ) {
-    let Told { started, request, live, .. } = told;
+    let TransactionFacts { started, request, live, .. } = told;
     let about = &reply.about;
     let site = about.site(live);
     let mut record = Record {
@@ -72,7 +72,7 @@ pub(crate) fn answered(
     }
     match &about.trace {
         Some(trace) => write_with(record, trace, site, values, out),
-        None => record.flagged().write(values.all(), out),
+        None => record.with_derived_flags().write(values.all(), out),
     }
 }
 
@@ -126,12 +126,12 @@ pub(crate) fn write_with(
         evidence: evidence.as_deref().unwrap_or_default().as_bytes(),
         ..record
     };
-    record.flagged().write(values, out);
+    record.with_derived_flags().write(values, out);
 }
 
 /// Tells the record what the program of `site` has done; the text is put together in `room`.
 pub(crate) fn tell_program<'a>(
-    told: &'a told::Told,
+    told: &'a trace::ProgramTrace,
     site: Option<&Arc<Site>>,
     record: &mut Record<'a>,
     room: &'a mut Vec<u8>,
@@ -147,13 +147,13 @@ pub(crate) fn tell_program<'a>(
     }
 }
 
-fn limit(about: &About) -> Option<base::Limit> {
+fn limit(about: &ReplyNotes) -> Option<base::Limit> {
     let trouble = about.trouble.as_ref().and_then(|trouble| trouble.limit);
     let told = || about.told.as_ref()?.limit;
     trouble.or_else(told).or_else(|| about.trace.as_ref()?.limit.get())
 }
 
-fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
+fn phases(reply: &Reply, told: &TransactionFacts<'_>, end_us: u64) -> Phases {
     let started = told.started;
     let after = |us: u64| us.saturating_sub(started.began_us);
     let after32 = |us: u64| u32::try_from(after(us)).unwrap_or(u32::MAX - 1);
@@ -169,10 +169,10 @@ fn phases(reply: &Reply, told: &Told<'_>, end_us: u64) -> Phases {
     }
 }
 
-fn flags(reply: &Reply, told: &Told<'_>) -> Flags {
+fn flags(reply: &Reply, told: &TransactionFacts<'_>) -> Flags {
     // What grew too large, or broke off, was stored when its head was sent.
     let kept = reply.about.trace.as_ref().is_none_or(|trace| trace.not_stored.get().is_empty());
-    let stored = kept && matches!(reply.served, Served::Fetched { stored: true, .. });
+    let stored = kept && matches!(reply.served, CacheOutcome::Fetched { stored: true, .. });
     let tls = match told.request {
         Some(request) => request.scheme == Scheme::Https,
         None => told.started.suite != CipherSuite::default(),
@@ -193,19 +193,21 @@ pub(crate) fn version(request: &Request) -> u8 {
     }
 }
 
-fn served(served: Served) -> observe::Served {
+fn served(served: CacheOutcome) -> observe::Served {
     match served {
-        Served::Hit => observe::Served::Hit,
-        Served::Stale => observe::Served::Stale,
-        Served::StaleOnError => observe::Served::StaleOnError,
-        Served::Revalidated => observe::Served::Revalidated,
-        Served::Fetched { reason: Forward::Bypass | Forward::Method, .. } => observe::Served::Pass,
-        Served::Fetched { collapsed: true, .. } => observe::Served::Collapsed,
-        Served::Fetched { reason: Forward::HitForMiss, .. } => observe::Served::HitForMiss,
-        Served::Fetched { .. } => observe::Served::Miss,
-        Served::File => observe::Served::File,
-        Served::Synthetic | Served::Purge => observe::Served::Synth,
-        Served::Peer(_) => observe::Served::Peer,
+        CacheOutcome::Hit => observe::Served::Hit,
+        CacheOutcome::Stale => observe::Served::Stale,
+        CacheOutcome::StaleOnError => observe::Served::StaleOnError,
+        CacheOutcome::Revalidated => observe::Served::Revalidated,
+        CacheOutcome::Fetched { reason: Forward::Bypass | Forward::Method, .. } => {
+            observe::Served::Pass
+        }
+        CacheOutcome::Fetched { collapsed: true, .. } => observe::Served::Collapsed,
+        CacheOutcome::Fetched { reason: Forward::HitForMiss, .. } => observe::Served::HitForMiss,
+        CacheOutcome::Fetched { .. } => observe::Served::Miss,
+        CacheOutcome::File => observe::Served::File,
+        CacheOutcome::Synthetic | CacheOutcome::Purge => observe::Served::Synth,
+        CacheOutcome::Peer(_) => observe::Served::Peer,
     }
 }
 
@@ -220,12 +222,19 @@ mod tests {
 
     #[test]
     fn every_figure_counts_a_reply_in_the_same_class() {
-        let mut all = vec![Served::Hit, Served::Stale, Served::StaleOnError, Served::Revalidated];
-        all.extend([Served::File, Served::Synthetic, Served::Purge]);
-        all.extend([PeerTold::Stored, PeerTold::Fetched, PeerTold::Nothing].map(Served::Peer));
+        let mut all = vec![
+            CacheOutcome::Hit,
+            CacheOutcome::Stale,
+            CacheOutcome::StaleOnError,
+            CacheOutcome::Revalidated,
+        ];
+        all.extend([CacheOutcome::File, CacheOutcome::Synthetic, CacheOutcome::Purge]);
+        all.extend(
+            [PeerTold::Stored, PeerTold::Fetched, PeerTold::Nothing].map(CacheOutcome::Peer),
+        );
         let reasons = [Forward::Bypass, Forward::Method, Forward::UriMiss, Forward::Stale];
         for reason in reasons.into_iter().chain([Forward::HitForMiss]) {
-            let fetched = |collapsed| Served::Fetched { reason, stored: true, collapsed };
+            let fetched = |collapsed| CacheOutcome::Fetched { reason, stored: true, collapsed };
             all.extend([fetched(false), fetched(true)]);
         }
         for way in all {

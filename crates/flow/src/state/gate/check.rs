@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::gates::{PasswordGate, WordGate};
+use super::gates::{ForwardAuthGate, PasswordGate};
 
 /// Something that is to be found out.
 pub(crate) enum Check {
     /// A password is that of the user.
     Password { gate: Arc<PasswordGate>, digest: [u8; 32], user: Vec<u8>, password: Vec<u8> },
     /// Another server lets the request in. A password that is for the gate alone is not told.
-    Word { gate: Arc<WordGate>, digest: [u8; 32], keeps_password: bool },
+    Word { gate: Arc<ForwardAuthGate>, digest: [u8; 32], keeps_password: bool },
 }
 
 impl Check {

@@ -6,13 +6,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::Limits;
-use base::rate::Crowd;
+use base::rate::ConcurrencyLimiter;
 use message::{Request, Scheme};
 use origin::Origin;
 use parking_lot::Mutex;
 use policy::headers::FieldName;
 use policy::rules::Settings;
-use policy::{BasicAuth, ForwardAuth, Peer, Policy, Routes, SiteRules, Step, Users};
+use policy::{
+    BasicAuth, ConnectionPeer, DecisionStep, ForwardAuth, Policy, Routes, SiteRules, Users,
+};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
@@ -31,7 +33,7 @@ pub struct Gates {
     pub(crate) queue: Arc<Queue>,
     pub(crate) bounds: QueueBounds,
     /// The number of passwords of each client that are checked at present.
-    pub(crate) clients: Arc<Crowd>,
+    pub(crate) clients: Arc<ConcurrencyLimiter>,
     /// Passwords of one client that are checked at once.
     pub(crate) each: u32,
     /// Those that are checked at present, by digests of what was shown: a browser shows its
@@ -45,7 +47,7 @@ pub struct Gates {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RouteGates {
     pub(crate) password: Option<Arc<PasswordGate>>,
-    pub(crate) word: Option<Arc<WordGate>>,
+    pub(crate) word: Option<Arc<ForwardAuthGate>>,
 }
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ pub(crate) struct PasswordGate {
 }
 
 #[derive(Debug)]
-pub(crate) struct WordGate {
+pub(crate) struct ForwardAuthGate {
     pub(crate) rule: Arc<ForwardAuth>,
     pub(crate) origin: Arc<Origin>,
     /// A digest of the rule, with its server and the name of its site.
@@ -67,16 +69,16 @@ pub(crate) struct WordGate {
 
 /// The client of a request, as its site's policy names it.
 #[derive(Clone, Copy)]
-pub(crate) struct Guest {
+pub(crate) struct ClientIdentity {
     /// On whose behalf the request is made.
-    pub(crate) who: Peer,
+    pub(crate) who: ConnectionPeer,
     /// The scheme by which it is.
     pub(crate) scheme: Scheme,
 }
 
-impl Guest {
+impl ClientIdentity {
     /// The client of `request`, which `peer` makes, by its site's policy.
-    pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: Peer) -> Self {
+    pub(crate) fn of(policy: &dyn Policy, request: &Request, peer: ConnectionPeer) -> Self {
         Self { who: policy.client(request, peer), scheme: policy.scheme(request, peer) }
     }
 }
@@ -120,7 +122,12 @@ impl Gates {
                 let names = servers.iter().map(|server| server.name.as_bytes());
                 let parts = [site.as_bytes(), told.as_bytes(), origin.name().as_bytes()];
                 let digest = digest_of(parts.into_iter().chain(names));
-                Some(Arc::new(WordGate { rule: Arc::clone(rule), origin, digest, is_personal }))
+                Some(Arc::new(ForwardAuthGate {
+                    rule: Arc::clone(rule),
+                    origin,
+                    digest,
+                    is_personal,
+                }))
             }),
         };
         let routes = rules.routes.iter().map(|route| &route.settings);
@@ -134,7 +141,7 @@ impl Gates {
                 routes,
                 queue: Queue::new(places),
                 bounds: QueueBounds { most, wait: Duration::from_millis(limits.password_wait) },
-                clients: Crowd::new(clients),
+                clients: ConcurrencyLimiter::new(clients),
                 each: u32::try_from(limits.password_checks_client).unwrap_or(u32::MAX).max(1),
                 under_way: Mutex::default(),
                 keep_ms: limits.password_keep,
@@ -169,21 +176,21 @@ impl Gates {
     }
 
     /// Tells what the gates of a request are, for a forecast.
-    pub(crate) fn foretell(&self, policy: &dyn Policy, request: &Request) -> Vec<Step> {
+    pub(crate) fn foretell(&self, policy: &dyn Policy, request: &Request) -> Vec<DecisionStep> {
         let mut steps = Vec::new();
         for gate in self.of(policy.routes(request)) {
             if let Some(gate) = &gate.password {
                 let why = "a password is asked for first, and without one the answer is 401; what \
                            follows is for who has shown one";
-                let step = Step::new("basic_auth", why);
+                let step = DecisionStep::new("basic_auth", why);
                 let users = gate.users.len().to_string();
                 let step = step.fact("users", users);
                 steps.push(step.fact("file", gate.rule.file.display().to_string()));
             }
             if let Some(gate) = &gate.word {
                 let why = "another server is asked first, and what follows is for whom it lets in";
-                let step =
-                    Step::new("forward_auth", why).fact("origin", gate.origin.name().to_string());
+                let step = DecisionStep::new("forward_auth", why)
+                    .fact("origin", gate.origin.name().to_string());
                 steps.push(step.fact("path", gate.rule.shown_path()));
             }
         }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use base::{Account, Counters, Limit};
 
-use super::known::{Admitted, Known};
-use super::right::RightPasswords;
+use super::gate_cache::{GateAdmission, GateCache};
+use super::verified_passwords::RightPasswords;
 use crate::state::term::Term;
 
 /// A core's memory of who was let in.
 pub(crate) struct GateMemory {
-    known: RefCell<Known>,
+    known: RefCell<GateCache>,
     pub(crate) right: Arc<RightPasswords>,
     pub(crate) counters: Arc<Counters>,
 }
@@ -23,27 +23,33 @@ impl GateMemory {
         right: &Arc<RightPasswords>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let known = RefCell::new(Known::new(account));
+        let known = RefCell::new(GateCache::new(account));
         Self { known, right: Arc::clone(right), counters: Arc::clone(counters) }
     }
 
     /// Finds who has shown this, if it is remembered at `now_ms`.
-    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<Admitted> {
+    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<GateAdmission> {
         self.known.borrow().get(digest, now_ms).cloned()
     }
 
     /// Remembers for `term` what was found out about what has this digest, with no more than
     /// `most`.
-    pub(crate) fn remember(&self, digest: [u8; 32], entered: &Admitted, term: Term, most: u64) {
+    pub(crate) fn remember(
+        &self,
+        digest: [u8; 32],
+        entered: &GateAdmission,
+        term: Term,
+        most: u64,
+    ) {
         if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
             self.counters.limit(Limit::GateMemory);
         }
     }
 
     /// The user whose password another core has checked; this one remembers it, too.
-    pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<Admitted> {
+    pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<GateAdmission> {
         let (user, until_ms) = self.right.entered(&digest, now_ms)?;
-        let entered = Admitted { user: Some(user), ..Admitted::default() };
+        let entered = GateAdmission { user: Some(user), ..GateAdmission::default() };
         self.remember(digest, &entered, Term { from_ms: now_ms, until_ms }, most);
         Some(entered)
     }
@@ -56,14 +62,14 @@ impl GateMemory {
 
 #[cfg(test)]
 mod tests {
-    use base::Memory;
+    use base::MemoryBudget;
 
     use super::*;
     use crate::state::gate::User;
 
     #[test]
     fn a_password_that_one_core_has_checked_lets_in_on_another() {
-        let (memory, right) = (Memory::new(8 << 20, 4 << 20), Arc::default());
+        let (memory, right) = (MemoryBudget::new(8 << 20, 4 << 20), Arc::default());
         let account = || Account::open(&memory, u64::MAX);
         let other = GateMemory::new(account(), &right, &Arc::default());
         assert!(other.learn([1; 32], 5, 4).is_none());

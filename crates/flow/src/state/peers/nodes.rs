@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::HashSeed;
 use origin::Origin;
-use policy::Step;
+use policy::DecisionStep;
 use tls::{ClientAuth, Roster};
 
 /// Exchanges under way with one node that are few, whatever the others have.
@@ -13,7 +13,7 @@ const FEW: u64 = 16;
 
 /// An entry of the cluster's stream of invalidations, and all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct InvalidationPosition {
     /// The stream's creation: another stream counts anew.
     pub epoch: u64,
     /// The last entry.
@@ -24,12 +24,12 @@ pub struct Applied {
 }
 
 /// The node's standing in its cluster, as far as sharing goes by it.
-pub trait Standing: fmt::Debug + Send + Sync {
+pub trait ClusterStanding: fmt::Debug + Send + Sync {
     /// All that it has applied, if everything that it has invalidated itself is among that, and it
     /// may use what it stores; `None` where it is better to ask nobody.
-    fn asks(&self) -> Option<Applied>;
+    fn asks(&self) -> Option<InvalidationPosition>;
     /// Returns true if it has applied as much, and may use what it stores.
-    fn has_applied(&self, applied: Applied) -> bool;
+    fn has_applied(&self, applied: InvalidationPosition) -> bool;
 }
 
 /// A node.
@@ -70,9 +70,9 @@ pub struct Peers {
     /// Those that it lets in.
     pub roster: Arc<Roster>,
     /// The server that this port shakes hands with.
-    pub server: Arc<tls::Server>,
+    pub server: Arc<tls::ServerContext>,
     /// The node's own standing.
-    pub standing: Arc<dyn Standing>,
+    pub standing: Arc<dyn ClusterStanding>,
 }
 
 impl Peers {
@@ -90,7 +90,7 @@ impl Peers {
     }
 
     /// The owner of `key` in words, for a forecast, if there is one.
-    pub(crate) fn foretell(&self, key: &[u8]) -> Option<Step> {
+    pub(crate) fn foretell(&self, key: &[u8]) -> Option<DecisionStep> {
         let owner = self.owner(key)?;
         let why = match &owner.way {
             Some(_) => {
@@ -98,7 +98,7 @@ impl Peers {
             }
             None => "this one owns it, and fetches it for all".to_owned(),
         };
-        Some(Step::new("node", why).fact("nodes that own", self.nodes.len().to_string()))
+        Some(DecisionStep::new("node", why).fact("nodes that own", self.nodes.len().to_string()))
     }
 }
 

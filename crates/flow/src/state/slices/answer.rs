@@ -8,7 +8,7 @@ use message::conditional::is_strong;
 use message::date::{DATE_LEN, parse_http_date, write_http_date};
 use message::list::members;
 use message::range::{ContentRange, RangePlan, first_wanted, plan, write_content_range};
-use message::store::Against;
+use message::store::StorageObjections;
 use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Status};
 use origin::Exchange;
 
@@ -84,7 +84,7 @@ pub(crate) struct Edition {
     /// Content-Encoding of the whole.
     pub(crate) coding: Box<[u8]>,
     /// Its own words against being stored.
-    pub(crate) against: Against,
+    pub(crate) against: StorageObjections,
 }
 
 impl Edition {
@@ -104,7 +104,7 @@ impl Edition {
         let from = Shape::of(limits)?.from;
         let length = length.filter(|length| *length >= from)?;
         let coding = coding_of(headers).into();
-        let against = Against::of(headers);
+        let against = StorageObjections::of(headers);
         Some(Self { validator: Validator::of(headers)?, length, coding, against })
     }
 
@@ -292,8 +292,12 @@ mod tests {
     fn an_answer_is_the_slice_only_if_all_of_it_says_so() {
         use SliceVerdict::{Changed, NoRange, Nothing, Slice};
         let validator = Validator::Etag((*b"\"a\"").into());
-        let edition =
-            Edition { validator, length: 100, coding: Box::default(), against: Against::default() };
+        let edition = Edition {
+            validator,
+            length: 100,
+            coding: Box::default(),
+            against: StorageObjections::default(),
+        };
         let judge = |status, fields: &[_], framing| {
             edition.judge(&response(status, fields), framing, &(20..40))
         };
@@ -337,14 +341,14 @@ mod tests {
         for validator in [Validator::Etag((*b"\"a\"").into()), date] {
             let mut private = HeaderBlock::new();
             private.push(HeaderId::CacheControl, b"private");
-            let against = Against::of(&private);
+            let against = StorageObjections::of(&private);
             let edition = Edition { validator, length: 100, coding: (*b"br").into(), against };
             let mut request = Request::new();
             let whole = &mut Response::new(Status::OK);
             assert_eq!(edition.show(&request, now, whole), Some(0..100));
             assert_eq!(Validator::of(&whole.headers).as_ref(), Some(&edition.validator));
             assert_eq!((whole.status, coding_of(&whole.headers)), (Status::OK, &b"br"[..]));
-            assert_eq!(Against::of(&whole.headers), against);
+            assert_eq!(StorageObjections::of(&whole.headers), against);
             edition.ask(&(20..40), &mut request);
             let part = &mut Response::new(Status::OK);
             assert_eq!(edition.show(&request, now, part), Some(20..40));

@@ -6,42 +6,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::{HashSeed, KeyBuf, Now};
-use cache::{Flags, NewObject, Object, Sinks, Tags};
+use cache::{DemotionPolicy, Flags, NewObject, Object, Tags};
 use message::store::PartPermits;
 use message::{Request, Response, Status};
-use origin::{Caller, Origin};
+use origin::{Origin, OriginRequestContext};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::answer::Edition;
-use super::desk::SliceOrder;
 use super::life::SliceLife;
 use super::memory::SliceMemory;
 use super::shape::Shape;
+use super::slice_fetcher::SliceOrder;
 use crate::key::slice_key;
-use crate::state::peers::Asking;
+use crate::state::peers::OwnerRequest;
 
 /// Milliseconds for which a slice would be fresh: its set says how long it is used.
 const LIFETIME_MS: u64 = 10 * 365 * 24 * 3600 * 1000;
 
 /// Where slices are fetched.
-pub(crate) struct Whence {
+pub(crate) struct SliceOrigin {
     pub(crate) origin: Arc<Origin>,
     /// The request, without conditions and ranges.
     pub(crate) request: Request,
     pub(crate) key_hash: u64,
     /// The client for which the set was made.
-    pub(crate) caller: Caller,
+    pub(crate) caller: OriginRequestContext,
     /// The question to the node that owns the response, and is asked first; absent where the set is
     /// not from one.
-    pub(crate) asking: Option<Box<Asking>>,
+    pub(crate) asking: Option<Box<OwnerRequest>>,
 }
 
 /// A response as slices of it are had.
-pub(crate) struct Sliced {
+pub(crate) struct SliceableResponse {
     pub(crate) edition: Edition,
-    pub(crate) source: Whence,
+    pub(crate) source: SliceOrigin,
     /// The permission to keep its slices.
     pub(crate) parts: PartPermits,
 }
@@ -51,7 +51,7 @@ pub(crate) struct SliceSet {
     pub(crate) life: Arc<SliceLife>,
     pub(crate) shape: Shape,
     pub(crate) edition: Edition,
-    pub(crate) source: Whence,
+    pub(crate) source: SliceOrigin,
     /// The permission to keep its slices.
     pub(crate) parts: PartPermits,
     /// The desk of the core that made it, and fetches for it.
@@ -61,7 +61,7 @@ pub(crate) struct SliceSet {
     /// A reader has gone on, or left.
     pub(crate) moved: Notify,
     /// The way of its slices when they leave memory.
-    pub(crate) sinks: Sinks,
+    pub(crate) sinks: DemotionPolicy,
     readers: Mutex<Readers>,
     /// The stored response that has it as its body.
     object: OnceLock<Weak<Object>>,
@@ -78,7 +78,7 @@ struct Readers {
 
 /// The next step of whoever cuts a running response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum SlicingStep {
     /// Goes on: a reader is near.
     GoOn,
     /// Waits for the reader that follows.
@@ -91,8 +91,8 @@ impl SliceSet {
     pub(crate) fn new(
         memory: &Arc<SliceMemory>,
         shape: Shape,
-        sliced: Sliced,
-        sinks: Sinks,
+        sliced: SliceableResponse,
+        sinks: DemotionPolicy,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
         let count = sliced.edition.length.div_ceil(shape.slice_bytes);
@@ -104,8 +104,8 @@ impl SliceSet {
     pub(crate) fn living(
         life: Arc<SliceLife>,
         shape: Shape,
-        Sliced { edition, source, parts }: Sliced,
-        sinks: Sinks,
+        SliceableResponse { edition, source, parts }: SliceableResponse,
+        sinks: DemotionPolicy,
         orders: UnboundedSender<SliceOrder>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -189,7 +189,7 @@ impl SliceSet {
     }
 
     /// A reader has come to `slice`; without one it has left.
-    pub(crate) fn go(&self, reader: u64, slice: Option<u64>) {
+    pub(crate) fn move_reader(&self, reader: u64, slice: Option<u64>) {
         {
             let mut readers = self.readers.lock();
             let Some(place) = readers.at.iter().position(|(number, _)| *number == reader) else {
@@ -208,7 +208,7 @@ impl SliceSet {
     }
 
     /// The pace of whoever comes to `slice` with a running response.
-    pub(crate) fn pace(&self, slice: u64) -> Pace {
+    pub(crate) fn pace(&self, slice: u64) -> SlicingStep {
         let readers = self.readers.lock();
         pace_of(readers.at.iter().map(|(_, at)| *at), slice, self.shape.ahead)
     }
@@ -216,11 +216,11 @@ impl SliceSet {
 
 /// The pace at `slice` of whoever brings slices up to `ahead` before `readers`: it waits for one
 /// that follows it, not for one that has to catch up.
-fn pace_of(readers: impl Iterator<Item = u64>, slice: u64, ahead: u64) -> Pace {
+fn pace_of(readers: impl Iterator<Item = u64>, slice: u64, ahead: u64) -> SlicingStep {
     match readers.filter(|at| *at <= slice + ahead).max() {
-        Some(at) if at + ahead >= slice => Pace::GoOn,
-        Some(at) if at + ahead + 1 == slice => Pace::Wait,
-        _ => Pace::End,
+        Some(at) if at + ahead >= slice => SlicingStep::GoOn,
+        Some(at) if at + ahead + 1 == slice => SlicingStep::Wait,
+        _ => SlicingStep::End,
     }
 }
 
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn a_response_that_is_cut_stays_near_a_reader() {
         let pace = |readers: &[u64], slice| pace_of(readers.iter().copied(), slice, 2);
-        assert_eq!(pace(&[0], 2), Pace::GoOn);
-        assert_eq!(pace(&[0], 3), Pace::Wait);
-        assert_eq!(pace(&[0], 4), Pace::End, "that one seeks back");
-        assert_eq!(pace(&[], 1), Pace::End);
-        assert_eq!(pace(&[0, 9], 3), Pace::Wait, "one is far ahead");
-        assert_eq!(pace(&[0, 5], 3), Pace::GoOn, "one waits for what comes soon");
-        assert_eq!(pace(&[9], 3), Pace::End, "whoever is ahead fetches for itself");
+        assert_eq!(pace(&[0], 2), SlicingStep::GoOn);
+        assert_eq!(pace(&[0], 3), SlicingStep::Wait);
+        assert_eq!(pace(&[0], 4), SlicingStep::End, "that one seeks back");
+        assert_eq!(pace(&[], 1), SlicingStep::End);
+        assert_eq!(pace(&[0, 9], 3), SlicingStep::Wait, "one is far ahead");
+        assert_eq!(pace(&[0, 5], 3), SlicingStep::GoOn, "one waits for what comes soon");
+        assert_eq!(pace(&[9], 3), SlicingStep::End, "whoever is ahead fetches for itself");
     }
 }

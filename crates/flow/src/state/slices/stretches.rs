@@ -7,18 +7,18 @@ use std::task::{Context, Poll, ready};
 
 use base::Account;
 use bytes::Bytes;
-use cache::{Aborted, Elsewhere, Reader, Reading};
+use cache::{ExternalBody, ExternalBodyReader, IncompleteBody, Reader};
 use parking_lot::Mutex;
 
 /// A piece of what is sent.
 #[derive(Clone, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum StretchPiece {
     Bytes(Bytes),
     /// Bytes of the body.
     Of(Range<u64>),
 }
 
-impl Piece {
+impl StretchPiece {
     fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -36,20 +36,20 @@ pub(crate) struct Stretches {
 
 impl Stretches {
     /// A reader of `pieces`; some are of the body that `reader` reads.
-    pub(crate) fn read(reader: Reader, pieces: Vec<Piece>) -> Reader {
-        let length = pieces.iter().map(Piece::len).sum();
+    pub(crate) fn read(reader: Reader, pieces: Vec<StretchPiece>) -> Reader {
+        let length = pieces.iter().map(StretchPiece::len).sum();
         let stretching = Stretching { reader: Some(reader), pieces, at: 0, done: 0, spare: None };
         let stretches = Self { length, state: Mutex::new(Some(stretching)) };
-        Reader::of_elsewhere(&(Arc::new(stretches) as Arc<dyn Elsewhere>))
+        Reader::of_elsewhere(&(Arc::new(stretches) as Arc<dyn ExternalBody>))
     }
 }
 
-impl Elsewhere for Stretches {
+impl ExternalBody for Stretches {
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+    fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
         let nothing = Stretching { reader: None, pieces: Vec::new(), at: 0, done: 0, spare: None };
         Box::new(self.state.lock().take().unwrap_or(nothing))
     }
@@ -59,7 +59,7 @@ impl Elsewhere for Stretches {
 #[derive(Debug)]
 struct Stretching {
     reader: Option<Reader>,
-    pieces: Vec<Piece>,
+    pieces: Vec<StretchPiece>,
     /// The piece that is read.
     at: usize,
     /// Bytes of it that have been.
@@ -69,7 +69,7 @@ struct Stretching {
     spare: Option<(Bytes, u64)>,
 }
 
-impl Reading for Stretching {
+impl ExternalBodyReader for Stretching {
     fn seek(&mut self, offset: u64) {
         let mut begins = 0;
         for (at, piece) in self.pieces.iter().enumerate() {
@@ -86,7 +86,7 @@ impl Reading for Stretching {
         &mut self,
         account: Option<&Arc<Account>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+    ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         loop {
             let Some(piece) = self.pieces.get(self.at) else { return Poll::Ready(Ok(None)) };
             let left = piece.len() - self.done;
@@ -96,22 +96,24 @@ impl Reading for Stretching {
                 continue;
             }
             let mut data = match piece {
-                Piece::Bytes(bytes) => bytes.slice(bytes.len() - left as usize..),
-                Piece::Of(_) => {
+                StretchPiece::Bytes(bytes) => bytes.slice(bytes.len() - left as usize..),
+                StretchPiece::Of(_) => {
                     if let Some((data, end)) = self.spare.take() {
                         return Poll::Ready(Ok(Some(self.take(data, end))));
                     }
-                    let Some(reader) = &mut self.reader else { return Poll::Ready(Err(Aborted)) };
+                    let Some(reader) = &mut self.reader else {
+                        return Poll::Ready(Err(IncompleteBody));
+                    };
                     if let Some(account) = account {
                         reader.hold_for(account);
                     }
                     match ready!(reader.poll_next(cx))? {
                         Some(data) => {
-                            let Piece::Of(range) = piece else { continue };
+                            let StretchPiece::Of(range) = piece else { continue };
                             let end = range.start + self.done + data.len() as u64;
                             return Poll::Ready(Ok(Some(self.take(data, end))));
                         }
-                        None => return Poll::Ready(Err(Aborted)),
+                        None => return Poll::Ready(Err(IncompleteBody)),
                     }
                 }
             };
@@ -125,7 +127,7 @@ impl Reading for Stretching {
 impl Stretching {
     /// Takes what the piece needs of `data`, which ends before the offset `end`.
     fn take(&mut self, mut data: Bytes, end: u64) -> Bytes {
-        let left = self.pieces.get(self.at).map_or(0, Piece::len) - self.done;
+        let left = self.pieces.get(self.at).map_or(0, StretchPiece::len) - self.done;
         let most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
         let rest = data.split_off(most);
         if !rest.is_empty() {
@@ -137,7 +139,7 @@ impl Stretching {
 
     /// Has the reader begin where the piece does that is come to.
     fn go_to_piece(&mut self) {
-        if let Some(Piece::Of(range)) = self.pieces.get(self.at)
+        if let Some(StretchPiece::Of(range)) = self.pieces.get(self.at)
             && let Some((mut rest, end)) = self.spare.take()
         {
             let (from, begins) = (range.start + self.done, end - rest.len() as u64);
@@ -146,7 +148,8 @@ impl Stretching {
                 return;
             }
         }
-        if let (Some(Piece::Of(range)), Some(reader)) = (self.pieces.get(self.at), &mut self.reader)
+        if let (Some(StretchPiece::Of(range)), Some(reader)) =
+            (self.pieces.get(self.at), &mut self.reader)
         {
             reader.seek(range.start + self.done);
             reader.until(range.end);

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
-use base::{Account, Held};
+use base::{Account, HeldBytes};
 use bytes::Bytes;
-use cache::{Aborted, Closed, Elsewhere, Object, Reading};
-use disk::{Answer, Ask, Hold, Place, Seal};
+use cache::{BodyOpenError, ExternalBody, ExternalBodyReader, IncompleteBody, Object};
+use disk::{Hold, ReadContinuation, RecordAddress, RecordData, RecordRequest};
 use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
 
-use super::intake::{Intake, Onward};
+use super::intake::{Intake, IntakeProgress};
 use super::store::Store;
 use super::{Cache, Tier};
 
@@ -59,17 +59,17 @@ struct DiskReaders {
 #[derive(Debug, Default)]
 pub(crate) struct Opening {
     pieces: Vec<Bytes>,
-    seal: Option<Seal>,
+    seal: Option<ReadContinuation>,
 }
 
 impl Opening {
     /// The beginning that `answer` has.
-    pub(crate) fn of(answer: Answer) -> Self {
+    pub(crate) fn of(answer: RecordData) -> Self {
         Self { pieces: answer.body, seal: answer.seal }
     }
 
     /// The same without its bytes, for a body that stays.
-    pub(crate) fn without_bytes(answer: &Answer) -> Self {
+    pub(crate) fn without_bytes(answer: &RecordData) -> Self {
         Self { pieces: Vec::new(), seal: answer.seal }
     }
 
@@ -101,7 +101,7 @@ impl OnDisk {
     pub(crate) fn at(
         cache: &Arc<Cache>,
         hash: u64,
-        place: Place,
+        place: RecordAddress,
         length: u64,
         opening: Opening,
     ) -> Arc<Self> {
@@ -144,14 +144,14 @@ impl OnDisk {
     }
 
     /// The disk has it at `place`, and the index is to be told.
-    pub(crate) fn come_to(self: &Arc<Self>, cache: &Cache, place: Place) {
+    pub(crate) fn finish_at(self: &Arc<Self>, cache: &Cache, place: RecordAddress) {
         cache.lower().part_later(self);
         self.lies_at(cache.lower(), place);
         cache.lower().lent.lock().insert(place, Arc::downgrade(self));
     }
 
     /// It is at `place` from now on, and is kept there if somebody reads it.
-    fn lies_at(&self, tier: &Tier, place: Place) {
+    fn lies_at(&self, tier: &Tier, place: RecordAddress) {
         self.place.store(place.bits(), Ordering::Release);
         let mut readers = self.readers.lock();
         if readers.count > 0 {
@@ -167,13 +167,15 @@ impl OnDisk {
 
     /// Somebody reads it from now on, unless he can do without, and it is about to go, or keeps
     /// more than may be: then it is as if he had not come.
-    fn enter(&self, can_do_without: bool) -> Result<(), Closed> {
+    fn enter(&self, can_do_without: bool) -> Result<(), BodyOpenError> {
         let mut readers = self.readers.lock();
         if readers.hold.is_none() && self.place.load(Ordering::Acquire) != NOWHERE {
             let held = self.cache.upgrade().and_then(|cache| self.hold(cache.lower()));
             match held {
-                None if can_do_without => return Err(Closed::Gone),
-                Some(hold) if can_do_without && !hold.is_within() => return Err(Closed::Full),
+                None if can_do_without => return Err(BodyOpenError::Gone),
+                Some(hold) if can_do_without && !hold.is_within() => {
+                    return Err(BodyOpenError::Full);
+                }
                 held => readers.hold = held,
             }
         }
@@ -191,25 +193,25 @@ impl OnDisk {
     }
 
     /// The way in which it comes, as long as it does.
-    pub(crate) fn on_its_way(&self) -> Option<&Intake> {
+    pub(crate) fn intake(&self) -> Option<&Intake> {
         self.coming.as_ref().filter(|coming| !coming.is_over())
     }
 
     /// The place that the index is to enter for `object`: once, when the disk has a body that has
     /// just come.
-    pub(crate) fn to_enter(object: &Object) -> Option<Place> {
+    pub(crate) fn to_enter(object: &Object) -> Option<RecordAddress> {
         let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
         let place = body.place.load(Ordering::Acquire);
         let is_new = place != NOWHERE && !body.is_entered.swap(true, Ordering::AcqRel);
         if is_new && let Some(cache) = body.cache.upgrade() {
             cache.lower().stay(body);
         }
-        is_new.then(|| Place::of_bits(place))
+        is_new.then(|| RecordAddress::of_bits(place))
     }
 
     /// The body of `object`, if the index has let go of its record: an origin has confirmed it, and
     /// the head that is on disk is an older one.
-    pub(crate) fn left(object: &Object) -> Option<&Self> {
+    pub(crate) fn released_body(object: &Object) -> Option<&Self> {
         let body: &Self = object.elsewhere()?.as_any()?.downcast_ref()?;
         let is_left = body.is_parting.load(Ordering::Acquire);
         (is_left && body.is_entered.load(Ordering::Acquire)).then_some(body)
@@ -217,20 +219,25 @@ impl OnDisk {
 
     /// Has the disk keep it under the head of `object`, which is in the index; its place, which the
     /// index is to enter.
-    pub(crate) fn rehead(&self, tier: &Tier, store: &Store, object: &Arc<Object>) -> Option<Place> {
+    pub(crate) fn rehead(
+        &self,
+        tier: &Tier,
+        store: &Store,
+        object: &Arc<Object>,
+    ) -> Option<RecordAddress> {
         let now = rt::now();
         if !may_answer(object, now.mono_ms) || !store.is_worth_it(object) {
             return None;
         }
         let was = self.place();
-        let tell = |place: Place| {
+        let tell = |place: RecordAddress| {
             self.lies_at(tier, place);
             let mut lent = tier.lent.lock();
             if let Some(body) = lent.remove(&was) {
                 lent.insert(place, body);
             }
         };
-        let place = store.disk.rehead(was, store.entry_of_come(object, now), tell)?;
+        let place = store.disk.replace_head(was, store.entry_of_received(object, now), tell)?;
         tier.stay(self);
         self.stands_for(object);
         Some(place)
@@ -246,8 +253,8 @@ impl OnDisk {
         self.hash
     }
 
-    fn place(&self) -> Place {
-        Place::of_bits(self.place.load(Ordering::Acquire))
+    fn place(&self) -> RecordAddress {
+        RecordAddress::of_bits(self.place.load(Ordering::Acquire))
     }
 
     /// The body can no longer be had: the response leaves.
@@ -264,7 +271,7 @@ impl OnDisk {
 
 impl Tier {
     /// Notes that the record at `old` is at `new` from now on, or is gone.
-    pub(crate) fn note_moved(&self, old: Place, new: Option<Place>) {
+    pub(crate) fn note_moved(&self, old: RecordAddress, new: Option<RecordAddress>) {
         let life = self.sets.lock().remove(&old);
         if let (Some(new), Some(life)) = (new, life) {
             self.sets.lock().insert(new, life);
@@ -280,7 +287,7 @@ impl Tier {
 
 impl Tier {
     /// The index has let go of what is at `place`: true if that goes later, as somebody reads it.
-    pub(crate) fn forget_later(&self, place: Place) -> bool {
+    pub(crate) fn forget_later(&self, place: RecordAddress) -> bool {
         let body = self.lent.lock().get(&place).and_then(Weak::upgrade);
         // A body that ends takes the lock, too.
         body.inspect(|body| self.part_later(body)).is_some()
@@ -324,19 +331,19 @@ impl Drop for OnDisk {
     }
 }
 
-impl Elsewhere for OnDisk {
+impl ExternalBody for OnDisk {
     fn length(&self) -> u64 {
         self.length
     }
 
-    fn open(self: Arc<Self>) -> Box<dyn Reading> {
+    fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
         _ = self.enter(false);
         Box::new(DiskReading::new(self))
     }
 
-    fn open_within(self: Arc<Self>) -> Result<Box<dyn Reading>, Closed> {
+    fn open_within(self: Arc<Self>) -> Result<Box<dyn ExternalBodyReader>, BodyOpenError> {
         let entered = self.enter(true);
-        if entered == Err(Closed::Gone) {
+        if entered == Err(BodyOpenError::Gone) {
             self.lose();
         }
         entered.map(|()| Box::new(DiskReading::new(self)) as _)
@@ -344,7 +351,9 @@ impl Elsewhere for OnDisk {
 
     fn memory(&self) -> u64 {
         let parts = self.coming.as_ref().map_or(0, |coming| coming.parts_of(self.length));
-        (size_of::<Self>() as u64) + parts * size_of::<disk::Part>() as u64 + self.opening.size()
+        (size_of::<Self>() as u64)
+            + parts * size_of::<disk::PartRecord>() as u64
+            + self.opening.size()
     }
 
     fn as_any(&self) -> Option<&dyn Any> {
@@ -352,7 +361,7 @@ impl Elsewhere for OnDisk {
     }
 
     fn told(&self) -> Option<String> {
-        Some(match self.on_its_way() {
+        Some(match self.intake() {
             Some(coming) => {
                 let (come, all) = (coming.len(), self.length);
                 format!("its body is on its way to the disk: {come} of {all} bytes have come")
@@ -381,7 +390,7 @@ struct DiskReading {
 enum DiskStep {
     Idle,
     /// The disk is asked for what is at this place.
-    Asked(Place, oneshot::Receiver<Result<Answer, disk::Error>>),
+    Asked(RecordAddress, oneshot::Receiver<Result<RecordData, disk::Error>>),
     /// It has not come so far.
     Waiting(Pin<Box<OwnedNotified>>),
 }
@@ -389,19 +398,19 @@ enum DiskStep {
 impl DiskReading {
     /// A read by one who has entered.
     fn new(body: Arc<OnDisk>) -> Self {
-        let number = body.on_its_way().map(Intake::enter);
+        let number = body.intake().map(Intake::enter);
         let (pieces, step, until) = (VecDeque::new(), DiskStep::Idle, body.length);
         Self { body, number, at: 0, until, pieces, step }
     }
 
-    fn take(&mut self, answer: Answer) -> bool {
+    fn take(&mut self, answer: RecordData) -> bool {
         self.at += answer.body.iter().map(|piece| piece.len() as u64).sum::<u64>();
         self.pieces = answer.body.into_iter().filter(|piece| !piece.is_empty()).collect();
         !self.pieces.is_empty()
     }
 
     /// Begins to come by the next bytes.
-    fn begin(&mut self) -> Result<(), Aborted> {
+    fn begin(&mut self) -> Result<(), IncompleteBody> {
         self.until = self.until.max(self.at + 1).min(self.body.length);
         let wanted = self.at..self.until.min(self.at + READ_BYTES);
         let coming = self.number.zip(self.body.coming.as_ref());
@@ -412,31 +421,32 @@ impl DiskReading {
                 self.at = self.body.opening.size();
                 return Ok(());
             }
-            return self.ask(self.body.place(), Ask::range(wanted).of(self.body.opening.seal));
+            return self
+                .ask(self.body.place(), RecordRequest::range(wanted).of(self.body.opening.seal));
         };
         match coming.next(number, self.at) {
-            Onward::Bytes(pieces) => {
+            IntakeProgress::Bytes(pieces) => {
                 self.at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
                 self.pieces = pieces.into();
                 Ok(())
             }
-            Onward::Part(part, behind) => {
+            IntakeProgress::Part(part, behind) => {
                 let wanted = behind..behind + (wanted.end - wanted.start);
-                self.ask(part.place(), Ask::part(&part, wanted))
+                self.ask(part.place(), RecordRequest::part(&part, wanted))
             }
-            Onward::Wait(more) => {
+            IntakeProgress::Wait(more) => {
                 self.step = DiskStep::Waiting(Box::pin(more));
                 Ok(())
             }
-            Onward::Kept => self.ask(self.body.place(), Ask::range(wanted)),
-            Onward::Broken => Err(Aborted),
+            IntakeProgress::Kept => self.ask(self.body.place(), RecordRequest::range(wanted)),
+            IntakeProgress::Broken => Err(IncompleteBody),
         }
     }
 
     /// Asks the disk for the next bytes.
-    fn ask(&mut self, place: Place, ask: Ask) -> Result<(), Aborted> {
-        let cache = self.body.cache.upgrade().ok_or(Aborted)?;
-        let store = cache.lower().store.get().ok_or(Aborted)?;
+    fn ask(&mut self, place: RecordAddress, ask: RecordRequest) -> Result<(), IncompleteBody> {
+        let cache = self.body.cache.upgrade().ok_or(IncompleteBody)?;
+        let store = cache.lower().store.get().ok_or(IncompleteBody)?;
         let now = store.disk.read_now(place, self.body.hash, &ask.at_most(NOW_BYTES));
         if !now.is_some_and(|answer| self.take(answer)) {
             let asked = store.ask(place, self.body.hash, ask);
@@ -445,7 +455,7 @@ impl DiskReading {
         Ok(())
     }
 
-    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Aborted>> {
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         loop {
             if let Some(piece) = self.pieces.pop_front() {
                 return Poll::Ready(Ok(Some(piece)));
@@ -467,7 +477,7 @@ impl DiskReading {
                         Ok(Ok(answer)) => Some(answer),
                         // The disk may be better for the next one.
                         Ok(Err(disk::Error::Late | disk::Error::Busy)) => {
-                            return Poll::Ready(Err(Aborted));
+                            return Poll::Ready(Err(IncompleteBody));
                         }
                         Ok(Err(_)) | Err(_) => None,
                     };
@@ -475,7 +485,7 @@ impl DiskReading {
                     // It may have moved on meanwhile, or become a record.
                     if !has_come && !self.has_moved(was_at) {
                         self.body.lose();
-                        return Poll::Ready(Err(Aborted));
+                        return Poll::Ready(Err(IncompleteBody));
                     }
                 }
             }
@@ -483,12 +493,14 @@ impl DiskReading {
     }
 
     /// Returns true if the next bytes are not at this place any more.
-    fn has_moved(&self, was_at: Place) -> bool {
+    fn has_moved(&self, was_at: RecordAddress) -> bool {
         let next = self.number.zip(self.body.coming.as_ref());
         match next.map(|(number, coming)| coming.next(number, self.at)) {
-            None | Some(Onward::Kept) => self.body.place() != was_at,
-            Some(Onward::Part(part, _)) => part.place() != was_at,
-            Some(Onward::Bytes(_) | Onward::Wait(_) | Onward::Broken) => true,
+            None | Some(IntakeProgress::Kept) => self.body.place() != was_at,
+            Some(IntakeProgress::Part(part, _)) => part.place() != was_at,
+            Some(IntakeProgress::Bytes(_) | IntakeProgress::Wait(_) | IntakeProgress::Broken) => {
+                true
+            }
         }
     }
 }
@@ -503,7 +515,7 @@ impl Drop for DiskReading {
 }
 
 /// Bytes that are held for a client.
-struct ForClient(Bytes, #[expect(dead_code, reason = "it gives back when dropped")] Held);
+struct ForClient(Bytes, #[expect(dead_code, reason = "it gives back when dropped")] HeldBytes);
 
 impl AsRef<[u8]> for ForClient {
     fn as_ref(&self) -> &[u8] {
@@ -511,7 +523,7 @@ impl AsRef<[u8]> for ForClient {
     }
 }
 
-impl Reading for DiskReading {
+impl ExternalBodyReader for DiskReading {
     fn seek(&mut self, offset: u64) {
         self.at = offset;
         self.pieces.clear();
@@ -526,7 +538,7 @@ impl Reading for DiskReading {
         &mut self,
         account: Option<&Arc<Account>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Bytes>, Aborted>> {
+    ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         let next = ready!(self.next(cx));
         Poll::Ready(next.map(|piece| {
             piece.map(|piece| match account {
@@ -546,7 +558,7 @@ pub(crate) fn may_answer(object: &Object, now_ms: u64) -> bool {
     let end_ms = end_ms(object);
     let is_all = object.whole().is_some()
         || object.elsewhere().is_some_and(|body| body.life().is_some())
-        || OnDisk::left(object).is_some();
+        || OnDisk::released_body(object).is_some();
     is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cache::{Object, Walk};
-use disk::Condition;
+use disk::VolumeCondition;
 
 use super::body::may_answer;
 use super::store::Store;
@@ -99,19 +99,19 @@ impl Chores {
 
 impl Tier {
     /// Notes the state that a volume has got into; its number and its name are given.
-    pub(crate) fn note_condition(&self, volume: usize, name: &str, condition: Condition) {
-        if let Condition::Out(_) = condition {
+    pub(crate) fn note_condition(&self, volume: usize, name: &str, condition: VolumeCondition) {
+        if let VolumeCondition::Out(_) = condition {
             self.lost.lock().push(volume);
         }
         match condition {
-            Condition::In => {
+            VolumeCondition::In => {
                 base::tell!(Notice, "larder: the disk cache in {name} is in use again");
             }
-            Condition::Pausing(reason) => {
+            VolumeCondition::Pausing(reason) => {
                 let why = reason.about();
                 base::tell!(Warn, "larder: the disk cache in {name} pauses: {why}");
             }
-            Condition::Out(reason) => {
+            VolumeCondition::Out(reason) => {
                 let why = reason.about();
                 base::tell!(
                     Error,
@@ -194,7 +194,7 @@ impl Store {
         let needless = kept.take(sealed, &alive, forgotten);
         drop(kept);
         if needless.void > 0 {
-            self.disk.void(needless.void);
+            self.disk.discard_before(needless.void);
         }
         self.disk.drop_invalidations(&needless.numbers);
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use disk::Part;
+use disk::PartRecord;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -16,7 +16,7 @@ use tokio::sync::futures::OwnedNotified;
 pub(crate) struct Intake {
     /// Bytes of a part.
     part_bytes: u64,
-    state: Mutex<Come>,
+    state: Mutex<IntakeState>,
     /// More has come, or nothing more will.
     more: Arc<Notify>,
     /// A reader has gone on, or left.
@@ -24,15 +24,15 @@ pub(crate) struct Intake {
 }
 
 #[derive(Debug, Default)]
-struct Come {
+struct IntakeState {
     /// All but the last are equally long.
-    parts: Vec<Part>,
+    parts: Vec<PartRecord>,
     part_bytes: u64,
     /// Bytes that have come behind them, and where that begins.
     tail: VecDeque<Bytes>,
     begins: u64,
     len: u64,
-    phase: Phase,
+    phase: IntakePhase,
     /// The disk takes no more: what all readers have taken is let go.
     passes: bool,
     /// Numbers and places of those who read.
@@ -41,7 +41,7 @@ struct Come {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
+enum IntakePhase {
     #[default]
     Coming,
     /// All has come, and is to be read here.
@@ -53,10 +53,10 @@ enum Phase {
 
 /// Where a reader's next bytes are.
 #[derive(Debug)]
-pub(crate) enum Onward {
+pub(crate) enum IntakeProgress {
     Bytes(Vec<Bytes>),
     /// In this part, so far behind its beginning.
-    Part(Part, u64),
+    Part(PartRecord, u64),
     /// They have not come.
     Wait(OwnedNotified),
     /// They are in the record.
@@ -66,7 +66,7 @@ pub(crate) enum Onward {
 
 impl Intake {
     pub(crate) fn new(part_bytes: u64) -> Self {
-        let state = Come { part_bytes, ..Come::default() };
+        let state = IntakeState { part_bytes, ..IntakeState::default() };
         Self { part_bytes, state: Mutex::new(state), ..Self::default() }
     }
 
@@ -118,7 +118,7 @@ impl Intake {
     }
 
     /// The disk has taken the next part.
-    pub(crate) fn take(&self, part: Part, bytes: u64) {
+    pub(crate) fn take(&self, part: PartRecord, bytes: u64) {
         let mut state = self.state.lock();
         state.parts.push(part);
         state.let_go(bytes);
@@ -139,7 +139,7 @@ impl Intake {
     /// All of it has come; `kept` says whether it is one record from now on.
     pub(crate) fn end(&self, kept: bool) {
         let mut state = self.state.lock();
-        state.phase = if kept { Phase::Kept } else { Phase::Come };
+        state.phase = if kept { IntakePhase::Kept } else { IntakePhase::Come };
         if kept {
             (state.parts, state.tail) = Default::default();
         }
@@ -149,7 +149,7 @@ impl Intake {
 
     /// No more will come.
     pub(crate) fn break_off(&self) {
-        self.state.lock().phase = Phase::Broken;
+        self.state.lock().phase = IntakePhase::Broken;
         self.more.notify_waiters();
     }
 
@@ -173,14 +173,15 @@ impl Intake {
     }
 
     /// Where the reader of this number, which has come to `at`, goes on.
-    pub(crate) fn next(&self, number: u64, at: u64) -> Onward {
+    pub(crate) fn next(&self, number: u64, at: u64) -> IntakeProgress {
         let mut state = self.state.lock();
         if let Some(reader) = state.readers.iter_mut().find(|(other, _)| *other == number) {
             reader.1 = at;
         }
         state.advance();
         let next = state.look(at);
-        let next = next.unwrap_or_else(|| Onward::Wait(Arc::clone(&self.more).notified_owned()));
+        let next =
+            next.unwrap_or_else(|| IntakeProgress::Wait(Arc::clone(&self.more).notified_owned()));
         drop(state);
         self.moved.notify_one();
         next
@@ -188,11 +189,11 @@ impl Intake {
 
     /// True if it is a record, or broke off: nothing is to be read here any more.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.state.lock().phase, Phase::Kept | Phase::Broken)
+        matches!(self.state.lock().phase, IntakePhase::Kept | IntakePhase::Broken)
     }
 }
 
-impl Come {
+impl IntakeState {
     fn last(&self) -> Option<u64> {
         self.readers.iter().map(|(_, at)| *at).min()
     }
@@ -224,19 +225,21 @@ impl Come {
     }
 
     /// `None` if the reader has to wait.
-    fn look(&self, at: u64) -> Option<Onward> {
-        if self.phase == Phase::Kept {
-            return Some(Onward::Kept);
+    fn look(&self, at: u64) -> Option<IntakeProgress> {
+        if self.phase == IntakePhase::Kept {
+            return Some(IntakeProgress::Kept);
         }
         if at < self.begins {
             // With the body its parts went.
-            if self.phase == Phase::Broken {
-                return Some(Onward::Broken);
+            if self.phase == IntakePhase::Broken {
+                return Some(IntakeProgress::Broken);
             }
             // What passed and is gone lies behind the parts.
             let index = usize::try_from(at / self.part_bytes).ok()?;
             let part = self.parts.get(index).copied();
-            return Some(part.map_or(Onward::Broken, |it| Onward::Part(it, at % self.part_bytes)));
+            return Some(part.map_or(IntakeProgress::Broken, |it| {
+                IntakeProgress::Part(it, at % self.part_bytes)
+            }));
         }
         if at < self.len {
             let mut skipped = at - self.begins;
@@ -248,11 +251,11 @@ impl Come {
                 }
                 skipped = skipped.saturating_sub(len);
             }
-            return Some(Onward::Bytes(pieces));
+            return Some(IntakeProgress::Bytes(pieces));
         }
         match self.phase {
-            Phase::Coming => None,
-            _ => Some(Onward::Broken),
+            IntakePhase::Coming => None,
+            _ => Some(IntakeProgress::Broken),
         }
     }
 }
@@ -264,8 +267,8 @@ mod tests {
     /// The bytes at `at` for a reader; `None` if it has to wait.
     fn read(coming: &Intake, number: u64, at: u64) -> Option<Vec<u8>> {
         match coming.next(number, at) {
-            Onward::Bytes(pieces) => Some(pieces.concat()),
-            Onward::Wait(_) => None,
+            IntakeProgress::Bytes(pieces) => Some(pieces.concat()),
+            IntakeProgress::Wait(_) => None,
             other => panic!("{other:?}"),
         }
     }
@@ -285,7 +288,7 @@ mod tests {
         coming.push(b"j");
         assert_eq!(coming.part(true).expect("four bytes").concat(), b"abcd", "not the last yet");
         coming.end(true);
-        assert!(matches!(coming.next(number, 0), Onward::Kept) && coming.is_over());
+        assert!(matches!(coming.next(number, 0), IntakeProgress::Kept) && coming.is_over());
     }
 
     #[test]
@@ -298,11 +301,11 @@ mod tests {
         assert_eq!(coming.held(), 6, "one is at the beginning");
         assert_eq!(read(&coming, last, 4).expect("bytes"), b"ef");
         assert_eq!((coming.held(), coming.last()), (2, Some(4)));
-        assert!(matches!(coming.next(last, 3), Onward::Broken), "it is gone");
+        assert!(matches!(coming.next(last, 3), IntakeProgress::Broken), "it is gone");
         coming.leave(last);
         assert_eq!((coming.held(), coming.last()), (0, Some(6)));
         coming.break_off();
-        assert!(matches!(coming.next(first, 6), Onward::Broken), "there is no more");
-        assert!(matches!(coming.next(first, 1), Onward::Broken), "nor what there was");
+        assert!(matches!(coming.next(first, 6), IntakeProgress::Broken), "there is no more");
+        assert!(matches!(coming.next(first, 1), IntakeProgress::Broken), "nor what there was");
     }
 }

@@ -5,23 +5,23 @@ use std::sync::atomic::Ordering;
 
 use base::Limit;
 use cache::{Lower, Object};
-use disk::Place;
+use disk::RecordAddress;
 
 use super::body::OnDisk;
 use super::{Cache, Tier};
 
 impl Lower for Tier {
-    type Place = Place;
+    type Place = RecordAddress;
 
     fn is_open(&self) -> bool {
         self.store.get().is_some() || self.found.goes_on()
     }
 
-    fn sink(&self, object: &Arc<Object>) -> Option<Place> {
+    fn demote(&self, object: &Arc<Object>) -> Option<RecordAddress> {
         if let Some(place) = OnDisk::to_enter(object) {
             return Some(place);
         }
-        if let Some(body) = OnDisk::left(object) {
+        if let Some(body) = OnDisk::released_body(object) {
             return body.rehead(self, self.store.get()?, object);
         }
         let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;
@@ -31,7 +31,7 @@ impl Lower for Tier {
         Some(place)
     }
 
-    fn forget(&self, place: Place) {
+    fn forget(&self, place: RecordAddress) {
         _ = self.sets.lock().remove(&place);
         if !self.forget_later(place)
             && let Some(disk) = self.disk()
@@ -40,7 +40,7 @@ impl Lower for Tier {
         }
     }
 
-    fn struck(&self, h32: u32) {
+    fn discard_hash(&self, h32: u32) {
         self.found.strike(h32);
     }
 

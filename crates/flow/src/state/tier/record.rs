@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base::Now;
 use bytes::Bytes;
-use cache::{Object, Record, Sinks};
-use disk::{Answer, Body, Entry, Lent, Place};
+use cache::{DemotionPolicy, Object, Record};
+use disk::{Body, BorrowedBytes, Entry, RecordAddress, RecordData};
 use message::Trailers;
 
 use super::body::{OnDisk, end_ms, may_answer};
@@ -24,9 +24,9 @@ const NO_LENGTH: u64 = u64::MAX;
 
 /// A response in memory whose body is being written.
 #[derive(Debug)]
-struct Sunk(Arc<Object>);
+struct DemotedObject(Arc<Object>);
 
-impl Lent for Sunk {
+impl BorrowedBytes for DemotedObject {
     fn size(&self) -> u64 {
         self.0.whole().map_or(0, |whole| whole.len())
     }
@@ -37,7 +37,7 @@ impl Lent for Sunk {
 }
 
 /// A response as the disk has it.
-pub(crate) struct Raised {
+pub(crate) struct DiskResponse {
     pub(crate) record: Record,
     pub(crate) plain_length: Option<u64>,
     /// Those that came behind its body.
@@ -49,16 +49,16 @@ pub(crate) struct Raised {
 impl Store {
     /// Has the disk keep `object`, if it takes it and it is worth that; anything that may answer
     /// again is if `all` is true.
-    pub(crate) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<Place> {
+    pub(crate) fn keep(&self, object: &Arc<Object>, all: bool) -> Option<RecordAddress> {
         let now = rt::now();
-        let is_meant = self.is_worth_it(object) || all && object.sinks() != Sinks::Never;
+        let is_meant = self.is_worth_it(object) || all && object.sinks() != DemotionPolicy::Never;
         if !is_meant || !may_answer(object, now.mono_ms) {
             return None;
         }
         let set = object.elsewhere().and_then(|body| body.kept());
         let body = match &set {
             Some(_) => Body::Bytes(Bytes::new()),
-            None => Body::Lent(Arc::new(Sunk(Arc::clone(object)))),
+            None => Body::Lent(Arc::new(DemotedObject(Arc::clone(object)))),
         };
         self.disk.put(self.entry(object, set, body, now))
     }
@@ -75,30 +75,30 @@ impl Store {
     }
 
     /// The record of a response whose body the disk has taken while it came.
-    pub(crate) fn entry_of_come(&self, object: &Object, now: Now) -> Entry {
+    pub(crate) fn entry_of_received(&self, object: &Object, now: Now) -> Entry {
         self.entry(object, None, Body::Bytes(Bytes::new()), now)
     }
 
     /// Returns true if the rules admit the response: it was asked for again, or its maker says so.
     pub(crate) fn is_worth_it(&self, object: &Object) -> bool {
         match object.sinks() {
-            Sinks::Never => false,
-            Sinks::Always => true,
+            DemotionPolicy::Never => false,
+            DemotionPolicy::Always => true,
             // What the disk has already costs it a head.
-            Sinks::ByMerit => {
-                self.rules.admit_all || object.hits() > 0 || OnDisk::left(object).is_some()
+            DemotionPolicy::ByMerit => {
+                self.rules.admit_all || object.hits() > 0 || OnDisk::released_body(object).is_some()
             }
         }
     }
 
     /// The response that was read, by the clocks and the bans of this process.
-    pub(crate) fn decode(&self, answer: &Answer, now: Now) -> Option<Raised> {
+    pub(crate) fn decode(&self, answer: &RecordData, now: Now) -> Option<DiskResponse> {
         let Content { record, plain_length, trailers, set } = content(&answer.head)?;
         // By a clock that has not gone back since it was written.
         let now = Now { unix_ms: now.unix_ms.saturating_add(answer.behind_ms), ..now };
         let record = Record::decode(record, now)?;
         let record = record.having_passed(self.passed(answer.order, answer.passed));
-        Some(Raised { record, plain_length, trailers, set })
+        Some(DiskResponse { record, plain_length, trailers, set })
     }
 }
 

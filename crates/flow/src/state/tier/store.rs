@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::HashSeed;
 use cache::Object;
-use disk::{Answer, Ask, Disk, Place};
+use disk::{Disk, RecordAddress, RecordData, RecordRequest};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::kept::KeptBatches;
+use super::journal_batches::KeptBatches;
 
 /// Rules for what goes to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,10 +65,10 @@ impl Store {
     /// nobody else could be asked instead, and there is more time.
     pub(crate) fn ask(
         &self,
-        place: Place,
+        place: RecordAddress,
         hash: u64,
-        ask: Ask,
-    ) -> oneshot::Receiver<Result<Answer, disk::Error>> {
+        ask: RecordRequest,
+    ) -> oneshot::Receiver<Result<RecordData, disk::Error>> {
         let (sender, asked) = oneshot::channel();
         let within_ms = if ask.head { &self.read_ms } else { &self.next_ms };
         let deadline_ms = rt::now().mono_ms.saturating_add(within_ms.load(Ordering::Relaxed));

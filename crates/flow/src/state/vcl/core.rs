@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use vcl::counts::Counts;
 
-use super::common::Common;
+use super::shared::Common;
 use super::turn::Turn;
 
 /// State of the programs of one core.

@@ -10,7 +10,7 @@ use crate::state::reply::Reply;
 use crate::state::tier::Lead;
 
 /// A miss, with the duty to fetch.
-pub(crate) struct Missing<L = Lead> {
+pub(crate) struct FetchMiss<L = Lead> {
     pub(crate) lead: L,
     /// The stored object that it replaces.
     pub(crate) stale: Option<Arc<Object>>,
@@ -26,7 +26,7 @@ pub(crate) enum Halt<L = Lead, T = Ticket> {
     /// It waits for its part in the fetch of its key, beside what is stored.
     Pause(FetchPause<L, T>, Option<Arc<Object>>),
     /// It fetches for the store.
-    Fetch(Missing<L>),
+    Fetch(FetchMiss<L>),
     /// It fetches for itself.
     Pass,
     /// It is handed to the backend as it is.

@@ -4,15 +4,15 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use origin::{Address, Journal, Order, Origin, OriginConfig, ServerConfig, ServerStatus};
+use origin::{Address, HealthOverride, Journal, Origin, OriginConfig, ServerConfig, ServerStatus};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use vcl::backend::{Leaf, Link};
+use vcl::backend::{BackendLink, Leaf};
 
 /// The link of a backend: its origin, and the work for it.
 #[derive(Debug)]
-pub struct Connected {
+pub struct BackendOrigin {
     /// The origin.
     pub origin: Arc<Origin>,
     /// Its probes and lookups, while the program is warm.
@@ -21,7 +21,7 @@ pub struct Connected {
     turned_away: AtomicU64,
 }
 
-impl Connected {
+impl BackendOrigin {
     /// One that is cold.
     pub fn new(config: OriginConfig) -> Self {
         Self { origin: Origin::new(config), work: Mutex::default(), turned_away: AtomicU64::new(0) }
@@ -48,12 +48,12 @@ impl Connected {
     }
 
     /// Returns an operator's order about the backend.
-    pub fn order(&self) -> Order {
+    pub fn order(&self) -> HealthOverride {
         self.status().map(|server| server.order).unwrap_or_default()
     }
 
     /// Has an operator's word count for it.
-    pub fn set_order(&self, order: Order) {
+    pub fn set_order(&self, order: HealthOverride) {
         if let Some(server) = self.status() {
             self.origin.order(&server.name, order);
         }
@@ -78,13 +78,13 @@ impl Connected {
     }
 }
 
-impl Drop for Connected {
+impl Drop for BackendOrigin {
     fn drop(&mut self) {
         self.cool();
     }
 }
 
-impl Link for Connected {
+impl BackendLink for BackendOrigin {
     fn is_healthy(&self) -> bool {
         self.origin.is_healthy()
     }

@@ -10,11 +10,11 @@ use message::Request;
 use smallvec::SmallVec;
 use vcl::ctx::{ReqState, Session, Task};
 use vcl::program::Instance;
-use vcl::sub::Said;
-use vcl::told::{Line, RAN, Ran, Switched, Told, number};
+use vcl::sub::SyntheticStatus;
+use vcl::trace::{LabelSwitch, LogLine, ProgramTrace, RAN, SubroutineRun, number};
 use vcl::workspace::Workspace;
 
-use super::line::Line as ClientLine;
+use super::connection::VclConnection as ClientLine;
 use crate::state::downstream::Downstream;
 use crate::state::reply::Forward;
 
@@ -30,7 +30,7 @@ pub(crate) struct Turn {
     pub(crate) state: ReqState,
     pub(crate) key: KeyBuf,
     /// The status and the reason that `vcl_synth` is to answer with.
-    pub(crate) said: Said,
+    pub(crate) said: SyntheticStatus,
     /// The find of the lookup (`X-Varnish` has two numbers after a hit).
     pub(crate) found: FoundAs,
     /// The connection ends after the answer.
@@ -46,8 +46,8 @@ pub(crate) struct Turn {
     pub(crate) lent: Option<Arc<Object>>,
     /// Lines that the program has logged; `ran` has the subroutines and the verbs that they
     /// returned.
-    pub(crate) lines: RefCell<Vec<Line>>,
-    pub(crate) ran: SmallVec<[Ran; RAN]>,
+    pub(crate) lines: RefCell<Vec<LogLine>>,
+    pub(crate) ran: SmallVec<[SubroutineRun; RAN]>,
     /// The number of subroutines that had run when a label led to this program.
     pub(crate) switched: Option<u16>,
 }
@@ -73,7 +73,7 @@ impl Turn {
             req: Request::new(),
             state: ReqState::default(),
             key: KeyBuf::new(),
-            said: Said { status: 0, reason: None },
+            said: SyntheticStatus { status: 0, reason: None },
             found: FoundAs::Nothing,
             close: false,
             body: None,
@@ -101,12 +101,12 @@ impl Turn {
     }
 
     /// Takes the notes on the program's actions, for the log.
-    pub(crate) fn told(&mut self) -> Box<Told> {
+    pub(crate) fn told(&mut self) -> Box<ProgramTrace> {
         let lines = self.lines.get_mut();
         let switched = self
             .switched
-            .map(|after| Box::new(Switched { instance: Arc::clone(&self.instance), after }));
-        Box::new(Told {
+            .map(|after| Box::new(LabelSwitch { instance: Arc::clone(&self.instance), after }));
+        Box::new(ProgramTrace {
             xid: number(self.state.xid),
             session: number(self.session.xid),
             ran: std::mem::take(&mut self.ran),

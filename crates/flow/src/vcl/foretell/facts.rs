@@ -2,7 +2,7 @@
 
 use cache::Object;
 use message::Response;
-use policy::Step;
+use policy::DecisionStep;
 use vcl::backend::{Backend, Leaf};
 use vcl::ctx::BereqState;
 use vcl::params::Param;
@@ -12,17 +12,17 @@ use vcl::rules::lifetime;
 
 use super::rehearsal::Scene;
 use crate::forecast::words::duration;
-use crate::state::live::Live;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::vcl::Turn;
-use crate::stored::stored_head;
-use crate::vcl::send;
+use crate::stored_heads::stored_head;
+use crate::vcl::backend_request;
 
 /// Lines of a program that are told as those which may have set something.
 const LINES_TOLD: usize = 5;
 
 /// Tells how fresh `object` is, and where its times come from: from the head that it is stored
 /// with, or else from the program.
-pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
+pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> DecisionStep {
     let (live, now_ms) = (env.live, env.now.mono_ms);
     let status = object.status();
     let head = stored_head(object).unwrap_or_else(|| Response::new(status));
@@ -41,7 +41,7 @@ pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
     let left = duration(over_ms.unsigned_abs());
     let left = if over_ms < 0 { format!("fresh for {left}") } else { format!("stale for {left}") };
     let (ttl, age) = (duration(object.lifetime_ms()), duration(object.age_ms(now_ms)));
-    let mut step = Step::new("freshness", format!("ttl {ttl}: {from}; age {age}; {left}"));
+    let mut step = DecisionStep::new("freshness", format!("ttl {ttl}: {from}; age {age}; {left}"));
     if is_own {
         step = lines_with(program, "beresp.ttl", step);
     }
@@ -70,7 +70,7 @@ pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> Step {
 }
 
 /// Adds the lines of `program` that set `name`, its own and not the builtin VCL's.
-fn lines_with(program: &Program, name: &'static str, step: Step) -> Step {
+fn lines_with(program: &Program, name: &'static str, step: DecisionStep) -> DecisionStep {
     let files = program.sources().files().iter().filter(|file| &*file.name != BUILTIN_NAME);
     let lines = files.flat_map(|file| {
         let lines = file.text.split(|byte| *byte == b'\n').enumerate();
@@ -87,11 +87,12 @@ fn lines_with(program: &Program, name: &'static str, step: Step) -> Step {
 }
 
 /// The backend that would be asked.
-pub(super) fn backend(live: &Live, state: &BereqState, how: &str) -> Step {
+pub(super) fn backend(live: &LiveConfiguration, state: &BereqState, how: &str) -> DecisionStep {
     match &state.backend {
-        Backend::None => {
-            Step::new("backend", "there is none: the fetch fails, and vcl_backend_error answers")
-        }
+        Backend::None => DecisionStep::new(
+            "backend",
+            "there is none: the fetch fails, and vcl_backend_error answers",
+        ),
         Backend::Leaf(leaf) => {
             let place = place_of(leaf);
             let why = match leaf.is_healthy() {
@@ -101,7 +102,7 @@ pub(super) fn backend(live: &Live, state: &BereqState, how: &str) -> Step {
                     leaf.name
                 ),
             };
-            Step::new("backend", why).fact("timeouts", timeouts(live, state, Some(leaf)))
+            DecisionStep::new("backend", why).fact("timeouts", timeouts(live, state, Some(leaf)))
         }
         Backend::Director(director) => {
             let members = director.members();
@@ -117,7 +118,7 @@ pub(super) fn backend(live: &Live, state: &BereqState, how: &str) -> Step {
                 true => member.name().to_owned(),
                 false => format!("{} (sick)", member.name()),
             });
-            Step::new("backend", why)
+            DecisionStep::new("backend", why)
                 .fact("healthy", format!("{healthy} of {}", members.len()))
                 .fact("members", names.collect::<Vec<_>>().join(", "))
                 .fact("timeouts", timeouts(live, state, None))
@@ -133,21 +134,21 @@ fn place_of(leaf: &Leaf) -> String {
     }
 }
 
-fn timeouts(live: &Live, state: &BereqState, leaf: Option<&Leaf>) -> String {
+fn timeouts(live: &LiveConfiguration, state: &BereqState, leaf: Option<&Leaf>) -> String {
     let spec = leaf.map(|leaf| &leaf.spec);
-    let [connect, first, between] = send::timeouts(&live.vcl.params, state, spec);
+    let [connect, first, between] = backend_request::timeouts(&live.vcl.params, state, spec);
     format!("connect {connect} s, first byte {first} s, between bytes {between} s")
 }
 
 /// Tells which answers would be stored.
-pub(super) fn storing(live: &Live, private: bool) -> Step {
+pub(super) fn storing(live: &LiveConfiguration, private: bool) -> DecisionStep {
     if private {
         let why = "never: what goes past the cache is for this client alone";
-        return Step::new("storing", why);
+        return DecisionStep::new("storing", why);
     }
     let why = "vcl_backend_response decides when the answer is there";
     let seconds = |param| format!("{} s", live.vcl.params.seconds(param));
-    Step::new("storing", why)
+    DecisionStep::new("storing", why)
         .fact("default_ttl", seconds(Param::DefaultTtl))
         .fact("default_grace", seconds(Param::DefaultGrace))
         .fact("default_keep", seconds(Param::DefaultKeep))

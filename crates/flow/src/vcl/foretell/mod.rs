@@ -19,27 +19,27 @@ use vcl::sub::Action;
 use vcl::workspace::Workspace;
 
 use super::call::{Env, seconds};
-use super::found::may_confirm;
 use super::job::{self, BackendRequest};
 use super::pipe;
-use super::step::{HaltOn, Step, StepOn};
-use crate::forecast::below;
-use crate::forecast::foreseen::{Ending, Foreseen};
+use super::step::{HaltOn, RequestStep, StepOn};
+use super::stored_object::may_confirm;
+use crate::forecast::disk_candidates;
+use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::stage::Entrant;
-use crate::state::ask::Front;
 use crate::state::duty::FetchPause;
-use crate::state::place::Place;
 use crate::state::reply::Forward;
-use crate::state::shared::Shared;
-use crate::state::vcl::halt::Missing;
-use crate::state::vcl::{Line, Turn};
+use crate::state::request_context::Front;
+use crate::state::shared::SharedState;
+use crate::state::site_context::SiteContext;
+use crate::state::vcl::halt::FetchMiss;
+use crate::state::vcl::{Turn, VclConnection};
 use rehearsal::{Rehearsal, Scene};
 
 /// The forecast of a request.
-pub(crate) struct Foretold {
-    pub(crate) foreseen: Foreseen,
+pub(crate) struct ProgramForecast {
+    pub(crate) foreseen: ForecastOutcome,
     pub(crate) summary: String,
-    pub(crate) steps: Vec<policy::Step>,
+    pub(crate) steps: Vec<policy::DecisionStep>,
     /// The request as the program leaves it.
     pub(crate) request: Request,
     /// Hash of its key; 0 when none was made.
@@ -52,15 +52,15 @@ type Halted<'a> = HaltOn<Rehearsal<'a>>;
 
 /// Foretells the outcome of `asked` in the program of its site.
 pub(crate) fn foretell(
-    shared: &Arc<Shared>,
+    shared: &Arc<SharedState>,
     instance: &Arc<Instance>,
     entrant: &Entrant<'_>,
     asked: &Request,
-) -> Foretold {
-    let Entrant { place: Place { live, site }, client, now, .. } = *entrant;
+) -> ProgramForecast {
+    let Entrant { place: SiteContext { live, site }, client, now, .. } = *entrant;
     let stage = Rehearsal::new(shared, live, now);
     let env = Env { live, site, asked, front: Front::of(client.account), now, stage };
-    let line = Line::of(client.peer);
+    let line = VclConnection::of(client.peer);
     let mut turn = Turn::new(instance, &line);
     turn.address = line.address();
     let limits = &live.limits;
@@ -68,26 +68,26 @@ pub(crate) fn foretell(
     turn.state = ReqState { time: seconds(now), ..ReqState::default() };
     let (foreseen, summary) = go(&mut turn, &env);
     let (foreseen, summary) = match env.stage.reads_disk.get() {
-        true => (reading(foreseen), below::summary(&summary)),
+        true => (reading(foreseen), disk_candidates::summary(&summary)),
         false => (foreseen, summary),
     };
     let (foreseen, summary) = match env.stage.purges.get() {
-        true => (Foreseen::Purge, format!("would purge its URL, and {summary}")),
+        true => (ForecastOutcome::Purge, format!("would purge its URL, and {summary}")),
         false => (foreseen, summary),
     };
     let key = if turn.key.bytes().is_empty() { 0 } else { turn.key.hash() };
     let Rehearsal { steps, last, is_page, .. } = env.stage;
     let page = last.into_inner().filter(|object| is_page.get() && object.whole().is_some());
-    Foretold { foreseen, summary, steps: steps.into_inner(), request: turn.req, key, page }
+    ProgramForecast { foreseen, summary, steps: steps.into_inner(), request: turn.req, key, page }
 }
 
 /// The outcome of a request that reads the disk first, and would come to `foreseen` without it.
-fn reading(foreseen: Foreseen) -> Foreseen {
+fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
     match foreseen {
-        Foreseen::Fetch { reason, stale, waits, .. } => {
-            Foreseen::Fetch { reason, stale, waits, reads_disk: true }
+        ForecastOutcome::Fetch { reason, stale, waits, .. } => {
+            ForecastOutcome::Fetch { reason, stale, waits, reads_disk: true }
         }
-        _ => Foreseen::Fetch {
+        _ => ForecastOutcome::Fetch {
             reason: Forward::UriMiss,
             stale: false,
             waits: false,
@@ -98,7 +98,7 @@ fn reading(foreseen: Foreseen) -> Foreseen {
 
 /// Goes as far as it goes without an origin.
 fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
-    let mut step: StepOn<Rehearsal<'_>> = Step::Start;
+    let mut step: StepOn<Rehearsal<'_>> = RequestStep::Start;
     loop {
         let halt: Halted<'_> = turn.advance(env, step);
         let end = match halt {
@@ -110,7 +110,7 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
             Halted::Pause(FetchPause::Fetch(()), _) => {
                 let reason = Forward::UriMiss;
                 let foreseen =
-                    Foreseen::Fetch { reason, stale: false, waits: true, reads_disk: false };
+                    ForecastOutcome::Fetch { reason, stale: false, waits: true, reads_disk: false };
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
@@ -119,11 +119,14 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
                     Some(_) => "what is in memory for it does not answer it",
                     None => "nothing is in memory for it",
                 };
-                env.stage.tell(policy::Step::new("verdict", below::verdict(ground)).decisive());
+                env.stage.tell(
+                    policy::DecisionStep::new("verdict", disk_candidates::verdict(ground))
+                        .decisive(),
+                );
                 env.stage.reads_disk.set(true);
-                Err(Step::Miss(Missing { lead: (), stale }))
+                Err(RequestStep::Miss(FetchMiss { lead: (), stale }))
             }
-            Halted::Fetch(Missing { stale, .. }) => {
+            Halted::Fetch(FetchMiss { stale, .. }) => {
                 Ok(fetch(turn, env, turn.missed(), stale.as_ref()))
             }
             Halted::Pass => Ok(fetch(turn, env, Forward::Bypass, None)),
@@ -141,12 +144,12 @@ fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<Ending, StepOn<Rehearsal
     let BackendRequest { head: mut bereq, mut state } = pipe::bereq(turn, env);
     match env.stage.run_pipe(turn, env, &mut bereq, &mut state) {
         Action::Pipe => {}
-        Action::Synth(said) => return Err(Step::Synth(said)),
-        _ => return Err(Step::Fail),
+        Action::Synth(said) => return Err(RequestStep::Synth(said)),
+        _ => return Err(RequestStep::Fail),
     }
     env.stage.tell(facts::backend(env.live, &state, "asked, and may change the protocol"));
     let why = "would be handed to the backend as it is (pipe)";
-    Ok((Foreseen::Tunnel, why.to_owned()))
+    Ok((ForecastOutcome::Tunnel, why.to_owned()))
 }
 
 /// Foretells a fetch; `stale` is stored, and may be confirmed by it.
@@ -155,7 +158,8 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
     let BackendRequest { head: mut bereq, mut state } = job::bereq(turn, env, purpose, stale);
     let confirms = stale.is_some_and(|old| may_confirm(old, env.now.mono_ms));
-    let foreseen = Foreseen::Fetch { reason, stale: confirms, waits: false, reads_disk: false };
+    let foreseen =
+        ForecastOutcome::Fetch { reason, stale: confirms, waits: false, reads_disk: false };
     match env.stage.run_fetch(turn, env, &mut bereq, &mut state) {
         Action::Fetch => {}
         Action::Error(_) => {

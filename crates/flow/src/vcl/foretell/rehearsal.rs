@@ -5,46 +5,46 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use base::{Limit, Now, key_fields};
-use cache::{BeginOptions, Found, Object, Peek, Reader};
+use cache::{BeginOptions, CacheLookup, KeyInspection, Object, Reader};
 use message::Request;
 use observe::DictionaryUse;
-use policy::{Notes, Step, told::shown};
+use policy::{DecisionStep, Notes, decision_steps::shown};
 use vcl::counts::Count;
 use vcl::ctx::{Bereq, BereqState, Ctx};
+use vcl::explanation::{changes, describe_action, field_changes, place, text};
 use vcl::sub::{Action, Sub};
-use vcl::told::Line;
-use vcl::words::{changes, field_changes, in_words, place, text};
+use vcl::trace::LogLine;
 
 use super::facts;
-use crate::dictionary::{self, Seeker, Sought};
-use crate::forecast::foreseen::{Ending, Foreseen};
+use crate::dictionary::{self, DictionaryAnswer, Seeker};
+use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::variants;
 use crate::forecast::variants::variants;
 use crate::key::select_by;
 use crate::sources;
-use crate::state::ask::Ask;
 use crate::state::body::ReplyBody;
 use crate::state::duty::Duty;
-use crate::state::live::Live;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::miss::Miss;
-use crate::state::place::Place;
-use crate::state::reply::{Reply, Served};
-use crate::state::shared::Shared;
+use crate::state::reply::{CacheOutcome, Reply};
+use crate::state::request_context::RequestContext;
+use crate::state::shared::SharedState;
+use crate::state::site_context::SiteContext;
 use crate::state::vcl::Turn;
-use crate::vcl::call::{Env, Seen, Stage};
-use crate::vcl::found::{Age, age};
+use crate::vcl::call::{ClientVariables, Env, StepHost};
+use crate::vcl::stored_object::{Age, age};
 use crate::vcl::world::{Forecast, Runner, Sight};
-use crate::wait::Began;
+use crate::wait::FetchAssignment;
 
 /// The stage of a rehearsal.
 pub(super) struct Rehearsal<'a> {
-    shared: &'a Arc<Shared>,
-    live: &'a Live,
+    shared: &'a Arc<SharedState>,
+    live: &'a LiveConfiguration,
     now: Now,
     forecast: Forecast,
     /// Lines logged since they were last taken.
-    log: RefCell<Vec<Line>>,
-    pub(super) steps: RefCell<Vec<Step>>,
+    log: RefCell<Vec<LogLine>>,
+    pub(super) steps: RefCell<Vec<DecisionStep>>,
     /// Somebody fetches what was looked up last.
     is_fetched: Cell<bool>,
     /// The disk may have what was looked up last.
@@ -62,7 +62,7 @@ pub(super) struct Rehearsal<'a> {
 }
 
 impl<'a> Rehearsal<'a> {
-    pub(super) fn new(shared: &'a Arc<Shared>, live: &'a Live, now: Now) -> Self {
+    pub(super) fn new(shared: &'a Arc<SharedState>, live: &'a LiveConfiguration, now: Now) -> Self {
         Self {
             shared,
             live,
@@ -87,7 +87,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Adds a step.
-    pub(super) fn tell(&self, step: Step) {
+    pub(super) fn tell(&self, step: DecisionStep) {
         self.steps.borrow_mut().push(step);
     }
 
@@ -101,15 +101,15 @@ impl<'a> Rehearsal<'a> {
         let (served, status) = (reply.served, reply.status);
         let summary = match served {
             _ if self.unanswered.get() => "vcl_synth failed, too".to_owned(),
-            Served::Stale => "from the cache, stale, while one fetch refreshes it".to_owned(),
-            Served::Synthetic => "by vcl_synth".to_owned(),
+            CacheOutcome::Stale => "from the cache, stale, while one fetch refreshes it".to_owned(),
+            CacheOutcome::Synthetic => "by vcl_synth".to_owned(),
             _ => "from the cache".to_owned(),
         };
         let summary = match self.unanswered.get() {
             true => format!("would be answered with status {status}: {summary}"),
             false => format!("would be answered {summary}, with status {status}"),
         };
-        (Foreseen::Answer { served, status: Some(status) }, summary)
+        (ForecastOutcome::Answer { served, status: Some(status) }, summary)
     }
 
     /// Runs `vcl_pipe`.
@@ -122,7 +122,11 @@ impl<'a> Rehearsal<'a> {
     ) -> Action {
         let (before, key) = (bereq.clone(), turn.key.clone());
         let seen = Bereq { head: bereq, state, original: Some(&before), key: key.bytes() };
-        let action = turn.run(env, Sub::Pipe, Seen { bereq: Some(seen), ..Seen::default() });
+        let action = turn.run(
+            env,
+            Sub::Pipe,
+            ClientVariables { bereq: Some(seen), ..ClientVariables::default() },
+        );
         self.tell_more(changes("bereq", &before, bereq));
         action
     }
@@ -163,8 +167,8 @@ impl<'a> Rehearsal<'a> {
 
     /// Tells of a subroutine that has run.
     fn tell_run(&self, turn: &Turn, sub: Sub, action: &Action, changes: Vec<String>) {
-        let why = format!("{} {}", sub.name(), in_words(action));
-        let mut step = Step::new(&sub.name()["vcl_".len()..], why);
+        let why = format!("{} {}", sub.name(), describe_action(action));
+        let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
         if let Some(at) = turn.task.at {
             let program = turn.instance.program();
             step = step.at(place(program, at).as_ref()).fact("line", text(program, at));
@@ -188,10 +192,10 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Returns the object that a lookup would find.
-    fn found(&self, turn: &Turn, peek: &Peek) -> Option<Arc<Object>> {
+    fn found(&self, turn: &Turn, peek: &KeyInspection) -> Option<Arc<Object>> {
         if turn.state.hash_always_miss {
             let why = "req.hash_always_miss is set: what is stored does not count";
-            self.tell(Step::new("lookup", why).decisive());
+            self.tell(DecisionStep::new("lookup", why).decisive());
             return None;
         }
         if turn.state.hash_ignore_vary {
@@ -202,11 +206,11 @@ impl<'a> Rehearsal<'a> {
     }
 }
 
-impl Stage for Rehearsal<'_> {
+impl StepHost for Rehearsal<'_> {
     type Lead = ();
     type Ticket = ();
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &SharedState {
         self.shared
     }
 
@@ -219,16 +223,21 @@ impl Stage for Rehearsal<'_> {
         0
     }
 
-    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, mut seen: Seen<'_>) -> Action {
+    fn run(
+        turn: &mut Turn,
+        env: &Env<'_, Self>,
+        sub: Sub,
+        mut seen: ClientVariables<'_>,
+    ) -> Action {
         let stage = &env.stage;
         for (_, line) in turn.lines.take() {
-            stage.tell(Step::new("error", shown(&line)));
+            stage.tell(DecisionStep::new("error", shown(&line)));
         }
         let before = turn.req.clone();
         let resp_before = seen.resp.as_ref().map(|(response, _)| response.headers.clone());
         let resp = seen.resp.as_mut().map(|(response, state)| (&mut **response, &mut **state));
         let (loan, ..) = turn.lend(env.asked);
-        let lent = Seen { obj: seen.obj, resp, bereq: seen.bereq };
+        let lent = ClientVariables { obj: seen.obj, resp, bereq: seen.bereq };
         let action = loan.run(sub, &stage.world(), env.time(), lent);
         stage.tell_run(turn, sub, &action, changes("req", &before, &turn.req));
         if let Some((before, (response, _))) = resp_before.zip(seen.resp) {
@@ -245,51 +254,56 @@ impl Stage for Rehearsal<'_> {
             true => "hash_data was given nothing".to_owned(),
             false => format!("hash_data: {}", parts.join(", ")),
         };
-        self.tell(Step::new("key", why).fact("hash", format!("{:016x}", turn.key.hash())));
+        self.tell(DecisionStep::new("key", why).fact("hash", format!("{:016x}", turn.key.hash())));
     }
 
-    fn find(turn: &Turn, env: &Env<'_, Self>) -> Found {
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> CacheLookup {
         let stage = &env.stage;
         let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
-        let place = Place { live: env.live, site: env.site };
-        let ask = Ask::new(place, &turn.req, Notes::default(), env.now, env.front.account);
+        let place = SiteContext { live: env.live, site: env.site };
+        let ask =
+            RequestContext::new(place, &turn.req, Notes::default(), env.now, env.front.account);
         stage.steps.borrow_mut().extend(variants(&ask, &peek));
         stage.is_fetched.set(peek.is_fetched);
         stage.may_be_below.set(peek.below > 0);
         let Some(object) = stage.found(turn, &peek) else {
             if let Some(advice) = variants::advice(&ask, &peek) {
                 let why = "nothing that is stored is for this request";
-                stage.tell(Step::new("verdict", why).decisive().advise(advice));
+                stage.tell(DecisionStep::new("verdict", why).decisive().advise(advice));
             }
-            return Found::Nothing;
+            return CacheLookup::Nothing;
         };
         let flags = object.flags();
         stage.tell(match age(turn, env, &object) {
             Age::Fresh if flags.hit_for_pass => {
                 let why = "hit-for-pass: a former answer said that requests go past the cache";
-                Step::new("mark", why).decisive()
+                DecisionStep::new("mark", why).decisive()
             }
             Age::Fresh | Age::Grace if flags.hit_for_miss => {
                 let why = "hit-for-miss: a former answer was uncacheable, so nobody waits for it";
-                Step::new("mark", why).decisive()
+                DecisionStep::new("mark", why).decisive()
             }
             _ => facts::freshness(turn, env, &object),
         });
         *stage.last.borrow_mut() = Some(Arc::clone(&object));
-        Found::Object(object)
+        CacheLookup::Object(object)
     }
 
-    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> Began<(), ()> {
+    fn begin(
+        turn: &Turn,
+        env: &Env<'_, Self>,
+        options: BeginOptions<'_>,
+    ) -> FetchAssignment<(), ()> {
         let stage = &env.stage;
         if !options.coalesce || !stage.is_fetched.get() {
             // What comes up counts no more than what is in memory, if that does not.
             let reads = stage.may_be_below.get() && !turn.state.hash_always_miss;
             let duty = Duty { lead: (), is_alone: false };
-            return if reads { Began::Below(duty) } else { Began::Fetch(duty) };
+            return if reads { FetchAssignment::Below(duty) } else { FetchAssignment::Fetch(duty) };
         }
         let why = "somebody fetches it: it would wait for that";
-        stage.tell(Step::new("verdict", why).decisive());
-        Began::Wait(())
+        stage.tell(DecisionStep::new("verdict", why).decisive());
+        FetchAssignment::Wait(())
     }
 
     fn refuse((): ()) {}
@@ -302,7 +316,7 @@ impl Stage for Rehearsal<'_> {
 
     fn purge(_: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
         let why = "what is stored under its key would be purged";
-        env.stage.tell(Step::new("purge", why).decisive());
+        env.stage.tell(DecisionStep::new("purge", why).decisive());
         env.stage.purges.set(true);
         Ok(())
     }
@@ -319,7 +333,7 @@ impl Stage for Rehearsal<'_> {
         }
     }
 
-    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Sought {
+    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> DictionaryAnswer {
         dictionary::seek(
             Seeker::Forecast(&env.stage.shared.dictionaries),
             env.occasion(turn),
@@ -328,7 +342,7 @@ impl Stage for Rehearsal<'_> {
     }
 
     fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {
-        env.stage.tell(Step::new("dictionary", used.to_string()));
+        env.stage.tell(DecisionStep::new("dictionary", used.to_string()));
     }
 
     fn note_unanswered(&self) {

@@ -5,13 +5,13 @@ pub(crate) mod rig;
 use rig::Rig;
 
 use crate::explain::Explanation;
-use crate::forecast::foreseen::Foreseen;
+use crate::forecast::outcome::ForecastOutcome;
 use crate::invalidate::{Invalidation, Journal, Recording};
-use crate::state::live::Live;
-use crate::state::reply::Served;
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::reply::CacheOutcome;
 
 /// A configuration of one site, which has no program.
-pub(crate) fn bare_live() -> Live {
+pub(crate) fn bare_live() -> LiveConfiguration {
     rig::live(None, &vcl::params::Params::default())
 }
 
@@ -555,11 +555,12 @@ fn what_is_foretold_of_what_is_stored_is_what_then_happens() {
         ("GET /a\nRange: bytes=0-0", 206),
         ("GET /a\nRange: bytes=1000-", 416),
     ] {
-        let Foreseen::Answer { served, status: Some(foreseen) } = rig.foretell(request).foreseen
+        let ForecastOutcome::Answer { served, status: Some(foreseen) } =
+            rig.foretell(request).foreseen
         else {
             panic!("{request}: an answer")
         };
-        assert_eq!((served, foreseen.code()), (Served::Hit, status), "{request}");
+        assert_eq!((served, foreseen.code()), (CacheOutcome::Hit, status), "{request}");
         assert_eq!(rig.ask(request).status, status, "{request}");
     }
 }

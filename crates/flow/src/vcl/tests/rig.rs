@@ -10,34 +10,34 @@ use std::thread;
 
 use base::{Account, HashSeed, Limits};
 use bytes::Bytes;
-use cache::{Body, Config, Passage, Reader};
-use h1::{HeadLimits, Progress, RequestReader};
+use cache::{BodyWindow, Config, Passage, Reader};
+use h1::{HeadLimits, ReadProgress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
 use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
 use parking_lot::Mutex;
-use policy::{Declared, Peer, SiteRules};
+use policy::{ConnectionPeer, Declared, SiteRules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 use vcl::backend::{Backend, split};
 use vcl::params::Params;
-use vcl::program::{Input, Instance, Program, Rules};
+use vcl::program::{CompileSettings, Input, Instance, Program};
 use vcl::source::NoFiles;
 
+use crate::disposition::Start;
 use crate::explain::{Explanation, explain};
-use crate::invalidate::What;
-use crate::state::ask::Front;
-use crate::state::body::{Part, Parts, ReplyBody};
+use crate::invalidate::ResponseSelector;
+use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::client::Client;
-use crate::state::core::Core;
+use crate::state::core::CoreState;
 use crate::state::invalidate::Outcome;
-use crate::state::live::Live;
+use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::Reply;
-use crate::state::shared::Shared;
+use crate::state::request_context::Front;
+use crate::state::shared::SharedState;
 use crate::state::site::{Site, SiteTable};
-use crate::state::vcl::link::Connected;
-use crate::state::vcl::{Line, VclSettings};
+use crate::state::vcl::link::BackendOrigin;
+use crate::state::vcl::{VclConnection, VclSettings};
 use crate::vcl::Sight;
-use crate::way::Start;
 
 /// Requests that the origin got, one text a request: its head and the bytes behind it.
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -155,9 +155,9 @@ impl Seen {
 pub(crate) struct Rig {
     runtime: Runtime,
     local: LocalSet,
-    pub(crate) core: Rc<Core>,
+    pub(crate) core: Rc<CoreState>,
     pub(super) origin: Backdrop,
-    line: Line,
+    line: VclConnection,
     account: Arc<Account>,
 }
 
@@ -177,21 +177,21 @@ impl Rig {
         for (name, value) in settings {
             params.set(name, value).expect("a parameter");
         }
-        let shared = Shared::with_seed(store(), live(None, &params), HashSeed::from_u64(1));
+        let shared = SharedState::with_seed(store(), live(None, &params), HashSeed::from_u64(1));
         let instance = start(&text, &shared);
         shared.replace(live(Some(instance), &params));
         let client: SocketAddr = "127.0.0.9:1234".parse().expect("an address");
-        let line = Line {
+        let line = VclConnection {
             client: Some(client),
             remote: Some(client),
             server: Some("127.0.0.1:80".parse().expect("an address")),
             local: Some("127.0.0.1:80".parse().expect("an address")),
             xid: Cell::new(0),
-            ..Line::default()
+            ..VclConnection::default()
         };
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let account = Account::open(shared.cache.memory(), u64::MAX);
-        let (local, core) = (LocalSet::new(), Core::new(shared));
+        let (local, core) = (LocalSet::new(), CoreState::new(shared));
         Self { runtime, local, core, origin, line, account }
     }
 
@@ -230,7 +230,7 @@ impl Rig {
     /// Purges everything, and waits so long for it to be counted.
     pub(super) fn purge(&self, wait_ms: u64) -> Outcome {
         let now = self.core.now();
-        let purge = self.core.shared.door.purge(What::Everything, false, now, wait_ms);
+        let purge = self.core.shared.door.purge(ResponseSelector::Everything, false, now, wait_ms);
         self.local.block_on(&self.runtime, purge).expect("there is no journal")
     }
 
@@ -258,7 +258,7 @@ impl Rig {
     /// Foretells the outcome of a request.
     pub(crate) fn foretell(&self, text: &str) -> Explanation {
         let live = self.core.live();
-        let peer = Peer::Host("127.0.0.9".parse().expect("an address"));
+        let peer = ConnectionPeer::Host("127.0.0.9".parse().expect("an address"));
         explain(&self.core.shared, &live, read_request(text).0, peer, self.core.now())
     }
 
@@ -266,7 +266,7 @@ impl Rig {
         let (mut request, body) = read_request(text);
         let live = self.core.live();
         let client = Client {
-            peer: Peer::Unnamed(None),
+            peer: ConnectionPeer::Unnamed(None),
             near: false,
             secured: None,
             line: Some(&self.line),
@@ -285,12 +285,12 @@ impl Rig {
         self.see(&live, &request, reply).await
     }
 
-    async fn see(&self, live: &Live, request: &Request, mut reply: Reply) -> Seen {
+    async fn see(&self, live: &LiveConfiguration, request: &Request, mut reply: Reply) -> Seen {
         let mut head = Vec::new();
         reply.write_head(live, &mut head);
         let body = match std::mem::replace(&mut reply.body, ReplyBody::None) {
-            ReplyBody::Parts(Parts::One(Part::Bytes(bytes))) => bytes.to_vec(),
-            ReplyBody::Parts(Parts::One(Part::Stored(object, range))) => {
+            ReplyBody::Parts(BodyParts::One(BodyPart::Bytes(bytes))) => bytes.to_vec(),
+            ReplyBody::Parts(BodyParts::One(BodyPart::Stored(object, range))) => {
                 let whole = object.whole().expect("complete");
                 let all: Vec<u8> = whole.pieces().flatten().copied().collect();
                 all[range.start as usize..range.end as usize].to_vec()
@@ -337,7 +337,7 @@ fn read_request(text: &str) -> (Request, &str) {
     let mut request = Request::new();
     let limits = HeadLimits::from(&Limits::default());
     let read = RequestReader::new().read(wire.as_bytes(), &limits, Scheme::Http, &mut request);
-    assert!(matches!(read, Ok(Progress::Complete(_))), "{read:?}: {wire}");
+    assert!(matches!(read, Ok(ReadProgress::Complete(_))), "{read:?}: {wire}");
     (request, body)
 }
 
@@ -348,7 +348,7 @@ fn without_builtin_lines(line: &str) -> String {
 
 fn upload(body: &str, account: &Arc<Account>) -> Reader {
     let passage = Passage { bytes: 1 << 20, account: Arc::clone(account) };
-    let (mut writer, reader) = Body::window(passage);
+    let (mut writer, reader) = BodyWindow::window(passage);
     _ = writer.push(body.as_bytes());
     writer.finish();
     reader
@@ -381,14 +381,18 @@ fn connect(backend: &Backend) {
                 eject: EjectConfig { failures: 0, ..EjectConfig::default() },
                 ..OriginConfig::with_limits(&leaf.name, vec![server], &Limits::default())
             };
-            leaf.set_link(Arc::new(Connected::new(config)));
+            leaf.set_link(Arc::new(BackendOrigin::new(config)));
         }
     }
 }
 
-fn start(text: &str, shared: &Arc<Shared>) -> Arc<Instance> {
-    let rules =
-        Rules { storages: &["s0"], labels: &["other"], include_depth: 10, unused_is_error: true };
+fn start(text: &str, shared: &Arc<SharedState>) -> Arc<Instance> {
+    let rules = CompileSettings {
+        storages: &["s0"],
+        labels: &["other"],
+        include_depth: 10,
+        unused_is_error: true,
+    };
     let input = Input { name: "test.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
     let (live, log) = (shared.live(), RefCell::default());
@@ -417,7 +421,7 @@ fn store() -> Arc<crate::state::tier::Cache> {
     })
 }
 
-pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
+pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> LiveConfiguration {
     let policy = Arc::new(Declared::new(SiteRules::default()));
     let site = Arc::new(Site { vcl: vcl.clone(), ..Site::new("example.com", policy) });
     let mut sites = SiteTable::new(HashSeed::from_u64(1));
@@ -425,8 +429,8 @@ pub(super) fn live(vcl: Option<Arc<Instance>>, params: &Params) -> Live {
     sites.listed.push(site);
     let labels = vcl.into_iter().map(|instance| ("other".into(), instance)).collect();
     let (identity, hostname) = ("me".into(), "host".into());
-    Live {
+    LiveConfiguration {
         vcl: VclSettings { labels, identity, hostname, ..VclSettings::new(params) },
-        ..Live::new(sites, Limits::default())
+        ..LiveConfiguration::new(sites, Limits::default())
     }
 }

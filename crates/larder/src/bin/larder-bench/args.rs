@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bench::settings::{Background, Load, Protocol, Settings, Tls, Until, Visit};
-use bench::target::Target;
-use bench::urls::{List, Order};
+use bench::settings::{Background, Load, MeasurementEnd, Protocol, Settings, Tls, Visit};
+use bench::target::TargetServer;
+use bench::urls::{List, RequestOrder};
 use clap::{Args, ValueEnum};
 
 /// Most connections of an open loop where none is said.
@@ -245,7 +245,7 @@ impl AskArgs {
 
     /// The list of requests, with what could not be read of it on standard error. What a list names
     /// is asked of the servers on the command line, if there are some.
-    fn list(&self, tls: &Tls) -> Result<(Vec<Target>, List), String> {
+    fn list(&self, tls: &Tls) -> Result<(Vec<TargetServer>, List), String> {
         let list = if let Some(path) = &self.urls {
             let (name, text) = read(path)?;
             bench::urls::from_text(&name, &text)
@@ -266,8 +266,8 @@ impl AskArgs {
         if self.url.is_empty() {
             return Ok((Vec::new(), list));
         }
-        let servers = self.url.iter().map(|url| Target::parse(url).map(|(target, _)| target));
-        Ok((servers.collect::<Result<_, _>>()?, list.of_paths()))
+        let servers = self.url.iter().map(|url| TargetServer::parse(url).map(|(target, _)| target));
+        Ok((servers.collect::<Result<_, _>>()?, list.into_paths()))
     }
 
     /// The list that the command line itself is.
@@ -282,7 +282,7 @@ impl AskArgs {
             (None, Some(path)) => bench::urls::Body::File(path.clone()),
             (None, None) => bench::urls::Body::None,
         };
-        let list = List::from_asks(self.url.iter().map(|url| bench::urls::Ask {
+        let list = List::from_asks(self.url.iter().map(|url| bench::urls::ListedRequest {
             method: self.method.clone(),
             url: url.clone(),
             body: body.clone(),
@@ -389,26 +389,26 @@ impl LoadArgs {
 }
 
 /// Times of a round that are not given: its duration, and its warm-up.
-pub(crate) type Times = (Duration, Duration);
+pub(crate) type RoundTimes = (Duration, Duration);
 
 /// The settings, and the values of what is swept.
 pub(crate) fn settings(
     ask: &AskArgs,
     load: &LoadArgs,
     protocol: &ProtocolArgs,
-    times: Times,
+    times: RoundTimes,
 ) -> Result<(Settings, Vec<f64>), String> {
     let tls = protocol.tls()?;
     let (mut targets, list) = ask.list(&tls)?;
     let order = match ask.order {
-        OrderArg::Sequence => Order::Sequence,
-        OrderArg::Shuffle => Order::Shuffle(ask.seed),
-        OrderArg::Random => Order::Random(ask.seed),
+        OrderArg::Sequence => RequestOrder::Sequence,
+        OrderArg::Shuffle => RequestOrder::Shuffle(ask.seed),
+        OrderArg::Random => RequestOrder::Random(ask.seed),
     };
     if let Some(path) = &protocol.unix_socket {
         if targets.is_empty() {
             for url in list.asks().iter().filter(|ask| !ask.url.starts_with('/')) {
-                let target = Target::parse(&url.url)?.0;
+                let target = TargetServer::parse(&url.url)?.0;
                 if !targets.contains(&target) {
                     targets.push(target);
                 }
@@ -426,8 +426,10 @@ pub(crate) fn settings(
         Load::Closed { .. } => load.threads.unwrap_or(cores).min(most),
         _ => load.threads.unwrap_or(cores),
     };
-    let until =
-        load.requests.map_or_else(|| Until::Time(load.duration.unwrap_or(times.0)), Until::Count);
+    let until = load.requests.map_or_else(
+        || MeasurementEnd::Time(load.duration.unwrap_or(times.0)),
+        MeasurementEnd::Count,
+    );
     let settings = Settings {
         targets,
         list,

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bench::compare::{Comparison, Figure};
+use bench::comparison::{Comparison, Figure};
 use bench::load::Runner;
 use bench::result::{Axis, Point, Round, Series};
 use clap::Args;
 
 use super::args::settings;
 use super::measure::{now, run_of};
-use super::view::View;
-use super::{ResultArgs, RunArgs, Trouble, figures, stopped_at_interrupt};
+use super::view::RunView;
+use super::{ResultArgs, RunArgs, VerbError, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
 const TIMES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(100));
@@ -39,7 +39,7 @@ pub(super) struct CompareArgs {
 }
 
 /// Compares.
-pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
+pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, VerbError> {
     let RunArgs { ask, load, protocol, result } = &args.run;
     if ask.url.len() < 2 {
         return Err("a comparison needs two URLs or more".to_owned().into());
@@ -55,7 +55,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
         };
         let settings = bench::sweep::at(&settings, *value);
         axis = Some((bench::sweep::axis(&settings.load), *value));
-        bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
+        bench::load::probe(&settings).map_err(VerbError::unmeasured)?;
         let runner = Runner::new(&settings, observed.clone(), Arc::clone(&stop))?;
         sides.push((url.clone(), runner, Vec::<Round>::new()));
     }
@@ -63,7 +63,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
         return Err("a comparison needs two URLs or more".to_owned().into());
     };
     let began_s = now();
-    let mut view = View::new("larder bench compare", axis, result.plain, &stop)?;
+    let mut view = RunView::new("larder bench compare", axis, result.plain, &stop)?;
     let rounds = load.rounds.unwrap_or(ROUNDS).max(1);
     for round in 0..rounds {
         for nth in 0..sides.len() {
@@ -75,10 +75,10 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Trouble> {
                 continue;
             }
             result.before()?;
-            let mut watch = |progress: &bench::load::Progress| {
+            let mut watch = |progress: &bench::load::LoadProgress| {
                 view.watch(format!("round {} of {rounds}, {url}", round + 1), progress);
             };
-            measured.push(runner.round(&mut watch).map_err(Trouble::unmeasured)?);
+            measured.push(runner.round(&mut watch).map_err(VerbError::unmeasured)?);
         }
     }
     drop(view);
@@ -92,7 +92,7 @@ fn conclude(
     axis: Axis,
     x: f64,
     began_s: u64,
-) -> Result<ExitCode, Trouble> {
+) -> Result<ExitCode, VerbError> {
     base::show!("{}", Comparison::of(sides, &Figure::ALL).to_string().trim_end());
     let series: Vec<_> = sides
         .iter()
@@ -102,10 +102,10 @@ fn conclude(
             points: vec![Point { x, rounds: rounds.clone() }],
         })
         .collect();
-    let mut verdicts = bench::verdicts::of_sides(sides);
+    let mut verdicts = bench::remarks::of_sides(sides);
     for one in &series {
         // The spread of single rounds is what the intervals are for.
-        let own = bench::verdicts::of_series(one, 0);
+        let own = bench::remarks::of_series(one, 0);
         verdicts.extend(own.into_iter().filter(|verdict| verdict.name != "noisy").map(
             |mut verdict| {
                 verdict.text = format!("{}: {}", one.name, verdict.text);

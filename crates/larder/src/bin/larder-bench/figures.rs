@@ -1,7 +1,7 @@
 //! Figures of a run on the terminal.
 
 use bench::latency::Latency;
-use bench::result::{Axis, Round, Run};
+use bench::result::{Axis, Round, RunResult};
 
 /// The heads of a table of rounds, with `axis` in its first column.
 pub(crate) fn heads(axis: Axis) -> String {
@@ -39,9 +39,9 @@ pub(crate) fn row(x: f64, round: &Round) -> String {
 }
 
 /// Prints what the rounds of a run had together: what was received, from where, at what cost.
-pub(crate) fn rest(run: &Run) {
+pub(crate) fn rest(run: &RunResult) {
     let points = run.series.iter().flat_map(|series| &series.points);
-    let all = Round::together(points.flat_map(|point| &point.rounds));
+    let all = Round::merged(points.flat_map(|point| &point.rounds));
     let seconds = all.seconds();
     base::show!("");
     let statuses: Vec<_> =
@@ -80,7 +80,7 @@ pub(crate) fn rest(run: &Run) {
 }
 
 /// Prints the tool's remarks.
-pub(crate) fn notes(run: &Run) {
+pub(crate) fn notes(run: &RunResult) {
     for verdict in &run.verdicts {
         base::show!("note        {}", verdict.text);
     }

@@ -14,10 +14,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bench::conditions::Condition;
-use bench::result::{Run, Verdict};
-use bench::settings::{Observed, Tls};
-use bench::target::Target;
+use bench::conditions::RoundCondition;
+use bench::result::{RunRemark, RunResult};
+use bench::settings::{Tls, UsageSource};
+use bench::target::TargetServer;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 #[cfg(not(larder_demo))]
@@ -113,22 +113,22 @@ struct ResultArgs {
     json: Option<PathBuf>,
     /// Exit with code 3 if this holds for a round, such as `p99 > 20ms or errors > 0`.
     #[arg(long, value_name = "CONDITION", value_parser = condition)]
-    fail_if: Option<Condition>,
+    fail_if: Option<RoundCondition>,
     #[command(flatten)]
     pages: report::PageArgs,
 }
 
-fn condition(text: &str) -> Result<Condition, String> {
-    Condition::parse(text).map_err(|error| error.to_string())
+fn condition(text: &str) -> Result<RoundCondition, String> {
+    RoundCondition::parse(text).map_err(|error| error.to_string())
 }
 
 /// An error that a verb ends with.
-struct Trouble {
+struct VerbError {
     code: u8,
     text: String,
 }
 
-impl Trouble {
+impl VerbError {
     /// Nothing could be measured.
     fn unmeasured(text: String) -> Self {
         Self { code: 1, text }
@@ -136,14 +136,14 @@ impl Trouble {
 }
 
 /// Wrong arguments.
-impl From<String> for Trouble {
+impl From<String> for VerbError {
     fn from(text: String) -> Self {
         Self { code: 2, text }
     }
 }
 
 fn main() -> ExitCode {
-    if tools::describes(&BenchArgs::command(), tools::Settings::default) {
+    if tools::print_description(&BenchArgs::command(), tools::SettingsReference::default) {
         return ExitCode::SUCCESS;
     }
     let args = BenchArgs::parse();
@@ -186,29 +186,29 @@ fn stopped_at_interrupt() -> Result<Arc<AtomicBool>, String> {
 
 impl ResultArgs {
     /// The servers that are measured.
-    fn observed(&self) -> Result<Vec<(String, Observed)>, String> {
+    fn observed(&self) -> Result<Vec<(String, UsageSource)>, String> {
         let mut all = Vec::new();
         for pid in &self.pid {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            all.push((format!("{} {pid}", name.trim()), Observed::Process(*pid)));
+            all.push((format!("{} {pid}", name.trim()), UsageSource::Process(*pid)));
         }
         for folder in &self.cgroup {
-            all.push((folder.display().to_string(), Observed::Group(folder.clone())));
+            all.push((folder.display().to_string(), UsageSource::Group(folder.clone())));
         }
         for unit in &self.unit {
-            all.push((unit.clone(), Observed::Group(unit_group(unit)?)));
+            all.push((unit.clone(), UsageSource::Group(unit_group(unit)?)));
         }
         let counters_only = !all.is_empty();
         for url in &self.metrics {
-            let (target, path) = Target::parse(url)?;
+            let (target, path) = TargetServer::parse(url)?;
             let tls = Tls { authorities: base::system_authorities(), resume: true };
-            all.push((url.clone(), Observed::Metrics { target, path, tls, counters_only }));
+            all.push((url.clone(), UsageSource::Metrics { target, path, tls, counters_only }));
         }
         if let Some(socket) = &self.admin_socket {
-            let (target, path) = Target::parse("http://localhost/metrics")?;
-            let target = Target { unix_socket: Some(socket.clone()), ..target };
+            let (target, path) = TargetServer::parse("http://localhost/metrics")?;
+            let target = TargetServer { unix_socket: Some(socket.clone()), ..target };
             let tls = Tls { authorities: None, resume: true };
-            let metrics = Observed::Metrics { target, path, tls, counters_only };
+            let metrics = UsageSource::Metrics { target, path, tls, counters_only };
             all.push((format!("larder at {}", socket.display()), metrics));
         }
         for (_, one) in &all {
@@ -233,7 +233,7 @@ impl ResultArgs {
     }
 
     /// Adds Larder's own reasons to the remark that it was not caching, if it has some.
-    fn ask_why(&self, verdicts: &mut [Verdict], url: &str) {
+    fn ask_why(&self, verdicts: &mut [RunRemark], url: &str) {
         let remark = verdicts.iter_mut().find(|verdict| verdict.name == "not-cached");
         if let (Some(remark), Some(socket)) = (remark, &self.admin_socket) {
             match tools::reasons(socket, url, &[]) {
@@ -247,7 +247,7 @@ impl ResultArgs {
     }
 
     /// Writes `run` where it shall go, and gives the program's exit code.
-    fn conclude(&self, run: &Run) -> Result<ExitCode, Trouble> {
+    fn conclude(&self, run: &RunResult) -> Result<ExitCode, VerbError> {
         if let Some(path) = &self.json {
             let text = bench::result::to_json(run)?;
             std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -255,7 +255,7 @@ impl ResultArgs {
         let points = || run.series.iter().flat_map(|series| &series.points);
         let rounds = || points().flat_map(|point| &point.rounds);
         if rounds().map(|round| round.completed).sum::<u64>() == 0 {
-            return Err(Trouble::unmeasured("no request was answered".to_owned()));
+            return Err(VerbError::unmeasured("no request was answered".to_owned()));
         }
         self.pages.write(vec![("run".to_owned(), run.clone())])?;
         let Some(condition) = &self.fail_if else {
@@ -269,7 +269,7 @@ impl ResultArgs {
             return Ok(ExitCode::SUCCESS);
         }
         let text = format!("the condition of --fail-if held at {}", held.join(", "));
-        Err(Trouble { code: FAILED_IF, text })
+        Err(VerbError { code: FAILED_IF, text })
     }
 }
 

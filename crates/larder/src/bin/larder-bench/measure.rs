@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bench::result::{Run, Series, VERSION, Verdict};
+use bench::result::{RunRemark, RunResult, Series, VERSION};
 use bench::sweep::Sweep;
 use clap::Args;
 
 use super::args::settings;
-use super::view::View;
-use super::{RunArgs, Trouble, figures, stopped_at_interrupt};
+use super::view::RunView;
+use super::{RunArgs, VerbError, figures, stopped_at_interrupt};
 
 /// Duration of a round, and of its warm-up.
 const TIMES: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(1));
@@ -27,18 +27,18 @@ pub(super) struct MeasureArgs {
 }
 
 /// Measures.
-pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
+pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, VerbError> {
     let RunArgs { ask, load, protocol, result } = &args.run;
     let (settings, values) = settings(ask, load, protocol, TIMES)?;
     let observed = result.observed()?;
     let first = settings.first_url();
-    bench::load::probe(&settings).map_err(Trouble::unmeasured)?;
+    bench::load::probe(&settings).map_err(VerbError::unmeasured)?;
     let began_s = now();
     let name = args.name.clone().unwrap_or_else(|| ask.url.join(" "));
     let besides = settings.background.all() as u64;
     let stop = stopped_at_interrupt()?;
     let axis = bench::sweep::axis(&settings.load);
-    let view = View::new(&format!("larder bench {first}"), axis, result.plain, &stop)?;
+    let view = RunView::new(&format!("larder bench {first}"), axis, result.plain, &stop)?;
     let view = RefCell::new(view);
     let series = Sweep {
         settings,
@@ -56,8 +56,8 @@ pub(super) fn run(args: &MeasureArgs) -> Result<ExitCode, Trouble> {
     .run();
     // The terminal is given back before anything is printed on it.
     drop(view);
-    let series = series.map_err(Trouble::unmeasured)?;
-    let mut verdicts = bench::verdicts::of_series(&series, besides);
+    let series = series.map_err(VerbError::unmeasured)?;
+    let mut verdicts = bench::remarks::of_series(&series, besides);
     result.ask_why(&mut verdicts, &first);
     let run = run_of(vec![series], verdicts, began_s);
     figures::rest(&run);
@@ -70,8 +70,8 @@ pub(super) fn now() -> u64 {
 }
 
 /// A run of these series on this machine.
-pub(super) fn run_of(series: Vec<Series>, verdicts: Vec<Verdict>, began_s: u64) -> Run {
-    Run {
+pub(super) fn run_of(series: Vec<Series>, verdicts: Vec<RunRemark>, began_s: u64) -> RunResult {
+    RunResult {
         version: VERSION,
         settings: BTreeMap::new(),
         machine: bench::machine::describe(),

@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bench::load::{Runner, probe};
 use bench::quick::{Disk, Effort, Figures, measure};
 use bench::result::{Axis, Point, Round, Series};
-use bench::settings::{Background, Load, Protocol, Settings, Until};
-use bench::target::Target;
-use bench::urls::{Ask, Body, List, Order};
+use bench::settings::{Background, Load, MeasurementEnd, Protocol, Settings};
+use bench::target::TargetServer;
+use bench::urls::{Body, List, ListedRequest, RequestOrder};
 use clap::Args;
 
 use super::args::{ProtocolArgs, duration};
-use super::{Trouble, figures::time, stopped_at_interrupt};
+use super::{VerbError, figures::time, stopped_at_interrupt};
 
 /// Most bytes that are written to the disk.
 const DISK_BYTES: usize = 256 << 20;
@@ -60,18 +60,18 @@ pub(super) struct QuickArgs {
 }
 
 /// Measures, and prints.
-pub(super) fn run(args: &QuickArgs) -> Result<ExitCode, Trouble> {
+pub(super) fn run(args: &QuickArgs) -> Result<ExitCode, VerbError> {
     let page = args.url.as_deref().map(|url| PageSettings::new(url, args)).transpose()?;
     if let Some(page) = &page {
-        probe(&page.settings).map_err(Trouble::unmeasured)?;
+        probe(&page.settings).map_err(VerbError::unmeasured)?;
     }
     let effort = Effort { time: args.time, disk_bytes: DISK_BYTES };
-    let figures = measure(&args.folder, effort).map_err(Trouble::unmeasured)?;
+    let figures = measure(&args.folder, effort).map_err(VerbError::unmeasured)?;
     print_machine(&figures, &args.folder);
     let mut next = of_machine(&figures);
     if let Some(page) = page {
         let stop = stopped_at_interrupt()?;
-        let measured = page.measure(&stop).map_err(Trouble::unmeasured)?;
+        let measured = page.measure(&stop).map_err(VerbError::unmeasured)?;
         base::show!("");
         measured.print();
         next.splice(0..0, measured.advice());
@@ -143,17 +143,17 @@ struct PageSettings {
 
 impl PageSettings {
     fn new(url: &str, args: &QuickArgs) -> Result<Self, String> {
-        Target::parse(url)?;
+        TargetServer::parse(url)?;
         let settings = Settings {
             targets: Vec::new(),
             list: list([url.to_owned()]),
-            order: Order::Sequence,
+            order: RequestOrder::Sequence,
             headers: vec![("Accept-Encoding".to_owned(), "gzip, deflate, br, zstd".to_owned())],
             protocol: args.protocol.protocol(),
             conditional: false,
             tls: args.protocol.tls()?,
             load: Load::Closed { connections: 1 },
-            until: Until::Time(args.time),
+            until: MeasurementEnd::Time(args.time),
             warm_up: Duration::ZERO,
             timeout: Duration::from_secs(30),
             threads: 1,
@@ -163,7 +163,7 @@ impl PageSettings {
     }
 
     /// Measures the page as it is made, and as it comes from a cache.
-    fn measure(&self, stop: &Arc<AtomicBool>) -> Result<Measured, String> {
+    fn measure(&self, stop: &Arc<AtomicBool>) -> Result<PageMeasurement, String> {
         let round = |settings: &Settings| {
             Runner::new(settings, Vec::new(), Arc::clone(stop))?.round(&mut |_| ())
         };
@@ -176,7 +176,7 @@ impl PageSettings {
         let mut made = |count: u64, connections: usize| {
             let urls: Vec<_> = (number..number + count).map(|nth| self.fresh(nth)).collect();
             number += count;
-            let until = Until::Count(count);
+            let until = MeasurementEnd::Count(count);
             round(&Settings { list: list(urls), until, ..closed(connections) })
         };
         let first = made(3, 1)?;
@@ -185,7 +185,7 @@ impl PageSettings {
         let count = (time_us / each.max(1)).clamp(3, FRESH);
         let alone = made(count, 1)?;
         let many = made((count * MAKERS as u64).min(FRESH), MAKERS)?;
-        round(&Settings { until: Until::Count(1), ..closed(1) })?;
+        round(&Settings { until: MeasurementEnd::Count(1), ..closed(1) })?;
         let cached_alone = round(&closed(1))?;
         let cached = round(&closed(CONNECTIONS))?;
         let secure = self.url.to_ascii_lowercase().starts_with("https:");
@@ -198,7 +198,7 @@ impl PageSettings {
         } else {
             None
         };
-        Ok(Measured { url: self.url.clone(), alone, many, cached_alone, cached, tls })
+        Ok(PageMeasurement { url: self.url.clone(), alone, many, cached_alone, cached, tls })
     }
 
     /// The URL with a query that no cache has seen.
@@ -211,7 +211,7 @@ impl PageSettings {
 }
 
 fn list(urls: impl IntoIterator<Item = String>) -> List {
-    List::from_asks(urls.into_iter().map(|url| Ask {
+    List::from_asks(urls.into_iter().map(|url| ListedRequest {
         method: "GET".to_owned(),
         url,
         body: Body::None,
@@ -219,7 +219,7 @@ fn list(urls: impl IntoIterator<Item = String>) -> List {
 }
 
 /// A page as it was measured.
-struct Measured {
+struct PageMeasurement {
     url: String,
     /// Made anew, one at a time, and several at once.
     alone: Round,
@@ -231,7 +231,7 @@ struct Measured {
     tls: Option<Round>,
 }
 
-impl Measured {
+impl PageMeasurement {
     fn print(&self) {
         let first = |round: &Round| {
             round.first_byte.as_ref().map_or_else(|| "-".to_owned(), |first| time(first.p50 as f64))
@@ -289,7 +289,7 @@ impl Measured {
         let (made, again) = (self.many.rate(), self.cached.rate());
         let ratio = again / made.max(1e-9);
         let hits = self.cached.hit_share();
-        let all = Round::together([&self.alone, &self.cached]);
+        let all = Round::merged([&self.alone, &self.cached]);
         let why = all.miss_reasons.iter().max_by_key(|(_, count)| **count);
         if hits.map_or(ratio < 2.0, |share| share < 0.5) {
             let why = why.map_or_else(String::new, |(reason, _)| format!(" ({reason})"));
@@ -334,7 +334,7 @@ impl Measured {
         let rounds = vec![self.cached.clone()];
         let points = vec![Point { x: CONNECTIONS as f64, rounds }];
         let series = Series { name: self.url.clone(), axis: Axis::Connections, points };
-        let told = bench::verdicts::of_series(&series, 0);
+        let told = bench::remarks::of_series(&series, 0);
         told.into_iter()
             .filter(|verdict| {
                 !matches!(verdict.name.as_str(), "not-cached" | "generator-limit" | "too-short")

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bench::report::Report;
-use bench::result::Run;
+use bench::result::RunResult;
 use clap::Args;
 
-use super::Trouble;
+use super::VerbError;
 
 /// Folder of the charts, as Markdown names it, when none is given.
 const CHARTS: &str = ".";
@@ -49,7 +49,7 @@ pub(super) struct PageArgs {
 }
 
 /// Reports.
-pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Trouble> {
+pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, VerbError> {
     let mut runs = Vec::new();
     for path in &args.files {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -73,7 +73,7 @@ impl PageArgs {
     }
 
     /// Writes the pages that are wanted.
-    pub(super) fn write(&self, runs: Vec<(String, Run)>) -> Result<(), String> {
+    pub(super) fn write(&self, runs: Vec<(String, RunResult)>) -> Result<(), String> {
         if self.is_none() {
             return Ok(());
         }

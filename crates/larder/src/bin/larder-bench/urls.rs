@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use bench::urls::{List, Makelist, Share, Sizes};
 use clap::{Args, Subcommand};
 
-use super::Trouble;
+use super::VerbError;
 use super::args::{self, ProtocolArgs};
 
 #[derive(Clone, Debug, Subcommand)]
@@ -75,7 +75,7 @@ pub(super) struct MakelistArgs {
 }
 
 /// Runs a verb.
-pub(super) fn run(verb: &UrlsVerb) -> Result<ExitCode, Trouble> {
+pub(super) fn run(verb: &UrlsVerb) -> Result<ExitCode, VerbError> {
     match verb {
         UrlsVerb::Makelist(args) => makelist(args),
         UrlsVerb::Sitemap { place, protocol, output } => {
@@ -89,7 +89,7 @@ pub(super) fn run(verb: &UrlsVerb) -> Result<ExitCode, Trouble> {
 }
 
 /// Writes a list that was read, and says what could not be read.
-fn listed(list: &List, output: &OutputArgs) -> Result<ExitCode, Trouble> {
+fn listed(list: &List, output: &OutputArgs) -> Result<ExitCode, VerbError> {
     let mut text = String::new();
     for ask in list.sequence().iter().filter_map(|number| list.asks().get(*number as usize)) {
         if ask.method != "GET" {
@@ -105,7 +105,7 @@ fn listed(list: &List, output: &OutputArgs) -> Result<ExitCode, Trouble> {
     }
     base::say!("total     {}\nunique    {}", list.len(), list.asks().len());
     if list.is_empty() {
-        return Err(Trouble::unmeasured("the list is empty".to_owned()));
+        return Err(VerbError::unmeasured("the list is empty".to_owned()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,7 +123,7 @@ impl OutputArgs {
     }
 }
 
-fn makelist(args: &MakelistArgs) -> Result<ExitCode, Trouble> {
+fn makelist(args: &MakelistArgs) -> Result<ExitCode, VerbError> {
     let list = Makelist {
         base: args.base.clone(),
         total: args.total,

@@ -4,14 +4,14 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bench::load::Progress;
+use bench::load::LoadProgress;
 use bench::result::{Axis, Round};
-use tools::{LiveView, Moment};
+use tools::{LiveView, MeasurementSnapshot};
 
 use super::figures;
 
 /// The view of a run, with its table of rounds.
-pub(super) struct View {
+pub(super) struct RunView {
     live: Option<LiveView>,
     /// True if a line on standard error says how far it is.
     line: bool,
@@ -21,7 +21,7 @@ pub(super) struct View {
     stop: Arc<AtomicBool>,
 }
 
-impl View {
+impl RunView {
     /// A view with `axis` in the first column of its table; a key of the live one sets `stop`.
     pub(super) fn new(
         title: &str,
@@ -36,14 +36,14 @@ impl View {
     }
 
     /// Shows where a measurement is.
-    pub(super) fn watch(&mut self, place: String, progress: &Progress) {
+    pub(super) fn watch(&mut self, place: String, progress: &LoadProgress) {
         let moment = moment(place, progress);
         if let Some(live) = &mut self.live {
             if live.moment(moment) {
                 self.stop.store(true, Ordering::Relaxed);
             }
         } else if self.line {
-            let Moment { place, state, completed, failed, .. } = moment;
+            let MeasurementSnapshot { place, state, completed, failed, .. } = moment;
             let recent = progress.recent.map_or_else(String::new, |(p50, p99)| {
                 format!(", p50 {}, p99 {}", figures::time(p50 as f64), figures::time(p99 as f64))
             });
@@ -78,7 +78,7 @@ impl View {
 }
 
 /// Gives the terminal back. The table is printed then, if the live view had it.
-impl Drop for View {
+impl Drop for RunView {
     fn drop(&mut self) {
         if self.live.take().is_some() {
             self.rows.iter().for_each(|row| base::show!("{row}"));
@@ -88,7 +88,7 @@ impl Drop for View {
     }
 }
 
-fn moment(place: String, progress: &Progress) -> Moment {
+fn moment(place: String, progress: &LoadProgress) -> MeasurementSnapshot {
     let (state, share) = match (progress.measured, progress.whole) {
         (None, _) => ("warming up".to_owned(), Some(0.0)),
         (Some(measured), Some(whole)) => (
@@ -97,7 +97,7 @@ fn moment(place: String, progress: &Progress) -> Moment {
         ),
         (Some(measured), None) => (format!("{:.0} s", measured.as_secs_f64()), None),
     };
-    Moment {
+    MeasurementSnapshot {
         place,
         state,
         share,

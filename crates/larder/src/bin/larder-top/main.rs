@@ -39,7 +39,7 @@ enum TopVerb {
 }
 
 fn main() -> ExitCode {
-    if tools::describes(&TopCli::command(), tools::Settings::default) {
+    if tools::print_description(&TopCli::command(), tools::SettingsReference::default) {
         return ExitCode::SUCCESS;
     }
     let result = match TopCli::parse().verb {
@@ -59,10 +59,10 @@ fn main() -> ExitCode {
 }
 
 /// All programs' verbs, as if they were one program.
-fn whole() -> Result<tools::Program, String> {
-    let mut whole = tools::described("larder")?;
-    whole.verb.complete(tools::Verb::of(&TopCli::command()).into_verbs());
-    whole.verb.complete([tools::described("larder-bench")?.verb.named("bench")]);
+fn whole() -> Result<tools::ProgramDescription, String> {
+    let mut whole = tools::read_description("larder")?;
+    whole.verb.merge_programs(tools::VerbDescription::of(&TopCli::command()).into_verbs());
+    whole.verb.merge_programs([tools::read_description("larder-bench")?.verb.named("bench")]);
     Ok(whole)
 }
 

@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use super::SITE;
 use super::support::folder::Folder;
 use super::support::{PATIENCE, Setup, Stage, eventually, http_date, is_hit, whole};
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 /// A server, ended with its folder.
@@ -62,13 +62,13 @@ async fn start(program: &str, command: impl Fn(&Path, u16) -> Command) -> Option
 }
 
 async fn ask(addr: SocketAddr, method: &str, target: &str) -> Reply {
-    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-    raw.send(&request(method, target, ""), Pieces::Whole).await.expect("it is taken");
+    let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+    raw.send(&request(method, target, ""), WriteSplit::Whole).await.expect("it is taken");
     whole(raw.reply(method).await, target)
 }
 
-async fn origin() -> Scripted {
-    let origin = Scripted::start().await.expect("an origin");
+async fn origin() -> ScriptedOrigin {
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     for target in ["/a", "/b"] {
         // Squid keeps nothing without a Date.
         let date = http_date(0);
@@ -79,7 +79,7 @@ async fn origin() -> Scripted {
 }
 
 /// Has the peer store both pages; the result is how often it asked for them.
-async fn store(peer: &Peer, origin: &Scripted) -> [usize; 2] {
+async fn store(peer: &Peer, origin: &ScriptedOrigin) -> [usize; 2] {
     for target in ["/a", "/b"] {
         eventually("stored", async || {
             ask(peer.addr, "GET", target).await;
@@ -93,7 +93,7 @@ async fn store(peer: &Peer, origin: &Scripted) -> [usize; 2] {
 }
 
 /// Asks the peer for both pages; the result is which of them it had to ask for.
-async fn lacks(peer: &Peer, origin: &Scripted, before: [usize; 2]) -> [bool; 2] {
+async fn lacks(peer: &Peer, origin: &ScriptedOrigin, before: [usize; 2]) -> [bool; 2] {
     let mut lacks = [false; 2];
     for (at, target) in ["/a", "/b"].into_iter().enumerate() {
         ask(peer.addr, "GET", target).await;
@@ -115,7 +115,7 @@ async fn told(stage: &Stage, method: &str, fields: &str) {
 }
 
 /// A program such as FOSHttpCache's documentation has users write.
-fn vcl(origin: &Scripted) -> String {
+fn vcl(origin: &ScriptedOrigin) -> String {
     let (host, port) = (origin.addr().ip(), origin.addr().port());
     format!(
         "vcl 4.1;\nbackend app {{ .host = \"{host}\"; .port = \"{port}\"; }}\n\
@@ -222,7 +222,7 @@ async fn squid_is_told_by_requests_and_by_datagrams_and_tells() {
         assert_eq!(lacks(&peer, &origin, before).await, [true, false], "{neighbour}");
         // What is not there any more is cleared as well.
         told(&stage, "PURGE", "").await;
-        stage.daemon.counted("larder_neighbours_told_total", 2).await;
+        stage.daemon.assert_metric("larder_neighbours_told_total", 2).await;
     }
     // What Squid had and has purged it tells its siblings.
     eventually("stored", async || is_hit(&hears.get("/a").await)).await;
@@ -316,7 +316,7 @@ async fn squid_is_asked_and_what_it_has_is_taken() {
 /// A Larder that asks a Squid, under either policy.
 async fn asking(vcl: bool, htcp: u16, http: SocketAddr) -> Stage {
     let folder = Folder::new();
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::ok("Cache-Control: max-age=600\r\n", "the origin's page"));
     let site = super::site(&folder, &origin, vcl);
     let file = format!(
@@ -364,6 +364,6 @@ async fn nginx_is_told_by_its_purge_module() {
     told(&stage, "PURGE", "").await;
     // Nothing is there: its module says 404 or 412.
     told(&stage, "PURGE", "").await;
-    stage.daemon.counted("larder_neighbours_told_total", 3).await;
+    stage.daemon.assert_metric("larder_neighbours_told_total", 3).await;
     assert_eq!(lacks(&peer, &origin, before).await, [true, false]);
 }

@@ -1,11 +1,11 @@
 //! Connections to origins that users log in to (NTLM, Negotiate): they are the client connection's
 //! that they were used for.
 
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::Request;
 use testkit::origin::Script;
+use testkit::reference_reader::{ParsedRequest, read_requests};
 use testkit::reply::Reply;
-use testkit::strict::{ParsedRequest, read_requests};
 
 use super::{Stage, stage};
 use crate::support::disked::{BOTH, Policy};
@@ -18,19 +18,20 @@ const PRIVATE: &str = "Cache-Control: private\r\n";
 
 /// A client that stays on its connection, and that the origin knows by X-Who.
 struct Guest {
-    raw: Raw,
+    raw: RawClient,
     who: &'static str,
 }
 
 impl Guest {
     async fn of(stage: &Stage, who: &'static str) -> Self {
-        let raw = Raw::connect(stage.daemon.addr()).await.expect("a connection").patience(PATIENCE);
+        let raw =
+            RawClient::connect(stage.daemon.addr()).await.expect("a connection").patience(PATIENCE);
         Self { raw, who }
     }
 
     async fn ask(&mut self, method: &str, target: &str, fields: &str) -> Reply {
         let fields = format!("X-Who: {}\r\n{fields}", self.who);
-        self.raw.send(&request(method, target, &fields), Pieces::Whole).await.expect("taken");
+        self.raw.send(&request(method, target, &fields), WriteSplit::Whole).await.expect("taken");
         whole(self.raw.reply(method).await, target)
     }
 

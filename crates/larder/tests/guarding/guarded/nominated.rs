@@ -1,9 +1,9 @@
 //! Fields that Connection names: those of the peer go, and those that were added since stay.
 
 use data_encoding::BASE64;
-use testkit::fastcgi::Program;
-use testkit::origin::{Script, Scripted};
-use testkit::strict::ParsedRequest;
+use testkit::fastcgi::ApplicationScript;
+use testkit::origin::{Script, ScriptedOrigin};
+use testkit::reference_reader::ParsedRequest;
 
 use super::{Stage, stage};
 use crate::support::disked::{BOTH, Policy};
@@ -88,7 +88,7 @@ async fn a_user_is_told_whatever_connection_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_is_stored_for_the_group_that_the_origin_was_told() {
     let folder = Folder::new();
-    let keeper = Scripted::start().await.expect("an origin");
+    let keeper = ScriptedOrigin::start().await.expect("an origin");
     keeper.otherwise(Script::ok("X-Groups: staff\r\n", ""));
     let site = format!(
         "forward_auth = {{ origin = \"http://{}\", path = \"/verify\", copy = [\"X-Groups\"] }}\n\
@@ -108,7 +108,7 @@ async fn a_page_is_stored_for_the_group_that_the_origin_was_told() {
 async fn a_script_is_told_whatever_connection_names() {
     let stage =
         scripts::Stage::start("", "request_headers = { set = { X-Secret = \"s\" } }\n").await;
-    stage.app.otherwise(Program::answer("Cache-Control: no-store\r\n\r\nhere"));
+    stage.app.otherwise(ApplicationScript::answer("Cache-Control: no-store\r\n\r\nhere"));
     let fields = connection(&["X-Secret", "X-Forwarded-For", "X-Hop"]) + "X-Hop: 1\r\n";
     assert_eq!(stage.ask("GET", "/index.php", &fields).await.status, 200);
     let asked = stage.app.last();

@@ -1,7 +1,7 @@
 //! Many passwords at once: those who guess hold up each other, and no user.
 
 use data_encoding::BASE64;
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::origin::Script;
 
 use super::{Stage, stage};
@@ -31,13 +31,13 @@ fn shown(user: &str, password: &str, client: usize) -> String {
 }
 
 /// So many clients that guess, each from an address of its own. They stay.
-async fn guessers(stage: &Stage, count: usize) -> Vec<Raw> {
+async fn guessers(stage: &Stage, count: usize) -> Vec<RawClient> {
     let mut guessers = Vec::new();
     for client in 0..count {
-        let raw = Raw::connect(stage.daemon.addr()).await.expect("a connection");
+        let raw = RawClient::connect(stage.daemon.addr()).await.expect("a connection");
         let mut raw = raw.patience(PATIENCE);
         let fields = shown("ann", &format!("guess{client}"), client);
-        raw.send(&request("GET", "/page", &fields), Pieces::Whole).await.expect("taken");
+        raw.send(&request("GET", "/page", &fields), WriteSplit::Whole).await.expect("taken");
         guessers.push(raw);
     }
     guessers

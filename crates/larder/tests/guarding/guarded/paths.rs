@@ -1,6 +1,6 @@
 //! Rules for a path, and what runs under it: `/a.php/b` is run by `/a.php`.
 
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 
 use super::stage;
 use crate::support::disked::Policy;
@@ -21,7 +21,7 @@ fn below(script: &str) -> [String; 6] {
 }
 
 /// Routes with every kind of rule that keeps something from somebody.
-fn routes(keeper: &Scripted, folder: &Folder) -> String {
+fn routes(keeper: &ScriptedOrigin, folder: &Folder) -> String {
     // `htpasswd -nbB -C 5 ann secret`.
     folder.file("users", "ann:$2y$05$pirA/ZQzb4TZXyVzoFnxVO9xpzbhsxFvsySVXQE3G/voezCDT78bO\n");
     let users = folder.path().join("users");
@@ -52,8 +52,8 @@ const GUARDED: [(&str, u16); 5] = [
     ("/answered.php", 410),
 ];
 
-async fn keeper() -> Scripted {
-    let keeper = Scripted::start().await.expect("an origin");
+async fn keeper() -> ScriptedOrigin {
+    let keeper = ScriptedOrigin::start().await.expect("an origin");
     keeper.otherwise(Script::respond("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"));
     keeper
 }

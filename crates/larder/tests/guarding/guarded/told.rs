@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use testkit::client::{Pieces, Raw};
-use testkit::origin::{Script, Scripted};
+use testkit::client::{RawClient, WriteSplit};
+use testkit::origin::{Script, ScriptedOrigin};
 
 use super::nominated::USERS;
 use super::stage;
@@ -14,12 +14,12 @@ use crate::support::{PATIENCE, console, h2, is_hit, sent_field};
 use data_encoding::BASE64;
 use serde_json::json;
 use testkit::larder::Daemon;
-use testkit::strict::read_requests;
+use testkit::reference_reader::read_requests;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_who_are_asked_are_told_one_spelling_of_the_host() {
     let folder = Folder::new();
-    let keeper = Scripted::start().await.expect("an origin");
+    let keeper = ScriptedOrigin::start().await.expect("an origin");
     keeper.otherwise(Script::ok("", ""));
     let site =
         format!("forward_auth = {{ origin = \"http://{}\", path = \"/verify\" }}\n", keeper.addr());
@@ -29,7 +29,7 @@ async fn all_who_are_asked_are_told_one_spelling_of_the_host() {
         let asked = format!("GET /page HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         assert_eq!(stage.exchange("GET", asked.as_bytes()).await.status, 200, "{host}");
     }
-    let told = |origin: &Scripted| -> Vec<String> {
+    let told = |origin: &ScriptedOrigin| -> Vec<String> {
         let recorded = origin.recorded();
         let requests = recorded.iter().flat_map(|one| read_requests(&one.bytes).expect("requests"));
         requests.map(|request| sent_field(&request, "x-forwarded-host")).collect()
@@ -72,7 +72,7 @@ async fn a_page_that_the_origin_makes_for_one_user_is_foretold_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fragment_of_another_host_gets_none_of_a_client_s_secrets() {
     let (page, other) =
-        (Scripted::start().await.expect("one"), Scripted::start().await.expect("two"));
+        (ScriptedOrigin::start().await.expect("one"), ScriptedOrigin::start().await.expect("two"));
     page.on(
         "/page",
         Script::ok(
@@ -92,17 +92,19 @@ async fn a_fragment_of_another_host_gets_none_of_a_client_s_secrets() {
         other.addr()
     ))
     .expect("larder starts");
-    let mut raw = Raw::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
+    let mut raw = RawClient::connect(daemon.addr()).await.expect("a connection").patience(PATIENCE);
     let secrets = ["x-api-key", "x-auth-token", "cookie", "authorization", "x-csrf-token"];
     let fields: String = secrets.iter().map(|name| format!("{name}: K\r\n")).collect();
     let asked = format!(
         "GET /page HTTP/1.1\r\nHost: a.test\r\nAccept-Language: de\r\nUser-Agent: u\r\n{fields}\r\n"
     );
-    raw.send(asked.as_bytes(), Pieces::Whole).await.expect("taken");
+    raw.send(asked.as_bytes(), WriteSplit::Whole).await.expect("taken");
     assert_eq!(crate::support::whole(raw.reply("GET").await, "/page").text(), "partown");
-    let all = |origin: &Scripted| {
+    let all = |origin: &ScriptedOrigin| {
         let recorded = origin.recorded();
-        let read = |one: &testkit::origin::Recorded| read_requests(&one.bytes).expect("requests");
+        let read = |one: &testkit::origin::RecordedConnection| {
+            read_requests(&one.bytes).expect("requests")
+        };
         recorded.iter().flat_map(read).collect::<Vec<_>>()
     };
     let part = all(&other).pop().expect("it was asked");

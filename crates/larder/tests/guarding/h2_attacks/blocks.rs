@@ -1,9 +1,9 @@
 //! Header blocks without end, and small ones that are large when they are read: CONTINUATION flood
 //! (CVE-2024-27316 and its like) and HPACK bombs (CVE-2016-6581).
 
-use testkit::h2::{Block, Frame, Request, error};
+use testkit::h2::{FieldBlock, Frame, Request, error};
 use testkit::origin::Script;
-use testkit::reply::End;
+use testkit::reply::ConnectionEnd;
 
 use super::siege::{Flood, Siege, stream};
 use crate::support::figures::count;
@@ -17,7 +17,7 @@ async fn blocks_without_end() {
         burst: |round| match round {
             0 => Frame::open_headers(1, Request::get("/page").block(), true).bytes(),
             _ => {
-                let block = Block::new().literal("x", "v".repeat(16_000));
+                let block = FieldBlock::new().literal("x", "v".repeat(16_000));
                 Frame::continuation(1, block, false).bytes()
             }
         },
@@ -136,7 +136,7 @@ async fn a_block_that_never_comes_to_its_end() {
         });
     }
     for ended in siege.beside("slow blocks", attackers).await {
-        let over = matches!(ended, Ok(ending) if ending.end != End::Open);
+        let over = matches!(ended, Ok(ending) if ending.end != ConnectionEnd::Open);
         assert!(over, "{ended:?}");
     }
     siege.end("slow blocks", 1).await;
@@ -165,7 +165,7 @@ async fn a_table_that_is_turned_over_all_the_time() {
     let siege = Siege::start("").await;
     let mut client = crate::support::h2::client(&siege.stage.daemon).await;
     for round in 0..200 {
-        let mut block = Block::new().table_size(0).table_size(4_096);
+        let mut block = FieldBlock::new().table_size(0).table_size(4_096);
         for (name, value) in &Request::get("/page").fields {
             block = block.literal(name, value);
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use testkit::h2::{Client, Farewell, Frame, PREFACE, error, kind};
 use testkit::origin::Script;
-use testkit::reply::End;
+use testkit::reply::ConnectionEnd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, MutexGuard};
@@ -220,14 +220,14 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
     };
     // Errors of writing are what an attacker must expect; the end tells the rest.
     _ = timeout(PATIENCE, sending).await;
-    let mut ending = Farewell { code: None, end: End::Open };
+    let mut ending = Farewell { code: None, end: ConnectionEnd::Open };
     let mut received = Vec::new();
     let reading = async {
-        while ending.end == End::Open {
+        while ending.end == ConnectionEnd::Open {
             ending.end = match stream.read_buf(&mut received).await {
-                Ok(0) => End::Closed,
-                Ok(_) => End::Open,
-                Err(_) => End::Reset,
+                Ok(0) => ConnectionEnd::Closed,
+                Ok(_) => ConnectionEnd::Open,
+                Err(_) => ConnectionEnd::Reset,
             };
             let mut at = 0;
             while let Some((frame, used)) = Frame::read(&received[at..]) {
@@ -248,9 +248,9 @@ async fn assault(addr: SocketAddr, settings: &[(u16, u32)], bursts: &[Vec<u8>]) 
 /// GOAWAY to the reset that answers what came after it.
 fn is_right(ended: &Farewell, codes: &[u32]) -> bool {
     match ended.code {
-        _ if ended.end == End::Open => false,
+        _ if ended.end == ConnectionEnd::Open => false,
         Some(code) => codes.contains(&code),
-        None => ended.end == End::Reset,
+        None => ended.end == ConnectionEnd::Reset,
     }
 }
 

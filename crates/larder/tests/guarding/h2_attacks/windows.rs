@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use testkit::h2::{Client, Frame, Manners, Request, setting};
-use testkit::reply::End;
+use testkit::reply::ConnectionEnd;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -42,7 +42,7 @@ async fn stalled(name: &'static str, path: &'static str, connections: usize, str
                 .await;
             let bytes = (0..streams).filter_map(|n| client.judge().exchange(stream(n)));
             let bytes = bytes.map(|exchange| exchange.body.len()).sum::<usize>();
-            (over || client.ending().end != End::Open, bytes)
+            (over || client.ending().end != ConnectionEnd::Open, bytes)
         });
     }
     let ends = siege.beside(name, attackers).await;

@@ -2,7 +2,7 @@
 //! yet: requests sent ahead of others' responses, heads without end, responses to many small
 //! requests, and bytes that come out of a tunnel.
 
-use testkit::client::{Raw, request};
+use testkit::client::{RawClient, request};
 use testkit::h2::Frame;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -91,7 +91,7 @@ async fn tunnels_hold_what_is_on_its_way_and_no_more() {
         for _ in 0..TUNNELS {
             open.push(fortress.deaf(&request("GET", target, wish)).await);
         }
-        fortress.daemon.counted("larder_tunnels_open", TUNNELS).await;
+        fortress.daemon.assert_metric("larder_tunnels_open", TUNNELS).await;
         open
     };
     let idle = tunnels("/tunnel/idle").await;
@@ -155,7 +155,7 @@ async fn chained_substitutions_take_what_is_allowed() {
         let mut attackers = JoinSet::new();
         for _ in 0..40 {
             attackers.spawn(async move {
-                let raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
+                let raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
                 whole(raw.exchange(&request("GET", target, ATTACKS)).await, target).status
             });
         }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use testkit::client::{Raw, request};
+use testkit::client::{RawClient, request};
 use testkit::h2::{Frame, PREFACE, Request};
 use testkit::larder::Daemon;
-use testkit::reply::Seen;
+use testkit::reply::ReplyOutcome;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, MutexGuard};
@@ -233,10 +233,11 @@ impl Fortress {
 
     /// Asserts that the request of another client is answered with 200.
     pub(crate) async fn ask(&self, target: &str) {
-        let raw = Raw::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE);
+        let raw =
+            RawClient::connect(self.daemon.addr()).await.expect("a connection").patience(PATIENCE);
         let asked = Instant::now();
         let seen = raw.exchange(&request("GET", target, OTHERS)).await;
-        if !matches!(&seen, Seen::Complete(reply) if reply.status == 200) {
+        if !matches!(&seen, ReplyOutcome::Complete(reply) if reply.status == 200) {
             let counters = self.counters().await;
             panic!("{target}: {seen:?} after {:?}\n{counters}", asked.elapsed());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use codec::{Coding, EncodeSettings, Encoder, Goal};
+use codec::{Coding, EncodeSettings, Encoder, FlushMode};
 
 /// The logarithm of the largest window that a coding of HTTP may have (RFC 9659), 8 MiB.
 const LARGEST_WINDOW: u8 = 23;
@@ -32,7 +32,7 @@ fn coded(coding: Coding, plain: &[u8]) -> Vec<u8> {
     let mut encoder = Encoder::new(&settings).expect("memory");
     let (mut coded, mut output, mut at) = (Vec::new(), vec![0; 64 << 10], 0);
     loop {
-        let step = encoder.step(&plain[at..], &mut output, Goal::Finish).expect("coded");
+        let step = encoder.step(&plain[at..], &mut output, FlushMode::Finish).expect("coded");
         at += step.taken;
         coded.extend_from_slice(&output[..step.made]);
         if step.done {

@@ -1,7 +1,7 @@
 //! The recipes of the guide, put in force and asked.
 
 use testkit::larder::Daemon;
-use testkit::origin::{Script, Scripted};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 use super::blocks::{Block, read};
@@ -67,7 +67,7 @@ fn block(text: &str, heading: &str) -> Block {
 
 /// A daemon with a recipe.
 async fn with(block: &Block) -> Stage {
-    let origin = Scripted::start().await.expect("an origin");
+    let origin = ScriptedOrigin::start().await.expect("an origin");
     origin.otherwise(Script::ok("", "a page"));
     let is_site = block.text.contains("[[site]]");
     let site = if is_site { "" } else { &*block.text };

@@ -12,10 +12,10 @@ use std::sync::mpsc;
 
 use regex::{Captures, Regex};
 use rustix::process::Signal;
-use testkit::fastcgi::{Application, Program};
-use testkit::film::Film;
+use testkit::fastcgi::{Application, ApplicationScript};
 use testkit::larder::{Daemon, binary};
-use testkit::origin::{Script, Scripted};
+use testkit::large_file::Film;
+use testkit::origin::{Script, ScriptedOrigin};
 
 use crate::support::PATIENCE;
 use crate::support::disked::{Disked, Policy};
@@ -52,7 +52,7 @@ pub(crate) struct Done {
 pub(crate) struct World {
     folder: Folder,
     authority: Authority,
-    origin: Scripted,
+    origin: ScriptedOrigin,
     php: Application,
     _film: Film,
     daemon: Daemon,
@@ -73,7 +73,7 @@ impl World {
         let names: Vec<&str> = HOSTS.iter().copied().chain(["127.0.0.1"]).collect();
         authority.sign("ec", &names, Kind::Elliptic);
         authority.sign("rsa", &names, Kind::Rsa);
-        let origin = Scripted::start().await.expect("an origin");
+        let origin = ScriptedOrigin::start().await.expect("an origin");
         answer_pages(&origin, fragments);
         let php = Application::start().await.expect("an application");
         answer_posts(&php);
@@ -331,7 +331,7 @@ impl World {
 }
 
 /// Answers of the origin.
-fn answer_pages(origin: &Scripted, fragments: &str) {
+fn answer_pages(origin: &ScriptedOrigin, fragments: &str) {
     let html = "Cache-Control: max-age=3600\r\nContent-Type: text/html\r\nETag: \"5f3e\"\r\n\
                 Surrogate-Key: product-17\r\n";
     origin.otherwise(Script::ok(html, &"a page ".repeat(200)));
@@ -353,8 +353,9 @@ fn answer_pages(origin: &Scripted, fragments: &str) {
 
 /// Answers of the application, as a WordPress with plugins does.
 fn answer_posts(php: &Application) {
-    let page =
-        |fields: &str| Program::answer(format!("Content-Type: text/html\r\n{fields}\r\na post"));
+    let page = |fields: &str| {
+        ApplicationScript::answer(format!("Content-Type: text/html\r\n{fields}\r\na post"))
+    };
     php.otherwise(page(""));
     php.on("/author/admin/", page("Set-Cookie: visitor_id=7; Path=/\r\n"));
     php.on(
@@ -364,7 +365,7 @@ fn answer_posts(php: &Application) {
 }
 
 /// Files of the folder that pages name and do not show.
-fn write_files(folder: &Folder, origin: &Scripted) {
+fn write_files(folder: &Folder, origin: &ScriptedOrigin) {
     let port = origin.addr().port();
     let head = format!(
         "vcl 4.1;\nimport std;\n\nbackend app {{\n    .host = \"127.0.0.1\";\n    .port = \"{port}\";\n}}\n"
@@ -405,7 +406,7 @@ fn write_files(folder: &Folder, origin: &Scripted) {
 fn configuration(
     folder: &Folder,
     authority: &Authority,
-    origin: &Scripted,
+    origin: &ScriptedOrigin,
     php: &Application,
     film: &Film,
 ) -> String {
@@ -466,7 +467,7 @@ fn varnish(folder: &Folder, authority: &Authority) -> Daemon {
 }
 
 /// Three nodes that know each other.
-async fn cluster(folder: &Folder, nats: &Nats, origin: &Scripted) -> Vec<Node> {
+async fn cluster(folder: &Folder, nats: &Nats, origin: &ScriptedOrigin) -> Vec<Node> {
     let secret = folder.path().join("etc/varnish/secret");
     let cluster = format!("secret_file = \"{}\"", secret.display());
     let wanted = Wanted { cluster: &cluster, host: "*", ..PLAIN };

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use super::{MARK, ask};
 use crate::support::{Setup, Stage, eventually, is_hit, pause, whole};
-use testkit::client::Pieces;
+use testkit::client::WriteSplit;
 use testkit::origin::{Action, Script};
 
 const PRESETS: [&str; 8] = [
@@ -195,7 +195,7 @@ async fn change_during_a_fetch(preset: &str) {
         let before = stage.origin.seen(&target);
         // The fetch runs, in front of the client or behind a stale answer.
         let mut raw = stage.connect().await;
-        raw.send(&get, Pieces::Whole).await.expect("sent");
+        raw.send(&get, WriteSplit::Whole).await.expect("sent");
         eventually("the fetch", async || stage.origin.seen(&target) > before).await;
         stage.origin.on(&target, Script::ok("", ""));
         let changed = ask(&stage, "DELETE", &request("DELETE", &host, &target, "")).await;

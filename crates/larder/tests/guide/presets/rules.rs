@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testkit::client::{Pieces, Raw};
-use testkit::origin::{Script, Scripted};
+use testkit::client::{RawClient, WriteSplit};
+use testkit::origin::{Script, ScriptedOrigin};
 use testkit::reply::Reply;
 
 use super::{drupal, magento, mediawiki, stage, wordpress};
@@ -120,7 +120,7 @@ async fn the_usual_vcl_does_the_same() {
     let mut failed = Vec::new();
     for application in &APPLICATIONS {
         let Some(vcl) = application.vcl else { continue };
-        let origin = Scripted::start().await.expect("a port for the origin");
+        let origin = ScriptedOrigin::start().await.expect("a port for the origin");
         let varnish = Varnish::start(&vcl.replace("ORIGIN", &origin.addr().port().to_string()));
         for (name, play, number) in plays(application).filter(|(_, play, _)| play.unlike.is_none())
         {
@@ -155,12 +155,12 @@ fn plays(application: &Application) -> impl Iterator<Item = (&'static str, &'sta
 }
 
 /// The number of requests that the origin has had.
-fn asked(origin: &Scripted) -> usize {
+fn asked(origin: &ScriptedOrigin) -> usize {
     origin.targets().iter().map(|target| origin.seen(target)).sum()
 }
 
 async fn try_play(
-    origin: &Scripted,
+    origin: &ScriptedOrigin,
     addr: SocketAddr,
     host: &str,
     play: &Play,
@@ -220,8 +220,8 @@ async fn ask(addr: SocketAddr, host: &str, text: &str) -> Reply {
         length => format!("Content-Length: {length}\r\n"),
     };
     let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{fields}{length}\r\n{body}");
-    let mut raw = Raw::connect(addr).await.expect("a connection").patience(PATIENCE);
-    raw.send(request.as_bytes(), Pieces::Whole).await.expect("the request is taken");
+    let mut raw = RawClient::connect(addr).await.expect("a connection").patience(PATIENCE);
+    raw.send(request.as_bytes(), WriteSplit::Whole).await.expect("the request is taken");
     whole(raw.reply(method).await, text)
 }
 

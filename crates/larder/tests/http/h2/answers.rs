@@ -1,6 +1,6 @@
 //! Answers of every kind, as HTTP/2 has them.
 
-use testkit::h2::{Exchange, Fate, Manners, Request, kind, setting};
+use testkit::h2::{Exchange, Manners, Request, RequestOutcome, kind, setting};
 use testkit::origin::Script;
 
 use crate::support::h2::{client, greeted, limited, stage};
@@ -206,7 +206,7 @@ async fn too_much_of_a_head_is_refused_and_the_connection_goes_on() {
     let large = Request::get("/large").field("x-large", "1".repeat(6_000));
     for request in [many, large] {
         match client.fetch(&request).await {
-            Fate::Answered(answer) => assert_eq!(answer.status, 431),
+            RequestOutcome::Answered(answer) => assert_eq!(answer.status, 431),
             other => assert!(other.reset().is_some(), "{other:?}"),
         }
         let answer = client.get("/next").await.answer("/next");

@@ -1,6 +1,8 @@
 //! Bodies both ways: large ones, slow ones, ones that break off.
 
-use testkit::h2::{Fate, Frame, Judge, Manners, Progress, Request, error, flag, kind, setting};
+use testkit::h2::{
+    ConnectionEvent, Frame, Judge, Manners, Request, RequestOutcome, error, flag, kind, setting,
+};
 use testkit::origin::Script;
 
 use super::ends::{Next, Scene};
@@ -76,11 +78,11 @@ async fn a_body_that_breaks_off_is_reset_and_not_ended() {
     let mut client = client(&stage.daemon).await;
     for path in ["/sized", "/chunked", "/sized"] {
         match client.get(path).await {
-            Fate::Reset(code, exchange) => {
+            RequestOutcome::Reset(code, exchange) => {
                 assert!("half".starts_with(&exchange.text()), "{path}: {exchange:?}");
                 assert_eq!(code, error::INTERNAL_ERROR, "{path}");
             }
-            Fate::Answered(answer) if answer.status == 502 => {}
+            RequestOutcome::Answered(answer) if answer.status == 502 => {}
             other => panic!("{path}: {other:?}"),
         }
     }
@@ -200,8 +202,8 @@ async fn an_early_answer_has_been_read_before_the_upload_is_ended() {
     let stream = client.ask(&request, false).await.expect("sent");
     let asked = loop {
         match client.step().await {
-            Progress::Frame(frame) if frame.kind == kind::PING => break frame,
-            Progress::Frame(_) => {}
+            ConnectionEvent::Frame(frame) if frame.kind == kind::PING => break frame,
+            ConnectionEvent::Frame(_) => {}
             other => panic!("{other:?}"),
         }
     };
@@ -227,7 +229,7 @@ async fn an_early_answer_that_nobody_reads_ends_the_upload_after_a_time() {
     assert_eq!(client.outcome(stream).await.answer("/up").status, 413);
     let reset = |judge: &Judge| judge.exchange(stream).and_then(|exchange| exchange.reset);
     assert!(client.until(|judge| reset(judge) == Some(error::NO_ERROR)).await);
-    stage.daemon.limit_counted("linger_timeout", 1).await;
+    stage.daemon.assert_limit_count("linger_timeout", 1).await;
 }
 
 #[tokio::test]

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::h2::{Farewell, Fate, Frame, Manners, Request, error, kind, setting};
+use testkit::h2::{Farewell, Frame, Manners, Request, RequestOutcome, error, kind, setting};
 use testkit::larder::{Daemon, binary};
 use testkit::origin::Script;
-use testkit::reply::End;
+use testkit::reply::ConnectionEnd;
 
 use super::ends::Scene;
 use crate::support::h2::{Plain, client, greeted, limited, stage};
@@ -14,7 +14,7 @@ use crate::support::{Stage, pattern, pause};
 
 const LISTEN: &str = "127.0.0.1:0 h2c";
 const LARGE: usize = 4 << 20;
-const IN_ORDER: Farewell = Farewell { code: Some(error::NO_ERROR), end: End::Closed };
+const IN_ORDER: Farewell = Farewell { code: Some(error::NO_ERROR), end: ConnectionEnd::Closed };
 
 fn terminate(daemon: &Daemon) {
     let pid = Pid::from_raw(daemon.pid() as i32).expect("a process id");
@@ -133,7 +133,7 @@ async fn a_client_that_overhears_the_warning_is_left_all_the_same() {
     let mut client = greeted(&stage.daemon, Manners::NONE, &[]).await;
     for n in 0..500 {
         let Ok(stream) = client.ask(&Request::get("/page"), true).await else { break };
-        let Fate::Answered(_) = client.outcome(stream).await else { break };
+        let RequestOutcome::Answered(_) = client.outcome(stream).await else { break };
         assert!(n < 499, "it goes on for ever");
         pause(10).await;
     }
@@ -205,7 +205,7 @@ async fn a_client_that_says_goodbye_still_gets_its_answers() {
     client.send_frame(&Frame::goaway(0, error::NO_ERROR, b"bye")).await.expect("sent");
     assert_eq!(client.outcome(stream).await.answer("/slow").text(), "slow");
     let ending = client.rest().await.expect("no fault");
-    assert_eq!(ending.end, End::Closed);
+    assert_eq!(ending.end, ConnectionEnd::Closed);
     assert!(matches!(ending.code, None | Some(error::NO_ERROR)), "{ending:?}");
 }
 
@@ -219,5 +219,5 @@ async fn a_half_closed_connection_gets_its_answers() {
     let stream = client.ask(&Request::get("/page"), true).await.expect("sent");
     client.finish().await.expect("half closed");
     assert_eq!(client.outcome(stream).await.answer("/page").text(), "page");
-    assert_eq!(client.rest().await.expect("no fault").end, End::Closed);
+    assert_eq!(client.rest().await.expect("no fault").end, ConnectionEnd::Closed);
 }

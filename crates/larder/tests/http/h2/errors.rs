@@ -1,8 +1,8 @@
 //! Errors that end a connection, with their codes (RFC 9113 5.4.1): the cases that attackers use
 //! first. The suite of h2spec has the rest.
 
-use testkit::h2::{Block, Frame, PREFACE, Request, error, flag, kind, setting};
-use testkit::reply::End;
+use testkit::h2::{FieldBlock, Frame, PREFACE, Request, error, flag, kind, setting};
+use testkit::reply::ConnectionEnd;
 
 use crate::support::h2::{client, silent, stage};
 
@@ -67,7 +67,7 @@ async fn what_is_no_http2_is_told_so_and_ends() {
         ("index 0", vec![Frame::headers(1, get().raw(&[0x80]), true)], error::COMPRESSION_ERROR),
         (
             "a table larger than allowed",
-            vec![Frame::headers(1, Block::new().table_size(1 << 20), true)],
+            vec![Frame::headers(1, FieldBlock::new().table_size(1 << 20), true)],
             error::COMPRESSION_ERROR,
         ),
         (
@@ -91,7 +91,7 @@ async fn what_is_no_http2_is_told_so_and_ends() {
         client.send(&bytes).await.expect("sent");
         let ending = client.rest().await.unwrap_or_else(|fault| panic!("{name}: {fault}"));
         assert_eq!(ending.code, Some(code), "{name}");
-        assert_ne!(ending.end, End::Open, "{name}: the connection ends");
+        assert_ne!(ending.end, ConnectionEnd::Open, "{name}: the connection ends");
     }
     assert_eq!(stage.origin.targets(), Vec::<String>::new(), "nothing was forwarded");
 }
@@ -114,7 +114,7 @@ async fn a_wrong_preface_ends_the_connection() {
         client.send(&Request::get("/page").bytes(1, true)).await.ok();
         // Text of HTTP/1 is no fault here: whoever sent this is no HTTP/2 client.
         let ended = client.rest().await;
-        assert!(ended.is_err() || ended.is_ok_and(|e| e.end != End::Open), "{name}");
+        assert!(ended.is_err() || ended.is_ok_and(|e| e.end != ConnectionEnd::Open), "{name}");
     }
     assert_eq!(stage.origin.seen("/page"), 0);
 }
@@ -132,5 +132,5 @@ async fn half_a_preface_waits_for_its_other_half_and_not_for_ever() {
     let mut slow = silent(&stage.daemon).await;
     slow.send(&greeting[..10]).await.expect("sent");
     let ended = slow.rest().await;
-    assert!(ended.is_err() || ended.is_ok_and(|e| e.end != End::Open), "it is not kept");
+    assert!(ended.is_err() || ended.is_ok_and(|e| e.end != ConnectionEnd::Open), "it is not kept");
 }

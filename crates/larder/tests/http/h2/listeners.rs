@@ -1,10 +1,10 @@
 //! The protocol that a connection speaks: chosen by ALPN on TLS (RFC 7301), by the first bytes on a
 //! plain listener that allows both (RFC 9113 3.3), and HTTP/1.1 on all others.
 
-use testkit::client::{Pieces, Raw, request};
+use testkit::client::{RawClient, WriteSplit, request};
 use testkit::h2::{Client, Frame, PREFACE, Request};
 use testkit::origin::Script;
-use testkit::reply::{End, Seen};
+use testkit::reply::{ConnectionEnd, ReplyOutcome};
 
 use crate::support::console::printed;
 use crate::support::h2::{client, over_tls, stage};
@@ -123,7 +123,7 @@ async fn a_plain_listener_for_both_serves_both() {
         let body = if method.starts_with("PRI") || method.len() < 3 { "" } else { "X" };
         let length = format!("Content-Length: {}\r\n", body.len());
         let bytes = [&request(method, "/odd", &length)[..], body.as_bytes()].concat();
-        raw.send(&bytes, Pieces::Bytes).await.expect("sent");
+        raw.send(&bytes, WriteSplit::Bytes).await.expect("sent");
         let reply = whole(raw.reply(method).await, method);
         assert!(reply.text().contains(&format!("{method} /odd\n")), "{method}: {}", reply.text());
     }
@@ -134,15 +134,16 @@ async fn a_preface_where_only_http1_is_spoken_is_refused() {
     let stage = Stage::new().await;
     let greeting = [PREFACE, &Frame::settings(&[]).bytes()].concat();
     let requests = Request::get("/page").bytes(1, true);
-    let mut raw = Raw::connect(stage.daemon.addr()).await.expect("a connection").patience(PATIENCE);
-    raw.send(&[greeting, requests].concat(), Pieces::Whole).await.expect("sent");
+    let mut raw =
+        RawClient::connect(stage.daemon.addr()).await.expect("a connection").patience(PATIENCE);
+    raw.send(&[greeting, requests].concat(), WriteSplit::Whole).await.expect("sent");
     match raw.reply("PRI").await {
-        Seen::Complete(reply) => assert!(reply.status >= 400, "{reply:?}"),
-        Seen::Nothing => {}
+        ReplyOutcome::Complete(reply) => assert!(reply.status >= 400, "{reply:?}"),
+        ReplyOutcome::Nothing => {}
         other => panic!("{other:?}"),
     }
     let (rest, end) = raw.rest().await;
-    assert_ne!(end, End::Open);
+    assert_ne!(end, ConnectionEnd::Open);
     assert!(rest.is_empty(), "{}", rest.escape_ascii());
     assert_eq!(stage.origin.targets(), Vec::<String>::new());
 }
@@ -168,6 +169,6 @@ async fn a_plain_client_on_a_tls_listener_gets_nothing() {
     let mut client = client.patience(PATIENCE);
     client.greet(&[]).await.expect("sent");
     let ended = client.rest().await;
-    assert!(ended.is_err() || ended.is_ok_and(|e| e.end != End::Open));
+    assert!(ended.is_err() || ended.is_ok_and(|e| e.end != ConnectionEnd::Open));
     assert_eq!(served.origin.targets(), Vec::<String>::new());
 }

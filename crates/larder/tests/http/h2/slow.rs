@@ -1,8 +1,8 @@
 //! Clients that take or send almost nothing: their streams end, whatever they keep moving.
 
-use testkit::h2::{Farewell, Fate, Frame, Manners, Request, error, setting};
+use testkit::h2::{Farewell, Frame, Manners, Request, RequestOutcome, error, setting};
 use testkit::origin::Script;
-use testkit::reply::End;
+use testkit::reply::ConnectionEnd;
 
 use crate::support::h2::{Plain, client, greeted, limited};
 use crate::support::{PATIENCE, Stage, eventually, pattern, pause};
@@ -57,7 +57,7 @@ async fn a_stream_whose_window_opens_byte_by_byte_ends_and_frees_its_origin_conn
     assert!(drip(&mut client, &more, |client| is_over(client, stream)).await);
     let exchange = client.judge().exchange(stream).expect("a stream");
     assert_eq!(exchange.reset, Some(error::CANCEL));
-    stage.daemon.limit_counted("send_min_rate", 1).await;
+    stage.daemon.assert_limit_count("send_min_rate", 1).await;
     origin_is_free(&stage).await;
     assert!(client.ping().await, "the connection goes on");
 }
@@ -78,7 +78,9 @@ async fn a_small_answer_frees_its_origin_before_its_client_reads_it() {
     for of in [0, stream] {
         client.send_frame(&Frame::window_update(of, 1 << 20)).await.expect("sent");
     }
-    let Fate::Answered(answer) = client.outcome(stream).await else { panic!("no answer") };
+    let RequestOutcome::Answered(answer) = client.outcome(stream).await else {
+        panic!("no answer")
+    };
     assert!(answer.body == body, "whole");
 }
 
@@ -88,9 +90,9 @@ async fn a_connection_whose_window_opens_byte_by_byte_ends() {
     let settings = [(setting::INITIAL_WINDOW_SIZE, 1 << 20)];
     let mut client = greeted(&stage.daemon, Manners::OWN_WINDOWS, &settings).await;
     client.ask(&Request::get("/large"), true).await.expect("sent");
-    let ended = |client: &Plain| client.ending().end != End::Open;
+    let ended = |client: &Plain| client.ending().end != ConnectionEnd::Open;
     assert!(drip(&mut client, &Frame::window_update(0, 1), ended).await);
-    stage.daemon.limit_counted("send_min_rate", 1).await;
+    stage.daemon.assert_limit_count("send_min_rate", 1).await;
     origin_is_free(&stage).await;
 }
 
@@ -117,7 +119,7 @@ async fn a_response_ends_after_its_time_in_all() {
     let stream = client.ask(&Request::get("/large"), true).await.expect("sent");
     let more = Frame::window_update(stream, 100);
     assert!(drip(&mut client, &more, |client| is_over(client, stream)).await);
-    stage.daemon.limit_counted("response_time", 1).await;
+    stage.daemon.assert_limit_count("response_time", 1).await;
     origin_is_free(&stage).await;
 }
 
@@ -131,7 +133,7 @@ async fn a_body_that_comes_byte_by_byte_is_refused() {
         assert!(drip(&mut client, &more, |client| is_over(client, stream)).await, "{buffered}");
         let exchange = client.judge().exchange(stream).expect("a stream");
         assert_eq!(exchange.status, 408, "{buffered}");
-        stage.daemon.limit_counted("body_min_rate", 1).await;
+        stage.daemon.assert_limit_count("body_min_rate", 1).await;
         origin_is_free(&stage).await;
         assert!(client.ping().await, "the connection goes on");
     }
@@ -142,7 +144,7 @@ async fn a_ping_does_not_keep_an_idle_connection() {
     let stage = limited("idle_timeout = \"1s\"").await;
     stage.origin.on("/page", Script::cacheable("page"));
     let mut client = client(&stage.daemon).await;
-    assert!(matches!(client.get("/page").await, Fate::Answered(_)));
+    assert!(matches!(client.get("/page").await, RequestOutcome::Answered(_)));
     let begun = std::time::Instant::now();
     while client.ping().await {
         assert!(begun.elapsed() < PATIENCE, "the connection is kept");
@@ -150,5 +152,5 @@ async fn a_ping_does_not_keep_an_idle_connection() {
     }
     let in_order = Farewell { code: Some(error::NO_ERROR), end: client.ending().end };
     assert_eq!(client.ending(), in_order);
-    stage.daemon.limit_counted("idle_timeout", 1).await;
+    stage.daemon.assert_limit_count("idle_timeout", 1).await;
 }

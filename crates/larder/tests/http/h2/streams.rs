@@ -1,6 +1,6 @@
 //! Many requests on one connection.
 
-use testkit::h2::{Fate, Frame, Request, error, kind, setting};
+use testkit::h2::{Frame, Request, RequestOutcome, error, kind, setting};
 use testkit::origin::Script;
 
 use super::ends::{Next, Scene};
@@ -129,7 +129,7 @@ async fn one_stream_too_many_is_refused_and_no_other() {
         }
     }
     assert_eq!(client.get("/slow?again").await.answer("again").text(), "slow");
-    stage.daemon.limit_counted("h2_streams", 2).await;
+    stage.daemon.assert_limit_count("h2_streams", 2).await;
     assert_eq!(stage.origin.seen("/slow?10") + stage.origin.seen("/slow?11"), 0);
 }
 
@@ -147,7 +147,7 @@ async fn settings_and_pings_are_answered() {
     }
     client.send_frame(&Frame::ping(*b"\0\xff234567")).await.expect("sent");
     assert!(client.ping().await);
-    assert!(client.judge().settled(), "every SETTINGS has its acknowledgement");
+    assert!(client.judge().settings_acknowledged(), "every SETTINGS has its acknowledgement");
     assert!(!client.judge().awaits_ping(*b"\0\xff234567"));
     // Unknown frames are ignored wherever they come (RFC 9113 5.5).
     client.send_frame(&Frame::new(0xbe, 0xff, 0, b"grease".to_vec())).await.expect("sent");
@@ -168,7 +168,7 @@ async fn header_tables_are_as_large_as_the_client_says() {
     for bytes in [4_096, 0, 100, 1 << 20, 1, 4_096, 0] {
         let frame = Frame::settings(&[(setting::HEADER_TABLE_SIZE, bytes)]);
         client.send_frame(&frame).await.expect("sent");
-        assert!(client.until(|judge| judge.settled()).await, "acknowledged");
+        assert!(client.until(|judge| judge.settings_acknowledged()).await, "acknowledged");
         for _ in 0..3 {
             let answer = client.get("/page").await.answer("/page");
             assert_eq!(answer.field("x-a").as_deref(), Some(&*long), "{bytes}");
@@ -268,7 +268,9 @@ async fn a_wrong_request_disturbs_none_of_its_neighbours() {
     }
     for (n, stream) in streams.into_iter().enumerate() {
         match client.outcome(stream).await {
-            Fate::Answered(answer) => assert_eq!((n % 2, answer.text().as_str()), (0, "slow")),
+            RequestOutcome::Answered(answer) => {
+                assert_eq!((n % 2, answer.text().as_str()), (0, "slow"))
+            }
             other => assert_eq!((n % 2, other.reset()), (1, Some(error::PROTOCOL_ERROR))),
         }
     }

@@ -1,7 +1,7 @@
 //! Trailers through every pair of protocols: those that pass, those that never do, those of bodies
 //! that are not whole.
 
-use testkit::h2::{Block, Exchange, Fate, Frame, Request};
+use testkit::h2::{Exchange, FieldBlock, Frame, Request, RequestOutcome};
 use testkit::larder::Daemon;
 use tokio::net::TcpStream;
 
@@ -291,7 +291,7 @@ async fn trailers_of_an_http2_request_pass_to_the_origin() {
         if !body.is_empty() {
             client.send_frame(&Frame::data(stream, body, false)).await.expect("sent");
         }
-        let block = Block::new()
+        let block = FieldBlock::new()
             .literal("x-sum", "1")
             .literal("set-cookie", "a=1")
             .literal("x-forwarded-host", "evil")
@@ -315,7 +315,7 @@ async fn a_body_of_known_length_has_no_trailers_towards_the_origin() {
     let request = Request::post("/form").field("content-length", "4").field("trailer", "x-sum");
     let stream = client.ask(&request, false).await.expect("sent");
     client.send_frame(&Frame::data(stream, b"body", false)).await.expect("sent");
-    let block = Block::new().literal("x-sum", "1");
+    let block = FieldBlock::new().literal("x-sum", "1");
     client.send_frame(&Frame::headers(stream, block.bytes(), true)).await.expect("sent");
     let mut origin = scene.origin().await;
     let head = origin.head().await;
@@ -407,7 +407,7 @@ async fn a_response_whose_trailers_are_malformed_too_large_or_cut_is_never_whole
         origin.send(&tail).await;
         drop(origin);
         let outcome = client.outcome(stream).await;
-        assert!(matches!(&outcome, Fate::Reset(..)), "{tail:?}: {outcome:?}");
+        assert!(matches!(&outcome, RequestOutcome::Reset(..)), "{tail:?}: {outcome:?}");
     }
 }
 
@@ -450,11 +450,11 @@ async fn malformed_trailers_of_an_http2_request_end_its_stream() {
         let mut client = client(&scene.daemon).await;
         let stream = client.ask(&Request::post("/form"), false).await.expect("sent");
         client.send_frame(&Frame::data(stream, b"body", false)).await.expect("sent");
-        let block = Block::new().literal(&name, value);
+        let block = FieldBlock::new().literal(&name, value);
         client.send_frame(&Frame::headers(stream, block.bytes(), true)).await.expect("sent");
         let outcome = client.outcome(stream).await;
-        let refused = matches!(&outcome, Fate::Reset(..))
-            || matches!(&outcome, Fate::Answered(answer) if answer.status == 400);
+        let refused = matches!(&outcome, RequestOutcome::Reset(..))
+            || matches!(&outcome, RequestOutcome::Answered(answer) if answer.status == 400);
         assert!(refused, "{name}: {outcome:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! the other, where a library speaks WebSocket as it always does.
 
 use futures_util::{SinkExt, StreamExt};
-use testkit::h2::{Fate, Frame, Request, error, setting};
+use testkit::h2::{Frame, Request, RequestOutcome, error, setting};
 use testkit::larder::Daemon;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -131,7 +131,9 @@ async fn messages_go_there_and_back_beside_requests() {
     // Goodbye: the close frame comes back and the stream ends.
     client.send_frame(&Frame::data(stream, &masked(8, &[0x03, 0xe8]), true)).await.expect("sent");
     match client.outcome(stream).await {
-        Fate::Answered(exchange) => assert!(exchange.body.ends_with(&[0x88, 2, 0x03, 0xe8])),
+        RequestOutcome::Answered(exchange) => {
+            assert!(exchange.body.ends_with(&[0x88, 2, 0x03, 0xe8]))
+        }
         other => panic!("{other:?}"),
     }
     assert!(client.ping().await, "the connection goes on");
@@ -226,7 +228,7 @@ async fn early_bytes_wait_for_the_origins_word() {
     origin.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno").await;
     // Not 101: whatever the client is told, its bytes never reach the origin.
     let outcome = client.outcome(stream).await;
-    assert!(!matches!(outcome, Fate::Faulty(_) | Fate::Over(_)), "{outcome:?}");
+    assert!(!matches!(outcome, RequestOutcome::Faulty(_) | RequestOutcome::Over(_)), "{outcome:?}");
     match origin.next_within(std::time::Duration::from_millis(500)).await {
         Next::Closed | Next::Reset | Next::Silence => {}
         Next::Bytes(bytes) => panic!("{}", bytes.escape_ascii()),

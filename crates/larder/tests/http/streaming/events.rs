@@ -161,7 +161,7 @@ async fn a_stream_lives_as_long_as_something_comes() {
     // Silence is what ends it, and not in a way that could pass for its end.
     assert_eq!(client.next().await, Next::Reset);
     assert_eq!(origin.next().await, Next::Closed);
-    scene.daemon.limit_counted("between_bytes_timeout", 1).await;
+    scene.daemon.assert_limit_count("between_bytes_timeout", 1).await;
     assert_eq!(scene.limit_hits("total_timeout").await, 0);
 }
 

@@ -37,7 +37,7 @@ async fn a_silent_origin_is_left_when_the_client_of_its_stream_has_gone() {
         }
         assert_eq!(origin.next().await, Next::Closed);
         eventually("its end", async || scene.metric("larder_connections_open").await == 0).await;
-        scene.daemon.counted("larder_responses_aborted_total", 1).await;
+        scene.daemon.assert_metric("larder_responses_aborted_total", 1).await;
     }
 }
 

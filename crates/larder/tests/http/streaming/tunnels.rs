@@ -74,12 +74,12 @@ async fn bytes_go_both_ways_and_are_counted() {
         origin.send(text.as_bytes().repeat(2)).await;
         client.expect(text.as_bytes().repeat(2)).await;
     }
-    scene.daemon.counted("larder_tunnels_open", 1).await;
+    scene.daemon.assert_metric("larder_tunnels_open", 1).await;
     // Nothing in it is a request.
-    scene.daemon.counted("larder_requests_total", 1).await;
+    scene.daemon.assert_metric("larder_requests_total", 1).await;
     drop((client, origin));
     eventually("its end", async || scene.metric("larder_tunnels_open").await == 0).await;
-    scene.daemon.counted("larder_tunnels_total", 1).await;
+    scene.daemon.assert_metric("larder_tunnels_total", 1).await;
     let (sent, got) = (
         scene.metric("larder_tunnel_bytes_in_total").await,
         scene.metric("larder_tunnel_bytes_out_total").await,
@@ -107,9 +107,9 @@ async fn bytes_behind_either_head_are_the_tunnels() {
     origin.expect(smuggled).await;
     origin.expect("and more").await;
     assert!(scene.origin_is_silent().await);
-    scene.daemon.counted("larder_requests_total", 1).await;
+    scene.daemon.assert_metric("larder_requests_total", 1).await;
     let all = opening("").len() + smuggled.len() + "and more".len();
-    scene.daemon.counted("larder_client_bytes_in_total", all as u64).await;
+    scene.daemon.assert_metric("larder_client_bytes_in_total", all as u64).await;
 }
 
 #[tokio::test]
@@ -205,13 +205,13 @@ async fn idle_and_half_ended_tunnels_end_at_their_limits() {
     }
     assert_eq!(client.next().await, Next::Closed);
     assert_eq!(origin.next().await, Next::Closed);
-    scene.daemon.limit_counted("tunnel_idle_timeout", 1).await;
+    scene.daemon.assert_limit_count("tunnel_idle_timeout", 1).await;
 
     let (mut client, mut origin) = scene.tunnel().await;
     client.finish().await;
     assert_eq!(origin.next().await, Next::Closed);
     assert_eq!(client.next().await, Next::Closed);
-    scene.daemon.limit_counted("tunnel_end_timeout", 1).await;
+    scene.daemon.assert_limit_count("tunnel_end_timeout", 1).await;
 }
 
 #[tokio::test]
@@ -221,7 +221,7 @@ async fn there_are_only_so_many() {
     let mut client = scene.client().await;
     client.send(opening("")).await;
     assert!(client.head().await.starts_with("HTTP/1.1 503 "));
-    scene.daemon.limit_counted("tunnels", 1).await;
+    scene.daemon.assert_limit_count("tunnels", 1).await;
     drop(tunnel);
     eventually("its end", async || scene.metric("larder_tunnels_open").await == 0).await;
     scene.tunnel().await;
@@ -239,7 +239,7 @@ async fn each_client_has_only_so_many() {
         end.send(opening(&format!("X-Forwarded-For: {client}\r\n"))).await;
         if refused {
             assert!(end.head().await.starts_with("HTTP/1.1 503 "));
-            scene.daemon.limit_counted("tunnels_per_ip", 1).await;
+            scene.daemon.assert_limit_count("tunnels_per_ip", 1).await;
             continue;
         }
         let mut origin = scene.origin().await;

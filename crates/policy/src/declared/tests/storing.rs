@@ -1,6 +1,6 @@
 //! Effects of settings on an origin's answer.
 
-use message::store::{self, Exchange, NotStored, StatusMatch};
+use message::store::{self, ExchangeTimes, NotStored, StatusMatch};
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn stored_for(
     for (name, value) in fields {
         response.headers.push_named(name.as_bytes(), value.as_bytes());
     }
-    let exchange = Exchange { request_ms: 0, response_ms: 0 };
+    let exchange = ExchangeTimes { request_ms: 0, response_ms: 0 };
     let (request, notes) = (&asked.request, &asked.notes);
     let rules = policy.store_rules(notes);
     let mut plan = store::plan(request, notes.personal, &response, exchange, rules);

@@ -56,18 +56,18 @@ fn sections_steps_and_answers_are_read() {
     assert_eq!(answers[0].manner.delay_ms, 20);
     assert_eq!(answers[0].needs, [("Cookie".to_owned(), Some("a".to_owned()))]);
     assert_eq!(answers[1].method.as_deref(), Some("POST"));
-    let steps: Vec<&Step> = one.steps.iter().map(|(_, step)| step).collect();
-    let Step::Ask(group) = steps[0] else { panic!("{steps:?}") };
+    let steps: Vec<&ScenarioStep> = one.steps.iter().map(|(_, step)| step).collect();
+    let ScenarioStep::Ask(group) = steps[0] else { panic!("{steps:?}") };
     assert_eq!((group[0].after_ms, group[1].after_ms), (20, 0));
     assert_eq!((group.len(), group[1].connection.as_str()), (2, "x"));
     assert_eq!(group[1].fields[0], ("X-A".to_owned(), Some("b: c".to_owned())));
     assert_eq!(group[1].fields[1], ("Host".to_owned(), None));
     assert_eq!(group[1].body.as_deref(), Some("body"));
-    assert_eq!(*steps[1], Step::Wait(2000));
-    assert_eq!(*steps[2], Step::Await("o1".to_owned(), 3));
-    assert_eq!(*steps[4], Step::Expect(Expect::NoField("X-A".to_owned())));
-    assert_eq!(*steps[5], Step::Expect(Expect::Body("a b".to_owned())));
-    let Step::Ask(raw) = steps[6] else { panic!("{steps:?}") };
+    assert_eq!(*steps[1], ScenarioStep::Wait(2000));
+    assert_eq!(*steps[2], ScenarioStep::Await("o1".to_owned(), 3));
+    assert_eq!(*steps[4], ScenarioStep::Expect(ScenarioExpectation::NoField("X-A".to_owned())));
+    assert_eq!(*steps[5], ScenarioStep::Expect(ScenarioExpectation::Body("a b".to_owned())));
+    let ScenarioStep::Ask(raw) = steps[6] else { panic!("{steps:?}") };
     assert_eq!(raw[0].raw.as_deref(), Some("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
 }
 
@@ -93,9 +93,12 @@ fn what_is_not_understood_is_told_with_its_line() {
 #[test]
 fn a_program_gets_the_backends_it_names() {
     let values = BTreeMap::from([("o1".to_owned(), "1".to_owned()), ("o2".into(), "2".into())]);
-    let text = read::program("sub vcl_recv { set req.backend_hint = o2; }", &values);
+    let text = scenario_parser::program("sub vcl_recv { set req.backend_hint = o2; }", &values);
     assert!(text.contains("backend o1 { .host = \"127.0.0.1\"; .port = \"1\"; }"), "{text}");
     assert!(text.contains("backend o2") && !text.contains("backend o3"), "{text}");
-    let own = read::program("vcl 4.0;\nbackend a { .host = \"x\"; .port = \"${o2}\"; }", &values);
+    let own = scenario_parser::program(
+        "vcl 4.0;\nbackend a { .host = \"x\"; .port = \"${o2}\"; }",
+        &values,
+    );
     assert_eq!(own, "vcl 4.0;\nbackend a { .host = \"x\"; .port = \"2\"; }");
 }

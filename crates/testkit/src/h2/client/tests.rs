@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-use super::super::{Block, setting};
+use super::super::{FieldBlock, setting};
 use super::*;
 
 /// A client, and the server's end of its connection.
@@ -25,7 +25,7 @@ async fn serve(far: &mut DuplexStream, frames: &[Frame]) {
 }
 
 fn ok(stream: u32, end: bool) -> Frame {
-    Frame::headers(stream, Block::new().indexed(8), end)
+    Frame::headers(stream, FieldBlock::new().indexed(8), end)
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_client_without_manners_sends_nothing_unasked() {
     client.send(PREFACE).await.expect("sent");
     taken(&mut far).await;
     serve(&mut far, &[Frame::settings(&[]), Frame::ping([0; 8])]).await;
-    assert_eq!(client.rest().await, Ok(Farewell { code: None, end: End::Open }));
+    assert_eq!(client.rest().await, Ok(Farewell { code: None, end: ConnectionEnd::Open }));
     assert_eq!(taken(&mut far).await, b"");
 }
 
@@ -87,24 +87,24 @@ async fn outcomes_are_told_apart() {
             far.shutdown().await.expect("closed");
         }
         match client.get("/").await {
-            Fate::Reset(code, exchange) => {
+            RequestOutcome::Reset(code, exchange) => {
                 assert_eq!((code, exchange.status), (error::CANCEL, 200));
                 assert_eq!(frames, reset);
             }
-            Fate::Over(Farewell { code, end }) => {
-                assert_eq!((code, end), (Some(error::ENHANCE_YOUR_CALM), End::Closed));
+            RequestOutcome::Over(Farewell { code, end }) => {
+                assert_eq!((code, end), (Some(error::ENHANCE_YOUR_CALM), ConnectionEnd::Closed));
                 assert_eq!(frames, gone);
             }
-            Fate::Faulty(fault) => {
+            RequestOutcome::Faulty(fault) => {
                 assert_eq!(fault, ProtocolFault::Idle { kind: kind::HEADERS, stream: 3 });
                 assert_eq!(frames, faulty);
-                assert_eq!(client.step().await, Progress::Faulty(fault), "for good");
+                assert_eq!(client.step().await, ConnectionEvent::Faulty(fault), "for good");
             }
-            Fate::Silent(exchange) => {
+            RequestOutcome::Silent(exchange) => {
                 assert_eq!((exchange.text().as_str(), exchange.whole), ("half", false));
                 assert_eq!(frames, silent);
             }
-            Fate::Answered(exchange) => panic!("{exchange:?}"),
+            RequestOutcome::Answered(exchange) => panic!("{exchange:?}"),
         }
     }
 }

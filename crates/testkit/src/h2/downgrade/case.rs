@@ -1,13 +1,13 @@
 //! A case, its frames, and the judgement of what came of it.
 
-use super::super::{Block, Fate, FieldList, Frame, error, frames};
-use crate::reply::End;
-use crate::strict::ParsedRequest;
+use super::super::{FieldBlock, FieldList, Frame, RequestOutcome, error, frames};
+use crate::reference_reader::ParsedRequest;
+use crate::reply::ConnectionEnd;
 use crate::wire::Fields;
 
 /// The request that the origin must have been sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forwarded {
+pub struct ForwardedRequest {
     /// Its method.
     pub method: String,
     /// Its target, byte for byte.
@@ -22,7 +22,7 @@ pub struct Forwarded {
 
 /// The result that a case must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DowngradeExpectation {
     /// RFC 9113 8.1.1 calls it malformed: RST_STREAM with PROTOCOL_ERROR.
     Reset,
     /// HTTP itself forbids it, as over HTTP/1: the same, or a 400.
@@ -32,13 +32,13 @@ pub enum Verdict {
     /// Answered here, with this status.
     Status(u16),
     /// Sent to the origin as this and nothing else, and answered with 200.
-    Forwarded(Forwarded),
+    Forwarded(ForwardedRequest),
     /// One or the other.
-    RefusedOr(Forwarded),
+    RefusedOr(ForwardedRequest),
 }
 
 /// One DATA frame: its body, and its padding if it has any.
-pub type Piece = (Vec<u8>, Option<u8>);
+pub type DataPiece = (Vec<u8>, Option<u8>);
 
 /// A case: everything that a client sends on one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,13 +50,13 @@ pub struct Case {
     /// Its head, pseudo-fields among the others.
     pub fields: FieldList,
     /// Its body.
-    pub data: Vec<Piece>,
+    pub data: Vec<DataPiece>,
     /// Its trailers.
     pub trailers: Option<FieldList>,
     /// The last frame ends the stream.
     pub ended: bool,
     /// The result that the case must have.
-    pub expect: Verdict,
+    pub expect: DowngradeExpectation,
 }
 
 /// Fields of a forwarded request that are not the client's: a proxy writes them anew.
@@ -78,7 +78,7 @@ impl Case {
     /// All its frames on `stream`.
     pub fn bytes(&self, stream: u32) -> Vec<u8> {
         let mut left = self.data.len() + usize::from(self.trailers.is_some());
-        let head = Block::of(&self.fields);
+        let head = FieldBlock::of(&self.fields);
         let end = |left: usize| left == 0 && self.ended;
         let mut bytes =
             frames::header_frames(stream, head.bytes(), frames::PAYLOAD_BYTES, end(left));
@@ -91,7 +91,7 @@ impl Case {
             bytes.extend(frame.bytes());
         }
         if let Some(trailers) = &self.trailers {
-            bytes.extend(Frame::headers(stream, Block::of(trailers), end(0)).bytes());
+            bytes.extend(Frame::headers(stream, FieldBlock::of(trailers), end(0)).bytes());
         }
         bytes
     }
@@ -101,10 +101,10 @@ impl Case {
     ///
     /// # Errors
     /// A text that says what is wrong.
-    pub fn check(&self, outcome: &Fate, sent: &[ParsedRequest]) -> Result<(), String> {
+    pub fn check(&self, outcome: &RequestOutcome, sent: &[ParsedRequest]) -> Result<(), String> {
         let protocol_error = outcome.reset() == Some(error::PROTOCOL_ERROR);
         let status = match outcome {
-            Fate::Answered(exchange) => exchange.status,
+            RequestOutcome::Answered(exchange) => exchange.status,
             _ => 0,
         };
         let any_reset = outcome.reset().is_some();
@@ -114,32 +114,37 @@ impl Case {
             (false, None) => Err(format!("it came to {}", brief(outcome))),
         };
         match &self.expect {
-            Verdict::Reset => kept_back(protocol_error),
-            Verdict::Refused => kept_back(protocol_error || status == 400),
-            Verdict::Denied => kept_back(any_reset || status >= 400),
-            Verdict::Status(wanted) => kept_back(status == *wanted),
-            Verdict::RefusedOr(_) if sent.is_empty() => kept_back(protocol_error || status == 400),
-            Verdict::Forwarded(wanted) | Verdict::RefusedOr(wanted) => match sent {
-                [one] if status == 200 => wanted.check(one),
-                [_] => Err(format!("forwarded, but it came to {}", brief(outcome))),
-                _ => {
-                    let all: Vec<_> = sent.iter().map(show).collect();
-                    Err(format!("{} requests instead of one: {all:?}", sent.len()))
+            DowngradeExpectation::Reset => kept_back(protocol_error),
+            DowngradeExpectation::Refused => kept_back(protocol_error || status == 400),
+            DowngradeExpectation::Denied => kept_back(any_reset || status >= 400),
+            DowngradeExpectation::Status(wanted) => kept_back(status == *wanted),
+            DowngradeExpectation::RefusedOr(_) if sent.is_empty() => {
+                kept_back(protocol_error || status == 400)
+            }
+            DowngradeExpectation::Forwarded(wanted) | DowngradeExpectation::RefusedOr(wanted) => {
+                match sent {
+                    [one] if status == 200 => wanted.check(one),
+                    [_] => Err(format!("forwarded, but it came to {}", brief(outcome))),
+                    _ => {
+                        let all: Vec<_> = sent.iter().map(show).collect();
+                        Err(format!("{} requests instead of one: {all:?}", sent.len()))
+                    }
                 }
-            },
+            }
         }
     }
 
     /// The request that would be forwarded, if any may be.
-    pub fn forwarded(&self) -> Option<&Forwarded> {
+    pub fn forwarded(&self) -> Option<&ForwardedRequest> {
         match &self.expect {
-            Verdict::Forwarded(forwarded) | Verdict::RefusedOr(forwarded) => Some(forwarded),
+            DowngradeExpectation::Forwarded(forwarded)
+            | DowngradeExpectation::RefusedOr(forwarded) => Some(forwarded),
             _ => None,
         }
     }
 }
 
-impl Forwarded {
+impl ForwardedRequest {
     fn check(&self, sent: &ParsedRequest) -> Result<(), String> {
         let fields = sent.fields.iter().map(|(name, value)| (name.to_lowercase(), value.clone()));
         let mut fields: Fields = fields.filter(|(name, _)| !OWN.contains(&&**name)).collect();
@@ -164,13 +169,17 @@ fn show(request: &ParsedRequest) -> String {
 }
 
 /// An outcome in a few words.
-fn brief(outcome: &Fate) -> String {
+fn brief(outcome: &RequestOutcome) -> String {
     match outcome {
-        Fate::Answered(exchange) => format!("status {}", exchange.status),
-        Fate::Reset(code, exchange) => format!("reset {code} (status {})", exchange.status),
-        Fate::Over(ending) if ending.end == End::Open => "an open end".to_owned(),
-        Fate::Over(ending) => format!("the connection's end: {ending:?}"),
-        Fate::Silent(exchange) => format!("silence (status {})", exchange.status),
-        Fate::Faulty(fault) => format!("a fault of the server: {fault}"),
+        RequestOutcome::Answered(exchange) => format!("status {}", exchange.status),
+        RequestOutcome::Reset(code, exchange) => {
+            format!("reset {code} (status {})", exchange.status)
+        }
+        RequestOutcome::Over(ending) if ending.end == ConnectionEnd::Open => {
+            "an open end".to_owned()
+        }
+        RequestOutcome::Over(ending) => format!("the connection's end: {ending:?}"),
+        RequestOutcome::Silent(exchange) => format!("silence (status {})", exchange.status),
+        RequestOutcome::Faulty(fault) => format!("a fault of the server: {fault}"),
     }
 }

@@ -2,10 +2,10 @@
 //! HTTP/2 does not (RFC 9113 8.1.1 and 8.2.2).
 
 use super::super::Request;
-use super::case::Verdict;
-use super::table::{SMUGGLED, TARGET, Table, forwarded, get};
+use super::case::DowngradeExpectation;
+use super::table::{DowngradeTable, SMUGGLED, TARGET, forwarded, get};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut DowngradeTable) {
     lengths(table);
     length_values(table);
     padded(table);
@@ -19,7 +19,7 @@ fn post(length: &str) -> Request {
     Request::post(TARGET).field("content-length", length)
 }
 
-fn lengths(table: &mut Table) {
+fn lengths(table: &mut DowngradeTable) {
     let five: &[&[u8]] = &[b"12345"];
     let class = "content-length";
     for (name, length, data) in [
@@ -33,13 +33,14 @@ fn lengths(table: &mut Table) {
         ("a request behind the body", "5", &[b"12345", SMUGGLED]),
         ("a request as the body of none", "0", &[SMUGGLED]),
     ] {
-        table.push(class, name, post(length), data, Verdict::Reset);
+        table.push(class, name, post(length), data, DowngradeExpectation::Reset);
     }
     let get = get().field("content-length", "5");
-    table.head(class, "of a GET without body", get, Verdict::Reset);
-    let late = table.push(class, "too few before trailers", post("6"), five, Verdict::Reset);
+    table.head(class, "of a GET without body", get, DowngradeExpectation::Reset);
+    let late =
+        table.push(class, "too few before trailers", post("6"), five, DowngradeExpectation::Reset);
     late.trailers = Some(Request::of(&[(b"x-sum", b"1")]).fields);
-    let whole = |body: &[u8]| Verdict::Forwarded(forwarded("POST", TARGET, &[], body));
+    let whole = |body: &[u8]| DowngradeExpectation::Forwarded(forwarded("POST", TARGET, &[], body));
     table.push(class, "right", post("5"), five, whole(b"12345"));
     table.push(
         class,
@@ -75,7 +76,7 @@ fn lengths(table: &mut Table) {
     );
 }
 
-fn length_values(table: &mut Table) {
+fn length_values(table: &mut DowngradeTable) {
     for value in [
         "five",
         "",
@@ -93,17 +94,23 @@ fn length_values(table: &mut Table) {
         "100000000000000000000000000000000000005",
     ] {
         let name = format!("value {value:?}");
-        table.push("content-length", &name, post(value), &[b"12345"], Verdict::Refused);
+        table.push(
+            "content-length",
+            &name,
+            post(value),
+            &[b"12345"],
+            DowngradeExpectation::Refused,
+        );
     }
     for (name, second) in [("twice", "5"), ("two of them", "0"), ("a second is larger", "50")] {
         let request = post("5").field("content-length", second);
-        table.push("content-length", name, request, &[b"12345"], Verdict::Refused);
+        table.push("content-length", name, request, &[b"12345"], DowngradeExpectation::Refused);
     }
 }
 
 /// Padding is no body (RFC 9113 6.1).
-fn padded(table: &mut Table) {
-    let whole = Verdict::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
+fn padded(table: &mut DowngradeTable) {
+    let whole = DowngradeExpectation::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
     let mut add = |name, length, pieces: &[(&[u8], Option<u8>)], expect| {
         let case = table.push("padding", name, post(length), &[], expect);
         case.data = pieces.iter().map(|(body, padding)| (body.to_vec(), *padding)).collect();
@@ -111,11 +118,11 @@ fn padded(table: &mut Table) {
     add("is not counted", "5", &[(b"12345", Some(200))], whole.clone());
     add("of nothing", "5", &[(b"12345", Some(0))], whole.clone());
     add("alone in a frame", "5", &[(b"123", Some(3)), (b"", Some(9)), (b"45", None)], whole);
-    add("does not fill a length", "10", &[(b"12345", Some(5))], Verdict::Reset);
-    add("with its length byte neither", "11", &[(b"12345", Some(5))], Verdict::Reset);
+    add("does not fill a length", "10", &[(b"12345", Some(5))], DowngradeExpectation::Reset);
+    add("with its length byte neither", "11", &[(b"12345", Some(5))], DowngradeExpectation::Reset);
 }
 
-fn connection_fields(table: &mut Table) {
+fn connection_fields(table: &mut DowngradeTable) {
     for (field, value) in [
         ("connection", "close"),
         ("connection", "keep-alive"),
@@ -136,21 +143,32 @@ fn connection_fields(table: &mut Table) {
         ("te", "chunked"),
     ] {
         let name = format!("{field} {value:?}");
-        table.head("connection fields", &name, get().field(field, value), Verdict::Reset);
+        table.head(
+            "connection fields",
+            &name,
+            get().field(field, value),
+            DowngradeExpectation::Reset,
+        );
     }
     let coded = post("5").field("transfer-encoding", "chunked");
     let body: &[&[u8]] = &[b"0\r\n\r\n", SMUGGLED];
-    table.push("connection fields", "coding against length", coded, body, Verdict::Reset);
+    table.push(
+        "connection fields",
+        "coding against length",
+        coded,
+        body,
+        DowngradeExpectation::Reset,
+    );
     let coded = Request::post(TARGET).field("transfer-encoding", "chunked");
-    table.push("connection fields", "coding and chunks", coded, body, Verdict::Reset);
+    table.push("connection fields", "coding and chunks", coded, body, DowngradeExpectation::Reset);
     // What is stored keeps its trailers, so the origin is told that some are taken.
     let (te, told) = (get().field("te", "trailers"), [("connection", "TE"), ("te", "trailers")]);
-    let expect = Verdict::Forwarded(forwarded("GET", TARGET, &told, b""));
+    let expect = DowngradeExpectation::Forwarded(forwarded("GET", TARGET, &told, b""));
     table.head("connection fields", "te \"trailers\" may stand", te, expect);
 }
 
 /// Names that CGI and its heirs take for the ones they look like.
-fn lookalikes(table: &mut Table) {
+fn lookalikes(table: &mut DowngradeTable) {
     for (name, value) in [
         ("content_length", "50"),
         ("transfer_encoding", "chunked"),
@@ -159,28 +177,33 @@ fn lookalikes(table: &mut Table) {
     ] {
         let request = post("5").field(name, value);
         let expect = match name.contains('_') && !name.ends_with('_') {
-            true => Verdict::Refused,
-            false => Verdict::RefusedOr(forwarded("POST", TARGET, &[(name, value)], b"12345")),
+            true => DowngradeExpectation::Refused,
+            false => DowngradeExpectation::RefusedOr(forwarded(
+                "POST",
+                TARGET,
+                &[(name, value)],
+                b"12345",
+            )),
         };
         table.push("lookalikes", name, request, &[b"12345"], expect);
     }
     let forged = get().field("x_real_ip", "203.0.113.1").field("x-original-url", "/smuggled");
-    let expect = Verdict::Forwarded(forwarded("GET", TARGET, &[], b""));
+    let expect = DowngradeExpectation::Forwarded(forwarded("GET", TARGET, &[], b""));
     table.head("lookalikes", "what proxies say is dropped", forged, expect);
 }
 
-fn expectations(table: &mut Table) {
+fn expectations(table: &mut DowngradeTable) {
     for value in ["200-ok", "100-continue, x", ""] {
         let request = post("5").field("expect", value);
         let name = format!("expect {value:?}");
-        table.push("expect", &name, request, &[b"12345"], Verdict::Status(417));
+        table.push("expect", &name, request, &[b"12345"], DowngradeExpectation::Status(417));
     }
     let request = post("5").field("expect", "100-continue");
-    let expect = Verdict::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
+    let expect = DowngradeExpectation::Forwarded(forwarded("POST", TARGET, &[], b"12345"));
     table.push("expect", "a body that comes anyhow", request, &[b"12345"], expect);
 }
 
-fn trailers(table: &mut Table) {
+fn trailers(table: &mut DowngradeTable) {
     for (name, field, value) in [
         ("a path", &b":path"[..], &b"/smuggled"[..]),
         ("a status", b":status", b"200"),
@@ -193,7 +216,7 @@ fn trailers(table: &mut Table) {
         ("NUL", b"x-sum", b"\0"),
         ("a blank before the value", b"x-sum", b" 1"),
     ] {
-        table.trailers(name, &[(field, value)], Verdict::Reset);
+        table.trailers(name, &[(field, value)], DowngradeExpectation::Reset);
     }
     let whole = || forwarded("POST", TARGET, &[], b"body");
     // RFC 9110 6.5.1: to be refused or ignored, never to be believed.
@@ -203,9 +226,13 @@ fn trailers(table: &mut Table) {
         ("Authorization", b"authorization", b"Basic eA=="),
         ("Cookie", b"cookie", b"a=evil"),
     ] {
-        table.trailers(name, &[(field, value)], Verdict::RefusedOr(whole()));
+        table.trailers(name, &[(field, value)], DowngradeExpectation::RefusedOr(whole()));
     }
-    table.trailers("an ordinary one", &[(b"x-sum", b"1")], Verdict::Forwarded(whole()));
-    table.trailers("none in the block", &[], Verdict::Forwarded(whole()));
-    table.trailers("not the end", &[(b"x-sum", b"1")], Verdict::Reset).ended = false;
+    table.trailers(
+        "an ordinary one",
+        &[(b"x-sum", b"1")],
+        DowngradeExpectation::Forwarded(whole()),
+    );
+    table.trailers("none in the block", &[], DowngradeExpectation::Forwarded(whole()));
+    table.trailers("not the end", &[(b"x-sum", b"1")], DowngradeExpectation::Reset).ended = false;
 }

@@ -1,10 +1,10 @@
 //! Bytes that mean something in HTTP/1 text, wherever a field may hide them (RFC 9113 8.2.1).
 
 use super::super::Request;
-use super::case::Verdict;
-use super::table::{SMUGGLED, TARGET, Table, get};
+use super::case::DowngradeExpectation;
+use super::table::{DowngradeTable, SMUGGLED, TARGET, get};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut DowngradeTable) {
     values(table);
     names(table);
     pseudo_fields(table);
@@ -20,9 +20,9 @@ const FORBIDDEN: [(&str, &[u8]); 5] = [
     ("a line of its own", b"a\r\nx-evil: 1"),
 ];
 
-fn values(table: &mut Table) {
+fn values(table: &mut DowngradeTable) {
     for (name, value) in FORBIDDEN {
-        table.head("value", name, get().field("x-a", value), Verdict::Reset);
+        table.head("value", name, get().field("x-a", value), DowngradeExpectation::Reset);
     }
     for (name, value) in [
         ("CR at the end", &b"a\r"[..]),
@@ -37,24 +37,24 @@ fn values(table: &mut Table) {
         ("tab after", b"a\t"),
         ("space alone", b" "),
     ] {
-        table.head("value", name, get().field("x-a", value), Verdict::Reset);
+        table.head("value", name, get().field("x-a", value), DowngradeExpectation::Reset);
     }
     for byte in [0x01, 0x08, 0x0b, 0x0c, 0x1b, 0x1f, 0x7f] {
         let value = [b'a', byte, b'b'];
         let name = format!("byte {byte:#04x}");
-        table.head("value", &name, get().field("x-a", value), Verdict::Refused);
+        table.head("value", &name, get().field("x-a", value), DowngradeExpectation::Refused);
     }
     for (name, field) in [("in a cookie", "cookie"), ("in a user agent", "user-agent")] {
         let request = get().field(field, "a=b\r\nx-evil: 1");
-        table.head("value", name, request, Verdict::Reset);
+        table.head("value", name, request, DowngradeExpectation::Reset);
     }
     let request = get().field("host", "larder.test\r\nx-evil: 1");
-    table.head("value", "in Host", request, Verdict::Reset);
+    table.head("value", "in Host", request, DowngradeExpectation::Reset);
     let request = Request::post(TARGET).field("content-length", "0\r\n\r\n");
-    table.head("value", "in Content-Length", request, Verdict::Reset);
+    table.head("value", "in Content-Length", request, DowngradeExpectation::Reset);
 }
 
-fn names(table: &mut Table) {
+fn names(table: &mut DowngradeTable) {
     for (what, name) in [
         ("upper case", &b"X-Upper"[..]),
         ("one capital at the end", b"x-uppeR"),
@@ -78,18 +78,18 @@ fn names(table: &mut Table) {
         ("Transfer-Encoding in capitals", b"Transfer-Encoding"),
         ("Host in capitals", b"Host"),
     ] {
-        table.head("name", what, get().field(name, "0"), Verdict::Reset);
+        table.head("name", what, get().field(name, "0"), DowngradeExpectation::Reset);
     }
     for byte in b"\"(),/;<=>?@[\\]{}" {
         let name = [b'x', *byte, b'y'];
         let what = format!("byte {}", byte.escape_ascii());
-        table.head("name", &what, get().field(name, "1"), Verdict::Refused);
+        table.head("name", &what, get().field(name, "1"), DowngradeExpectation::Refused);
     }
-    table.head("name", "empty", get().field("", "1"), Verdict::Refused);
+    table.head("name", "empty", get().field("", "1"), DowngradeExpectation::Refused);
 }
 
 /// The same bytes in every pseudo-field.
-fn pseudo_fields(table: &mut Table) {
+fn pseudo_fields(table: &mut DowngradeTable) {
     for (field, before) in
         [(":method", "GET"), (":scheme", "http"), (":authority", "larder.test"), (":path", "/")]
     {
@@ -97,20 +97,29 @@ fn pseudo_fields(table: &mut Table) {
             [("CR", &b"\r"[..]), ("LF", b"\n"), ("CRLF", b"\r\n"), ("NUL", b"\0"), ("tab", b"\t")]
         {
             let value = [before.as_bytes(), bytes, b"x"].concat();
-            let expect = if bytes == b"\t" { Verdict::Refused } else { Verdict::Reset };
+            let expect = if bytes == b"\t" {
+                DowngradeExpectation::Refused
+            } else {
+                DowngradeExpectation::Reset
+            };
             let name = format!("{what} in {field}");
             table.head("pseudo-field bytes", &name, get().set(field, value), expect);
         }
         for (what, byte) in [("space", b' '), ("control byte", 1), ("DEL", 0x7f), ("high", 0xe9)] {
             let value = [before.as_bytes(), &[byte], b"x"].concat();
             let name = format!("{what} in {field}");
-            table.head("pseudo-field bytes", &name, get().set(field, value), Verdict::Refused);
+            table.head(
+                "pseudo-field bytes",
+                &name,
+                get().set(field, value),
+                DowngradeExpectation::Refused,
+            );
         }
     }
 }
 
 /// Whole requests where one field should be.
-fn requests_within(table: &mut Table) {
+fn requests_within(table: &mut DowngradeTable) {
     let ending = [b" HTTP/1.1\r\nHost: larder.test\r\n\r\n", SMUGGLED].concat();
     let behind = |before: &[u8]| [before, &ending].concat();
     for (name, request) in [
@@ -121,7 +130,7 @@ fn requests_within(table: &mut Table) {
         ("in a value", get().field("x-a", behind(b"1"))),
         ("in a name", get().field(behind(b"x-a: 1"), "1")),
     ] {
-        table.head("request within", name, request, Verdict::Reset);
+        table.head("request within", name, request, DowngradeExpectation::Reset);
     }
     for (name, request) in [
         ("path and version", get().set(":path", "/ HTTP/1.1")),
@@ -129,6 +138,6 @@ fn requests_within(table: &mut Table) {
         ("method and target", get().set(":method", "GET /smuggled HTTP/1.1")),
         ("method and absolute target", get().set(":method", "GET http://evil.test/")),
     ] {
-        table.head("request within", name, request, Verdict::Refused);
+        table.head("request within", name, request, DowngradeExpectation::Refused);
     }
 }

@@ -2,10 +2,10 @@
 //! extension (RFC 9113 8.5, RFC 8441).
 
 use super::super::Request;
-use super::case::Verdict;
-use super::table::{TARGET, Table, forwarded, get};
+use super::case::DowngradeExpectation;
+use super::table::{DowngradeTable, TARGET, forwarded, get};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut DowngradeTable) {
     presence(table);
     order(table);
     unknown(table);
@@ -14,10 +14,10 @@ pub(super) fn add(table: &mut Table) {
     extended_connect(table);
 }
 
-fn presence(table: &mut Table) {
+fn presence(table: &mut DowngradeTable) {
     for field in [":method", ":scheme", ":path"] {
         let name = format!("no {field}");
-        table.head("pseudo-field", &name, get().without(field), Verdict::Reset);
+        table.head("pseudo-field", &name, get().without(field), DowngradeExpectation::Reset);
     }
     for (field, again) in [
         (":method", "GET"),
@@ -31,32 +31,42 @@ fn presence(table: &mut Table) {
         // Directly behind the first, so that nothing else is wrong.
         let mut request = get();
         request.fields.insert(4, (field.into(), again.into()));
-        table.head("pseudo-field", &format!("{field} twice, {again}"), request, Verdict::Reset);
+        table.head(
+            "pseudo-field",
+            &format!("{field} twice, {again}"),
+            request,
+            DowngradeExpectation::Reset,
+        );
     }
-    table.head("pseudo-field", "empty :path", get().set(":path", ""), Verdict::Reset);
+    table.head("pseudo-field", "empty :path", get().set(":path", ""), DowngradeExpectation::Reset);
     for field in [":method", ":scheme", ":authority"] {
         let name = format!("empty {field}");
-        table.head("pseudo-field", &name, get().set(field, ""), Verdict::Refused);
+        table.head("pseudo-field", &name, get().set(field, ""), DowngradeExpectation::Refused);
     }
     let none = get().without(":authority");
-    table.head("pseudo-field", "no authority and no Host", none, Verdict::Refused);
+    table.head("pseudo-field", "no authority and no Host", none, DowngradeExpectation::Refused);
     let none = Request::of(&[]);
-    table.head("pseudo-field", "no field at all", none, Verdict::Reset);
+    table.head("pseudo-field", "no field at all", none, DowngradeExpectation::Reset);
     let none = Request::of(&[(b"x-a", b"1")]);
-    table.head("pseudo-field", "ordinary fields only", none, Verdict::Reset);
+    table.head("pseudo-field", "ordinary fields only", none, DowngradeExpectation::Reset);
 }
 
-fn order(table: &mut Table) {
+fn order(table: &mut DowngradeTable) {
     for field in [":method", ":scheme", ":authority", ":path"] {
         let value = get().value(field).unwrap_or_default().to_vec();
         let late = get().without(field).field("x-a", "1").field(field, value);
-        table.head("pseudo-field", &format!("{field} after others"), late, Verdict::Reset);
+        table.head(
+            "pseudo-field",
+            &format!("{field} after others"),
+            late,
+            DowngradeExpectation::Reset,
+        );
     }
     let again = get().field("x-a", "1").field(":path", "/smuggled");
-    table.head("pseudo-field", "a second path after others", again, Verdict::Reset);
+    table.head("pseudo-field", "a second path after others", again, DowngradeExpectation::Reset);
 }
 
-fn unknown(table: &mut Table) {
+fn unknown(table: &mut DowngradeTable) {
     for (name, value) in [
         (":status", "200"),
         (":protocol", "websocket"),
@@ -68,64 +78,77 @@ fn unknown(table: &mut Table) {
         (":path ", "/smuggled"),
     ] {
         let request = get().field(name, value);
-        table.head("pseudo-field", &format!("unknown {name:?}"), request, Verdict::Reset);
+        table.head(
+            "pseudo-field",
+            &format!("unknown {name:?}"),
+            request,
+            DowngradeExpectation::Reset,
+        );
     }
 }
 
-fn methods(table: &mut Table) {
+fn methods(table: &mut DowngradeTable) {
     for method in ["G\"T", "GET,POST", "(GET)", "GET:", "GÉT"] {
         let request = get().set(":method", method);
-        table.head("method", method, request, Verdict::Refused);
+        table.head("method", method, request, DowngradeExpectation::Refused);
     }
     let long = get().set(":method", "M".repeat(1_000));
-    table.head("method", "a thousand letters", long, Verdict::Denied);
+    table.head("method", "a thousand letters", long, DowngradeExpectation::Denied);
     for method in ["PATCH", "REPORT"] {
-        let expect = Verdict::Forwarded(forwarded(method, TARGET, &[], b""));
+        let expect = DowngradeExpectation::Forwarded(forwarded(method, TARGET, &[], b""));
         table.head("method", method, get().set(":method", method), expect);
     }
 }
 
-fn connect(table: &mut Table) {
+fn connect(table: &mut DowngradeTable) {
     let plain = Request::of(&[(b":method", b"CONNECT"), (b":authority", b"evil.test:443")]);
-    table.head("connect", "to another host", plain.clone(), Verdict::Denied);
+    table.head("connect", "to another host", plain.clone(), DowngradeExpectation::Denied);
     let own = plain.clone().set(":authority", "larder.test:80");
-    table.head("connect", "to this host", own, Verdict::Denied);
+    table.head("connect", "to this host", own, DowngradeExpectation::Denied);
     let none = plain.clone().without(":authority");
-    table.head("connect", "to nowhere", none, Verdict::Reset);
+    table.head("connect", "to nowhere", none, DowngradeExpectation::Reset);
     let mut pathed = plain.clone();
     pathed.fields.push((b":path".to_vec(), b"/".to_vec()));
-    table.head("connect", "with a path alone", pathed, Verdict::Reset);
+    table.head("connect", "with a path alone", pathed, DowngradeExpectation::Reset);
     let mut schemed = plain;
     schemed.fields.push((b":scheme".to_vec(), b"http".to_vec()));
-    table.head("connect", "with a scheme alone", schemed, Verdict::Reset);
+    table.head("connect", "with a scheme alone", schemed, DowngradeExpectation::Reset);
     let full = get().set(":method", "CONNECT");
-    table.head("connect", "with everything but a protocol", full, Verdict::Reset);
+    table.head("connect", "with everything but a protocol", full, DowngradeExpectation::Reset);
 }
 
-fn extended_connect(table: &mut Table) {
+fn extended_connect(table: &mut DowngradeTable) {
     let mut full = get().set(":method", "CONNECT");
     full.fields.insert(1, (b":protocol".to_vec(), b"websocket".to_vec()));
     for (name, request, expect) in [
-        ("without path", full.clone().without(":path"), Verdict::Reset),
-        ("without scheme", full.clone().without(":scheme"), Verdict::Reset),
-        ("without authority", full.clone().without(":authority"), Verdict::Refused),
-        ("empty protocol", full.clone().set(":protocol", ""), Verdict::Denied),
-        ("unknown protocol", full.clone().set(":protocol", "frob"), Verdict::Denied),
-        ("h2c as protocol", full.clone().set(":protocol", "h2c"), Verdict::Denied),
-        ("list of protocols", full.clone().set(":protocol", "websocket, h2c"), Verdict::Denied),
+        ("without path", full.clone().without(":path"), DowngradeExpectation::Reset),
+        ("without scheme", full.clone().without(":scheme"), DowngradeExpectation::Reset),
+        ("without authority", full.clone().without(":authority"), DowngradeExpectation::Refused),
+        ("empty protocol", full.clone().set(":protocol", ""), DowngradeExpectation::Denied),
+        ("unknown protocol", full.clone().set(":protocol", "frob"), DowngradeExpectation::Denied),
+        ("h2c as protocol", full.clone().set(":protocol", "h2c"), DowngradeExpectation::Denied),
+        (
+            "list of protocols",
+            full.clone().set(":protocol", "websocket, h2c"),
+            DowngradeExpectation::Denied,
+        ),
         (
             "a line in the protocol",
             full.clone().set(":protocol", "websocket\r\nx-evil: 1"),
-            Verdict::Reset,
+            DowngradeExpectation::Reset,
         ),
-        ("with Upgrade", full.clone().field("upgrade", "websocket"), Verdict::Reset),
-        ("with Connection", full.clone().field("connection", "upgrade"), Verdict::Reset),
-        ("path with a space", full.clone().set(":path", "/a b"), Verdict::Refused),
-        ("foreign Host", full.clone().field("host", "evil.test"), Verdict::Refused),
+        ("with Upgrade", full.clone().field("upgrade", "websocket"), DowngradeExpectation::Reset),
+        (
+            "with Connection",
+            full.clone().field("connection", "upgrade"),
+            DowngradeExpectation::Reset,
+        ),
+        ("path with a space", full.clone().set(":path", "/a b"), DowngradeExpectation::Refused),
+        ("foreign Host", full.clone().field("host", "evil.test"), DowngradeExpectation::Refused),
     ] {
         table.head("extended connect", name, request, expect);
     }
     let mut twice = full;
     twice.fields.insert(2, (b":protocol".to_vec(), b"websocket".to_vec()));
-    table.head("extended connect", "protocol twice", twice, Verdict::Reset);
+    table.head("extended connect", "protocol twice", twice, DowngradeExpectation::Reset);
 }

@@ -1,20 +1,20 @@
 //! The table, and what its requests are made of.
 
 use super::super::Request;
-use super::case::{Case, Forwarded, Verdict};
+use super::case::{Case, DowngradeExpectation, ForwardedRequest};
 
-pub(super) struct Table {
+pub(super) struct DowngradeTable {
     pub(super) cases: Vec<Case>,
 }
 
-impl Table {
+impl DowngradeTable {
     /// A request without body.
     pub(super) fn head(
         &mut self,
         class: &'static str,
         name: &str,
         request: Request,
-        expect: Verdict,
+        expect: DowngradeExpectation,
     ) {
         self.push(class, name, request, &[], expect);
     }
@@ -26,7 +26,7 @@ impl Table {
         name: &str,
         request: Request,
         data: &[&[u8]],
-        expect: Verdict,
+        expect: DowngradeExpectation,
     ) -> &mut Case {
         let name = format!("{class}/{name}");
         let data = data.iter().map(|body| (body.to_vec(), None)).collect();
@@ -40,7 +40,7 @@ impl Table {
         &mut self,
         name: &str,
         trailers: &[(&[u8], &[u8])],
-        expect: Verdict,
+        expect: DowngradeExpectation,
     ) -> &mut Case {
         let case = self.push("trailers", name, Request::post(TARGET), &[b"body"], expect);
         case.trailers = Some(Request::of(trailers).fields);
@@ -62,9 +62,9 @@ pub(super) fn forwarded(
     target: &str,
     fields: &[(&str, &str)],
     body: &[u8],
-) -> Forwarded {
+) -> ForwardedRequest {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
-    Forwarded {
+    ForwardedRequest {
         method: method.to_owned(),
         target: target.to_owned(),
         host: "larder.test".to_owned(),

@@ -2,17 +2,17 @@
 //! 8.3.1).
 
 use super::super::Request;
-use super::case::{Forwarded, Verdict};
-use super::table::{Table, forwarded, get};
+use super::case::{DowngradeExpectation, ForwardedRequest};
+use super::table::{DowngradeTable, forwarded, get};
 
-pub(super) fn add(table: &mut Table) {
+pub(super) fn add(table: &mut DowngradeTable) {
     paths(table);
     kept_paths(table);
     authorities(table);
     hosts(table);
 }
 
-fn paths(table: &mut Table) {
+fn paths(table: &mut DowngradeTable) {
     for (name, path) in [
         ("a space", &b"/a b"[..]),
         ("a space at the end", b"/a "),
@@ -36,17 +36,17 @@ fn paths(table: &mut Table) {
         ("an encoded NUL", b"/a%00b"),
         ("an encoded line end", b"/a%0d%0aX-Evil:%201"),
     ] {
-        table.head("path", name, get().set(":path", path), Verdict::Refused);
+        table.head("path", name, get().set(":path", path), DowngradeExpectation::Refused);
     }
     let long = get().set(":path", format!("/{}", "a".repeat(9_000)));
-    table.head("path", "nine thousand letters", long, Verdict::Status(414));
+    table.head("path", "nine thousand letters", long, DowngradeExpectation::Status(414));
     let asterisk = get().set(":method", "OPTIONS").set(":path", "*");
-    let expect = Verdict::Forwarded(forwarded("OPTIONS", "*", &[], b""));
+    let expect = DowngradeExpectation::Forwarded(forwarded("OPTIONS", "*", &[], b""));
     table.head("path", "asterisk of OPTIONS", asterisk, expect);
 }
 
 /// Odd, and no business of a proxy.
-fn kept_paths(table: &mut Table) {
+fn kept_paths(table: &mut DowngradeTable) {
     for path in [
         "//evil.test/a",
         "/a//b",
@@ -62,16 +62,16 @@ fn kept_paths(table: &mut Table) {
         "/a;b=c",
         "/HTTP/1.1",
     ] {
-        let expect = Verdict::Forwarded(forwarded("GET", path, &[], b""));
+        let expect = DowngradeExpectation::Forwarded(forwarded("GET", path, &[], b""));
         table.head("path kept", path, get().set(":path", path), expect);
     }
     for (path, spelt) in [("/é?é", "/%C3%A9?%C3%A9"), ("/a%2fb%7e?%2f", "/a%2Fb~?%2f")] {
-        let expect = Verdict::Forwarded(forwarded("GET", spelt, &[], b""));
+        let expect = DowngradeExpectation::Forwarded(forwarded("GET", spelt, &[], b""));
         table.head("path spelt", path, get().set(":path", path), expect);
     }
 }
 
-fn authorities(table: &mut Table) {
+fn authorities(table: &mut DowngradeTable) {
     for authority in [
         "user@larder.test",
         "user:secret@larder.test",
@@ -100,7 +100,7 @@ fn authorities(table: &mut Table) {
         "larder\"test",
     ] {
         let request = get().set(":authority", authority);
-        table.head("authority", authority, request, Verdict::Refused);
+        table.head("authority", authority, request, DowngradeExpectation::Refused);
     }
     for (authority, host) in [
         ("LARDER.Test", "larder.test"),
@@ -109,13 +109,13 @@ fn authorities(table: &mut Table) {
         ("larder.test:8080", "larder.test:8080"),
         ("[0:0::1]:8080", "[::1]:8080"),
     ] {
-        let expect = Verdict::Forwarded(to(host));
+        let expect = DowngradeExpectation::Forwarded(to(host));
         table.head("authority", authority, get().set(":authority", authority), expect);
     }
 }
 
 /// Host beside `:authority`: the same host, or malformed.
-fn hosts(table: &mut Table) {
+fn hosts(table: &mut DowngradeTable) {
     for (name, host) in [
         ("another", "evil.test"),
         ("another port", "larder.test:8080"),
@@ -125,25 +125,35 @@ fn hosts(table: &mut Table) {
         ("empty", ""),
         ("a path behind it", "larder.test/smuggled"),
     ] {
-        table.head("host", name, get().field("host", host), Verdict::Refused);
+        table.head("host", name, get().field("host", host), DowngradeExpectation::Refused);
     }
     let twice = get().field("host", "larder.test").field("host", "larder.test");
-    table.head("host", "twice beside the authority", twice, Verdict::Refused);
+    table.head("host", "twice beside the authority", twice, DowngradeExpectation::Refused);
     let same = get().field("host", "larder.test");
-    table.head("host", "the same", same, Verdict::Forwarded(to("larder.test")));
+    table.head("host", "the same", same, DowngradeExpectation::Forwarded(to("larder.test")));
     for host in ["LARDER.TEST", "larder.test:80"] {
-        let expect = Verdict::RefusedOr(to("larder.test"));
+        let expect = DowngradeExpectation::RefusedOr(to("larder.test"));
         table.head("host", &format!("the same as {host}"), get().field("host", host), expect);
     }
     let alone = |host: &str| get().without(":authority").field("host", host);
-    table.head("host", "alone", alone("larder.test"), Verdict::Forwarded(to("larder.test")));
+    table.head(
+        "host",
+        "alone",
+        alone("larder.test"),
+        DowngradeExpectation::Forwarded(to("larder.test")),
+    );
     for host in ["", "user@larder.test", "larder.test, evil.test", "larder.test/a"] {
-        table.head("host", &format!("alone as {host:?}"), alone(host), Verdict::Refused);
+        table.head(
+            "host",
+            &format!("alone as {host:?}"),
+            alone(host),
+            DowngradeExpectation::Refused,
+        );
     }
     let twice: Request = alone("larder.test").field("host", "evil.test");
-    table.head("host", "alone and twice", twice, Verdict::Refused);
+    table.head("host", "alone and twice", twice, DowngradeExpectation::Refused);
 }
 
-fn to(host: &str) -> Forwarded {
-    Forwarded { host: host.to_owned(), ..forwarded("GET", super::table::TARGET, &[], b"") }
+fn to(host: &str) -> ForwardedRequest {
+    ForwardedRequest { host: host.to_owned(), ..forwarded("GET", super::table::TARGET, &[], b"") }
 }

@@ -3,34 +3,35 @@
 use std::collections::HashSet;
 
 use super::super::{
-    Block, Exchange, Farewell, Fate, Frame, ProtocolFault, Request, error, frames, kind,
+    Exchange, Farewell, FieldBlock, Frame, ProtocolFault, Request, RequestOutcome, error, frames,
+    kind,
 };
 use super::table::{TARGET, forwarded, get};
 use super::*;
-use crate::reply::End;
-use crate::strict::{ParsedRequest, read_requests};
+use crate::reference_reader::{ParsedRequest, read_requests};
+use crate::reply::ConnectionEnd;
 
-fn answered(status: u16) -> Fate {
+fn answered(status: u16) -> RequestOutcome {
     let status = status.to_string();
     let mut judge = super::super::Judge::new();
     judge.sent(frames::PREFACE);
     judge.sent(&get().bytes(1, true));
     judge.received(&Frame::settings(&[])).expect("a greeting");
-    let head = Block::new().literal(":status", status);
+    let head = FieldBlock::new().literal(":status", status);
     judge.received(&Frame::headers(1, head, true)).expect("an answer");
-    Fate::Answered(judge.exchange(1).cloned().expect("stream 1"))
+    RequestOutcome::Answered(judge.exchange(1).cloned().expect("stream 1"))
 }
 
-fn reset(code: u32) -> Fate {
-    Fate::Reset(code, Exchange::default())
+fn reset(code: u32) -> RequestOutcome {
+    RequestOutcome::Reset(code, Exchange::default())
 }
 
 fn sent(text: &str) -> Vec<ParsedRequest> {
     read_requests(text.as_bytes()).expect("requests")
 }
 
-fn case(expect: Verdict) -> Case {
-    let mut table = Table { cases: Vec::new() };
+fn case(expect: DowngradeExpectation) -> Case {
+    let mut table = DowngradeTable { cases: Vec::new() };
     table.head("test", "case", get(), expect);
     table.cases.remove(0)
 }
@@ -47,42 +48,46 @@ fn the_table_has_names_of_its_own_and_every_kind_of_end() {
 
 #[test]
 fn frames_are_those_of_the_case() {
-    let mut table = Table { cases: Vec::new() };
-    table.trailers("x", &[(b"a", b"b")], Verdict::Reset).data[0].1 = Some(1);
+    let mut table = DowngradeTable { cases: Vec::new() };
+    table.trailers("x", &[(b"a", b"b")], DowngradeExpectation::Reset).data[0].1 = Some(1);
     let post = Request::post(TARGET).block();
     let wanted = [
         Frame::headers(7, post, false),
         Frame::padded_data(7, b"body", 1, false),
-        Frame::headers(7, Block::new().literal("a", "b"), true),
+        Frame::headers(7, FieldBlock::new().literal("a", "b"), true),
     ];
     let wanted: Vec<u8> = wanted.iter().flat_map(Frame::bytes).collect();
     assert_eq!(table.cases[0].bytes(7), wanted);
     table.cases[0].ended = false;
-    let open = Frame::headers(7, Block::new().literal("a", "b"), false).bytes();
+    let open = Frame::headers(7, FieldBlock::new().literal("a", "b"), false).bytes();
     assert!(table.cases[0].bytes(7).ends_with(&open));
 }
 
 #[test]
 fn refusals_are_told_apart() {
-    let over = Fate::Over(Farewell { code: None, end: End::Closed });
-    let faulty = Fate::Faulty(ProtocolFault::FirstFrame(kind::PING));
+    let over = RequestOutcome::Over(Farewell { code: None, end: ConnectionEnd::Closed });
+    let faulty = RequestOutcome::Faulty(ProtocolFault::FirstFrame(kind::PING));
     for (expect, right, wrong) in [
         (
-            Verdict::Reset,
+            DowngradeExpectation::Reset,
             vec![reset(error::PROTOCOL_ERROR)],
             vec![reset(error::CANCEL), answered(400), over.clone(), faulty.clone()],
         ),
         (
-            Verdict::Refused,
+            DowngradeExpectation::Refused,
             vec![reset(error::PROTOCOL_ERROR), answered(400)],
             vec![reset(error::CANCEL), answered(200), over.clone()],
         ),
         (
-            Verdict::Denied,
+            DowngradeExpectation::Denied,
             vec![reset(error::REFUSED_STREAM), answered(501)],
             vec![answered(200), over.clone(), faulty],
         ),
-        (Verdict::Status(417), vec![answered(417)], vec![answered(400), reset(1), over]),
+        (
+            DowngradeExpectation::Status(417),
+            vec![answered(417)],
+            vec![answered(400), reset(1), over],
+        ),
     ] {
         let case = case(expect);
         for outcome in right {
@@ -99,7 +104,7 @@ fn refusals_are_told_apart() {
 #[test]
 fn what_is_forwarded_is_exactly_the_request() {
     let fields = [("x-a", "1")];
-    let case = case(Verdict::Forwarded(forwarded("POST", "/p", &fields, b"body")));
+    let case = case(DowngradeExpectation::Forwarded(forwarded("POST", "/p", &fields, b"body")));
     let head = "POST /p HTTP/1.1\r\nHost: larder.test\r\n";
     let right = format!("{head}X-A: 1\r\nVia: 2 x\r\nContent-Length: 4\r\n\r\nbody");
     assert_eq!(case.check(&answered(200), &sent(&right)), Ok(()));

@@ -1,6 +1,6 @@
 //! Every fault on its own, and the windows to the byte.
 
-use super::super::{Block, Request, error};
+use super::super::{FieldBlock, Request, error};
 use super::*;
 
 /// A judge after both greetings, with one GET on stream 1.
@@ -15,7 +15,7 @@ fn asked() -> Judge {
 }
 
 fn answer(fields: &[(&str, &str)], end: bool) -> Frame {
-    let block = Block::new().literal(":status", "200");
+    let block = FieldBlock::new().literal(":status", "200");
     let block = fields.iter().fold(block, |block, (name, value)| block.literal(name, value));
     Frame::headers(1, block, end)
 }
@@ -23,8 +23,8 @@ fn answer(fields: &[(&str, &str)], end: bool) -> Frame {
 #[test]
 fn an_answer_is_read_with_its_interim_one_and_its_trailers() {
     let mut judge = asked();
-    let hint = Block::new().literal(":status", "103").literal("link", "</a>");
-    let trailers = Block::new().literal("x-sum", "1");
+    let hint = FieldBlock::new().literal(":status", "103").literal("link", "</a>");
+    let trailers = FieldBlock::new().literal("x-sum", "1");
     for frame in [
         Frame::headers(1, hint, false),
         answer(&[("content-length", "4")], false),
@@ -57,11 +57,11 @@ fn what_is_wrong_with_an_answer_is_named() {
         ),
         (vec![answer(&[(":status", "200")], true)], ProtocolFault::PseudoField(":status".into())),
         (
-            vec![Frame::headers(1, Block::new().literal("a", "b"), true)],
+            vec![Frame::headers(1, FieldBlock::new().literal("a", "b"), true)],
             ProtocolFault::PseudoField(":status".into()),
         ),
         (
-            vec![Frame::headers(1, Block::new().literal(":status", "101"), false)],
+            vec![Frame::headers(1, FieldBlock::new().literal(":status", "101"), false)],
             ProtocolFault::Status("101".into()),
         ),
         (vec![Frame::data(1, b"x", false)], ProtocolFault::Body),
@@ -112,7 +112,7 @@ fn what_is_wrong_with_an_answer_is_named() {
     let mut judge = Judge::new();
     assert_eq!(judge.received(&Frame::ping([0; 8])), Err(ProtocolFault::FirstFrame(kind::PING)));
     assert!(matches!(
-        asked().received(&Frame::headers(1, Block::new().indexed(99), true)),
+        asked().received(&Frame::headers(1, FieldBlock::new().indexed(99), true)),
         Err(ProtocolFault::Compression(_))
     ));
 }
@@ -167,7 +167,7 @@ fn a_smaller_table_is_acknowledged_in_the_next_block() {
     let mut judge = asked();
     judge.sent(&Frame::settings(&[(setting::HEADER_TABLE_SIZE, 0)]).bytes());
     judge.received(&Frame::settings_ack()).expect("asked for");
-    let block = Block::new().table_size(0).literal(":status", "204");
+    let block = FieldBlock::new().table_size(0).literal(":status", "204");
     judge.received(&Frame::headers(1, block, true)).expect("as it should be");
 }
 
@@ -176,7 +176,7 @@ fn answers_to_head_have_a_length_and_no_body() {
     let head = |frames: &[Frame]| {
         let mut judge = asked();
         judge.sent(&Request::new("HEAD", "/").bytes(3, true));
-        let block = Block::new().literal(":status", "200").literal("content-length", "9");
+        let block = FieldBlock::new().literal(":status", "200").literal("content-length", "9");
         judge.received(&Frame::headers(3, block, frames.is_empty())).expect("a head");
         frames.iter().try_for_each(|frame| judge.received(frame))
     };

@@ -8,7 +8,7 @@ use super::*;
 use crate::ast::{AclEntry, Name};
 use crate::sub::{Action, Sub};
 use crate::tag::Tag;
-use crate::testing::{Bench, compile};
+use crate::testing::{SubroutineFixture, compile};
 
 /// Lists, each with the addresses that it lets in according to varnishd 7.1.1.
 #[test]
@@ -49,7 +49,7 @@ fn the_longest_mask_decides() {
         (r"{ }", &[]),
     ] {
         let text = program(list);
-        let mut bench = Bench::of(&text).unwrap_or_else(|e| panic!("{e}"));
+        let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
         for addr in addrs {
             bench.session.client = Some((addr.parse::<IpAddr>().expect("an address"), 1).into());
             let got = bench.run(Sub::Recv) == Action::Pass(None);
@@ -91,7 +91,7 @@ fn what_varnish_refuses_is_refused() {
 #[test]
 fn a_list_with_log_says_which_entry_decided() {
     let list = r#"+log -pedantic { "10.0.0.0"/8; ! "10.1.0.0"/16; "127.0.0.1"/24; }"#;
-    let mut bench = Bench::of(&program(list)).unwrap_or_else(|e| panic!("{e}"));
+    let mut bench = SubroutineFixture::of(&program(list)).unwrap_or_else(|e| panic!("{e}"));
     for addr in [[10, 0, 0, 1], [10, 1, 0, 1], [127, 0, 0, 9], [9, 9, 9, 9]] {
         bench.session.client = Some((addr, 1).into());
         bench.run(Sub::Recv);
@@ -133,7 +133,7 @@ proptest! {
         more in prop::collection::vec(any::<u128>(), 4),
     ) {
         let width: u32 = if is_v6 { 128 } else { 32 };
-        let nothing = Span::default();
+        let nothing = SourceSpan::default();
         let name = |text: &str| Name { text: text.into(), span: nothing };
         let acl = ast::AclDeclaration {
             name: name("x"),

@@ -4,7 +4,7 @@ use crate::text::codec;
 
 /// A way to write bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Code {
+pub(super) struct Base64Variant {
     /// Its name in `blob`.
     name: &'static str,
     /// The characters for 62 and 63.
@@ -13,7 +13,7 @@ pub(super) struct Code {
     has_padding: bool,
 }
 
-impl Code {
+impl Base64Variant {
     /// With `+`, `/` and padding.
     pub(super) const STANDARD: Self = Self { name: "BASE64", last: *b"+/", has_padding: true };
     /// With `-`, `_` and padding.

@@ -11,8 +11,8 @@ pub(super) type HmacSha1 = Hmac<sha1::Sha1>;
 pub(super) type HmacMd5 = Hmac<md5::Md5>;
 
 /// A hash with a key.
-pub(super) trait Keyed: Mac + KeyInit {}
-impl<H: Mac + KeyInit> Keyed for H {}
+pub(super) trait KeyedHash: Mac + KeyInit {}
+impl<H: Mac + KeyInit> KeyedHash for H {}
 
 /// The hash of `message`.
 pub(super) fn of<H: Digest>(message: &[u8]) -> Vec<u8> {
@@ -20,7 +20,7 @@ pub(super) fn of<H: Digest>(message: &[u8]) -> Vec<u8> {
 }
 
 /// The hash of `message` under `key`.
-pub(super) fn keyed<H: Keyed>(key: &[u8], message: &[u8]) -> Vec<u8> {
+pub(super) fn keyed<H: KeyedHash>(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut mac = <H as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(message);
     mac.finalize().into_bytes().to_vec()

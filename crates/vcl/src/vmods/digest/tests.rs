@@ -4,14 +4,14 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::sub::{Action, Sub};
-use crate::testing::Bench;
+use crate::testing::SubroutineFixture;
 
 /// The result of a function for its arguments; `None` for no string.
-fn call(name: &str, args: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>, Failure> {
+fn call(name: &str, args: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>, ProgramFailure> {
     let function = FUNCTIONS.iter().find(|function| function.name == name).expect("a function");
     let string = |arg: &Option<&[u8]>| Value::String(arg.map(bytes::Bytes::copy_from_slice));
     let args: Vec<Value> = args.iter().map(string).collect();
-    let made = (function.call)(&mut Bench::bare().ctx(Sub::Synth), &args)?;
+    let made = (function.call)(&mut SubroutineFixture::bare().ctx(Sub::Synth), &args)?;
     Ok(made.into_bytes().map(|bytes| bytes.to_vec()))
 }
 
@@ -157,7 +157,7 @@ fn strings_are_encoded_in_three_ways() {
 fn what_is_made_takes_workspace() {
     let program = "vcl 4.1; import digest; backend b none;
         sub vcl_recv { set req.http.X = digest.hash_sha512(req.url); }";
-    let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
     bench.task.workspace = crate::workspace::Workspace::of(127);
     assert!(matches!(bench.run(Sub::Recv), Action::Fail(why) if &*why == "Workspace overflow"));
 }

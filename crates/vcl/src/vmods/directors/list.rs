@@ -3,24 +3,24 @@
 use base::Limit;
 use parking_lot::RwLock;
 
-use crate::failure::Failure;
-use crate::state::backend::{Backend, Director, Health, Word};
+use crate::failure::ProgramFailure;
+use crate::state::backend::{AdminHealth, Backend, Director, Health};
 use crate::state::ctx::Ctx;
-use crate::state::world::World;
+use crate::state::environment::ProgramEnvironment;
 use crate::vmods::directors::member::{check_member, health_of};
 
 /// Backends in the order in which they were added. May change while requests run.
 #[derive(Debug)]
 pub(super) struct List {
     /// The operator's order about the director.
-    pub(super) word: Word,
+    pub(super) word: AdminHealth,
     members: RwLock<Vec<(Backend, f64)>>,
 }
 
 impl List {
     /// An empty one, made at `now`.
     pub(super) fn new(now: f64) -> Self {
-        Self { word: Word::since(now), members: RwLock::default() }
+        Self { word: AdminHealth::since(now), members: RwLock::default() }
     }
 
     /// Adds one to those of `owner`.
@@ -32,14 +32,14 @@ impl List {
         owner: &dyn Director,
         backend: &Backend,
         weight: f64,
-        world: &dyn World,
-    ) -> Result<(), Failure> {
+        world: &dyn ProgramEnvironment,
+    ) -> Result<(), ProgramFailure> {
         check_member(owner, backend)?;
         let mut members = self.members.write();
         if members.len() >= world.shared().most_backends() {
             world.limit(Limit::DirectorBackends);
             let why = format!("{}: more backends than director_backends allows", owner.name());
-            return Err(Failure::new(why));
+            return Err(ProgramFailure::new(why));
         }
         // Nothing is chosen by a weight below nothing.
         members.push((backend.clone(), if weight > 0.0 { weight } else { 0.0 }));

@@ -1,6 +1,6 @@
 //! Members of directors: which backends can be one, and their health together.
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::{Backend, Director, Health};
 
 /// Directors within each other, at most. Varnish knows no such limit, and asking one that contains
@@ -11,8 +11,8 @@ const DEPTH_MAX: usize = 32;
 ///
 /// # Errors
 /// The backend is `none`, or leads back to the owner.
-pub(super) fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), Failure> {
-    let refuse = |why| Err(Failure::new(format!("{}: {why}", owner.name())));
+pub(super) fn check_member(owner: &dyn Director, backend: &Backend) -> Result<(), ProgramFailure> {
+    let refuse = |why| Err(ProgramFailure::new(format!("{}: {why}", owner.name())));
     match backend {
         Backend::None => refuse("None backend cannot be added"),
         Backend::Leaf(_) => Ok(()),

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::backend::{Backend, Director};
 use crate::state::program::Object;
 
@@ -23,7 +23,7 @@ impl<D: Director + 'static> Object for DirectorObject<D> {
 /// The director that `object` is.
 pub(super) fn director<D: Director + 'static>(
     object: &Arc<dyn Object>,
-) -> Result<&Arc<D>, Failure> {
+) -> Result<&Arc<D>, ProgramFailure> {
     let handle = object.as_any().downcast_ref::<DirectorObject<D>>();
-    handle.map(|handle| &handle.0).ok_or_else(|| Failure::new("a director of another class"))
+    handle.map(|handle| &handle.0).ok_or_else(|| ProgramFailure::new("a director of another class"))
 }

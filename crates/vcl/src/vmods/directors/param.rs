@@ -9,15 +9,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
-use crate::sub::{Side, Sub, Subs};
+use crate::sub::{Sub, Subs, TaskSide};
 use crate::types::Type;
 use crate::vars;
-use crate::vmod::{ArgumentType, Class, Default, Method, Parameter};
-use crate::vmods::args::{Args, may, owned, this};
+use crate::vmod::{ArgumentType, Class, Method, Parameter, ParameterDefault};
+use crate::vmods::args::{Args, optional_parameter, owned, this};
 use crate::vmods::directors::ring;
 
 /// Sources of a key.
@@ -39,7 +39,7 @@ pub(super) struct ChoiceParams {
 
 impl ChoiceParams {
     /// Those that were given, else those of `defaults`.
-    pub(super) fn over(self, defaults: Self) -> Self {
+    pub(super) fn or_defaults(self, defaults: Self) -> Self {
         // A key belongs to what says where it is from.
         let (by, key) =
             if self.by.is_some() { (self.by, self.key) } else { (defaults.by, defaults.key) };
@@ -149,12 +149,12 @@ fn first_bytes(blob: &[u8]) -> Result<u32, String> {
 
 /// An optional word.
 pub(super) const fn may_word(name: &'static str, words: &'static [&'static str]) -> Parameter {
-    Parameter { name, kind: ArgumentType::Enum(words), default: Some(Default::Absent) }
+    Parameter { name, kind: ArgumentType::Enum(words), default: Some(ParameterDefault::Absent) }
 }
 
 /// Where parameters of one backend request can be given.
 pub(super) fn has_backend_request(sub: Sub) -> bool {
-    sub.side() == Side::Backend || sub == Sub::Pipe
+    sub.side() == TaskSide::Backend || sub == Sub::Pipe
 }
 
 /// A set of parameters.
@@ -168,7 +168,7 @@ pub(super) struct ParamSet {
 
 /// Changes that a backend request has made to a set.
 #[derive(std::default::Default)]
-struct Changed(ChoiceParams);
+struct ParamSetChanges(ChoiceParams);
 
 /// With what blobs begin that stand for a set.
 const MARK: &[u8] = b"larder shard_param ";
@@ -183,7 +183,10 @@ impl ParamSet {
     /// The parameters in force.
     pub(super) fn read(&self, ctx: &mut Ctx<'_>) -> ChoiceParams {
         let defaults = *self.defaults.lock();
-        ctx.task.keep::<Changed>("directors.shard_param", self.number).0.over(defaults)
+        ctx.task
+            .keep::<ParamSetChanges>("directors.shard_param", self.number)
+            .0
+            .or_defaults(defaults)
     }
 
     /// Changes it for the backend request, in `vcl_init` for the program.
@@ -192,9 +195,9 @@ impl ParamSet {
         ctx: &mut Ctx<'_>,
         what: &str,
         change: impl FnOnce(&mut ChoiceParams),
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, ProgramFailure> {
         if has_backend_request(ctx.sub) {
-            change(&mut ctx.task.keep::<Changed>("directors.shard_param", self.number).0);
+            change(&mut ctx.task.keep::<ParamSetChanges>("directors.shard_param", self.number).0);
         } else if ctx.sub == Sub::Init {
             change(&mut self.defaults.lock());
         } else {
@@ -203,9 +206,9 @@ impl ParamSet {
         Ok(Value::Void)
     }
 
-    fn misplaced(&self, what: &str) -> Failure {
+    fn misplaced(&self, what: &str) -> ProgramFailure {
         let name = &self.name;
-        Failure::new(format!(
+        ProgramFailure::new(format!(
             "vmod_directors: shard_param {name}: {what} may only be used in vcl_init and in \
              backend/pipe context"
         ))
@@ -266,18 +269,18 @@ pub(super) const CLASS: Class = Class {
             returns: Type::Void,
             params: &[
                 may_word("by", BY),
-                may("key", Type::Int),
-                may("key_blob", Type::Blob),
-                may("alt", Type::Int),
-                may("warmup", Type::Real),
-                may("rampup", Type::Bool),
+                optional_parameter("key", Type::Int),
+                optional_parameter("key_blob", Type::Blob),
+                optional_parameter("alt", Type::Int),
+                optional_parameter("warmup", Type::Real),
+                optional_parameter("rampup", Type::Bool),
                 may_word("healthy", HEALTHY),
             ],
             from: Subs::ALL,
             call: |ctx, object, args| {
                 let set = this::<ParamSet>(object)?;
                 let given = ChoiceParams::read(args, [0, 1, 2, 3, 4, 5, 6]).map_err(|why| {
-                    Failure::new(format!("vmod_directors: shard_param {}: {why}", set.name))
+                    ProgramFailure::new(format!("vmod_directors: shard_param {}: {why}", set.name))
                 })?;
                 set.change(ctx, ".set()", |params| *params = given)
             },

@@ -66,23 +66,23 @@ impl Ring {
 
     /// The way along the ring from `key` on: numbers of backends, each once. Beyond the last point
     /// it begins with that one, as Varnish's does.
-    pub(super) fn way(&self, key: u32) -> Way<'_> {
+    pub(super) fn walk_from(&self, key: u32) -> RingWalk<'_> {
         let found = self.points.partition_point(|(point, _)| *point < key);
         let at = found.min(self.points.len().saturating_sub(1));
-        Way { ring: self, at, seen: vec![false; self.members.len()], left: self.members.len() }
+        RingWalk { ring: self, at, seen: vec![false; self.members.len()], left: self.members.len() }
     }
 }
 
 /// See [`Ring::way`].
 #[derive(Debug)]
-pub(super) struct Way<'a> {
+pub(super) struct RingWalk<'a> {
     ring: &'a Ring,
     at: usize,
     seen: Vec<bool>,
     left: usize,
 }
 
-impl Iterator for Way<'_> {
+impl Iterator for RingWalk<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -151,7 +151,7 @@ mod tests {
     fn keys_lead_where_they_lead_in_varnish() {
         let members = ["b1", "b2", "b3", "b4"].map(|name| member(name, None, 1.0)).to_vec();
         let ring = Ring::new(members, 67);
-        let way = |key| -> Vec<usize> { ring.way(key).map(|number| number + 1).collect() };
+        let way = |key| -> Vec<usize> { ring.walk_from(key).map(|number| number + 1).collect() };
         for (key, first, second, last) in [
             (0, 3, 1, 2),
             (0x7fff_ffff, 4, 2, 3),
@@ -177,7 +177,7 @@ mod tests {
         #[test]
         fn a_way_leads_to_every_backend_once(count in 0_usize..9, replicas in 1_u32..20, key: u32) {
             let members = (0..count).map(|n| member(&format!("b{n}"), None, 1.0)).collect();
-            let mut way: Vec<usize> = Ring::new(members, replicas).way(key).collect();
+            let mut way: Vec<usize> = Ring::new(members, replicas).walk_from(key).collect();
             way.sort_unstable();
             prop_assert_eq!(way, (0..count).collect::<Vec<_>>());
         }

@@ -9,16 +9,16 @@ use base::Limit;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-use crate::failure::Failure;
-use crate::state::backend::{Backend, Director, Health, Leaf, Listing, Sharded, Word};
+use crate::failure::ProgramFailure;
+use crate::state::backend::{AdminHealth, Backend, Director, Health, Leaf, Listing, ShardMember};
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
-use crate::sub::{Side, Subs};
+use crate::sub::{Subs, TaskSide};
 use crate::tag::Tag;
 use crate::types::Type;
 use crate::vmod::{Class, Method};
-use crate::vmods::args::{Args, may, must, number};
+use crate::vmods::args::{Args, number, optional_parameter, required_parameter};
 use crate::vmods::directors::member::{check_member, health_of};
 use crate::vmods::directors::object::{DirectorObject, director};
 use crate::vmods::directors::param::{
@@ -36,7 +36,7 @@ pub(super) struct Shard {
     number: u32,
     ring: RwLock<Arc<Ring>>,
     rules: Mutex<ShardRules>,
-    word: Word,
+    word: AdminHealth,
 }
 
 /// Parameters of a director, unless a choice says something else.
@@ -59,12 +59,12 @@ enum Change {
 
 /// The changes that a task has made and not brought into force. At its end they come into force.
 #[derive(Default)]
-struct Pending {
+struct PendingChanges {
     shard: Option<Arc<Shard>>,
     changes: Vec<Change>,
 }
 
-impl Drop for Pending {
+impl Drop for PendingChanges {
     fn drop(&mut self) {
         if let Some(shard) = self.shard.take().filter(|_| !self.changes.is_empty()) {
             shard.apply(&std::mem::take(&mut self.changes), REPLICAS, |_| ());
@@ -74,7 +74,7 @@ impl Drop for Pending {
 
 /// Arguments that `backend(resolve=LAZY, ...)` has given for a backend request.
 #[derive(Default)]
-struct Lazy {
+struct LazyArguments {
     params: ChoiceParams,
     set: Option<u32>,
 }
@@ -89,9 +89,9 @@ impl Director for Shard {
     }
 
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
-        let lazy = ctx.task.keep::<Lazy>("directors.shard", self.number);
+        let lazy = ctx.task.keep::<LazyArguments>("directors.shard", self.number);
         let (params, set) = (lazy.params, lazy.set);
-        let params = params.over(self.defaults(ctx, set));
+        let params = params.or_defaults(self.defaults(ctx, set));
         self.choose(ctx, params)?.resolve(ctx)
     }
 
@@ -119,13 +119,13 @@ impl Director for Shard {
             };
             let ident = member.ident.as_ref().map(|ident| String::from_utf8_lossy(ident).into());
             let ident = ident.unwrap_or_else(|| member.backend.name().into());
-            Sharded { ident, share, remaining }
+            ShardMember { ident, share, remaining }
         };
         let members = self.ring().members.iter().map(row).collect();
         Listing::Shard { warmup, rampup, members }
     }
 
-    fn word(&self) -> Option<&Word> {
+    fn word(&self) -> Option<&AdminHealth> {
         Some(&self.word)
     }
 }
@@ -195,8 +195,8 @@ impl Shard {
         ctx.world.log(tag, line.as_bytes());
     }
 
-    fn failure(&self, text: &str) -> Failure {
-        Failure::new(format!("vmod_directors: shard {}: {text}", self.name))
+    fn failure(&self, text: &str) -> ProgramFailure {
+        ProgramFailure::new(format!("vmod_directors: shard {}: {text}", self.name))
     }
 }
 
@@ -211,14 +211,14 @@ struct Choice<'a> {
 
 /// A backend on the way, and when its health changed.
 #[derive(Clone, Copy)]
-struct Seen {
+struct RingCandidate {
     number: usize,
     changed: f64,
 }
 
 impl Choice<'_> {
     fn make(&self, ctx: &Ctx<'_>, key: u32) -> Option<usize> {
-        let mut way = self.ring.way(key);
+        let mut way = self.ring.walk_from(key);
         let healthy = self.params.healthy();
         // The last healthy one that was passed over, for when there is no other.
         let mut passed = None;
@@ -232,7 +232,7 @@ impl Choice<'_> {
         let Some(chosen) = self.next(ctx, &mut way, 0, healthy != "IGNORE", &mut passed) else {
             return passed.map(|seen| seen.number);
         };
-        debug_assert!(previous.is_none_or(|p: Seen| p.number != chosen.number));
+        debug_assert!(previous.is_none_or(|p: RingCandidate| p.number != chosen.number));
         let warmup = match self.params.warmup() {
             -1.0 => self.rules.warmup,
             warmup => warmup,
@@ -260,18 +260,18 @@ impl Choice<'_> {
     fn next(
         &self,
         ctx: &Ctx<'_>,
-        way: &mut ring::Way<'_>,
+        way: &mut ring::RingWalk<'_>,
         mut skip: usize,
         healthy_only: bool,
-        passed: &mut Option<Seen>,
-    ) -> Option<Seen> {
+        passed: &mut Option<RingCandidate>,
+    ) -> Option<RingCandidate> {
         for number in way {
             let backend = &self.ring.members[number].backend;
             let (is_healthy, changed) = (backend.is_healthy_for(ctx), backend.health().changed);
             if !is_healthy && healthy_only {
                 continue;
             }
-            let seen = Seen { number, changed };
+            let seen = RingCandidate { number, changed };
             if skip == 0 {
                 return Some(seen);
             }
@@ -283,13 +283,13 @@ impl Choice<'_> {
         None
     }
 
-    fn rampup(&self, seen: Seen) -> f64 {
+    fn rampup(&self, seen: RingCandidate) -> f64 {
         self.ring.members[seen.number].rampup.unwrap_or(self.rules.rampup)
     }
 }
 
 fn changes<'a>(ctx: &'a mut Ctx<'_>, shard: &Arc<Shard>) -> &'a mut Vec<Change> {
-    let pending: &mut Pending = ctx.task.keep("directors.shard.pending", shard.number);
+    let pending: &mut PendingChanges = ctx.task.keep("directors.shard.pending", shard.number);
     pending.shard = Some(Arc::clone(shard));
     &mut pending.changes
 }
@@ -298,7 +298,7 @@ fn add_backend(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let shard = director::<Shard>(object)?;
     let backend = args.backend(0);
     check_member(&**shard, backend)?;
@@ -314,7 +314,7 @@ fn add_backend(
     let members = shard.ring().members.len();
     let changes = changes(ctx, shard);
     if members + changes.len() >= most {
-        ctx.reach(Limit::DirectorBackends);
+        ctx.note_limit(Limit::DirectorBackends);
         return Err(shard.failure("more backends than director_backends allows"));
     }
     changes.push(Change::Add(Member {
@@ -330,7 +330,7 @@ fn remove_backend(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let shard = director::<Shard>(object)?;
     let backend = match args.backend(0) {
         Backend::None => None,
@@ -349,7 +349,7 @@ fn reconfigure(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let shard = director::<Shard>(object)?;
     let asked = args.int(0).unwrap_or_else(|| i64::from(REPLICAS));
     let Some(replicas) = u32::try_from(asked).ok().filter(|n| *n > 0) else {
@@ -366,15 +366,19 @@ fn reconfigure(
 }
 
 /// The set that argument `at` stands for, if it was given.
-fn set_argument(shard: &Shard, args: &[Value], at: usize) -> Result<Option<u32>, Failure> {
+fn set_argument(shard: &Shard, args: &[Value], at: usize) -> Result<Option<u32>, ProgramFailure> {
     let Some(Value::Blob(blob)) = args.get(at) else { return Ok(None) };
     let set = blob.as_ref().and_then(ParamSet::of_blob);
     set.map(Some).ok_or_else(|| shard.failure("param argument is not a shard_param set"))
 }
 
-fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+fn backend(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, ProgramFailure> {
     let shard = director::<Shard>(object)?;
-    let starts = ctx.sub.side() == Side::Housekeeping;
+    let starts = ctx.sub.side() == TaskSide::Housekeeping;
     let is_lazy = args.word(8).map_or(starts, |word| word == "LAZY");
     let params = ChoiceParams::read(args, [0, 1, 2, 3, 4, 5, 6])
         .map_err(|why| shard.failure(&format!("shard.backend() {why}")))?;
@@ -383,14 +387,14 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
         if starts {
             return Err(shard.failure("resolve=NOW cannot be used in vcl_init{}/vcl_fini{}"));
         }
-        let params = params.over(shard.defaults(ctx, set));
+        let params = params.or_defaults(shard.defaults(ctx, set));
         return Ok(Value::Backend(shard.choose(ctx, params).unwrap_or_default()));
     }
     if has_backend_request(ctx.sub) {
         // Without parameters what was said before stays, and so does a set.
         if !params.is_empty() || set.is_some() {
-            let lazy: &mut Lazy = ctx.task.keep("directors.shard", shard.number);
-            *lazy = Lazy { params, set: set.or(lazy.set) };
+            let lazy: &mut LazyArguments = ctx.task.keep("directors.shard", shard.number);
+            *lazy = LazyArguments { params, set: set.or(lazy.set) };
         }
     } else if !params.is_empty() || set.is_some() {
         return Err(shard.failure(
@@ -400,7 +404,10 @@ fn backend(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
     Ok(Value::Backend(Backend::Director(shard.clone())))
 }
 
-fn rule(object: &Arc<dyn Object>, change: impl FnOnce(&mut ShardRules)) -> Result<Value, Failure> {
+fn rule(
+    object: &Arc<dyn Object>,
+    change: impl FnOnce(&mut ShardRules),
+) -> Result<Value, ProgramFailure> {
     let shard = director::<Shard>(object)?;
     change(&mut shard.rules.lock());
     Ok(Value::Void)
@@ -419,7 +426,7 @@ pub(super) const CLASS: Class = Class {
             number: naming.number,
             ring: RwLock::default(),
             rules: Mutex::new(ShardRules { warmup: 0.0, rampup: 0.0, param: None }),
-            word: Word::since(ctx.now),
+            word: AdminHealth::since(ctx.now),
         }))))
     },
     methods: METHODS,
@@ -453,7 +460,7 @@ const METHODS: &[Method] = &[
         name: "associate",
         about: "The parameter set to use (`shard_param.use()`). No argument removes the set.",
         returns: Type::Void,
-        params: &[may("param", Type::Blob)],
+        params: &[optional_parameter("param", Type::Blob)],
         from: Subs::ALL,
         call: |_, object, args| {
             let set = set_argument(director::<Shard>(object)?, args, 0)?;
@@ -467,10 +474,10 @@ const METHODS: &[Method] = &[
                 the number of its keys.",
         returns: Type::Bool,
         params: &[
-            must("backend", Type::Backend),
-            may("ident", Type::String),
-            may("rampup", Type::Duration),
-            may("weight", Type::Real),
+            required_parameter("backend", Type::Backend),
+            optional_parameter("ident", Type::String),
+            optional_parameter("rampup", Type::Duration),
+            optional_parameter("weight", Type::Real),
         ],
         from: Subs::ALL,
         call: add_backend,
@@ -479,7 +486,10 @@ const METHODS: &[Method] = &[
         name: "remove_backend",
         about: "Removes a backend, or the one with this `ident`, at the next rebuild of the ring.",
         returns: Type::Bool,
-        params: &[may("backend", Type::Backend), may("ident", Type::String)],
+        params: &[
+            optional_parameter("backend", Type::Backend),
+            optional_parameter("ident", Type::String),
+        ],
         from: Subs::ALL,
         call: remove_backend,
     },
@@ -507,7 +517,7 @@ const METHODS: &[Method] = &[
         name: "key",
         about: "Makes a key from a string: the last 32 bits of its SHA-256.",
         returns: Type::Int,
-        params: &[must("", Type::String)],
+        params: &[required_parameter("", Type::String)],
         from: Subs::ALL,
         call: |_, _, args| Ok(Value::Int(i64::from(ring::hash(&[args.bytes(0)])))),
     },
@@ -522,13 +532,13 @@ const METHODS: &[Method] = &[
         returns: Type::Backend,
         params: &[
             may_word("by", BY),
-            may("key", Type::Int),
-            may("key_blob", Type::Blob),
-            may("alt", Type::Int),
-            may("warmup", Type::Real),
-            may("rampup", Type::Bool),
+            optional_parameter("key", Type::Int),
+            optional_parameter("key_blob", Type::Blob),
+            optional_parameter("alt", Type::Int),
+            optional_parameter("warmup", Type::Real),
+            optional_parameter("rampup", Type::Bool),
             may_word("healthy", HEALTHY),
-            may("param", Type::Blob),
+            optional_parameter("param", Type::Blob),
             may_word("resolve", &["NOW", "LAZY"]),
         ],
         from: Subs::ALL,
@@ -538,7 +548,7 @@ const METHODS: &[Method] = &[
         name: "debug",
         about: "Accepts Varnish's debugging flags, which have no effect.",
         returns: Type::Void,
-        params: &[must("", Type::Int)],
+        params: &[required_parameter("", Type::Int)],
         from: Subs::ALL,
         call: |_, _, _| Ok(Value::Void),
     },

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::failure::Failure;
-use crate::state::backend::{Backend, Director, Health, Leaf, Listing, Word};
+use crate::failure::ProgramFailure;
+use crate::state::backend::{AdminHealth, Backend, Director, Health, Leaf, Listing};
 use crate::state::ctx::Ctx;
 use crate::state::program::Object;
 use crate::state::value::Value;
 use crate::sub::Subs;
 use crate::types::Type;
-use crate::vmod::{Class, Method, Naming, Parameter};
-use crate::vmods::args::{Args, must, number, truth};
+use crate::vmod::{Class, Method, ObjectIdentity, Parameter};
+use crate::vmods::args::{Args, number, required_parameter, truth};
 use crate::vmods::directors::list::List;
 use crate::vmods::directors::object::{DirectorObject, director};
 use crate::vmods::directors::ring;
@@ -51,7 +51,7 @@ pub(super) struct Hash {
 }
 
 /// The parts that the four directors have in common.
-trait Listed: Director + Sized + 'static {
+trait ListDirector: Director + Sized + 'static {
     fn list(&self) -> &List;
 
     /// A member was taken out at `at`.
@@ -80,7 +80,7 @@ macro_rules! director {
             self.list.all()
         }
 
-        fn word(&self) -> Option<&Word> {
+        fn word(&self) -> Option<&AdminHealth> {
             Some(&self.list.word)
         }
     };
@@ -101,7 +101,7 @@ impl Director for RoundRobin {
     }
 }
 
-impl Listed for RoundRobin {
+impl ListDirector for RoundRobin {
     fn list(&self) -> &List {
         &self.list
     }
@@ -129,7 +129,7 @@ impl Director for Fallback {
     }
 }
 
-impl Listed for Fallback {
+impl ListDirector for Fallback {
     fn list(&self) -> &List {
         &self.list
     }
@@ -154,7 +154,7 @@ impl Director for Random {
     }
 }
 
-impl Listed for Random {
+impl ListDirector for Random {
     fn list(&self) -> &List {
         &self.list
     }
@@ -174,28 +174,28 @@ impl Director for Hash {
     }
 }
 
-impl Listed for Hash {
+impl ListDirector for Hash {
     fn list(&self) -> &List {
         &self.list
     }
 }
 
-fn add<D: Listed>(
+fn add<D: ListDirector>(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let director = director::<D>(object)?;
     let weight = args.real(1).unwrap_or(1.0);
     director.list().add(&**director, args.backend(0), weight, ctx.world)?;
     Ok(Value::Void)
 }
 
-fn remove<D: Listed>(
+fn remove<D: ListDirector>(
     _: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let director = director::<D>(object)?;
     if let Some(at) = director.list().remove(args.backend(0)) {
         director.removed(at);
@@ -204,17 +204,17 @@ fn remove<D: Listed>(
 }
 
 /// The director itself: it chooses when the fetch begins.
-fn itself<D: Listed>(
+fn itself<D: ListDirector>(
     _: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     _: &[Value],
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     Ok(Value::Backend(Backend::Director(director::<D>(object)?.clone())))
 }
 
-const ONE: &[Parameter] = &[must("", Type::Backend)];
+const ONE: &[Parameter] = &[required_parameter("", Type::Backend)];
 
-const fn adding<D: Listed>(about: &'static str, params: &'static [Parameter]) -> Method {
+const fn adding<D: ListDirector>(about: &'static str, params: &'static [Parameter]) -> Method {
     Method {
         name: "add_backend",
         about,
@@ -225,7 +225,7 @@ const fn adding<D: Listed>(about: &'static str, params: &'static [Parameter]) ->
     }
 }
 
-const fn removing<D: Listed>() -> Method {
+const fn removing<D: ListDirector>() -> Method {
     Method {
         name: "remove_backend",
         about: "Removes a backend.",
@@ -236,7 +236,7 @@ const fn removing<D: Listed>() -> Method {
     }
 }
 
-const fn choosing<D: Listed>() -> Method {
+const fn choosing<D: ListDirector>() -> Method {
     Method {
         name: "backend",
         about: "The director. It selects a backend when the fetch begins.",
@@ -252,7 +252,7 @@ pub(super) const ROUND_ROBIN: Class = Class {
     name: "round_robin",
     about: "Selects healthy backends in turn.",
     params: &[],
-    construct: |ctx, naming: &Naming<'_>, _| {
+    construct: |ctx, naming: &ObjectIdentity<'_>, _| {
         Ok(Arc::new(DirectorObject(Arc::new(RoundRobin {
             name: naming.name.into(),
             list: List::new(ctx.now),
@@ -273,7 +273,7 @@ pub(super) const FALLBACK: Class = Class {
             director stays with its current backend while it is healthy, then continues from \
             there.",
     params: &[truth("sticky", false)],
-    construct: |ctx, naming: &Naming<'_>, args| {
+    construct: |ctx, naming: &ObjectIdentity<'_>, args| {
         Ok(Arc::new(DirectorObject(Arc::new(Fallback {
             name: naming.name.into(),
             list: List::new(ctx.now),
@@ -293,7 +293,7 @@ pub(super) const RANDOM: Class = Class {
     name: "random",
     about: "Selects a random healthy backend, in proportion to its weight.",
     params: &[],
-    construct: |ctx, naming: &Naming<'_>, _| {
+    construct: |ctx, naming: &ObjectIdentity<'_>, _| {
         Ok(Arc::new(DirectorObject(Arc::new(Random {
             name: naming.name.into(),
             list: List::new(ctx.now),
@@ -302,7 +302,7 @@ pub(super) const RANDOM: Class = Class {
     methods: &[
         adding::<Random>(
             "Adds a backend with its weight: its share of the total weight.",
-            &[must("", Type::Backend), must("", Type::Real)],
+            &[required_parameter("", Type::Backend), required_parameter("", Type::Real)],
         ),
         removing::<Random>(),
         choosing::<Random>(),
@@ -315,7 +315,7 @@ pub(super) const HASH: Class = Class {
     about: "Selects a healthy backend by a string. The same string selects the same backend while \
             the same backends are healthy.",
     params: &[],
-    construct: |ctx, naming: &Naming<'_>, _| {
+    construct: |ctx, naming: &ObjectIdentity<'_>, _| {
         Ok(Arc::new(DirectorObject(Arc::new(Hash {
             name: naming.name.into(),
             list: List::new(ctx.now),
@@ -324,14 +324,14 @@ pub(super) const HASH: Class = Class {
     methods: &[
         adding::<Hash>(
             "Adds a backend with its weight: its share of all strings.",
-            &[must("", Type::Backend), number("weight", Type::Real, 1.0)],
+            &[required_parameter("", Type::Backend), number("weight", Type::Real, 1.0)],
         ),
         removing::<Hash>(),
         Method {
             name: "backend",
             about: "The backend for this string. No backend if none is healthy.",
             returns: Type::Backend,
-            params: &[must("", Type::String)],
+            params: &[required_parameter("", Type::String)],
             from: Subs::ALL,
             call: |ctx, object, args| {
                 let chosen = director::<Hash>(object)?.list.pick(ctx, point(args.bytes(0)));

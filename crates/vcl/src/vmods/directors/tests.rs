@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::failure::Failure;
-use crate::state::backend::{Backend, BackendSpec, Health, Leaf, Link, Listing, Sharded};
+use crate::failure::ProgramFailure;
+use crate::state::backend::{
+    Backend, BackendLink, BackendSpec, Health, Leaf, Listing, ShardMember,
+};
 use crate::state::ctx::{Ctx, Task};
 use crate::state::program::Object;
 use crate::sub::Sub;
-use crate::testing::Bench;
-use crate::vmod::{Class, Naming};
+use crate::testing::SubroutineFixture;
+use crate::vmod::{Class, ObjectIdentity};
 use crate::workspace::Workspace;
 
 /// A backend that is as healthy as is said.
@@ -23,7 +25,7 @@ struct Switch {
 
 struct Watched(Arc<AtomicBool>);
 
-impl Link for Watched {
+impl BackendLink for Watched {
     fn is_healthy(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -70,21 +72,21 @@ fn class(name: &str) -> &'static Class {
 struct Object1 {
     class: &'static Class,
     object: Arc<dyn Object>,
-    bench: Bench,
+    bench: SubroutineFixture,
 }
 
 impl Object1 {
     fn new(name: &str, args: &[Value]) -> Self {
-        let mut bench = Bench::bare();
+        let mut bench = SubroutineFixture::bare();
         let class = class(name);
-        let naming = Naming { name: "d", number: 0 };
+        let naming = ObjectIdentity { name: "d", number: 0 };
         let object = (class.construct)(&mut bench.ctx(Sub::Init), &naming, args);
         let object = object.expect("its arguments are right");
         Self { class, object, bench }
     }
 
     /// Calls a method; parameters that are not given are left out.
-    fn call(&mut self, sub: Sub, name: &str, args: &[Value]) -> Result<Value, Failure> {
+    fn call(&mut self, sub: Sub, name: &str, args: &[Value]) -> Result<Value, ProgramFailure> {
         let method = self.class.methods.iter().find(|m| m.name == name).expect("a method");
         let mut all = args.to_vec();
         all.resize(method.params.len(), Value::Void);
@@ -376,9 +378,9 @@ fn an_operator_can_call_a_director_sick() {
     outer.add(&b);
     assert_eq!(outer.run(1), ["a"]);
     let Backend::Director(director) = &backend else { panic!("a director") };
-    director.word().expect("it can be told").say(Some(false), 1.0);
+    director.word().expect("it can be told").set_order(Some(false), 1.0);
     assert_eq!(outer.run(1), ["b"]);
-    director.word().expect("it can be told").say(None, 2.0);
+    director.word().expect("it can be told").set_order(None, 2.0);
     assert_eq!(outer.run(1), ["a"]);
 }
 
@@ -402,7 +404,7 @@ fn lists_tell_what_varnish_tells() {
     [&a, &b].into_iter().for_each(|backend| shard.add(backend));
     shard.end_task();
     // It has been healthy for ten seconds.
-    let row = |ident: &str, share, remaining| Sharded { ident: ident.into(), share, remaining };
+    let row = |ident: &str, share, remaining| ShardMember { ident: ident.into(), share, remaining };
     let members = vec![row("a", 0.0, 0.0), row("b", 0.25, 30.0)];
     assert_eq!(listing(&shard), Listing::Shard { warmup: 0.0, rampup: 40.0, members });
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use base::Limit;
 use parking_lot::Mutex;
 
-use super::place::{place_of, port_of};
+use super::host_port::{host_port_of, port_of};
 use crate::state::backend::{Backend, BackendSpec, Director, Health, Leaf};
 use crate::state::ctx::Ctx;
-use crate::sub::Side;
+use crate::sub::TaskSide;
 
 /// A director.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Director for Domains {
 
     /// Of itself it knows no host: that of the request.
     fn resolve(&self, ctx: &mut Ctx<'_>) -> Option<Arc<Leaf>> {
-        let (host, port) = place_of(ctx, "", "")?;
+        let (host, port) = host_port_of(ctx, "", "")?;
         self.leaf(&host, &port, ctx)
     }
 
@@ -117,7 +117,7 @@ impl Domains {
 /// Returns true if one more host is looked up now. A host that a program names as it starts always
 /// is.
 fn admitted(ctx: &Ctx<'_>) -> bool {
-    if ctx.sub.side() == Side::Housekeeping
+    if ctx.sub.side() == TaskSide::Housekeeping
         || ctx.world.shared().newcomers.admit(ctx.session.client, ctx.now)
     {
         return true;

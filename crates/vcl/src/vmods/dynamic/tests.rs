@@ -5,35 +5,44 @@ use crate::sub::Sub;
 use base::Limit;
 use base::Limits;
 
-use crate::state::backend::Link;
-use crate::testing::Bench;
-use crate::vmod::{Default, Naming};
+use crate::state::backend::BackendLink;
+use crate::testing::SubroutineFixture;
+use crate::vmod::{ObjectIdentity, ParameterDefault};
 
-fn made(bench: &mut Bench, port: &str) -> Result<Arc<dyn Object>, Failure> {
+fn made(bench: &mut SubroutineFixture, port: &str) -> Result<Arc<dyn Object>, ProgramFailure> {
     made_with(bench, 0, Value::String(Some(port.to_string().into())))
 }
 
 /// One whose argument `at` is this.
-fn made_with(bench: &mut Bench, at: usize, value: Value) -> Result<Arc<dyn Object>, Failure> {
+fn made_with(
+    bench: &mut SubroutineFixture,
+    at: usize,
+    value: Value,
+) -> Result<Arc<dyn Object>, ProgramFailure> {
     let mut args: Vec<Value> = CLASS
         .params
         .iter()
         .map(|param| match (param.default, param.kind) {
-            (Some(Default::Number(n)), crate::vmod::ArgumentType::Of(Type::Int)) => {
+            (Some(ParameterDefault::Number(n)), crate::vmod::ArgumentType::Of(Type::Int)) => {
                 Value::Int(n as i64)
             }
-            (Some(Default::Number(n)), _) => Value::Duration(n),
-            (Some(Default::Word(word)), _) => Value::Enum(word),
-            (Some(Default::Str(text)), _) => Value::String(Some(text.into())),
+            (Some(ParameterDefault::Number(n)), _) => Value::Duration(n),
+            (Some(ParameterDefault::Word(word)), _) => Value::Enum(word),
+            (Some(ParameterDefault::Str(text)), _) => Value::String(Some(text.into())),
             _ => Value::Void,
         })
         .collect();
     args[at] = value;
-    let naming = Naming { name: "d", number: 0 };
+    let naming = ObjectIdentity { name: "d", number: 0 };
     construct(&mut bench.ctx(Sub::Init), &naming, &args)
 }
 
-fn leaf(bench: &mut Bench, object: &Arc<dyn Object>, host: &str, port: &str) -> Backend {
+fn leaf(
+    bench: &mut SubroutineFixture,
+    object: &Arc<dyn Object>,
+    host: &str,
+    port: &str,
+) -> Backend {
     let string = |text: &str| Value::String(Some(text.to_string().into()));
     let args = [string(host), string(port)];
     match backend(&mut bench.ctx(Sub::BackendFetch), object, &args) {
@@ -44,7 +53,7 @@ fn leaf(bench: &mut Bench, object: &Arc<dyn Object>, host: &str, port: &str) -> 
 
 #[test]
 fn a_host_and_port_are_one_backend() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     let first = leaf(&mut bench, &object, "App.example", "");
     assert_eq!(first.name(), "d(app.example:80)");
@@ -57,7 +66,7 @@ fn a_host_and_port_are_one_backend() {
 
 #[test]
 fn without_a_host_it_is_that_of_the_request() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "8080").expect("its arguments are right");
     bench.bereq.headers.set(message::HeaderId::Host, b"shop.example:6081");
     let chosen = leaf(&mut bench, &object, "", "");
@@ -66,7 +75,7 @@ fn without_a_host_it_is_that_of_the_request() {
 
 #[test]
 fn what_is_no_host_has_no_backend() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     for (host, port) in [("a b", ""), ("a/b", ""), ("a", "0"), ("a", "x"), ("a:80", "")] {
         assert!(leaf(&mut bench, &object, host, port).is(&Backend::None), "{host} {port}");
@@ -77,7 +86,7 @@ fn what_is_no_host_has_no_backend() {
 
 #[test]
 fn lookups_are_made_when_the_program_says() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made_with(&mut bench, 4, Value::Duration(5.0)).expect("any time will do");
     let Backend::Leaf(first) = leaf(&mut bench, &object, "a.example", "") else {
         panic!("no backend to connect to")
@@ -88,7 +97,7 @@ fn lookups_are_made_when_the_program_says() {
 
 #[test]
 fn what_is_not_carried_out_is_refused() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     for (at, value) in [(2, Value::Enum("HOST")), (9, Value::Duration(5.0))] {
         assert!(made_with(&mut bench, at, value).is_err(), "{at}");
     }
@@ -97,7 +106,7 @@ fn what_is_not_carried_out_is_refused() {
 
 #[test]
 fn backends_that_nobody_asks_for_go() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     leaf(&mut bench, &object, "a", "");
     bench.now += 7000.0;
@@ -110,7 +119,7 @@ fn backends_that_nobody_asks_for_go() {
 /// A backend's lookup, as it went.
 struct Looked(Option<bool>);
 
-impl Link for Looked {
+impl BackendLink for Looked {
     fn is_healthy(&self) -> bool {
         true
     }
@@ -133,7 +142,12 @@ impl Link for Looked {
 }
 
 /// Asks for a host, whose lookup ends like this; says whether it has a backend.
-fn ask(bench: &mut Bench, object: &Arc<dyn Object>, host: &str, found: Option<bool>) -> bool {
+fn ask(
+    bench: &mut SubroutineFixture,
+    object: &Arc<dyn Object>,
+    host: &str,
+    found: Option<bool>,
+) -> bool {
     match leaf(bench, object, host, "") {
         Backend::Leaf(leaf) => {
             leaf.set_link(Arc::new(Looked(found)));
@@ -148,14 +162,14 @@ fn names(object: &Arc<dyn Object>) -> Vec<String> {
     director.members().iter().map(|m| m.name().to_string()).collect()
 }
 
-fn limited(bench: &Bench, director_backends: u64, director_new_hosts: u64) {
+fn limited(bench: &SubroutineFixture, director_backends: u64, director_new_hosts: u64) {
     let limits = Limits { director_backends, director_new_hosts, ..Limits::default() };
     bench.world.shared.set_limits(&limits);
 }
 
 #[test]
 fn what_was_never_found_makes_room_before_what_is_in_use() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     limited(&bench, 3, 100);
     for (host, found) in [("real", Some(true)), ("no1", Some(false)), ("slow", None)] {
@@ -181,12 +195,12 @@ fn what_was_never_found_makes_room_before_what_is_in_use() {
 
 #[test]
 fn a_flood_of_names_leaves_others_their_part_of_a_second() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     limited(&bench, 10_000, 100);
     let at = |text: &str| Some(text.parse().expect("an address"));
     bench.session.client = at("192.0.2.1:1");
-    let flood = |bench: &mut Bench, object: &Arc<dyn Object>| {
+    let flood = |bench: &mut SubroutineFixture, object: &Arc<dyn Object>| {
         let taken = |n: &u32| ask(bench, object, &format!("no{n}"), Some(false));
         (0..1_000).filter(taken).count()
     };
@@ -203,7 +217,7 @@ fn a_flood_of_names_leaves_others_their_part_of_a_second() {
 
 #[test]
 fn a_name_that_was_not_found_is_looked_up_again_when_somebody_asks() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     ask(&mut bench, &object, "app", Some(false));
     let first = leaf(&mut bench, &object, "app", "");
@@ -220,7 +234,7 @@ fn a_name_that_was_not_found_is_looked_up_again_when_somebody_asks() {
 
 #[test]
 fn what_a_program_names_as_it_starts_is_always_taken() {
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     let object = made(&mut bench, "http").expect("its arguments are right");
     limited(&bench, 10, 0);
     let domains = &this::<DomainsObject>(&object).expect("it is one").0;

@@ -9,7 +9,7 @@ use super::writer::{Datum, database};
 use super::*;
 use crate::sub::Sub;
 use crate::tag::Tag;
-use crate::testing::{Bench, Memory, NOW, compile};
+use crate::testing::{NOW, RecordingEnvironment, SubroutineFixture, compile};
 
 fn file() -> Vec<u8> {
     let city = Datum::Map(vec![
@@ -136,11 +136,11 @@ const PROGRAM: &str = "vcl 4.1; import geoip2; backend default none;
         if (!db.lookup(\"city/names/en\", client.ip)) { set req.http.Y = \"none\"; }
     }";
 
-fn start(file: Option<Vec<u8>>) -> Result<Bench, String> {
-    let mut world = Memory::default();
+fn start(file: Option<Vec<u8>>) -> Result<SubroutineFixture, String> {
+    let mut world = RecordingEnvironment::default();
     world.files.extend(file.map(|file| ("/db.mmdb".to_owned(), Bytes::from(file))));
     let instance = compile(PROGRAM)?.start(&world, NOW)?;
-    let mut bench = Bench::with(instance);
+    let mut bench = SubroutineFixture::with(instance);
     bench.world = world;
     Ok(bench)
 }
@@ -173,7 +173,7 @@ fn a_file_that_is_missing_or_broken_keeps_its_program_from_loading() {
 #[test]
 fn a_file_beyond_the_limit_is_refused() {
     let limits = base::Limits { geoip_bytes: 100, ..base::Limits::default() };
-    let mut world = Memory::default();
+    let mut world = RecordingEnvironment::default();
     world.shared.set_limits(&limits);
     world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
     let said = compile(PROGRAM).and_then(|program| program.start(&world, NOW));
@@ -184,7 +184,7 @@ fn a_file_beyond_the_limit_is_refused() {
 
 #[test]
 fn programs_share_equal_databases_and_let_them_go() {
-    let mut world = Memory::default();
+    let mut world = RecordingEnvironment::default();
     world.files.insert("/db.mmdb".to_owned(), Bytes::from(file()));
     let program = compile(PROGRAM).expect("it is right");
     let held = || world.shared.databases.held();

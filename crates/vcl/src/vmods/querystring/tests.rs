@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::sub::Sub;
-use crate::testing::Bench;
-use crate::vmod::Naming;
+use crate::testing::SubroutineFixture;
+use crate::vmod::ObjectIdentity;
 
 fn string(text: &str) -> Value {
     Value::String(Some(Bytes::copy_from_slice(text.as_bytes())))
@@ -13,7 +13,8 @@ fn string(text: &str) -> Value {
 
 fn call(name: &str, args: &[Value]) -> String {
     let function = FUNCTIONS.iter().find(|f| f.name == name).expect("a function");
-    let answer = (function.call)(&mut Bench::bare().ctx(Sub::Recv), args).expect("it answers");
+    let answer =
+        (function.call)(&mut SubroutineFixture::bare().ctx(Sub::Recv), args).expect("it answers");
     String::from_utf8(answer.into_bytes().expect("a string").to_vec()).expect("text")
 }
 
@@ -60,8 +61,8 @@ fn globs_drop_or_keep() {
 }
 
 fn filter(args: &[Value], rules: &[(&str, &str)]) -> Arc<dyn Object> {
-    let mut bench = Bench::bare();
-    let naming = Naming { name: "f", number: 0 };
+    let mut bench = SubroutineFixture::bare();
+    let naming = ObjectIdentity { name: "f", number: 0 };
     let object = (CLASS.construct)(&mut bench.ctx(Sub::Init), &naming, args).expect("it is made");
     for (name, rule) in rules {
         let method = CLASS.methods.iter().find(|m| m.name == *name).expect("a method");
@@ -97,7 +98,7 @@ fn a_filter_may_go_by_all_of_a_parameter_and_sort() {
 fn what_is_no_pattern_fails() {
     let filter = filter(&[], &[]);
     let method = CLASS.methods.iter().find(|m| m.name == "add_regex").expect("a method");
-    let mut bench = Bench::bare();
+    let mut bench = SubroutineFixture::bare();
     assert!((method.call)(&mut bench.ctx(Sub::Init), &filter, &[string("(")]).is_err());
 }
 

@@ -1,7 +1,7 @@
 //! Patterns in RE2's syntax, written anew for our engine: what both read alike stays, what they
 //! read differently is spelled out, and what ours has not is refused.
 
-use crate::regex::Before;
+use crate::regex::PrecedingElement;
 
 /// Options for reading a pattern.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Syntax {
 
 /// A pattern for our engine.
 #[derive(Debug, Default)]
-pub(super) struct Rewritten {
+pub(super) struct RewrittenPattern {
     /// It, without names.
     pub text: String,
     /// Names of groups, with their numbers.
@@ -34,7 +34,7 @@ const REPEAT_MAX: u32 = 1000;
 ///
 /// # Errors
 /// A message that says what is wrong with the pattern.
-pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<Rewritten, String> {
+pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<RewrittenPattern, String> {
     let rest: Vec<char> = match syntax.utf8 {
         true => str::from_utf8(pattern).map_err(|_| "invalid UTF-8".to_owned())?.chars().collect(),
         false => pattern.iter().copied().map(char::from).collect(),
@@ -42,9 +42,9 @@ pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<Rewritten, Strin
     let mut reader = Reader {
         rest: &rest,
         syntax,
-        out: Rewritten::default(),
+        out: RewrittenPattern::default(),
         flags: String::new(),
-        before: Before::Nothing,
+        before: PrecedingElement::Nothing,
         weight: 1,
         open: vec![1],
         folds: syntax.ignore_case,
@@ -60,10 +60,10 @@ pub(super) fn rewrite(pattern: &[u8], syntax: Syntax) -> Result<Rewritten, Strin
 struct Reader<'p> {
     rest: &'p [char],
     syntax: Syntax,
-    out: Rewritten,
+    out: RewrittenPattern,
     /// Flags `(?i)` that hold from the next item on: RE2 lets what is before them be repeated.
     flags: String,
-    before: Before,
+    before: PrecedingElement,
     /// The most that the last item repeats something.
     weight: u32,
     /// The same of all items so far of each group that is open, the whole first.
@@ -107,7 +107,7 @@ impl Reader<'_> {
                 ')' => self.close()?,
                 '|' => {
                     self.emit("|");
-                    self.before = Before::Nothing;
+                    self.before = PrecedingElement::Nothing;
                 }
                 '^' | '$' | '.' => self.item(first.encode_utf8(&mut [0; 4])),
                 '*' | '+' | '?' => self.quantifier(first.encode_utf8(&mut [0; 4]), 1)?,
@@ -133,7 +133,7 @@ impl Reader<'_> {
     /// Appends something that can be repeated.
     fn item(&mut self, text: &str) {
         self.emit(text);
-        (self.before, self.weight) = (Before::Item, 1);
+        (self.before, self.weight) = (PrecedingElement::Item, 1);
     }
 
     fn literal(&mut self, c: char) {
@@ -154,9 +154,11 @@ impl Reader<'_> {
 
     fn quantifier(&mut self, text: &str, most: u32) -> Result<(), String> {
         match self.before {
-            Before::Nothing => return Err("no argument for repetition operator".to_owned()),
-            Before::Quantifier => return Err("bad repetition operator".to_owned()),
-            Before::Item => self.before = Before::Quantifier,
+            PrecedingElement::Nothing => {
+                return Err("no argument for repetition operator".to_owned());
+            }
+            PrecedingElement::Quantifier => return Err("bad repetition operator".to_owned()),
+            PrecedingElement::Item => self.before = PrecedingElement::Quantifier,
         }
         self.weight = self.weight.saturating_mul(most.max(1));
         if self.weight > REPEAT_MAX {
@@ -213,7 +215,7 @@ impl Reader<'_> {
 
     fn begin(&mut self) {
         self.open.push(1);
-        self.before = Before::Nothing;
+        self.before = PrecedingElement::Nothing;
     }
 
     /// The name of the group that comes next.

@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::compiled::{NAME_OF_KEPT, Pattern, Reading};
+use super::compiled_pattern::{NAME_OF_KEPT, Pattern, PatternOptions};
 use super::pattern;
-use super::replace::How;
+use super::replacement::ReplacementMode;
 use super::signature::{
     CASE_SENSITIVE, DOT_NL, LITERAL, LONGEST_MATCH, MAX_MEM, NEVER_NL, ONE_LINE, PERL_CLASSES,
     POSIX_SYNTAX, REWRITE, TEXT, UTF8, WORD_BOUNDARY, method,
 };
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::headers;
 use crate::state::backend::Backend;
 use crate::state::ctx::Ctx;
@@ -22,7 +22,9 @@ use crate::state::value::Value;
 use crate::sub::Sub;
 use crate::types::Type;
 use crate::vmod::{Class, Method, Parameter};
-use crate::vmods::args::{Args, may, must, number, owned, refused, text, this, truth, word};
+use crate::vmods::args::{
+    Args, number, optional_parameter, owned, refused, required_parameter, text, this, truth, word,
+};
 
 const N: Parameter = number("n", Type::Int, 0.0);
 const SELECT: Parameter = word("select", &["FIRST", "LAST", "UNIQUE"], "UNIQUE");
@@ -58,7 +60,7 @@ pub(super) const CLASS: Class = Class {
         Ok(Arc::new(PatternSet {
             name: naming.name.into(),
             number: naming.number,
-            reading: Reading::of(args, 1, false),
+            reading: PatternOptions::of(args, 1, false),
             anchor: args.word(0).unwrap_or("none"),
             members: Mutex::default(),
             ready: OnceLock::new(),
@@ -74,12 +76,12 @@ const METHODS: &[Method] = &[
                 compiled separately, for `sub`, `suball` and `extract`.",
         returns: Type::Void,
         params: &[
-            must("", Type::String),
-            may("string", Type::String),
-            may("backend", Type::Backend),
+            required_parameter("", Type::String),
+            optional_parameter("string", Type::String),
+            optional_parameter("backend", Type::Backend),
             truth("save", false),
             truth("never_capture", false),
-            may("integer", Type::Int),
+            optional_parameter("integer", Type::Int),
             refused("sub", Type::Sub, SUBROUTINES),
         ],
         from: Sub::Init.only(),
@@ -97,23 +99,29 @@ const METHODS: &[Method] = &[
             if set.ready.get().is_some() {
                 return Err(set.failure("is compiled twice"));
             }
-            set.complete().map(|()| Value::Void).map_err(Failure::new)
+            set.complete().map(|()| Value::Void).map_err(ProgramFailure::new)
         },
     },
     method(
         "match",
         "Whether any pattern matches.",
         Type::Bool,
-        &[must("", Type::String)],
+        &[required_parameter("", Type::String)],
         |ctx, object, args| {
             let set = this::<PatternSet>(object)?;
             let found = set.ready()?.engine.matches(args.bytes(0));
             let is_match = !found.is_empty();
-            *ctx.task.keep(NAME_OF_KEPT, set.number) = Found(Some(found));
+            *ctx.task.keep(NAME_OF_KEPT, set.number) = MatchedPatterns(Some(found));
             Ok(Value::Bool(is_match))
         },
     ),
-    method("matched", "Whether pattern `n` matched.", Type::Bool, &[must("", Type::Int)], matched),
+    method(
+        "matched",
+        "Whether pattern `n` matched.",
+        Type::Bool,
+        &[required_parameter("", Type::Int)],
+        matched,
+    ),
     method("nmatches", "Number of patterns that matched.", Type::Int, &[], |ctx, object, _| {
         let found = this::<PatternSet>(object)?.found(ctx)?;
         Ok(Value::Int(found.len() as i64))
@@ -147,21 +155,21 @@ const METHODS: &[Method] = &[
         "Same as `sub` of the pattern's own object. Fails if the pattern was not saved.",
         Type::String,
         &[TEXT, REWRITE, text("fallback", "**SUB METHOD FAILED**"), N, SELECT],
-        |ctx, object, args| replaced(ctx, object, args, How::First),
+        |ctx, object, args| replaced(ctx, object, args, ReplacementMode::First),
     ),
     method(
         "suball",
         "Same as `suball` of the pattern's own object. Fails if the pattern was not saved.",
         Type::String,
         &[TEXT, REWRITE, text("fallback", "**SUBALL METHOD FAILED**"), N, SELECT],
-        |ctx, object, args| replaced(ctx, object, args, How::All),
+        |ctx, object, args| replaced(ctx, object, args, ReplacementMode::All),
     ),
     method(
         "extract",
         "Same as `extract` of the pattern's own object. Fails if the pattern was not saved.",
         Type::String,
         &[TEXT, REWRITE, text("fallback", "**EXTRACT METHOD FAILED**"), N, SELECT],
-        |ctx, object, args| replaced(ctx, object, args, How::Extract),
+        |ctx, object, args| replaced(ctx, object, args, ReplacementMode::Extract),
     ),
     method(
         "saved",
@@ -179,7 +187,7 @@ const METHODS: &[Method] = &[
         "Removes the fields of a message that match no pattern; without `whitelist`, the fields \
          that match one. Patterns are compared with the whole line, `Name: value`.",
         Type::Void,
-        &[must("", Type::Http), truth("whitelist", true)],
+        &[required_parameter("", Type::Http), truth("whitelist", true)],
         filter,
     ),
 ];
@@ -188,15 +196,15 @@ const METHODS: &[Method] = &[
 struct PatternSet {
     name: Box<str>,
     number: u32,
-    reading: Reading,
+    reading: PatternOptions,
     anchor: &'static str,
     /// Those that have been added, until all are compiled.
     members: Mutex<Vec<SetPattern>>,
-    ready: OnceLock<Ready>,
+    ready: OnceLock<CompiledSet>,
 }
 
-struct Ready {
-    engine: linear::Set,
+struct CompiledSet {
+    engine: linear::RegexSet,
     members: Vec<SetPattern>,
 }
 
@@ -224,7 +232,7 @@ impl SetPattern {
 
 /// The patterns that have matched, by number from 0; none before the first `match`.
 #[derive(Default)]
-struct Found(Option<Vec<usize>>);
+struct MatchedPatterns(Option<Vec<usize>>);
 
 impl Object for PatternSet {
     fn as_any(&self) -> &dyn Any {
@@ -242,21 +250,24 @@ impl Object for PatternSet {
         }
         let texts: Vec<&str> = members.iter().map(|member| &*member.text).collect();
         let options = self.reading.options().map_err(fault)?;
-        let engine = linear::Set::new(&texts, options).map_err(|why| fault(why.to_string()))?;
-        self.ready.set(Ready { engine, members }).map_err(|_| fault("is compiled twice".to_owned()))
+        let engine =
+            linear::RegexSet::new(&texts, options).map_err(|why| fault(why.to_string()))?;
+        self.ready
+            .set(CompiledSet { engine, members })
+            .map_err(|_| fault("is compiled twice".to_owned()))
     }
 }
 
 impl PatternSet {
-    fn failure(&self, why: &str) -> Failure {
-        Failure::new(format!("re2.set {}: {why}", self.name))
+    fn failure(&self, why: &str) -> ProgramFailure {
+        ProgramFailure::new(format!("re2.set {}: {why}", self.name))
     }
 
-    fn ready(&self) -> Result<&Ready, Failure> {
+    fn ready(&self) -> Result<&CompiledSet, ProgramFailure> {
         self.ready.get().ok_or_else(|| self.failure("is not compiled"))
     }
 
-    fn add(&self, args: &[Value]) -> Result<Value, Failure> {
+    fn add(&self, args: &[Value]) -> Result<Value, ProgramFailure> {
         if self.ready.get().is_some() {
             return Err(self.failure("a pattern is added after compile()"));
         }
@@ -287,13 +298,13 @@ impl PatternSet {
     }
 
     /// Those that have matched last.
-    fn found<'c>(&self, ctx: &'c mut Ctx<'_>) -> Result<&'c [usize], Failure> {
-        let Found(found) = ctx.task.keep(NAME_OF_KEPT, self.number);
+    fn found<'c>(&self, ctx: &'c mut Ctx<'_>) -> Result<&'c [usize], ProgramFailure> {
+        let MatchedPatterns(found) = ctx.task.keep(NAME_OF_KEPT, self.number);
         found.as_deref().ok_or_else(|| self.failure("there was no match() before"))
     }
 
     /// The one of those that have matched.
-    fn selected(&self, ctx: &mut Ctx<'_>, select: Option<&str>) -> Result<usize, Failure> {
+    fn selected(&self, ctx: &mut Ctx<'_>, select: Option<&str>) -> Result<usize, ProgramFailure> {
         let chosen = match (self.found(ctx)?, select) {
             ([], _) => return Err(self.failure("no pattern has matched")),
             ([first, ..], Some("FIRST")) => first,
@@ -305,7 +316,12 @@ impl PatternSet {
     }
 
     /// The member that the arguments `n` and `select`, from `at` on, choose.
-    fn member(&self, ctx: &mut Ctx<'_>, args: &[Value], at: usize) -> Result<&SetPattern, Failure> {
+    fn member(
+        &self,
+        ctx: &mut Ctx<'_>,
+        args: &[Value],
+        at: usize,
+    ) -> Result<&SetPattern, ProgramFailure> {
         let number = match args.int(at) {
             Some(n @ 1..) => usize::try_from(n - 1).unwrap_or(usize::MAX),
             _ => self.selected(ctx, args.word(at + 1))?,
@@ -315,7 +331,11 @@ impl PatternSet {
     }
 }
 
-fn matched(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+fn matched(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, ProgramFailure> {
     let set = this::<PatternSet>(object)?;
     let number = args.int(0).and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
     let number = number.filter(|n| set.ready.get().is_some_and(|all| *n < all.members.len()));
@@ -323,7 +343,11 @@ fn matched(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Resul
     Ok(Value::Bool(set.found(ctx)?.contains(&number)))
 }
 
-fn which(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+fn which(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, ProgramFailure> {
     let number = this::<PatternSet>(object)?.selected(ctx, args.word(0))?;
     Ok(Value::Int(number as i64 + 1))
 }
@@ -335,7 +359,7 @@ fn associated(
     args: &[Value],
     at: usize,
     get: impl FnOnce(&SetPattern) -> Option<Value>,
-) -> Result<Value, Failure> {
+) -> Result<Value, ProgramFailure> {
     let set = this::<PatternSet>(object)?;
     let found = get(set.member(ctx, args, at)?);
     found.ok_or_else(|| set.failure("nothing of this kind was associated with the pattern"))
@@ -345,8 +369,8 @@ fn replaced(
     ctx: &mut Ctx<'_>,
     object: &Arc<dyn Object>,
     args: &[Value],
-    how: How,
-) -> Result<Value, Failure> {
+    how: ReplacementMode,
+) -> Result<Value, ProgramFailure> {
     let set = this::<PatternSet>(object)?;
     match &set.member(ctx, args, 3)?.regex {
         Some(regex) => regex.replace(ctx, args, how),
@@ -354,11 +378,16 @@ fn replaced(
     }
 }
 
-fn filter(ctx: &mut Ctx<'_>, object: &Arc<dyn Object>, args: &[Value]) -> Result<Value, Failure> {
+fn filter(
+    ctx: &mut Ctx<'_>,
+    object: &Arc<dyn Object>,
+    args: &[Value],
+) -> Result<Value, ProgramFailure> {
     let engine = &this::<PatternSet>(object)?.ready()?.engine;
     let stays = args.truth(1).unwrap_or(true);
     let block = args.place(0).and_then(|place| headers::block_mut(ctx, place));
-    let block = block.ok_or_else(|| Failure::new("re2: this message cannot be changed here"))?;
+    let block =
+        block.ok_or_else(|| ProgramFailure::new("re2: this message cannot be changed here"))?;
     let mut line = Vec::new();
     block.retain(|field| {
         line.clear();

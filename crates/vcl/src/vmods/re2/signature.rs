@@ -3,7 +3,7 @@
 use crate::sub::Subs;
 use crate::types::Type;
 use crate::vmod::{Method, MethodCall, Parameter};
-use crate::vmods::args::{must, number, refused, truth};
+use crate::vmods::args::{number, refused, required_parameter, truth};
 
 const SYNTAX: &str = "Patterns are read in RE2's own syntax.";
 const LONGEST: &str = "Of several alternatives the first that matches counts, as RE2 has it by \
@@ -23,8 +23,8 @@ pub(super) const PERL_CLASSES: Parameter = truth("perl_classes", false);
 pub(super) const WORD_BOUNDARY: Parameter = truth("word_boundary", false);
 pub(super) const ONE_LINE: Parameter = truth("one_line", false);
 
-pub(super) const TEXT: Parameter = must("text", Type::String);
-pub(super) const REWRITE: Parameter = must("rewrite", Type::String);
+pub(super) const TEXT: Parameter = required_parameter("text", Type::String);
+pub(super) const REWRITE: Parameter = required_parameter("rewrite", Type::String);
 /// A method that may be called everywhere.
 pub(super) const fn method(
     name: &'static str,

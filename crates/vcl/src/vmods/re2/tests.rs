@@ -2,7 +2,7 @@
 
 use super::pattern::Syntax;
 use super::*;
-use crate::testing::Bench;
+use crate::testing::SubroutineFixture;
 
 fn rewritten(pattern: &str) -> Result<String, String> {
     let syntax = Syntax { utf8: false, literal: false, never_capture: false, ignore_case: false };
@@ -15,7 +15,7 @@ fn refusal(init: &str) -> String {
          sub of_resp {{ set resp.http.A = \"\"; }} sub vcl_deliver {{ call of_resp; }}
          sub vcl_init {{ {init} }}"
     );
-    Bench::of(&program).err().unwrap_or_default()
+    SubroutineFixture::of(&program).err().unwrap_or_default()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn sets_are_complete_when_vcl_init_ends() {
     let late =
         "vcl 4.1; import re2; backend b none; sub vcl_init { new x = re2.set(); x.add(\"a\"); }
         sub vcl_recv { x.add(\"b\"); }";
-    let mut bench = Bench::of(late).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(late).unwrap_or_else(|why| panic!("{why}"));
     assert!(matches!(bench.run(crate::sub::Sub::Recv), crate::sub::Action::Fail(_)));
 }
 
@@ -82,7 +82,7 @@ fn sets_are_complete_when_vcl_init_ends() {
 fn a_group_that_is_negative_fails() {
     let program = "vcl 4.1; import re2; backend b none; sub vcl_init { new r = re2.regex(\"a\"); }
         sub vcl_recv { if (r.match(\"a\")) { set req.http.X = r.backref(-1); } }";
-    let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
     let action = bench.run(crate::sub::Sub::Recv);
     assert!(matches!(&action, crate::sub::Action::Fail(why) if why.contains("no such group")));
 }
@@ -91,7 +91,7 @@ fn a_group_that_is_negative_fails() {
 fn what_is_replaced_finds_room_or_fails() {
     let program = "vcl 4.1; import re2; backend b none;
         sub vcl_recv { set req.http.X = re2.suball(\"a?\", req.http.T, \"0123456789\"); }";
-    let mut bench = Bench::of(program).unwrap_or_else(|why| panic!("{why}"));
+    let mut bench = SubroutineFixture::of(program).unwrap_or_else(|why| panic!("{why}"));
     bench.req.headers.push_named(b"T", &[b'a'; 1000]);
     bench.task.workspace = crate::workspace::Workspace::of(5_000);
     let action = bench.run(crate::sub::Sub::Recv);

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::state::ctx::Ctx;
-use crate::state::value::{Place, Value};
+use crate::state::value::{Value, VclMessage};
 use crate::tag::Tag;
 use crate::vmods::args::{Args, owned};
 
@@ -16,64 +16,67 @@ fn file(ctx: &Ctx<'_>, args: &[Value]) -> Option<Bytes> {
     ctx.world.file(str::from_utf8(args.bytes(0)).ok()?)
 }
 
-pub(super) fn fileread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn fileread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(Value::String(file(ctx, args)))
 }
 
-pub(super) fn blobread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn blobread(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(Value::Blob(file(ctx, args)))
 }
 
-pub(super) fn file_exists(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn file_exists(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let path = str::from_utf8(args.bytes(0)).ok().filter(|path| !path.is_empty());
     Ok(Value::Bool(path.is_some_and(|path| ctx.world.exists(path))))
 }
 
-pub(super) fn healthy(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn healthy(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(Value::Bool(args.backend(0).health().is_healthy))
 }
 
-pub(super) fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn log(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     ctx.world.log(Tag::Log, args.bytes(0));
     Ok(Value::Void)
 }
 
-pub(super) fn syslog(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn syslog(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     ctx.world.syslog(args.int(0).unwrap_or_default(), args.bytes(1));
     Ok(Value::Void)
 }
 
-pub(super) fn timestamp(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn timestamp(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     if let Some(label) = args.string(0) {
         ctx.world.log(Tag::Timestamp, label);
     }
     Ok(Value::Void)
 }
 
-pub(super) fn syntax(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn syntax(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let asked = (args.real(0).unwrap_or_default() * 10.0).round();
     Ok(Value::Bool(asked <= f64::from(ctx.instance.program().version())))
 }
 
-pub(super) fn getenv(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn getenv(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let name = str::from_utf8(args.bytes(0)).ok().filter(|name| !name.is_empty());
     let Some(name) = name else { return Ok(Value::String(None)) };
     Ok(Value::String(ctx.world.env(name).or_else(|| args.string(1).cloned())))
 }
 
-pub(super) fn cache_req_body(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn cache_req_body(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let bytes_max = u64::try_from(args.int(0).unwrap_or_default()).unwrap_or_default();
     Ok(Value::Bool(ctx.world.keep_body(bytes_max)))
 }
 
-pub(super) fn late_100_continue(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn late_100_continue(
+    ctx: &mut Ctx<'_>,
+    args: &[Value],
+) -> Result<Value, ProgramFailure> {
     if let Some(req) = &mut ctx.req {
         req.state.late_continue = args.truth(0).unwrap_or(false);
     }
     Ok(Value::Void)
 }
 
-pub(super) fn set_ip_tos(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn set_ip_tos(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     // The system takes the lowest byte of what it is given.
     let tos = (args.int(0).unwrap_or_default() & 0xff) as u8;
     if let Some(Err(error)) = ctx.session.control.as_ref().map(|control| control.set_tos(tos)) {
@@ -82,17 +85,21 @@ pub(super) fn set_ip_tos(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Fai
     Ok(Value::Void)
 }
 
-pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (head, original) = match args.place(0) {
-        Some(Place::Req) => (ctx.req.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
-        Some(Place::Bereq) => (ctx.bereq.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
-        _ => return Err(Failure::new("std.rollback(): only req and bereq can be rolled back")),
+        Some(VclMessage::Req) => (ctx.req.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
+        Some(VclMessage::Bereq) => (ctx.bereq.as_mut().map(|r| (&mut *r.head, r.original))).unzip(),
+        _ => {
+            return Err(ProgramFailure::new(
+                "std.rollback(): only req and bereq can be rolled back",
+            ));
+        }
     };
     if let (Some(head), Some(Some(original))) = (head, original) {
         head.clone_from(original);
     }
     ctx.task.forget();
-    if args.place(0) == Some(Place::Bereq)
+    if args.place(0) == Some(VclMessage::Bereq)
         && let Some(beresp) = &mut ctx.beresp
     {
         beresp.state.cut_off = true;
@@ -100,13 +107,13 @@ pub(super) fn rollback(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failu
     Ok(Value::Void)
 }
 
-pub(super) fn now(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+pub(super) fn now(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(Value::Time(ctx.world.clock()))
 }
 
-pub(super) fn timed_call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn timed_call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(Value::Sub(number)) = args.first() else {
-        return Err(Failure::new("std.timed_call(): no subroutine"));
+        return Err(ProgramFailure::new("std.timed_call(): no subroutine"));
     };
     let began = ctx.world.clock();
     // What it has returned, if anything, ends the statement that called this function: its program
@@ -115,7 +122,7 @@ pub(super) fn timed_call(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Fai
     Ok(Value::Duration((ctx.world.clock() - began).max(0.0)))
 }
 
-pub(super) fn rfc_ttl(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+pub(super) fn rfc_ttl(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     let (world, now) = (ctx.world, ctx.now);
     if let Some(beresp) = &mut ctx.beresp {
         let times = world.lifetime(beresp.state.status, &beresp.head.headers, now);
@@ -126,7 +133,7 @@ pub(super) fn rfc_ttl(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> 
     Ok(Value::Void)
 }
 
-pub(super) fn ban(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn ban(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let result = match args.string(0).map(|text| str::from_utf8(text)) {
         None => Err("Null argument".to_string()),
         Some(Err(_)) => Err("A ban must be UTF-8".to_string()),
@@ -141,6 +148,6 @@ pub(super) fn ban(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
     Ok(Value::Bool(is_good))
 }
 
-pub(super) fn ban_error(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, Failure> {
+pub(super) fn ban_error(ctx: &mut Ctx<'_>, _: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(owned(ctx.task.keep::<BanError>("std", 0).0.clone()))
 }

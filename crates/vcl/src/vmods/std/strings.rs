@@ -5,36 +5,36 @@ use message::HeaderBlock;
 
 use super::fnmatch::{Options, fnmatch};
 use super::query;
-use crate::failure::Failure;
+use crate::failure::ProgramFailure;
 use crate::headers;
 use crate::state::ctx::Ctx;
-use crate::state::value::{Header, Place, Value};
+use crate::state::value::{Header, Value, VclMessage};
 use crate::text::calendar;
 use crate::vmods::args::{Args, owned};
 
-pub(super) fn toupper(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn toupper(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(owned(args.bytes(0).to_ascii_uppercase()))
 }
 
-pub(super) fn tolower(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn tolower(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(owned(args.bytes(0).to_ascii_lowercase()))
 }
 
-pub(super) fn querysort(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn querysort(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     // A copy of what is short costs less than to share it.
     let sorted = |url: &Bytes| query::sorted(url).unwrap_or_else(|| url.to_vec());
     Ok(Value::String(args.string(0).map(|url| sorted(url).into())))
 }
 
-pub(super) fn strstr(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn strstr(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let (Some(text), Some(part)) = (args.string(0), args.string(1)) else {
         return Ok(Value::String(None));
     };
     Ok(Value::String(memchr::memmem::find(text, part).map(|at| text.slice(at..))))
 }
 
-pub(super) fn matches(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
-    let none = |what| Failure::new(format!("std.fnmatch(): {what} is NULL"));
+pub(super) fn matches(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
+    let none = |what| ProgramFailure::new(format!("std.fnmatch(): {what} is NULL"));
     let pattern = args.string(0).ok_or_else(|| none("pattern"))?;
     let subject = args.string(1).ok_or_else(|| none("subject"))?;
     let options = Options {
@@ -45,14 +45,14 @@ pub(super) fn matches(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure>
     Ok(Value::Bool(fnmatch(pattern, subject, options)))
 }
 
-pub(super) fn strftime(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn strftime(_: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     Ok(owned(calendar::strftime(args.real(0).unwrap_or_default(), args.bytes(1))))
 }
 
-pub(super) fn collect(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, Failure> {
+pub(super) fn collect(ctx: &mut Ctx<'_>, args: &[Value]) -> Result<Value, ProgramFailure> {
     let Some(header) = args.header(0) else { return Ok(Value::Void) };
-    if matches!(header.place, Place::Obj | Place::ReqTop) {
-        return Err(Failure::new("std.collect(): header argument is immutable"));
+    if matches!(header.place, VclMessage::Obj | VclMessage::ReqTop) {
+        return Err(ProgramFailure::new("std.collect(): header argument is immutable"));
     }
     let joined = headers::block(ctx, header.place).and_then(|block| {
         let sep = args.bytes(1);

@@ -9,20 +9,20 @@ use proptest::prelude::*;
 use super::*;
 use crate::sub::Sub;
 use crate::tag::Tag;
-use crate::testing::Bench;
+use crate::testing::SubroutineFixture;
 
 /// The value of `expression` in `vcl_synth`; `None` where that fails.
 fn eval(expression: &str) -> Option<String> {
     eval_with(expression, |_| {})
 }
 
-fn eval_with(expression: &str, prepare: impl FnOnce(&mut Bench)) -> Option<String> {
+fn eval_with(expression: &str, prepare: impl FnOnce(&mut SubroutineFixture)) -> Option<String> {
     let text = format!(
         "vcl 4.1; import std; backend default none; \
          sub vcl_synth {{ set resp.http.r = {expression}; return (deliver); }}"
     );
     // What the checker can know is told when the program is compiled.
-    let mut bench = Bench::of(&text).ok()?;
+    let mut bench = SubroutineFixture::of(&text).ok()?;
     prepare(&mut bench);
     match bench.run(Sub::Synth) {
         crate::sub::Action::Deliver => {
@@ -34,17 +34,17 @@ fn eval_with(expression: &str, prepare: impl FnOnce(&mut Bench)) -> Option<Strin
 }
 
 /// Runs `statements` in `vcl_recv`.
-fn run(statements: &str) -> Bench {
+fn run(statements: &str) -> SubroutineFixture {
     let text = format!(
         "vcl 4.1; import std; backend default none; \
          sub vcl_recv {{ {statements} return (synth(200)); }}"
     );
-    let mut bench = Bench::of(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut bench = SubroutineFixture::of(&text).unwrap_or_else(|e| panic!("{e}"));
     bench.run(Sub::Recv);
     bench
 }
 
-fn header(bench: &Bench, name: &str) -> Option<String> {
+fn header(bench: &SubroutineFixture, name: &str) -> Option<String> {
     let value = bench.req.headers.value_named(name.as_bytes())?;
     Some(String::from_utf8_lossy(value).into_owned())
 }
@@ -69,7 +69,7 @@ fn expressions_come_to_what_varnish_makes_of_them() {
 
 #[test]
 fn the_environment_and_files_are_read() {
-    let prepare = |bench: &mut Bench| {
+    let prepare = |bench: &mut SubroutineFixture| {
         bench.world.env.insert("HOME".into(), Bytes::from_static(b"/root"));
         bench.world.files.insert("/f".into(), Bytes::from_static(b"text"));
     };
@@ -87,7 +87,7 @@ fn the_environment_and_files_are_read() {
 
 #[test]
 fn a_host_name_is_looked_up_unless_that_is_forbidden() {
-    let prepare = |bench: &mut Bench| {
+    let prepare = |bench: &mut SubroutineFixture| {
         let addr = ([192, 0, 2, 9], 80).into();
         bench.world.hosts = HashMap::from([("host".to_string(), vec![addr])]);
     };
@@ -143,7 +143,7 @@ fn collecting_makes_one_header_of_many() {
             "vcl 4.1; import std; backend default none; sub vcl_recv {{ {statement} \
              return (synth(200)); }}"
         );
-        let mut bench = Bench::of(&text).expect("it is right");
+        let mut bench = SubroutineFixture::of(&text).expect("it is right");
         for value in [&b"1"[..], b"", b"3"] {
             bench.req.headers.push(HeaderId::Accept, value);
         }
@@ -158,7 +158,7 @@ fn collecting_makes_one_header_of_many() {
 
 #[test]
 fn what_is_stored_cannot_be_collected() {
-    let mut bench = Bench::of(
+    let mut bench = SubroutineFixture::of(
         "vcl 4.1; import std; backend default none; \
          sub vcl_hit { std.collect(obj.http.x-obj); return (deliver); }",
     )

@@ -1,0 +1,223 @@
+//! The keeper among others: certificates that others have ordered are taken, its own are shown to
+//! them, and it orders only while it has the right.
+//!
+//! A certificate of others is looked at as one from the disk is, and lies on this daemon's disk
+//! before it is used. One that is bad takes nothing away.
+
+use std::cmp::Ordering;
+use std::io;
+use std::sync::Arc;
+
+use tls::CertificateKeyPair;
+
+use crate::certificate_peers::{CertificatePeers, SharedEntry, Turn, entry};
+use crate::challenge_responder::ChallengeResponder;
+use crate::renewals::{ASK_MS, HeldCertificate, Name, Renewals, random};
+use crate::report::Event;
+
+/// The time by which clocks may differ, in seconds.
+const CLOCKS_SECS: u64 = 3_600;
+
+impl Renewals {
+    fn certificate_entry(&self, name: &str) -> String {
+        entry("certificate", &self.storage.authority(), Some(name))
+    }
+
+    /// The name of the entry with the account.
+    pub(crate) fn account_entry(&self) -> String {
+        entry("account", &self.storage.authority(), None)
+    }
+
+    /// Takes what others have that is newer, and shows them what is newer here.
+    pub(crate) async fn share(&mut self, answers: &dyn ChallengeResponder) {
+        let Some(commons) = self.commons.clone() else { return };
+        if commons.read(&self.account_entry()) == SharedEntry::Absent {
+            self.show_kept_account().await;
+        }
+        let names: Vec<_> = self.names.keys().cloned().collect();
+        for name in names {
+            self.share_one(&*commons, &name, answers).await;
+        }
+    }
+
+    /// Does so for one name.
+    pub(crate) async fn share_one(
+        &mut self,
+        commons: &dyn CertificatePeers,
+        name: &str,
+        answers: &dyn ChallengeResponder,
+    ) {
+        let at = self.certificate_entry(name);
+        let now_secs = rt::now().unix_secs();
+        let Some(state) = self.names.get(name) else { return };
+        let own = state.held.as_ref().map(|held| Arc::clone(&held.pair));
+        let good = own.as_ref().filter(|pair| pair.not_after() > now_secs);
+        let pem = match commons.read(&at) {
+            SharedEntry::Is(pem) => pem,
+            SharedEntry::Absent if good.is_some() => return self.show(commons, name).await,
+            SharedEntry::Absent | SharedEntry::Unknown | SharedEntry::Refused => return,
+        };
+        let theirs = match usable(&pem, name, now_secs) {
+            Ok(pair) => pair,
+            Err(why) => return commons.refuse(&at, &pem, &why),
+        };
+        match own.as_ref().map(|own| rank(&theirs).cmp(&rank(own))) {
+            None | Some(Ordering::Greater) => self.take(name, theirs, &pem, answers),
+            Some(Ordering::Less) if good.is_some() => self.show(commons, name).await,
+            Some(_) => {}
+        }
+    }
+
+    /// Shows all others the certificate for `name` as it is kept. That they may not see it changes
+    /// nothing here; it is shown again when something has changed.
+    pub(crate) async fn show(&self, commons: &dyn CertificatePeers, name: &str) {
+        if let Ok(Some(pem)) = self.storage.read_pem(name) {
+            _ = commons.write(&self.certificate_entry(name), &pem).await;
+        }
+    }
+
+    /// Keeps and uses a certificate of others, unless it is the one that somebody has removed.
+    fn take(
+        &mut self,
+        name: &str,
+        pair: CertificateKeyPair,
+        pem: &[u8],
+        answers: &dyn ChallengeResponder,
+    ) {
+        let unwanted = self.names.get(name).and_then(|state| state.unwanted.as_deref());
+        if unwanted == Some(pair.leaf()) {
+            return;
+        }
+        let kept = self.keep(name, pem);
+        let now_ms = rt::now().mono_ms;
+        let Some(state) = self.names.get_mut(name) else { return };
+        match kept {
+            Ok(true) => {
+                let not_after = pair.not_after();
+                *state =
+                    Name::with(HeldCertificate::new(Arc::new(pair), now_ms + random() % ASK_MS));
+                answers.note(Event::Taken { name: name.to_owned(), not_after });
+            }
+            // Another process writes: the next look finds what it has written, or takes this.
+            Ok(false) => {}
+            Err(error) => {
+                let why = format!("it cannot be kept: {error}");
+                self.tell_waiting(name, &why, answers);
+            }
+        }
+    }
+
+    fn keep(&self, name: &str, pem: &[u8]) -> io::Result<bool> {
+        self.storage.prepare()?;
+        let Some(_lock) = self.storage.lock()? else { return Ok(false) };
+        self.storage.write_certificate(name, pem)?;
+        Ok(true)
+    }
+
+    /// Takes the right to order; `None` if another has it, or may have. False if with the right
+    /// came what was to be ordered.
+    pub(crate) async fn is_to_order(
+        &mut self,
+        name: &str,
+        answers: &dyn ChallengeResponder,
+    ) -> Option<bool> {
+        let Some(commons) = self.commons.clone() else { return Some(true) };
+        let why = match commons.claim().await {
+            Turn::Own => {
+                self.share_one(&*commons, name, answers).await;
+                let held = self.names.get(name).and_then(|state| state.held.as_ref());
+                return Some(!held.is_some_and(is_good));
+            }
+            Turn::Others(node) => format!("{node} orders"),
+            Turn::OutOfTouch => "it is not known who orders: the cluster is out of touch".into(),
+        };
+        self.tell_waiting(name, &why, answers);
+        None
+    }
+
+    /// Tells operators why nothing is done about `name`, once.
+    fn tell_waiting(&mut self, name: &str, why: &str, answers: &dyn ChallengeResponder) {
+        let Some(state) = self.names.get_mut(name) else { return };
+        if state.waits_for.as_deref() != Some(why) {
+            state.waits_for = Some(why.to_owned());
+            answers.note(Event::Waiting { name: name.to_owned(), why: why.to_owned() });
+        }
+    }
+
+    /// Returns true if no certificate is to be ordered now.
+    pub(crate) fn is_done(&self) -> bool {
+        self.names.values().all(|name| name.held.as_ref().is_some_and(is_good))
+    }
+}
+
+/// Returns true for a certificate that is not to be renewed yet.
+fn is_good(held: &HeldCertificate) -> bool {
+    held.renew_at_secs > rt::now().unix_secs()
+}
+
+/// The place of a certificate among others for the same name. All daemons find the same one last.
+fn rank(pair: &CertificateKeyPair) -> (u64, u64, &[u8]) {
+    (pair.not_before(), pair.not_after(), pair.leaf())
+}
+
+/// The certificate in `pem`, if it is good for `name` now.
+fn usable(pem: &[u8], name: &str, now_secs: u64) -> Result<CertificateKeyPair, String> {
+    let pair = CertificateKeyPair::parse(pem, pem).map_err(|error| error.to_string())?;
+    if !pair.covers(name) {
+        return Err("it is for another name".to_owned());
+    }
+    if pair.not_after() <= now_secs {
+        return Err("it has expired".to_owned());
+    }
+    if pair.not_before() > now_secs.saturating_add(CLOCKS_SECS) {
+        return Err("its time has not begun".to_owned());
+    }
+    Ok(pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A certificate for a.test that is good between these years, PEM behind its key.
+    fn made(from: i32, until: i32) -> String {
+        let mut params = rcgen::CertificateParams::new(["a.test".to_owned()]).expect("a good name");
+        params.not_before = rcgen::date_time_ymd(from, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        key.serialize_pem() + &certificate.pem()
+    }
+
+    #[test]
+    fn what_others_have_is_looked_at_as_a_file_is() {
+        let now_secs = 1_700_000_000;
+        let good = made(2023, 2024);
+        let other = made(2023, 2024);
+        let key_of_other = other.split_inclusive("END PRIVATE KEY-----").next().expect("a key");
+        let certificate = good.split_once("-----BEGIN CERTIFICATE").expect("a certificate").1;
+        let mixed = format!("{key_of_other}\n-----BEGIN CERTIFICATE{certificate}");
+        assert!(usable(good.as_bytes(), "a.test", now_secs).is_ok());
+        for (pem, name, why) in [
+            (good.as_str(), "b.test", "it is for another name"),
+            (&made(2021, 2022), "a.test", "it has expired"),
+            (&made(2024, 2025), "a.test", "its time has not begun"),
+            (&mixed, "a.test", "the key does not belong to the certificate"),
+            ("", "a.test", "there is no certificate in it"),
+        ] {
+            let refused = usable(pem.as_bytes(), name, now_secs).map(|_| ());
+            assert_eq!(refused, Err(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn of_two_certificates_all_take_the_same() {
+        let parse = |pem: String| {
+            CertificateKeyPair::parse(pem.as_bytes(), pem.as_bytes()).expect("a pair")
+        };
+        let (old, new) = (parse(made(2022, 2025)), parse(made(2023, 2024)));
+        assert!(rank(&old) < rank(&new), "the one that was made later");
+        let twin = parse(made(2023, 2024));
+        assert_ne!(rank(&twin), rank(&new), "there is one that is last");
+    }
+}

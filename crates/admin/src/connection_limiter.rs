@@ -1,0 +1,136 @@
+//! Places for connections, so that those who prove nothing cannot lock out those who can.
+//!
+//! Connections that have proved nothing yet have places of their own. When none of these places is
+//! left, the oldest such connection gives way to the next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// The places of one listener.
+#[derive(Debug, Default)]
+pub struct ConnectionLimiter(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    /// Those that are not known, the oldest first. To drop the sender lets one stay.
+    strangers: VecDeque<(u64, oneshot::Sender<()>)>,
+    known: u64,
+    /// The number of the next one.
+    next: u64,
+}
+
+/// A connection's place, until it is dropped.
+#[derive(Debug)]
+pub struct ConnectionPermit {
+    lobby: Arc<ConnectionLimiter>,
+    number: u64,
+    is_known: AtomicBool,
+}
+
+/// Tells a connection that it must leave.
+#[derive(Debug)]
+pub struct EvictionNotice(oneshot::Receiver<()>);
+
+impl EvictionNotice {
+    /// Waits until it must.
+    pub async fn evicted(self) {
+        if self.0.await.is_err() {
+            // It may stay.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl ConnectionLimiter {
+    /// Without connections.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// A place for somebody who is not known yet. There are `most`; whether another one had to
+    /// leave for it is told, too.
+    pub fn enter(self: &Arc<Self>, most: u64) -> (ConnectionPermit, EvictionNotice, bool) {
+        let (sender, receiver) = oneshot::channel();
+        let mut inside = self.0.lock();
+        let number = inside.next;
+        inside.next += 1;
+        let is_full = inside.strangers.len() as u64 >= most.max(1);
+        let oldest = is_full.then(|| inside.strangers.pop_front()).flatten();
+        inside.strangers.push_back((number, sender));
+        drop(inside);
+        if let Some((_, oldest)) = oldest {
+            // One that ends by itself has nobody who listens.
+            _ = oldest.send(());
+        }
+        let place =
+            ConnectionPermit { lobby: Arc::clone(self), number, is_known: AtomicBool::new(false) };
+        (place, EvictionNotice(receiver), is_full)
+    }
+}
+
+impl ConnectionPermit {
+    /// Whoever has it is known from now on. False when `most` are known already, or when somebody
+    /// else has its place by now.
+    pub fn mark_authenticated(&self, most: u64) -> bool {
+        if self.is_known.load(Ordering::Relaxed) {
+            return true;
+        }
+        let mut inside = self.lobby.0.lock();
+        let Some(at) = inside.position(self.number) else { return false };
+        if inside.known >= most {
+            return false;
+        }
+        inside.strangers.remove(at);
+        inside.known += 1;
+        self.is_known.store(true, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Drop for ConnectionPermit {
+    fn drop(&mut self) {
+        let mut inside = self.lobby.0.lock();
+        if self.is_known.load(Ordering::Relaxed) {
+            inside.known -= 1;
+        } else if let Some(at) = inside.position(self.number) {
+            inside.strangers.remove(at);
+        }
+    }
+}
+
+impl Inside {
+    fn position(&self, number: u64) -> Option<usize> {
+        self.strangers.iter().position(|(other, _)| *other == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_oldest_stranger_gives_way_and_nobody_who_is_known() {
+        let lobby = ConnectionLimiter::new();
+        let (known, stays, _) = lobby.enter(2);
+        assert!(known.mark_authenticated(1) && known.mark_authenticated(1));
+        let (one, leaves, _) = lobby.enter(2);
+        let (two, _two, is_full) = lobby.enter(2);
+        assert!(!is_full);
+        let (three, _three, is_full) = lobby.enter(2);
+        assert!(is_full);
+        leaves.evicted().await;
+        assert!(!one.mark_authenticated(9), "its place is another's");
+        assert!(!two.mark_authenticated(1), "one is known already");
+        drop((one, known));
+        assert!(two.mark_authenticated(1));
+        let (_four, _leave, is_full) = lobby.enter(2);
+        assert!(!is_full, "one of the strangers is none any more");
+        drop(three);
+        let stays = rt::time::timeout(std::time::Duration::from_millis(1), stays.evicted());
+        assert!(stays.await.is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! Bytes that connections take merely by being open.
+//!
+//! They may take a part of the clients' share and no more, so that those that are open find room
+//! for requests. A little memory is kept for newcomers alone: they come in however much the others
+//! hold. What those take further who are in already (the state of HTTP/2) gets a part of that only,
+//! so that they do not keep the door shut for others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{MemoryBudget, PARTS};
+
+/// Of the memory that is kept for newcomers, those who are in already get one part in so many. With
+/// TLS that is as much as it took them to come in, so that a third is left for others.
+const FURTHER_PARTS: u64 = 3;
+
+/// The bytes that one open connection takes, given back when dropped. They are counted to the byte:
+/// accounts round up, which would cost a connection that does nothing half as much again.
+#[derive(Debug)]
+pub struct OpenConnectionBytes {
+    memory: Arc<MemoryBudget>,
+    bytes: u64,
+    /// Of these, the bytes that were kept for new connections.
+    door: u64,
+    /// And of these, those that it took after it had come in.
+    further: u64,
+}
+
+/// Takes `bytes` of the `most` that `from` counts, if so many are left.
+fn take(from: &AtomicU64, bytes: u64, most: u64) -> bool {
+    let more = |taken: u64| taken.checked_add(bytes).filter(|next| *next <= most);
+    from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+}
+
+impl MemoryBudget {
+    /// Bytes that are kept for new connections: room for half as much as accounts that hold little
+    /// find.
+    pub(super) fn door_max(&self) -> u64 {
+        self.cushion_max() / 2
+    }
+
+    /// Takes `bytes` of what is kept for new connections, `further` of them for one that is in.
+    fn open_door(&self, bytes: u64, further: u64) -> bool {
+        let most = self.door_max();
+        if !take(&self.further, further, most / FURTHER_PARTS) {
+            return false;
+        }
+        let is_there = take(&self.door, bytes, most);
+        if !is_there {
+            self.further.fetch_sub(further, Ordering::Relaxed);
+        }
+        is_there
+    }
+
+    /// Of the bytes held, those that connections take by being open.
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+}
+
+impl OpenConnectionBytes {
+    /// A connection for which nothing is reserved yet.
+    pub fn none(memory: &Arc<MemoryBudget>) -> Self {
+        Self { memory: Arc::clone(memory), bytes: 0, door: 0, further: 0 }
+    }
+
+    /// True until something is reserved for it.
+    pub fn is_none(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take;
+    /// false where there is not so much.
+    pub fn grow(&mut self, bytes: u64, percent: u64) -> bool {
+        let memory = &self.memory;
+        let most = (u128::from(memory.held_max()) * u128::from(percent) / 100) as u64;
+        if !take(&memory.opened, bytes, most) {
+            return false;
+        }
+        if !memory.hold(0, bytes, PARTS) {
+            let further = if self.is_none() { 0 } else { bytes };
+            if !memory.open_door(bytes, further) {
+                memory.opened.fetch_sub(bytes, Ordering::Relaxed);
+                return false;
+            }
+            memory.hold_anyway(bytes);
+            self.door += bytes;
+            self.further += further;
+        }
+        self.bytes += bytes;
+        true
+    }
+
+    /// Gives back what exceeds `bytes`.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let more = self.bytes.saturating_sub(bytes);
+        let (kept, further) = (more.min(self.door), more.min(self.further));
+        self.bytes -= more;
+        self.door -= kept;
+        self.further -= further;
+        self.memory.opened.fetch_sub(more, Ordering::Relaxed);
+        self.memory.further.fetch_sub(further, Ordering::Relaxed);
+        self.memory.door.fetch_sub(kept, Ordering::Relaxed);
+        self.memory.let_go(more);
+    }
+}
+
+impl Drop for OpenConnectionBytes {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Account, FLOOR};
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn grown(memory: &Arc<MemoryBudget>, bytes: u64, percent: u64) -> Option<OpenConnectionBytes> {
+        let mut opened = OpenConnectionBytes::none(memory);
+        opened.grow(bytes, percent).then_some(opened)
+    }
+
+    fn all(memory: &Arc<MemoryBudget>, bytes: u64, percent: u64) -> Vec<OpenConnectionBytes> {
+        std::iter::from_fn(|| grown(memory, bytes, percent)).collect()
+    }
+
+    #[test]
+    fn connections_take_their_part_of_the_share_to_the_byte_and_give_it_back() {
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
+        let mut open = all(&memory, 5_000, 50);
+        assert_eq!(open.len() as u64, 4 * MIB / 5_000);
+        assert_eq!(memory.held(), 5_000 * open.len() as u64);
+        assert_eq!((memory.opened(), memory.used()), (memory.held(), memory.held()));
+        let mut first = open.swap_remove(0);
+        assert!(!first.grow(5_000, 50));
+        drop(open.pop());
+        assert!(first.grow(5_000, 50), "one has left");
+        assert!(grown(&memory, 5_000, 50).is_none());
+        first.shrink_to(1_000);
+        assert!(grown(&memory, 4_000, 50).is_some());
+        drop((first, open));
+        assert_eq!((memory.opened(), memory.held(), memory.used()), (0, 0, 0));
+    }
+
+    #[test]
+    fn connections_leave_room_for_what_they_ask() {
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
+        let open = all(&memory, 5_000, 75);
+        let account = Account::open(&memory, u64::MAX);
+        assert!(account.hold_request(FLOOR).is_ok());
+        assert!(grown(&memory, 5_000, 75).is_none());
+        drop(open);
+    }
+
+    #[test]
+    fn where_everything_is_in_use_newcomers_and_small_requests_have_each_their_own() {
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
+        let others = Account::open(&memory, u64::MAX);
+        let held = others.hold_anyway(8 * MIB);
+        let small = || Account::open(&memory, u64::MAX).hold_request(FLOOR).ok();
+        let small: Vec<_> = std::iter::from_fn(small).collect();
+        assert_eq!(small.len() as u64, MIB / 2 / FLOOR, "one client's half of an eighth");
+        let open = all(&memory, 8_192, 75);
+        assert_eq!(memory.opened(), MIB / 2, "half of an eighth");
+        drop((open, small, held));
+        assert!(grown(&memory, 8_192, 75).is_some());
+        assert_eq!((memory.used(), memory.opened()), (0, 0));
+        assert_eq!(memory.door.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_kept_for_newcomers_is_not_taken_by_those_who_are_in() {
+        let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
+        let others = Account::open(&memory, u64::MAX);
+        let held = others.hold_anyway(8 * MIB);
+        // They come in with 4 KiB, and would have 12 KiB more.
+        let further = || {
+            let mut opened = grown(&memory, 4_096, 75)?;
+            opened.grow(12_288, 75).then_some(opened)
+        };
+        let mut in_already: Vec<_> = std::iter::from_fn(further).collect();
+        assert_eq!(in_already.len() as u64, MIB / 2 / 3 / 12_288, "a third of what is kept");
+        let waiting = grown(&memory, 4_096, 75).expect("room for a newcomer");
+        let newcomers = all(&memory, 4_096, 75);
+        assert!(newcomers.len() > 64, "{} come in beside them", newcomers.len());
+        drop(newcomers);
+        in_already[0].shrink_to(4_096);
+        assert!(further().is_some(), "what one gives back is the next one's");
+        drop((in_already, waiting, held));
+        assert_eq!((memory.used(), memory.opened()), (0, 0));
+        let kept = [&memory.door, &memory.further].map(|of| of.load(Ordering::Relaxed));
+        assert_eq!(kept, [0, 0]);
+    }
+}

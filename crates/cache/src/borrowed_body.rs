@@ -1,0 +1,136 @@
+//! A body that is complete in memory, borrowed from its object.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::size;
+
+/// Several pieces in order, none of them empty; each is found by the bytes before it.
+#[derive(Debug)]
+pub struct BodyChunks {
+    chunks: Box<[Bytes]>,
+    /// Where each piece ends, counted from the beginning of the first.
+    ends: Box<[u64]>,
+}
+
+impl BodyChunks {
+    /// Bytes that one piece takes in the lists.
+    pub(crate) const OVERHEAD: u64 = size::class(size_of::<Bytes>() + size_of::<u64>());
+
+    /// Those of `chunks` that are not empty.
+    pub fn new(mut chunks: Vec<Bytes>) -> Self {
+        chunks.retain(|chunk| !chunk.is_empty());
+        let mut end = 0;
+        let ends = chunks.iter().map(|chunk| {
+            end += chunk.len() as u64;
+            end
+        });
+        let ends = ends.collect();
+        Self { chunks: chunks.into_boxed_slice(), ends }
+    }
+
+    /// Their length in bytes.
+    pub fn len(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Returns true if there are no pieces.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// The pieces from the one on that has the byte at `offset`, and where that piece begins.
+    pub(crate) fn from(&self, offset: u64) -> (&[Bytes], u64) {
+        let at = self.ends.partition_point(|end| *end <= offset);
+        let begins = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        (&self.chunks[at..], begins)
+    }
+}
+
+/// A complete body, borrowed from its object: nothing is counted, locked or copied.
+#[derive(Clone, Copy, Debug)]
+pub enum BorrowedBody<'a> {
+    /// The body in one piece.
+    One(&'a [u8]),
+    /// The body in several.
+    Many(&'a BodyChunks),
+}
+
+impl<'a> BorrowedBody<'a> {
+    /// The body's length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::One(bytes) => bytes.len() as u64,
+            Self::Many(pieces) => pieces.len(),
+        }
+    }
+
+    /// Returns true if the body has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pieces in order.
+    pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.range(0..self.len())
+    }
+
+    /// The pieces within `range`, as far as the body has these bytes: none of them empty. The first
+    /// is found without a look at those before it.
+    pub fn range(&self, range: Range<u64>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (one, (many, begins)) = match *self {
+            Self::One(bytes) => (cut(bytes, 0, &range), (&[][..], 0)),
+            Self::Many(pieces) => (None, pieces.from(range.start)),
+        };
+        let mut next = begins;
+        let many = many.iter().map_while(move |chunk| {
+            let begins = next;
+            next += chunk.len() as u64;
+            cut(chunk, begins, &range)
+        });
+        one.into_iter().chain(many)
+    }
+}
+
+/// Returns the part of `bytes` within `range`, if it is not empty. `begins` is the offset of the
+/// first byte.
+fn cut<'a>(bytes: &'a [u8], begins: u64, range: &Range<u64>) -> Option<&'a [u8]> {
+    let from = range.start.max(begins) - begins;
+    let to = range.end.saturating_sub(begins).min(bytes.len() as u64);
+    (from < to).then(|| &bytes[from as usize..to as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against a plain slice: every range of every cut.
+        #[test]
+        fn a_range_is_found_in_pieces_of_any_length(
+            lengths in proptest::collection::vec(0..40_usize, 0..12),
+            (from, to) in (0..300_u64, 0..300_u64),
+        ) {
+            let mut plain = Vec::new();
+            let chunks = lengths.iter().map(|length| {
+                let at = plain.len();
+                let bytes: Vec<u8> = (at..at + length).map(|at| at as u8).collect();
+                plain.extend_from_slice(&bytes);
+                Bytes::from(bytes)
+            });
+            let pieces = BodyChunks::new(chunks.collect());
+            prop_assert_eq!(pieces.len(), plain.len() as u64);
+            let end = (to as usize).min(plain.len());
+            let wanted = plain.get(from as usize..end).unwrap_or_default();
+            for whole in [BorrowedBody::One(&plain), BorrowedBody::Many(&pieces)] {
+                let found: Vec<&[u8]> = whole.range(from..to).collect();
+                prop_assert!(found.iter().all(|piece| !piece.is_empty()));
+                prop_assert_eq!(found.concat(), wanted);
+                prop_assert_eq!(whole.pieces().collect::<Vec<_>>().concat(), &plain[..]);
+            }
+        }
+    }
+}

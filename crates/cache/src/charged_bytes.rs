@@ -1,0 +1,40 @@
+//! A piece of a body: bytes that give back what was reserved for them.
+
+use base::HeldBytes;
+use bytes::Bytes;
+
+use crate::borrowed_body::BodyChunks;
+use crate::ledger::Charge;
+use crate::size;
+
+/// The cost of a chunk of a long body beside its bytes: its place in the lists, and `Bytes`' own
+/// record of its owner.
+pub(crate) const CHUNK_OVERHEAD: u64 =
+    BodyChunks::OVERHEAD + size::class(size_of::<ChargedBytes<Bytes>>() + 4 * size_of::<usize>());
+
+/// The holder of the reservation for a chunk's memory.
+#[derive(Debug)]
+pub(crate) enum Cost {
+    /// The store.
+    Stored(Charge),
+    /// The client that the body passes through to.
+    Held(#[expect(dead_code, reason = "it is there to be dropped")] HeldBytes),
+}
+
+/// Bytes that give their cost back when the last reader has dropped them.
+pub(crate) struct ChargedBytes<T> {
+    data: T,
+    _cost: Cost,
+}
+
+impl<T: AsRef<[u8]> + Send + 'static> ChargedBytes<T> {
+    pub(crate) fn into_bytes(data: T, cost: Cost) -> Bytes {
+        Bytes::from_owner(Self { data, _cost: cost })
+    }
+}
+
+impl<T: AsRef<[u8]>> AsRef<[u8]> for ChargedBytes<T> {
+    fn as_ref(&self) -> &[u8] {
+        self.data.as_ref()
+    }
+}

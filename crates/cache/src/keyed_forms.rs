@@ -1,0 +1,110 @@
+//! Forms of a stored body that are known by a key: each is of use only together with something else
+//! that its reader has, such as a dictionary.
+//!
+//! There are few places for them. What was made for a key that is of no more use gives its place
+//! away. As with [`crate::forms`], the store knows the keys and never what they mean.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::ledger::Charge;
+use crate::size;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Keyed forms that a body can have at a time.
+pub const KEYED_FORMS: usize = 4;
+
+/// The places for keyed forms of one body.
+#[derive(Debug)]
+pub(crate) struct KeyedForms {
+    places: [KeyedPlace; KEYED_FORMS],
+    _charge: Charge,
+}
+
+#[derive(Debug, Default)]
+struct KeyedPlace {
+    /// The key for which a form was begun; 0 for none.
+    begun: AtomicU64,
+    form: ArcSwapOption<KeyedForm>,
+}
+
+#[derive(Debug)]
+struct KeyedForm {
+    key: u64,
+    bytes: Bytes,
+    /// Bytes that it has reserved.
+    cost: u64,
+}
+
+impl KeyedForms {
+    /// Bytes to reserve for the places.
+    pub(crate) const BYTES: u64 = size::class(size_of::<Self>());
+
+    /// Places, for which [`KeyedForms::BYTES`] are reserved in `charge`.
+    pub(crate) fn new(charge: Charge) -> Self {
+        Self { places: Default::default(), _charge: charge }
+    }
+
+    /// Bytes to reserve for a form of `len` bytes.
+    pub(crate) const fn cost(len: usize) -> u64 {
+        size::class(len) + CHUNK_OVERHEAD + size::arc::<KeyedForm>()
+    }
+
+    /// The form for `key`.
+    pub(crate) fn get(&self, key: u64) -> Option<Bytes> {
+        self.places.iter().find_map(|place| {
+            let form = place.form.load();
+            form.as_ref().filter(|form| form.key == key).map(|form| form.bytes.clone())
+        })
+    }
+
+    /// Returns true if there is any form.
+    pub(crate) fn has_any(&self) -> bool {
+        self.places.iter().any(|place| place.form.load().is_some())
+    }
+
+    /// Returns true if nobody has begun to make the form for `key`.
+    pub(crate) fn is_wanted(&self, key: u64) -> bool {
+        self.places.iter().all(|place| place.begun.load(Ordering::Relaxed) != key)
+    }
+
+    /// Takes the duty to make the form for `key`: false for all but the first who asks, and where
+    /// every place has a key that is not over. The key 0 has no form.
+    pub(crate) fn begin(&self, key: u64, is_over: impl Fn(u64) -> bool) -> bool {
+        if key == 0 || !self.is_wanted(key) {
+            return false;
+        }
+        self.places.iter().any(|place| {
+            let before = place.begun.load(Ordering::Relaxed);
+            // Two who come at once may take two places: the second form is in vain, and no more.
+            (before == 0 || is_over(before))
+                && place
+                    .begun
+                    .compare_exchange(before, key, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+        })
+    }
+
+    /// Puts the form for `key` in its place; [`KeyedForms::cost`] is reserved for it in `charge`.
+    /// False if the place was given to another key meanwhile.
+    pub(crate) fn put(&self, key: u64, data: Vec<u8>, charge: Charge) -> bool {
+        let mut places = self.places.iter();
+        let Some(place) = places.find(|place| place.begun.load(Ordering::Relaxed) == key) else {
+            return false;
+        };
+        let cost = charge.bytes();
+        let bytes = ChargedBytes::into_bytes(data, Cost::Stored(charge));
+        place.form.store(Some(Arc::new(KeyedForm { key, bytes, cost })));
+        true
+    }
+
+    /// Bytes that they have reserved.
+    pub(crate) fn memory(&self) -> u64 {
+        let costs =
+            self.places.iter().map(|place| place.form.load().as_ref().map_or(0, |f| f.cost));
+        Self::BYTES + costs.sum::<u64>()
+    }
+}

@@ -1,0 +1,348 @@
+//! The writing end of an object's body.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use message::Trailers;
+
+use crate::cache::Cache;
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::content::CompleteBody;
+use crate::fill::{AbandonedBody, Fill, FillPhase, Passage, PushOutcome, Tail};
+use crate::ledger::{Charge, count};
+use crate::lower::{Lower, MemoryOnly};
+use crate::object::Object;
+use crate::shard::RemovedObjects;
+use crate::size;
+
+/// The largest chunk: large enough for a writev of few pieces, small enough to be found in a
+/// fragmented heap.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// The first chunk of a body of unknown length, unless more comes at once.
+const FIRST_BYTES: usize = 4 * 1024;
+/// The size that the first chunk grows to before a second one begins.
+const SECOND_BYTES: usize = 64 * 1024;
+
+/// Bytes to reserve for the state of filling.
+pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
+/// The same, and for what a long body adds to its object.
+pub(crate) const BODY_BYTES: u64 = STATE_BYTES + CompleteBody::OTHER_BYTES;
+
+/// Why a response is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotKept {
+    /// Its body is larger than may be kept.
+    TooLarge,
+    /// There was no memory for it.
+    NoRoom,
+    /// It was invalidated while it was fetched.
+    Invalidated,
+    /// Its end said that something had gone wrong.
+    Unwanted,
+}
+
+impl NotKept {
+    /// Returns true if the next response under the key is likely not to be kept, either: requests
+    /// for it are not to wait for each other. Want of memory is over before that is known.
+    pub(crate) fn is_lasting(self) -> bool {
+        self == Self::TooLarge
+    }
+}
+
+/// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
+/// object leaves the index.
+#[derive(Debug)]
+pub struct ObjectWriter<L: Lower = MemoryOnly> {
+    cache: Arc<Cache<L>>,
+    object: Arc<Object>,
+    fill: Arc<Fill>,
+    hash: u64,
+    /// Why it is not kept, if it is not.
+    refused: Option<NotKept>,
+    window: bool,
+    /// The window it becomes, if it does.
+    passage: Option<Passage>,
+    open: bool,
+    /// For the list of chunks, should there be more than one.
+    spare: Option<Charge>,
+}
+
+impl<L: Lower> ObjectWriter<L> {
+    /// A body to be kept; `spare` is the rest of [`BODY_BYTES`], `passage` what it may hold if
+    /// it is not kept after all.
+    pub(crate) fn kept(
+        cache: Arc<Cache<L>>,
+        object: Arc<Object>,
+        fill: Arc<Fill>,
+        hash: u64,
+        refused: Option<NotKept>,
+        spare: Charge,
+        passage: Passage,
+    ) -> Self {
+        let (spare, passage) = (Some(spare), Some(passage));
+        Self { cache, object, fill, hash, refused, window: false, passage, open: true, spare }
+    }
+
+    /// A body that passes through a window.
+    pub(crate) fn passing(
+        cache: Arc<Cache<L>>,
+        object: Arc<Object>,
+        fill: Arc<Fill>,
+        hash: u64,
+        refused: NotKept,
+    ) -> Self {
+        let refused = Some(refused);
+        let (passage, spare) = (None, None);
+        Self { cache, object, fill, hash, refused, window: true, passage, open: true, spare }
+    }
+
+    /// The object being filled.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Returns true if the object went into the index and its body is still meant to be kept.
+    pub fn stored(&self) -> bool {
+        self.refused.is_none()
+    }
+
+    /// Why it is not, if so.
+    pub fn refused(&self) -> Option<NotKept> {
+        self.refused
+    }
+
+    /// Returns true if the body passes through a window: nothing of it is kept, and the slowest
+    /// reader decides the pace. Attach the fetching request's own reader before pushing.
+    pub fn is_window(&self) -> bool {
+        self.window
+    }
+
+    /// Copies `data` into the body; all of it is taken, even when the answer is [`Push::Wait`].
+    pub fn push(&mut self, data: &[u8]) -> PushOutcome {
+        if !self.open {
+            return PushOutcome::Abandoned;
+        }
+        let len = self.fill.len() + data.len() as u64;
+        if self.fill.declared.is_some_and(|declared| len > declared) {
+            self.fail();
+            return PushOutcome::Overrun;
+        }
+        if !self.window && len > self.cache.config().object_bytes_max {
+            count(&self.cache.ledger().too_large, 1);
+            self.spill(NotKept::TooLarge);
+        }
+        let mut rest = data;
+        while !self.window {
+            rest = &rest[self.fill.append(rest)..];
+            if rest.is_empty() {
+                return PushOutcome::Ok;
+            }
+            if !self.extend(rest.len()) {
+                self.spill(NotKept::NoRoom);
+            }
+        }
+        match self.fill.push_window(rest) {
+            PushOutcome::Abandoned => {
+                self.fail();
+                PushOutcome::Abandoned
+            }
+            push => push,
+        }
+    }
+
+    /// As [`Filling::push`], for a chunk that is kept as it is: nothing is copied. It may be a part
+    /// of something that is not much larger.
+    pub fn push_chunk(&mut self, data: &Bytes) -> PushOutcome {
+        let len = self.fill.len() + data.len() as u64;
+        let is_over = self.fill.declared.is_some_and(|declared| len > declared)
+            || len > self.cache.config().object_bytes_max;
+        if !self.open || self.window || is_over || data.is_empty() {
+            return self.push(data);
+        }
+        let Some(charge) = self.cache.reserve(size::class(data.len()) + CHUNK_OVERHEAD) else {
+            return self.push(data);
+        };
+        self.fill.add_chunk(ChargedBytes::into_bytes(data.clone(), Cost::Stored(charge)));
+        PushOutcome::Ok
+    }
+
+    /// As [`crate::BodyWriter::at_most`]: any number while the body is kept.
+    pub fn at_most(&self) -> usize {
+        if self.window { self.fill.at_most() } else { usize::MAX }
+    }
+
+    /// Ready when more may be pushed; at once unless the body passes through a window.
+    ///
+    /// # Errors
+    /// [`Abandoned`] when the window has lost its readers.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AbandonedBody>> {
+        self.fill.poll_room(cx)
+    }
+
+    /// [`Filling::poll_room`] as a future.
+    ///
+    /// # Errors
+    /// As [`Filling::poll_room`].
+    pub async fn room(&mut self) -> Result<(), AbandonedBody> {
+        poll_fn(|cx| self.poll_room(cx)).await
+    }
+
+    /// The body is complete. False when it is not, the declared length not being met: readers then
+    /// see an abort, and the object leaves the index.
+    pub fn finish(self) -> bool {
+        self.finish_with(None)
+    }
+
+    /// [`Filling::finish`]; `trailers` are kept with the body, or go with it. Where there is no
+    /// memory to keep them they are left out, as any recipient may (RFC 9110 6.5.1).
+    pub fn finish_with(mut self, trailers: Option<Trailers>) -> bool {
+        let len = self.fill.len();
+        if !self.open || self.fill.declared.is_some_and(|declared| declared != len) {
+            self.fail();
+            return false;
+        }
+        self.open = false;
+        if !self.window {
+            let mut body = self.seal();
+            if let Some(trailers) = trailers
+                && let Some(charge) = self.cache.reserve(CompleteBody::trailed_bytes(&trailers))
+            {
+                charge.into_ledger();
+                body = body.trailed(trailers);
+            }
+            let place = self.cache.place(self.hash);
+            self.cache.shard(place.shard).complete(place.h32, &self.object, body);
+            self.object.forget_fill();
+        } else if let Some(trailers) = trailers {
+            self.fill.trail(trailers);
+        }
+        self.fill.end(FillPhase::Finished);
+        true
+    }
+
+    /// The body is complete, and is not kept all the same: the object leaves the index, and those
+    /// who read it already get all of it. False as of [`Filling::finish`].
+    pub fn finish_unkept(mut self) -> bool {
+        if self.open && self.refused.is_none() {
+            self.refused = Some(NotKept::Unwanted);
+            self.withdraw(false);
+        }
+        self.finish()
+    }
+
+    /// The body ends here and is not complete: the object leaves the index.
+    pub fn abort(mut self) {
+        self.fail();
+    }
+
+    fn fail(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.withdraw(false);
+            self.fill.end(FillPhase::Aborted);
+        }
+    }
+
+    /// Takes the object, and what else delivers its body, out of the index.
+    fn withdraw(&self, marked: bool) {
+        if !self.window {
+            let place = self.cache.place(self.hash);
+            let marker = marked.then(|| self.cache.marker(None, self.object.passed()));
+            let mut dead = RemovedObjects::new();
+            self.cache.shard(place.shard).withdraw(place.h32, &self.object, marker, &mut dead);
+        }
+    }
+
+    /// Turns the body into a window: it is too large, or there is no memory for it.
+    fn spill(&mut self, why: NotKept) {
+        self.refused = Some(why);
+        count(&self.cache.ledger().refused, 1);
+        self.withdraw(why.is_lasting());
+        self.window = true;
+        if let Some(passage) = self.passage.take() {
+            self.fill.open_window(passage);
+        }
+    }
+
+    /// Brings memory for `more` bytes or some of them; false if there is no memory.
+    fn extend(&self, more: usize) -> bool {
+        let (chunks, tail) = self.fill.shape();
+        let widen = chunks == 0 && tail > 0 && tail < SECOND_BYTES && self.fill.declared.is_none();
+        let bytes = match self.fill.declared {
+            Some(declared) => {
+                let missing = declared - self.fill.len();
+                usize::try_from(missing).map_or(CHUNK_BYTES, |missing| missing.min(CHUNK_BYTES))
+            }
+            None if tail == 0 => more.clamp(FIRST_BYTES, SECOND_BYTES),
+            None if widen => SECOND_BYTES,
+            None => CHUNK_BYTES,
+        };
+        let Some(charge) = self.cache.reserve(size::class(bytes) + CHUNK_OVERHEAD) else {
+            return false;
+        };
+        let next = Tail { data: Vec::with_capacity(bytes), cost: Some(Cost::Stored(charge)) };
+        if widen {
+            self.fill.widen_tail(next);
+        } else {
+            self.fill.begin_chunk(next);
+        }
+        true
+    }
+
+    /// Makes the complete body of what was pushed.
+    fn seal(&mut self) -> CompleteBody {
+        let (mut chunks, tail) = self.fill.seal();
+        let Tail { mut data, cost } = tail;
+        let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
+        let cost_of = |chunks: &VecDeque<Bytes>| chunks.iter().map(chunk_cost).sum::<u64>();
+        let Some(Cost::Stored(mut charge)) = cost else {
+            if chunks.is_empty() {
+                return CompleteBody::One(Box::default());
+            }
+            self.spare.take().map(Charge::into_ledger);
+            let cost = cost_of(&chunks);
+            return CompleteBody::many(chunks.into(), cost);
+        };
+        let exact = self.trim(&mut data, &mut charge);
+        if chunks.is_empty() && exact {
+            charge.shrink_to(size::class(data.len()));
+            charge.into_ledger();
+            let bytes = data.into_boxed_slice();
+            let may_have_forms = self.object.flags().may_have_forms();
+            return match self.spare.take() {
+                Some(spare) if may_have_forms => {
+                    spare.into_ledger();
+                    CompleteBody::formed(bytes)
+                }
+                _ => CompleteBody::One(bytes),
+            };
+        }
+        let cost = cost_of(&chunks) + charge.bytes();
+        chunks.push_back(ChargedBytes::into_bytes(data, Cost::Stored(charge)));
+        // The object gives these bytes back.
+        self.spare.take().map(Charge::into_ledger);
+        CompleteBody::many(chunks.into(), cost)
+    }
+
+    /// Cuts the last chunk to its length; false when there is no memory to do that.
+    fn trim(&self, data: &mut Vec<u8>, charge: &mut Charge) -> bool {
+        if data.len() == data.capacity() {
+            return true;
+        }
+        let taken = size::class(data.len());
+        // Shrinking may copy: for that moment there are both.
+        let Some(copy) = Charge::try_new(self.cache.ledger(), taken) else { return false };
+        data.shrink_to_fit();
+        charge.shrink_to(taken + CHUNK_OVERHEAD);
+        drop(copy);
+        data.len() == data.capacity()
+    }
+}
+
+impl<L: Lower> Drop for ObjectWriter<L> {
+    fn drop(&mut self) {
+        self.fail();
+    }
+}

@@ -1,0 +1,192 @@
+//! The cold entries of a shard: two words for each response in the tier below, copies of what is in
+//! memory included. An entry has the likeness of its response, by which it is known for a copy.
+
+use std::sync::Arc;
+
+use super::lower_removals::LowerRemovals;
+use super::{ColdEntry, Shard};
+use crate::lower::Lower;
+use crate::object::Object;
+use crate::slot::{IndexSlot, Likeness};
+
+impl<L: Lower> Shard<L> {
+    /// Returns true if the lower tier may have something, or take it.
+    pub(super) fn has_lower(&self) -> bool {
+        L::KEEPS && self.lower.is_open()
+    }
+
+    /// Lets the lower tier have `object` and enters its place, unless it has a copy. Where the
+    /// index has no room for another entry nothing sinks. Returns false if it has none afterwards.
+    pub(super) fn sink(&mut self, h32: u32, object: &Arc<Object>) -> bool {
+        if !self.has_lower() {
+            return false;
+        }
+        if self.copy_of(h32, object).is_some() {
+            return true;
+        }
+        if !self.cold_room(h32) {
+            return false;
+        }
+        let Some(place) = self.lower.demote(object) else { return false };
+        let cold = ColdEntry { likeness: Likeness::of(object), h32, place };
+        self.work.add(self.cold.insert(cold));
+        true
+    }
+
+    /// Makes room for another entry; false if the index is full.
+    fn cold_room(&mut self, h32: u32) -> bool {
+        let has_room = self.cold.make_room(h32);
+        if !has_room {
+            self.charge.ledger().index().refuse();
+        }
+        has_room
+    }
+
+    /// Has the lower tier keep a copy of `object`, which is in the index; false if it has none
+    /// afterwards.
+    pub(crate) fn copy_down(&mut self, h32: u32, object: &Arc<Object>) -> bool {
+        object.is_live() && !object.is_filling() && self.sink(h32, object)
+    }
+
+    /// Where the lower tier has a copy of `object`.
+    pub(crate) fn copy_of(&self, h32: u32, object: &Object) -> Option<L::Place> {
+        let likeness = Likeness::of(object);
+        self.entries(h32).find(|(other, _)| *other == likeness).map(|(_, place)| place)
+    }
+
+    /// Notes that what is at `place` is the copy of `object`.
+    fn note_copy(&mut self, h32: u32, place: L::Place, object: &Object) {
+        if let Some(cold) = self.cold.find_mut(h32, |cold| cold.place == place) {
+            cold.likeness = Likeness::of(object);
+        }
+    }
+
+    /// Strikes out the copy of `object`, if there is one.
+    pub(super) fn forget_copy(&mut self, h32: u32, object: &Object) {
+        if self.has_lower()
+            && let Some(place) = self.copy_of(h32, object)
+            && self.drop_cold(h32, place)
+        {
+            self.lower.forget(place);
+        }
+    }
+
+    /// Enters what the lower tier has at `place`; false if the index is full.
+    pub(crate) fn add_cold(&mut self, h32: u32, place: L::Place) -> bool {
+        let has_room = self.cold_room(h32);
+        if has_room {
+            self.work.add(self.cold.insert(ColdEntry { likeness: Likeness::NONE, h32, place }));
+        }
+        has_room
+    }
+
+    /// Strikes out the entry of `place`, which the lower tier knows; false if it is absent.
+    pub(crate) fn drop_cold(&mut self, h32: u32, place: L::Place) -> bool {
+        self.cold.remove(h32, |cold| cold.place == place).is_some()
+    }
+
+    /// Notes that what was at `old` is at `new`; false if there is no entry.
+    pub(crate) fn move_cold(&mut self, h32: u32, old: L::Place, new: L::Place) -> bool {
+        let entry = self.cold.find_mut(h32, |cold| cold.place == old);
+        entry.map(|cold| cold.place = new).is_some()
+    }
+
+    /// Strikes out entries, of about the next `entries`, of what `is_gone`. False when these were
+    /// the last.
+    pub(crate) fn drop_cold_where(
+        &mut self,
+        cursor: &mut usize,
+        entries: usize,
+        is_gone: &dyn Fn(L::Place) -> bool,
+    ) -> bool {
+        let mut gone = Vec::new();
+        let more = self.cold.walk(cursor, entries, |cold| {
+            if is_gone(cold.place) {
+                gone.push((cold.h32, cold.place));
+            }
+        });
+        for (h32, place) in gone {
+            self.drop_cold(h32, place);
+        }
+        more
+    }
+
+    fn entries(&self, h32: u32) -> impl Iterator<Item = (Likeness, L::Place)> {
+        let cold = self.has_lower().then(|| self.cold.of_hash(h32)).into_iter().flatten();
+        cold.map(|cold| (cold.likeness, cold.place))
+    }
+
+    /// Where the lower tier has responses of a key of this hash, those in memory included.
+    pub(crate) fn places(&self, h32: u32) -> impl Iterator<Item = L::Place> {
+        self.entries(h32).map(|(_, place)| place)
+    }
+
+    /// Where the lower tier has responses of a key of this hash that are not in memory.
+    pub(crate) fn cold(&self, h32: u32) -> Box<[L::Place]> {
+        let cold = self.entries(h32).filter(|(likeness, _)| !self.is_in_memory(h32, *likeness));
+        cold.map(|(_, place)| place).collect()
+    }
+
+    fn is_in_memory(&self, h32: u32, likeness: Likeness) -> bool {
+        let mut variants = self.table.of_hash(h32).flat_map(IndexSlot::variants);
+        variants.any(|object| Likeness::of(object) == likeness)
+    }
+
+    /// Has the lower tier forget what leaves as `object` comes into the index: the copies of what
+    /// it supersedes, and what is `leaving`, but not what is its own copy from now on.
+    pub(super) fn forget_for(
+        &mut self,
+        h32: u32,
+        object: &Object,
+        leaving: LowerRemovals<'_, L::Place>,
+        superseded: &[Arc<Object>],
+    ) {
+        superseded.iter().for_each(|old| self.forget_copy(h32, old));
+        match leaving {
+            LowerRemovals::Raised(place) => self.note_copy(h32, place, object),
+            leaving => _ = self.forget_cold(h32, leaving),
+        }
+    }
+
+    /// Takes out about the next `entries`, and has the lower tier forget what they stand for; adds
+    /// to `responses` how many of these were not in memory. False when these were the last.
+    pub(crate) fn clear_cold(
+        &mut self,
+        cursor: &mut usize,
+        entries: usize,
+        responses: &mut usize,
+    ) -> bool {
+        let mut gone = Vec::new();
+        let more = self.cold.drain(cursor, entries, &mut gone);
+        for ColdEntry { likeness, h32, place } in gone {
+            self.lower.forget(place);
+            *responses += usize::from(!self.is_in_memory(h32, likeness));
+        }
+        more
+    }
+
+    /// Strikes out what the lower tier has of a key of this hash and is `leaving`; returns how much
+    /// of it was not in memory.
+    pub(crate) fn forget_cold(&mut self, h32: u32, leaving: LowerRemovals<'_, L::Place>) -> usize {
+        if !self.has_lower() {
+            return 0;
+        }
+        if !matches!(leaving, LowerRemovals::Raised(_)) {
+            self.lower.discard_hash(h32);
+        }
+        let mut gone = 0;
+        for (likeness, place) in self.entries(h32).collect::<Box<[_]>>() {
+            let is_copy = self.is_in_memory(h32, likeness);
+            let leaves = match leaving {
+                LowerRemovals::All => true,
+                LowerRemovals::Raised(one) => one == place,
+                LowerRemovals::AllBut(spared) => !is_copy && !spared.contains(&place),
+            };
+            if leaves && self.drop_cold(h32, place) {
+                self.lower.forget(place);
+                gone += usize::from(!is_copy);
+            }
+        }
+        gone
+    }
+}

@@ -1,0 +1,442 @@
+//! The secrets that nodes share, as one node knows them: the last entry of each name, and who has
+//! the right to do what only one may do. Pure.
+//!
+//! Nothing is taken that is not sealed, is another name's, or is older than what was seen. What is
+//! refused takes nothing away: the entry that was taken before stays.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::is_name;
+use crate::seal::{SEALED_MORE, Seal};
+
+/// The name of the entry that says who has the right.
+pub(crate) const LEASE: &str = "lease";
+/// Most bytes of an entry's name.
+const ENTRY_NAME_BYTES: usize = 400;
+
+/// A secret, and who shares it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret {
+    /// The node that has written it.
+    pub node: String,
+    /// The node's run.
+    pub run: u64,
+    /// The number by which the run waits for all to have taken it; 0 if it does not.
+    pub number: u64,
+    /// The secret itself.
+    pub value: Vec<u8>,
+}
+
+impl fmt::Debug for Secret {
+    /// Without the secret itself.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({} of run {:016x})", self.node, self.run)
+    }
+}
+
+impl Secret {
+    /// The secret as bytes, to be sealed.
+    pub fn encode(&self) -> Vec<u8> {
+        postcard::to_extend(self, Vec::new())
+            .expect("every length is known beforehand, and a Vec takes any number of bytes")
+    }
+
+    /// The secret that [`Secret::encode`] wrote; `None` for anything else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (read, left): (Self, _) = postcard::take_from_bytes(bytes).ok()?;
+        (left.is_empty() && is_name(&read.node)).then_some(read)
+    }
+}
+
+/// An entry of the bucket, as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedSecret<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The name that it was sealed as: that of its subject.
+    pub sealed_as: &'a str,
+    /// Its place in the stream.
+    pub revision: u64,
+    /// Its bytes, sealed.
+    pub bytes: &'a [u8],
+    /// When it came, in milliseconds of this node's clock.
+    pub now_ms: u64,
+}
+
+/// The outcome of an entry that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiptOutcome {
+    /// It is new, and was taken.
+    Taken(Arc<Secret>),
+    /// It was known.
+    Known,
+    /// It is not taken, and why.
+    Refused(String),
+    /// It is not taken: there are so many names, or it has so many bytes.
+    TooMuch(Bound),
+}
+
+/// A bound of what is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Of the number of entries.
+    Entries,
+    /// Of an entry's bytes.
+    Bytes,
+    /// Of the bytes of one that may have more than others.
+    LargeBytes,
+}
+
+/// Bounds of the bytes of an entry, before it is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteBounds {
+    /// Most of one.
+    pub most: usize,
+    /// The beginning of the names of those that may have more.
+    pub large: &'static str,
+    /// Most of one of these.
+    pub large_most: usize,
+}
+
+impl ByteBounds {
+    /// The bound that is reached by an entry of so many bytes, sealed.
+    pub(crate) fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
+        let is_large = !self.large.is_empty() && name.starts_with(self.large);
+        let (most, bound) = match is_large {
+            true => (self.large_most, Bound::LargeBytes),
+            false => (self.most, Bound::Bytes),
+        };
+        (sealed > most.saturating_add(SEALED_MORE)).then_some(bound)
+    }
+}
+
+/// The last entry of a name.
+#[derive(Clone, Debug, Default)]
+pub struct SecretSlot {
+    /// Its place in the stream; 0 if it is not there.
+    pub revision: u64,
+    /// The highest version that was seen.
+    pub version: u64,
+    /// The last that was taken.
+    pub taken: Option<Arc<Secret>>,
+    /// The reason for which the one that is there is not taken.
+    pub refused: Option<String>,
+    /// When it came, in milliseconds of this node's clock.
+    pub heard_ms: u64,
+    /// It was there since the link was begun.
+    is_there: bool,
+}
+
+/// The right to do what only one may do, as a node sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Nobody has it.
+    Free,
+    /// This run has it.
+    Own,
+    /// The one who had it has been silent for too long.
+    Expired(String),
+    /// Another has it.
+    Others(String),
+}
+
+/// The entries by name.
+#[derive(Debug)]
+pub struct SecretStore {
+    slots: BTreeMap<String, SecretSlot>,
+    /// The node's own name.
+    name: String,
+    /// The node's own run.
+    run: u64,
+    /// Most entries.
+    most: usize,
+    /// Most bytes of one.
+    bytes: ByteBounds,
+}
+
+impl SecretStore {
+    /// One without entries, of the node `name` in this run.
+    pub fn new(name: String, run: u64, most: usize, bytes: ByteBounds) -> Self {
+        Self { slots: BTreeMap::new(), name, run, most, bytes }
+    }
+
+    /// The bound that is reached by an entry of so many bytes, sealed.
+    pub fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
+        self.bytes.reached(name, sealed)
+    }
+
+    /// Begins anew: what is there comes again.
+    pub fn begin(&mut self) {
+        self.slots.values_mut().for_each(|slot| slot.is_there = false);
+    }
+
+    /// All that is there has come: what has not is there no more. Its version counts still.
+    pub fn settle(&mut self) {
+        for slot in self.slots.values_mut().filter(|slot| !slot.is_there) {
+            (slot.revision, slot.taken, slot.refused) = (0, None, None);
+        }
+    }
+
+    /// Takes an entry, or refuses it.
+    pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &Seal) -> ReceiptOutcome {
+        let ReceivedSecret { name, sealed_as, revision, bytes, now_ms } = came;
+        if !is_entry_name(name) {
+            return ReceiptOutcome::Refused("its name is none of an entry".to_owned());
+        }
+        if !self.slots.contains_key(name) && self.slots.len() >= self.most {
+            return ReceiptOutcome::TooMuch(Bound::Entries);
+        }
+        let slot = self.slots.entry(name.to_owned()).or_default();
+        let is_same = slot.revision == revision;
+        slot.is_there = true;
+        if !is_same {
+            (slot.revision, slot.heard_ms) = (revision, now_ms);
+        } else if slot.taken.is_some() || slot.refused.is_some() {
+            return ReceiptOutcome::Known;
+        }
+        if let Some(bound) = self.bytes.reached(name, bytes.len()) {
+            slot.refused = Some("it is too large".to_owned());
+            return ReceiptOutcome::TooMuch(bound);
+        }
+        match open(slot, sealed_as, bytes, seal) {
+            Ok((version, secret)) if version > slot.version || slot.taken.is_none() => {
+                slot.version = version;
+                slot.refused = None;
+                let secret = Arc::new(secret);
+                slot.taken = Some(Arc::clone(&secret));
+                ReceiptOutcome::Taken(secret)
+            }
+            Ok(_) => {
+                slot.refused = None;
+                ReceiptOutcome::Known
+            }
+            Err(why) => {
+                slot.refused = Some(why.clone());
+                ReceiptOutcome::Refused(why)
+            }
+        }
+    }
+
+    /// Notes that the bucket has taken an entry of this node.
+    pub fn wrote(&mut self, name: &str, revision: u64, version: u64, secret: Secret, now_ms: u64) {
+        let slot = self.slots.entry(name.to_owned()).or_default();
+        // Another's may have come before the word about this one.
+        if revision >= slot.revision {
+            let taken = Some(Arc::new(secret));
+            let refused = None;
+            *slot =
+                SecretSlot { revision, version, taken, refused, heard_ms: now_ms, is_there: true };
+        }
+    }
+
+    /// Notes that what is in an entry cannot be used.
+    pub fn refuse(&mut self, name: &str, secret: &Arc<Secret>, why: &str) -> bool {
+        let Some(slot) = self.slots.get_mut(name) else { return false };
+        let is_it = slot.taken.as_ref().is_some_and(|own| Arc::ptr_eq(own, secret));
+        let is_new = is_it && slot.refused.is_none();
+        if is_new {
+            slot.refused = Some(why.to_owned());
+        }
+        is_new
+    }
+
+    /// The last entry of `name`.
+    pub fn get(&self, name: &str) -> Option<&SecretSlot> {
+        self.slots.get(name).filter(|slot| slot.revision > 0)
+    }
+
+    /// The entries that are there, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&String, &SecretSlot)> {
+        self.slots.iter().filter(|(_, slot)| slot.revision > 0)
+    }
+
+    /// The place of the entry that is there, 0 for none, and the version of the next.
+    ///
+    /// # Errors
+    /// There is no room for one more name.
+    pub fn next(&self, name: &str, unix_ms: u64) -> Result<(u64, u64), Bound> {
+        match self.slots.get(name) {
+            Some(slot) => Ok((slot.revision, slot.version.saturating_add(1).max(unix_ms))),
+            None if self.slots.len() >= self.most => Err(Bound::Entries),
+            None => Ok((0, unix_ms)),
+        }
+    }
+
+    /// The state of the right: who has it must have written so in the last `lease_ms`.
+    pub fn right(&self, now_ms: u64, lease_ms: u64) -> Right {
+        let Some(slot) = self.get(LEASE) else { return Right::Free };
+        let is_silent = now_ms.saturating_sub(slot.heard_ms) >= lease_ms;
+        // One that cannot be read may be that of somebody who has it.
+        let holder = match (&slot.taken, &slot.refused) {
+            (Some(secret), None) if secret.value.is_empty() => return Right::Free,
+            (Some(secret), None) if secret.run == self.run => return Right::Own,
+            // The node's run before this one has ended.
+            (Some(secret), None) if secret.node == self.name => return Right::Free,
+            (Some(secret), None) => secret.node.clone(),
+            _ => "somebody whose entry cannot be read".to_owned(),
+        };
+        if is_silent { Right::Expired(holder) } else { Right::Others(holder) }
+    }
+}
+
+/// The version and the secret of an entry.
+fn open(
+    slot: &SecretSlot,
+    sealed_as: &str,
+    bytes: &[u8],
+    seal: &Seal,
+) -> Result<(u64, Secret), String> {
+    let opened = seal.open(sealed_as, bytes).map_err(|why| why.to_string())?;
+    if opened.version < slot.version {
+        return Err("it is older than one that was seen before".to_owned());
+    }
+    let secret = Secret::decode(&opened.bytes);
+    Ok((opened.version, secret.ok_or("what was sealed is no entry")?))
+}
+
+/// Returns true for what may be an entry's name: words of a subject.
+pub fn is_entry_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
+    name.len() <= ENTRY_NAME_BYTES && name.split('.').all(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"the secret of an operator of a cluster";
+
+    fn seal() -> Seal {
+        Seal::new([SECRET], "larder").expect("a good secret")
+    }
+
+    fn shelf() -> SecretStore {
+        let bytes = ByteBounds { most: 100, large: "large.", large_most: 200 };
+        SecretStore::new("n1".to_owned(), 1, 3, bytes)
+    }
+
+    fn secret(node: &str, run: u64, value: &[u8]) -> Secret {
+        Secret { node: node.to_owned(), run, number: 0, value: value.to_vec() }
+    }
+
+    fn bytes(name: &str, version: u64, secret: &Secret) -> Vec<u8> {
+        seal().seal(name, version, &secret.encode()).expect("random bytes")
+    }
+
+    fn came<'a>(name: &'a str, revision: u64, bytes: &'a [u8]) -> ReceivedSecret<'a> {
+        ReceivedSecret { name, sealed_as: name, revision, bytes, now_ms: revision * 100 }
+    }
+
+    #[test]
+    fn the_last_entry_counts_and_none_that_is_older_or_another_names() {
+        let mut shelf = shelf();
+        let value = |shelf: &SecretStore| shelf.get("a").and_then(|slot| slot.taken.clone());
+        let (old, new) = (bytes("a", 7, &secret("n2", 2, b"7")), secret("n2", 2, b"8"));
+        assert!(matches!(shelf.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Taken(_)));
+        assert_eq!(shelf.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
+        let newer = bytes("a", 8, &new);
+        assert_eq!(
+            shelf.hear(came("a", 2, &newer), &seal()),
+            ReceiptOutcome::Taken(Arc::new(new.clone()))
+        );
+        for (revision, wrong, why) in [
+            (3, old.clone(), "older"),
+            (4, bytes("b", 9, &new), "another entry's"),
+            (5, seal().seal("a", 9, b"\xff").expect("random bytes"), "is no entry"),
+            (6, Vec::new(), "no sealed entry"),
+        ] {
+            let heard = shelf.hear(came("a", revision, &wrong), &seal());
+            assert!(
+                matches!(&heard, ReceiptOutcome::Refused(said) if said.contains(why)),
+                "{heard:?}"
+            );
+            assert_eq!(value(&shelf).as_deref(), Some(&new), "what was taken stays");
+            let next = shelf.next("a", 0);
+            assert_eq!(next, Ok((revision, 9)), "it can be written over");
+        }
+        assert_eq!(shelf.hear(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
+    }
+
+    #[test]
+    fn there_are_bounds_and_names_are_words() {
+        let mut shelf = shelf();
+        let some = secret("n2", 2, b"x");
+        for name in ["a", "b.c", "d"] {
+            let heard = shelf.hear(came(name, 1, &bytes(name, 1, &some)), &seal());
+            assert!(matches!(heard, ReceiptOutcome::Taken(_)));
+        }
+        let heard = shelf.hear(came("e", 1, &bytes("e", 1, &some)), &seal());
+        assert_eq!(heard, ReceiptOutcome::TooMuch(Bound::Entries));
+        assert_eq!(shelf.next("e", 0), Err(Bound::Entries));
+        let large = bytes("a", 2, &secret("n2", 2, &[0; 101]));
+        assert_eq!(
+            shelf.hear(came("a", 2, &large), &seal()),
+            ReceiptOutcome::TooMuch(Bound::Bytes)
+        );
+        for (name, length, reached) in [
+            ("a", 100, None),
+            ("a", 101, Some(Bound::Bytes)),
+            ("large.a", 200, None),
+            ("large.a", 201, Some(Bound::LargeBytes)),
+        ] {
+            assert_eq!(shelf.reached(name, length + SEALED_MORE), reached, "{name} {length}");
+        }
+        for name in ["", ".", "a.", "a b", "a*", ">", &"a".repeat(ENTRY_NAME_BYTES + 1)] {
+            assert!(
+                matches!(shelf.hear(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_there_no_more_once_all_has_come_is_absent_and_does_not_come_back() {
+        let mut shelf = shelf();
+        let old = bytes("a", 7, &secret("n2", 2, b"7"));
+        shelf.hear(came("a", 4, &old), &seal());
+        shelf.begin();
+        assert!(shelf.get("a").is_some(), "until it is clear");
+        shelf.settle();
+        assert!(shelf.get("a").is_none());
+        assert_eq!(shelf.next("a", 3), Ok((0, 8)));
+        let older = bytes("a", 6, &secret("n2", 2, b"6"));
+        assert!(matches!(shelf.hear(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
+    }
+
+    #[test]
+    fn the_right_is_anothers_until_he_is_silent_for_too_long() {
+        let mut shelf = shelf();
+        let mut hear = |revision, run, node: &str, value: &[u8]| {
+            let sealed = bytes(LEASE, revision, &secret(node, run, value));
+            shelf.hear(came(LEASE, revision, &sealed), &seal());
+            [0, 999, 1_000].map(|ms| shelf.right(revision * 100 + ms, 1_000))
+        };
+        let (others, expired) = (Right::Others("n2".into()), Right::Expired("n2".into()));
+        assert_eq!(hear(1, 2, "n2", b"1"), [others.clone(), others, expired]);
+        assert_eq!(hear(2, 2, "n2", b""), [const { Right::Free }; 3], "it was given up");
+        assert_eq!(hear(3, 1, "n1", b"1"), [const { Right::Own }; 3]);
+        assert_eq!(hear(4, 9, "n1", b"1"), [const { Right::Free }; 3], "a run before");
+        shelf.hear(came(LEASE, 5, b"nonsense"), &seal());
+        assert!(matches!(shelf.right(500, 1_000), Right::Others(_)));
+        assert!(matches!(shelf.right(1_500, 1_000), Right::Expired(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_once() {
+        let mut shelf = shelf();
+        let ReceiptOutcome::Taken(taken) =
+            shelf.hear(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
+        else {
+            panic!("it is good")
+        };
+        assert!(shelf.refuse("a", &taken, "no use"));
+        assert!(!shelf.refuse("a", &taken, "no use"));
+        assert!(!shelf.refuse("b", &taken, "no use"));
+        assert_eq!(shelf.get("a").and_then(|slot| slot.refused.as_deref()), Some("no use"));
+    }
+}

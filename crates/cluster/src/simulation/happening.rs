@@ -1,0 +1,60 @@
+//! Happenings of a simulated cluster, in their order.
+
+use std::rc::Rc;
+
+use super::message::{ToNode, ToServer};
+use crate::entry::Entry;
+
+/// Something that goes wrong for a while.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SimulatedFault {
+    CutOut(usize),
+    CutIn(usize),
+    Cut(usize),
+    Stop(usize),
+    Crash(usize),
+    Leave(usize),
+    /// The copy of the first node runs.
+    Twin(usize),
+    /// A region's link to the stream, in one direction or both.
+    CutRegion(usize, (bool, bool)),
+    ServerAway,
+    ServerLoses,
+    ServerAnew,
+    Expire,
+}
+
+/// Something that happens.
+#[derive(Debug)]
+pub(super) enum Happening {
+    AtServer(usize, ToServer),
+    AtNode(usize, u64, ToNode),
+    Tick(usize, u64),
+    /// An entry that a node with a bug applies later than it says.
+    Apply(usize, u64, Rc<Entry>),
+    Serve,
+    Purge,
+    Trouble,
+    Heal(SimulatedFault),
+}
+
+/// A happening, when it comes, and its number.
+#[derive(Debug)]
+pub(super) struct Queued(pub(super) u64, pub(super) u64, pub(super) Happening);
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0, self.1) == (other.0, other.1)
+    }
+}
+impl Eq for Queued {}
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Queued {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.0, other.1).cmp(&(self.0, self.1))
+    }
+}

@@ -1,0 +1,63 @@
+//! Messages between nodes and the stream, and the purges in them.
+
+use std::rc::Rc;
+
+use crate::entry::{Entry, EntryId};
+use crate::follower::StreamFacts;
+use crate::members::Card;
+use crate::position::Position;
+
+/// Keys that are requested and purged; as a purge, all of them.
+pub(super) const KEYS: usize = 4;
+
+/// A purge: the key, and the version that the origin has had since.
+pub(super) type Purged = (usize, u64);
+
+/// A message of a node to the server.
+#[derive(Clone, Debug)]
+pub(super) enum ToServer {
+    Publish(Rc<Entry>),
+    Card(Rc<Card>, u64),
+    Ask(Option<Position>, u64),
+    Subscribe(u64),
+    Word(EntryId),
+    Check(EntryId),
+    /// Asks which run of the node's name was shown last.
+    Name,
+}
+
+/// A message of the server to a node.
+#[derive(Clone, Debug)]
+pub(super) enum ToNode {
+    Stored(EntryId, u64),
+    CardStored(u64, u64),
+    Answer(Box<StreamFacts>, u64),
+    Entry {
+        subscription: u64,
+        order: u64,
+        sequence: u64,
+        stored: Stored,
+    },
+    Card(u64, Rc<Card>),
+    /// All cards up to this one, as they are at the beginning of a subscription.
+    Cards(u64, Vec<(u64, Rc<Card>)>),
+    Named(Option<Rc<Card>>),
+    Word(u64, EntryId),
+    Checked(EntryId, u64),
+}
+
+/// An entry as the stream has it, and when it was stored.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) entry: Rc<Entry>,
+    pub(super) at_ns: u64,
+}
+
+pub(super) fn purge_bytes((key, version): Purged) -> Vec<u8> {
+    [(key as u64).to_le_bytes(), version.to_le_bytes()].concat()
+}
+
+pub(super) fn purged_of(bytes: &[u8]) -> Purged {
+    let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+    (number(0) as usize, number(8))
+}

@@ -1,0 +1,91 @@
+//! Origins that are known while a configuration is read, and what one site names of them and of
+//! files.
+
+use std::ops::Range;
+
+use base::Limits;
+use origin::OriginConfig;
+use policy::rules::Settings;
+
+use crate::model::{OriginTls, PlacedPath};
+
+/// The origins known so far.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    /// Bounds of origins that set none.
+    pub(crate) limits: Limits,
+    pub(crate) known: Vec<OriginEntry>,
+    /// Those of the site that is read.
+    pub(crate) site: SiteReferences,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct OriginEntry {
+    pub(crate) config: OriginConfig,
+    pub(crate) tls: Option<OriginTls>,
+    /// Where its name is written, if it has one.
+    pub(crate) name: Option<Range<usize>>,
+    pub(crate) used: bool,
+    /// It says itself that scripts run everywhere (`no_scripts = false`).
+    pub(crate) runs_everywhere: bool,
+    /// It says itself how long its servers may take for a head.
+    pub(crate) times_heads: bool,
+}
+
+/// Names in the settings of one site.
+#[derive(Debug, Default)]
+pub(crate) struct SiteReferences {
+    /// Origins, as indices into all.
+    pub(crate) indices: Vec<usize>,
+    /// Roots of files.
+    pub(crate) roots: Vec<files::Config>,
+    /// Files of users, and where they are named.
+    pub(crate) users: Vec<PlacedPath>,
+}
+
+impl OriginEntry {
+    pub(crate) fn new(config: OriginConfig) -> Self {
+        Self {
+            config,
+            tls: None,
+            name: None,
+            used: false,
+            runs_everywhere: false,
+            times_heads: false,
+        }
+    }
+}
+
+impl Origins {
+    /// The origin of this index in the site's list.
+    pub(crate) fn of_site(&self, index: u32) -> Option<&OriginEntry> {
+        let index = usize::try_from(index).ok().and_then(|at| self.site.indices.get(at))?;
+        self.known.get(*index)
+    }
+
+    /// Takes a preset's time for heads out of settings whose origin has its own.
+    pub(crate) fn keep_times(&self, settings: &mut Settings) {
+        if self.of_site(settings.origin).is_some_and(|known| known.times_heads) {
+            settings.first_byte_ms = None;
+        }
+    }
+
+    /// Ends of the names of the scripts that the site's origins run.
+    pub(crate) fn script_ends(&self) -> Vec<String> {
+        let configs = self.site.indices.iter().filter_map(|index| self.known.get(*index));
+        let scripts = configs.filter_map(|known| known.config.scripts.as_ref());
+        scripts.flat_map(|scripts| scripts.rules.suffixes.iter().cloned()).collect()
+    }
+
+    /// Adds directories below which the scripts of the site's origins do not run, as presets name
+    /// them. An origin that says `no_scripts = false` knows better.
+    pub(crate) fn exclude_script_directories(&mut self, directories: &[String]) {
+        for index in &self.site.indices {
+            let known = self.known.get_mut(*index).filter(|known| !known.runs_everywhere);
+            if let Some(scripts) = known.and_then(|known| known.config.scripts.as_mut()) {
+                scripts.rules.bar(directories);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The workers that tell neighbours: requests over the pool of connections that origins have, and
+//! datagrams.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use base::{Counter, Limit};
+use bytes::Bytes;
+use flow::SharedState;
+use flow::invalidate::htcp;
+use flow::invalidate::neighbour::{Message, NeighbourDialect};
+use message::Request;
+use origin::{CorePool, Origin, OriginRequestContext, RequestBody};
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::queue::{InvalidationQueue, NeighbourChannel, QueuedInvalidation, own_address};
+
+/// Exchanges with one neighbour at the same time.
+const WORKERS: usize = 4;
+/// The pause after the first failure, which doubles up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+/// Times that a datagram is sent within the time of an exchange.
+const DATAGRAMS: u32 = 5;
+
+/// The reason why a neighbour has not taken something.
+enum DeliveryFailure {
+    /// It may take it later.
+    Now(String),
+    /// It never will.
+    Refused(String),
+}
+
+/// Starts the thread that tells them.
+pub(super) fn start(
+    mut lines: UnboundedReceiver<Arc<InvalidationQueue>>,
+    shared: Arc<SharedState>,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let work = move || {
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime, async move {
+            let pool = CorePool::new(shared.counters.register(), &shared.live().limits);
+            let pool = Rc::new(pool);
+            let mut sweep = rt::time::interval(Duration::from_secs(1));
+            loop {
+                tokio::select! {
+                    line = lines.recv() => match line {
+                        Some(line) => serve(&line, &pool),
+                        None => return,
+                    },
+                    _ = sweep.tick() => pool.sweep(rt::now().mono_ms),
+                }
+            }
+        });
+    };
+    std::thread::Builder::new().name("neighbours".to_owned()).spawn(work).map(drop)
+}
+
+fn serve(line: &Arc<InvalidationQueue>, pool: &Rc<CorePool>) {
+    for _ in 0..WORKERS {
+        let (line, pool) = (Arc::clone(line), Rc::clone(pool));
+        rt::spawn_local(async move {
+            let counters = Arc::clone(&line.counters);
+            let work = || work(Arc::clone(&line), Rc::clone(&pool));
+            net::run_with_restarts(work, || counters.inc(Counter::Panics)).await;
+        });
+    }
+}
+
+async fn work(line: Arc<InvalidationQueue>, pool: Rc<CorePool>) {
+    while let Some(parcel) = line.next().await {
+        let fate = tell(&line, &pool, &parcel).await;
+        line.done(parcel, fate);
+    }
+}
+
+/// Tells a parcel until it is taken or nothing more can be done.
+async fn tell(line: &InvalidationQueue, pool: &CorePool, parcel: &QueuedInvalidation) -> Counter {
+    let (mut told, mut pause) = (0, PAUSE);
+    loop {
+        let Some(message) = parcel.messages.get(told) else {
+            line.is_well();
+            return Counter::NeighboursTold;
+        };
+        let limits = &line.shared.live().limits;
+        let (patience, retry_ms) = (limits.neighbour_timeout, limits.neighbour_retry);
+        let sent = send(line, pool, message, Duration::from_millis(patience));
+        match sent.await {
+            Ok(()) => told += 1,
+            Err(DeliveryFailure::Refused(why)) => {
+                line.is_in_trouble(&format!("it refuses: {why}"));
+                return Counter::NeighboursLost;
+            }
+            Err(DeliveryFailure::Now(why)) => {
+                line.counters.inc(Counter::NeighboursFailed);
+                line.is_in_trouble(&why);
+                let age = rt::now().mono_ms.saturating_sub(parcel.made_ms);
+                if age >= retry_ms || line.is_over.load(Ordering::Acquire) {
+                    line.counters.limit(Limit::NeighbourRetry);
+                    return Counter::NeighboursLost;
+                }
+                rt::time::sleep(pause).await;
+                pause = (2 * pause).min(PAUSE_MAX);
+            }
+        }
+    }
+}
+
+async fn send(
+    line: &InvalidationQueue,
+    pool: &CorePool,
+    message: &Message,
+    patience: Duration,
+) -> Result<(), DeliveryFailure> {
+    let late = || DeliveryFailure::Now(format!("no answer within {} ms", patience.as_millis()));
+    match (&line.way, message) {
+        (NeighbourChannel::Http(tended), Message::Request(request, body)) => {
+            let exchange = ask(line, pool, &tended.origin, request, body);
+            rt::time::timeout(patience, exchange).await.unwrap_or_else(|_| Err(late()))
+        }
+        (NeighbourChannel::Htcp(address), Message::Clear(url)) => {
+            let cleared = clear(*address, url, patience / DATAGRAMS);
+            match cleared.await.map_err(|error| DeliveryFailure::Now(error.to_string()))? {
+                Some(true) => Ok(()),
+                Some(false) => {
+                    Err(DeliveryFailure::Refused("it answers that it has not purged".to_owned()))
+                }
+                None => Err(late()),
+            }
+        }
+        _ => Err(DeliveryFailure::Refused("it is told in another way".to_owned())),
+    }
+}
+
+async fn ask(
+    line: &InvalidationQueue,
+    pool: &CorePool,
+    origin: &Arc<Origin>,
+    request: &Request,
+    body: &[u8],
+) -> Result<(), DeliveryFailure> {
+    let (body, caller) =
+        (RequestBody::whole(Bytes::copy_from_slice(body)), OriginRequestContext::default());
+    let sent = pool.send(origin, request, body, 0, &caller, &mut ()).await;
+    let mut exchange = sent.map_err(|error| DeliveryFailure::Now(error.to_string()))?;
+    let status = exchange.response.status.code();
+    // Read to its end, the connection serves again.
+    while let Ok(true) = exchange.next(&mut |_| {}).await {}
+    let was_not_there = matches!(
+        line.manner.dialect,
+        NeighbourDialect::Purge
+            | NeighbourDialect::NginxHelper
+            | NeighbourDialect::FosHttpCache
+            | NeighbourDialect::Xkey
+    ) && matches!(status, 404 | 410 | 412);
+    match status {
+        200..=299 => Ok(()),
+        _ if was_not_there => Ok(()),
+        408 | 425 | 429 | 500..=599 => Err(DeliveryFailure::Now(format!("it answers {status}"))),
+        _ => Err(DeliveryFailure::Refused(format!("it answers {status}"))),
+    }
+}
+
+/// Sends a datagram until it is answered. Returns whether the neighbour has purged; `None` if no
+/// answer came.
+async fn clear(address: SocketAddr, url: &[u8], pause: Duration) -> io::Result<Option<bool>> {
+    let socket = UdpSocket::bind(own_address(address)).await?;
+    let transaction = fastrand::u32(..);
+    // An URL that fits in no datagram is nobody's.
+    let Some(datagram) = htcp::clear(url, transaction) else { return Ok(Some(true)) };
+    if address.ip().is_multicast() {
+        socket.send_to(&datagram, address).await?;
+        return Ok(Some(true));
+    }
+    socket.connect(address).await?;
+    let mut buffer = [0; 1024];
+    for _ in 0..DATAGRAMS {
+        socket.send(&datagram).await?;
+        let answered = async {
+            loop {
+                let len = socket.recv(&mut buffer).await?;
+                if let Some((of, is_done)) = htcp::cleared(&buffer[..len])
+                    && of == transaction
+                {
+                    return io::Result::Ok(is_done);
+                }
+            }
+        };
+        if let Ok(answered) = rt::time::timeout(pause, answered).await {
+            return answered.map(Some);
+        }
+    }
+    Ok(None)
+}
+
+impl InvalidationQueue {
+    fn is_in_trouble(&self, why: &str) {
+        if !self.is_troubled.swap(true, Ordering::AcqRel) {
+            base::tell!(Warn, "larder: neighbour {self} does not take what it is told: {why}");
+        }
+    }
+
+    fn is_well(&self) {
+        if self.is_troubled.swap(false, Ordering::AcqRel) {
+            base::tell!(Notice, "larder: neighbour {self} takes what it is told again");
+        }
+    }
+}

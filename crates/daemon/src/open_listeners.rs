@@ -1,0 +1,185 @@
+//! Ports, the admin socket and folders: a daemon that root has started opens them before it becomes
+//! somebody else. The daemon reads everything later as at a reload, by the [`keeper`] where only
+//! root may.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use config::Config;
+use net::{BindError, BoundListeners, ListenAddress, ListenerSettings};
+
+use crate::account::Account;
+use crate::address_holders::{self, Holders};
+use crate::api::{self, Console};
+use crate::config_file::render;
+use crate::keeper::{self, KeeperArgs};
+use crate::ports::Ports;
+use crate::source::{ConfigSource, DaemonOptions};
+use crate::varnishd::ProgramFlag;
+use crate::{config_bundle, ring, varnishd, vsm};
+
+/// Folders that are the daemon's own, as its unit has them made.
+const OWN: [&str; 2] = ["/run/larder", "/var/lib/larder"];
+
+/// Ports and listeners that are open.
+pub(crate) struct OpenListeners {
+    pub(crate) doors: BoundListeners,
+    pub(crate) ports: Ports,
+    pub(crate) console: Console,
+    /// The log ring's folder.
+    pub(crate) ring: PathBuf,
+}
+
+/// Opens ports and listeners, and becomes the user that the daemon is to run as. Call within the
+/// helper runtime.
+///
+/// # Errors
+/// A message about what cannot be had, and what can be done about it.
+pub(crate) fn open(
+    source: &DaemonOptions,
+    config: &Config,
+    listen: &[ListenerSettings],
+    workers: usize,
+) -> Result<OpenListeners, String> {
+    let account = Account::of(&config.run, &source.user)?;
+    let socket = &source.admin_socket;
+    let had_folder = socket.parent().is_some_and(Path::exists);
+    // Before all else: where this is refused, another daemon may use the rest.
+    let doors = BoundListeners::bind(listen, workers, source.sharing)
+        .map_err(|refused| cannot_listen(&refused))?;
+    if let Some(account) = &account {
+        give_volumes(account, config)?;
+    }
+    let console = api::bind(&config.admin, socket)?;
+    let mut ports = Ports::open(config);
+    if !console.listeners.has_tokens() {
+        // It could let in nobody.
+        ports.admin.clear();
+    }
+    let named = config.log_ring.as_ref().and_then(|ring| ring.folder.clone());
+    let ring = source.log_ring.clone().or(named);
+    let ring = ring.unwrap_or_else(|| ring::usual_folder(socket));
+    let Some(account) = account else { return Ok(OpenListeners { doors, ports, console, ring }) };
+    if let Some(folder) = socket.parent() {
+        match had_folder {
+            true => account.give_if_holds_only(folder, &own_names(socket)),
+            false => account.give(folder),
+        }
+    }
+    // Where another daemon answers, the socket is that one's.
+    let own_socket = console.listeners.has_socket().then_some(socket.as_path());
+    if let Some(socket) = own_socket {
+        account.give(socket);
+    }
+    account.give(&socket.with_file_name(varnishd::SECRET));
+    let mut folders = vec![api::tokens_folder(&config.admin)];
+    folders.extend(config.acme.as_ref().map(|acme| acme.storage.clone()));
+    let sharing = config.cluster.as_ref().filter(|cluster| cluster.shares_configuration);
+    folders.extend(sharing.map(|cluster| config_bundle::folder(cluster.storage.as_deref())));
+    folders.extend(config.log_ring.is_some().then(|| ring.clone()));
+    for own in OWN.map(Path::new) {
+        if socket.starts_with(own) || folders.iter().any(|folder| folder.starts_with(own)) {
+            account.give_folder(own);
+        }
+    }
+    folders.iter().for_each(|folder| account.give_folder(folder));
+    config.admin.audit.iter().for_each(|file| account.give(file));
+    // Before the change, or it could not open anything either.
+    if source.keeper.is_none()
+        && let Err(error) = own_keeper(source, own_socket, &doors).start()
+    {
+        keeper::tell_of_none(&error.to_string());
+    }
+    account.switch_user()?;
+    Ok(OpenListeners { doors, ports, console, ring })
+}
+
+/// Names of what the daemon keeps in the folder of its admin socket.
+fn own_names(socket: &Path) -> Vec<&OsStr> {
+    socket.file_name().into_iter().chain([varnishd::SECRET, vsm::FOLDER].map(OsStr::new)).collect()
+}
+
+/// Makes the account's user the owner of the folders of the disk cache. The daemon runs without a
+/// volume whose folder cannot be used, and says so.
+///
+/// # Errors
+/// A folder that holds other things.
+fn give_volumes(account: &Account, config: &Config) -> Result<(), String> {
+    for volume in config.disk.iter().flat_map(|disk| &disk.volumes) {
+        let Err(unfit) = account.give_volume(&volume.path) else { continue };
+        let told = render(&[unfit.told(volume, &account.runner.name)]);
+        if unfit.is_refused() {
+            return Err(told);
+        }
+        base::tell!(Error, "{told}");
+    }
+    Ok(())
+}
+
+/// The arguments of the keeper, which opens files and takes files away for a daemon that is not
+/// root any more. `socket` is the admin socket, if it is this daemon's own.
+fn own_keeper(source: &DaemonOptions, socket: Option<&Path>, doors: &BoundListeners) -> KeeperArgs {
+    let (config, files) = match &source.settings {
+        ConfigSource::File(path) => (Some(path.clone()), Vec::new()),
+        ConfigSource::Flags(_) => (None, Vec::new()),
+        ConfigSource::Varnishd(flags) => {
+            let file = |program: &ProgramFlag| match program {
+                ProgramFlag::File(file) => Some(PathBuf::from(file)),
+                ProgramFlag::Text(_) => None,
+            };
+            let programs = flags.programs.iter().filter_map(|(_, program)| file(program));
+            let pairs =
+                flags.certificates.iter().flat_map(|(cert, key)| [cert.clone(), key.clone()]);
+            let own = flags.secret.iter().chain(&flags.commands).cloned();
+            (None, programs.chain(own).chain(pairs).collect())
+        }
+    };
+    let clear = socket.into_iter().chain(source.pid_file.as_deref()).chain(doors.files());
+    KeeperArgs::new(config, files, clear.map(Path::to_owned).collect())
+}
+
+/// Why an address cannot be listened on, and what can be done about it.
+pub(crate) fn cannot_listen(refused: &BindError) -> String {
+    let BindError { at, error, sharable } = refused;
+    let said = format!("larder: cannot listen: {at}: {error}");
+    match (error.kind(), at) {
+        (io::ErrorKind::AddrInUse, ListenAddress::Address(address)) => {
+            taken(&said, &address_holders::of(*address), *sharable)
+        }
+        (io::ErrorKind::AddrInUse, ListenAddress::Path(path, _)) => {
+            taken(&said, &address_holders::at_path(path), false)
+        }
+        (io::ErrorKind::PermissionDenied, ListenAddress::Address(address)) => {
+            let port = address.port();
+            format!(
+                "{said}\n  = help: ports below 1024 are root's: start it by its unit (`systemctl \
+                 start larder`) or as root, which it does not stay; or give it the capability, \
+                 `setcap cap_net_bind_service=+ep` with the program's path; or listen on another \
+                 port than {port}, such as 8080"
+            )
+        }
+        _ => said,
+    }
+}
+
+/// The message where `holders` listen already.
+fn taken(said: &str, holders: &Holders, sharable: bool) -> String {
+    let (who, see) = match &holders.named {
+        Some(who) => (format!(": {who} listens there"), ""),
+        None => (String::new(), "as root, `ss -ltnxp` shows who listens there; "),
+    };
+    let end = match holders.is_larder {
+        true => "`larder reload` has that daemon read its configuration again; or end it",
+        false => "end it",
+    };
+    let share = match (sharable, holders.is_larder) {
+        (true, true) => {
+            "; or take its place without a gap: start this one with --share-port and an \
+             --admin-socket of its own, then end the other"
+        }
+        (true, false) => "; or share its connections with it, which --share-port allows",
+        (false, _) => "",
+    };
+    format!("{said}{who}\n  = help: {see}{end}, or listen elsewhere (`listen`){share}")
+}

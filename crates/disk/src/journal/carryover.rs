@@ -1,0 +1,119 @@
+//! The part of a journal that the next one carries on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use super::item::JournalItem;
+
+/// Jumps of the clock that are told apart; more are added up, which lets things expire early.
+const SHIFTS_MAX: usize = 64;
+
+/// All that a journal carries on from the one before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JournalCarryover {
+    pub(crate) invalidations: BTreeMap<u64, Bytes>,
+    pub(crate) released: u64,
+    /// The newest invalidation that was dropped by itself.
+    pub(crate) needless: u64,
+    /// Records of a lower order are void.
+    pub(crate) void: u64,
+    /// The number that was next when the clock went back, and by how many milliseconds it did.
+    pub(crate) shifts: Vec<(u64, u64)>,
+    pub(crate) quarantined: BTreeSet<u32>,
+    pub(crate) outs: BTreeMap<[u8; 16], u64>,
+}
+
+impl JournalCarryover {
+    pub(super) fn items(&self) -> impl Iterator<Item = JournalItem> {
+        let outs = self.outs.iter().map(|(id, number)| JournalItem::Out(*id, *number));
+        let marks = [
+            JournalItem::Released(self.released),
+            JournalItem::Needless(self.needless),
+            JournalItem::Void(self.void),
+        ];
+        marks
+            .into_iter()
+            .chain(self.shifts.iter().map(|(number, ms)| JournalItem::Shift(*number, *ms)))
+            .chain(self.quarantined.iter().copied().map(JournalItem::Quarantine))
+            .chain(outs)
+            .chain(
+                self.invalidations
+                    .iter()
+                    .map(|(n, told)| JournalItem::Invalidation(*n, told.clone())),
+            )
+    }
+
+    /// All of it that says something of records by their places and times.
+    pub(crate) fn without_invalidations(&self) -> Self {
+        Self {
+            invalidations: BTreeMap::new(),
+            released: self.released,
+            needless: self.needless,
+            void: self.void,
+            shifts: self.shifts.clone(),
+            quarantined: self.quarantined.clone(),
+            outs: self.outs.clone(),
+        }
+    }
+
+    pub(crate) fn apply(&mut self, item: JournalItem) {
+        match item {
+            JournalItem::Invalidation(number, bytes) if number > self.released => {
+                self.invalidations.insert(number, bytes);
+            }
+            JournalItem::Released(number) => self.release(number),
+            JournalItem::Needless(number) => {
+                self.needless = self.needless.max(number);
+                self.invalidations.remove(&number);
+            }
+            JournalItem::Void(number) => {
+                self.void = self.void.max(number);
+                self.release(number);
+            }
+            JournalItem::Shift(number, ms) => self.shift(number, ms),
+            JournalItem::Quarantine(segment) => drop(self.quarantined.insert(segment)),
+            JournalItem::Out(id, number) => {
+                let known = self.outs.entry(id).or_default();
+                *known = number.max(*known);
+            }
+            JournalItem::Invalidation(..)
+            | JournalItem::Forget(_)
+            | JournalItem::Freed(..)
+            | JournalItem::Closed => {}
+        }
+    }
+
+    fn release(&mut self, number: u64) {
+        self.released = self.released.max(number);
+        while let Some(first) = self.invalidations.first_entry()
+            && *first.key() <= self.released
+        {
+            first.remove();
+        }
+    }
+
+    /// The newest invalidation that may not be here, though records are that it has met: where no
+    /// journal and no snapshot says which these are, all that is older is void.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.released.max(self.needless)
+    }
+
+    fn shift(&mut self, number: u64, ms: u64) {
+        if self.shifts.contains(&(number, ms)) {
+            return;
+        }
+        self.shifts.push((number, ms));
+        self.shifts.sort_unstable();
+        if self.shifts.len() > SHIFTS_MAX {
+            let (_, ms) = self.shifts.remove(0);
+            self.shifts[0].1 = self.shifts[0].1.saturating_add(ms);
+        }
+    }
+
+    /// By how much the clock has gone back since a record of this order was written.
+    pub(crate) fn shift_of(&self, order: u64) -> u64 {
+        let later = self.shifts.iter().filter(|(number, _)| *number > order);
+        later.fold(0, |sum, (_, ms)| sum.saturating_add(*ms))
+    }
+}

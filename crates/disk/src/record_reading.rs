@@ -1,0 +1,440 @@
+//! Reading records. Every block is checked before any of its bytes leaves this file.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::checksum;
+use crate::error::{Damage, Error};
+use crate::health::OperationFailure;
+use crate::journal::JournalItem;
+use crate::layout::{Header, IS_LISTED, IS_PART, LISTED, Row};
+use crate::part_record::PartRecord;
+use crate::record_address::RecordAddress;
+use crate::record_request::{ReadContinuation, RecordData, RecordRequest};
+use crate::segment::{Segment, Usage};
+use crate::stats::add;
+use crate::sync::Mutex;
+use crate::vfs::{File, read_all};
+use crate::volume::{QueuedRecord, Volume};
+
+/// Failed reads of a segment that end its use, as many as of a disk.
+const SEGMENT_ERRORS_MAX: u32 = 3;
+
+/// The way to read: what is there at once, or waiting for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadMode {
+    Now,
+    Wait,
+}
+
+/// A reason not to have read something.
+enum Missed {
+    /// It is not in memory.
+    Away,
+    Damaged(Damage),
+    Failed,
+}
+
+impl From<Damage> for Missed {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+/// A record's place, and what its checksums are bound to.
+#[derive(Clone, Copy)]
+struct Spot {
+    segment: u32,
+    epoch: u64,
+    offset: u32,
+    len: u32,
+    hash: u64,
+    /// It does not wait to be written.
+    is_written: bool,
+}
+
+/// Blocks of a record that were read and are sound.
+struct Sound {
+    header: Header,
+    seed: u64,
+    /// From the beginning of the record on.
+    bytes: Bytes,
+}
+
+impl ReadContinuation {
+    fn new(spot: &Spot, sound: &Sound) -> Option<Self> {
+        let Spot { segment, epoch, offset, .. } = *spot;
+        let Sound { header, seed, .. } = *sound;
+        (header.flags & IS_LISTED == 0).then_some(Self { segment, epoch, offset, header, seed })
+    }
+
+    fn is_of(&self, spot: &Spot) -> bool {
+        let place = (spot.segment, spot.epoch, spot.offset, spot.hash);
+        (self.segment, self.epoch, self.offset, self.header.hash) == place
+    }
+}
+
+impl Volume {
+    /// Reads a record; `None` if it is not there at once and `way` does not wait.
+    pub(crate) fn load(
+        &self,
+        way: ReadMode,
+        place: RecordAddress,
+        hash: u64,
+        ask: &RecordRequest,
+    ) -> Result<Option<RecordData>, Error> {
+        let answer = self.load_part(way, place, hash, ask, ask.part);
+        let Some(answer) = answer.inspect_err(|error| self.end_listed(place, error))? else {
+            return Ok(None);
+        };
+        add(&self.tallies.reads, 1);
+        add(&self.tallies.read_bytes, answer.size());
+        Ok(Some(answer))
+    }
+
+    /// A record that lost a part is lost itself.
+    fn end_listed(&self, place: RecordAddress, error: &Error) {
+        let ends = matches!(error, Error::Gone | Error::Unreadable | Error::Damaged(_));
+        let listed = |row: &Row| row.is(LISTED);
+        let row = |segment: &Mutex<Segment>| {
+            let mut segment = segment.lock();
+            if segment.row(place).is_some_and(listed) { segment.kill(place) } else { None }
+        };
+        if ends && let Some(row) = self.segment(place).and_then(row) {
+            self.bury(place, row);
+            self.tell_dropped(place, &row);
+        }
+    }
+
+    /// Reads a record, or the part that has number `seq`.
+    fn load_part(
+        &self,
+        way: ReadMode,
+        place: RecordAddress,
+        hash: u64,
+        ask: &RecordRequest,
+        seq: Option<u64>,
+    ) -> Result<Option<RecordData>, Error> {
+        // Parts are worth what their record is.
+        let Some(spot) = self.spot_for(place, seq.is_none()) else {
+            add(&self.tallies.reads_gone, 1);
+            return Err(Error::Gone);
+        };
+        if spot.hash != hash {
+            self.tallies.damaged(Damage::Other);
+            return Err(Error::Damaged(Damage::Other));
+        }
+        let queued = || self.front.lock().pending.get(&place).cloned();
+        if let Some(queued) = if spot.is_written { None } else { queued() } {
+            add(&self.tallies.reads_queued, 1);
+            return self.answer_queued(way, &queued, ask);
+        }
+        let known = ask.known.filter(|seal| seal.is_of(&spot) && !ask.head);
+        let sound = match known {
+            Some(ReadContinuation { header, seed, .. }) => {
+                Ok(Sound { header, seed, bytes: Bytes::new() })
+            }
+            None => self.read_spot(way, spot, ask),
+        };
+        let read = sound.and_then(|sound| {
+            let part = sound.header.flags & IS_PART != 0;
+            if part != seq.is_some() || seq.is_some_and(|seq| seq != sound.header.seq) {
+                return Err(Damage::Other.into());
+            }
+            self.answer(way, spot, sound, ask)
+        });
+        match read {
+            Ok((answer, parts)) => self.add_parts(way, hash, answer, &parts, ask),
+            Err(Missed::Away) => Ok(None),
+            Err(missed) => Err(self.missed(place, spot, missed)),
+        }
+    }
+
+    fn spot(&self, place: RecordAddress) -> Option<Spot> {
+        self.spot_for(place, false)
+    }
+
+    /// The spot of a record, which is noted as asked for if `asked`.
+    fn spot_for(&self, place: RecordAddress, asked: bool) -> Option<Spot> {
+        let mut segment = self.segment(place)?.lock();
+        let (epoch, is_written) = (segment.epoch, segment.usage == Usage::Sealed);
+        let row = if asked { segment.ask(place) } else { segment.row(place) }?;
+        Some(Spot {
+            segment: place.segment(),
+            epoch,
+            is_written,
+            offset: row.offset(),
+            len: row.len,
+            hash: row.hash,
+        })
+    }
+
+    /// Draws the consequences of a failed read.
+    fn missed(&self, place: RecordAddress, spot: Spot, missed: Missed) -> Error {
+        // Where the segment has been reclaimed meanwhile, other bytes are no damage.
+        let Some(row) =
+            self.spot(place).filter(|now| now.epoch == spot.epoch).and_then(|_| self.kill(place))
+        else {
+            add(&self.tallies.reads_gone, 1);
+            return Error::Gone;
+        };
+        self.bury(place, row);
+        let error = match missed {
+            Missed::Damaged(damage) => {
+                self.tallies.damaged(damage);
+                Error::Damaged(damage)
+            }
+            Missed::Away | Missed::Failed => {
+                add(&self.tallies.errors_read, 1);
+                self.note_read_error(spot.segment);
+                Error::Unreadable
+            }
+        };
+        self.tell_dropped(place, &row);
+        error
+    }
+
+    fn note_read_error(&self, segment: u32) {
+        let mut known = self.segments[segment as usize].lock();
+        known.errors += 1;
+        let ends = known.errors >= SEGMENT_ERRORS_MAX && known.usage == Usage::Sealed;
+        if ends {
+            known.usage = Usage::Bad;
+        }
+        drop(known);
+        if ends {
+            self.journal.push(JournalItem::Quarantine(segment));
+        }
+        self.trouble(OperationFailure::Error);
+    }
+
+    /// Reads the beginning of a record: all of it if it is asked for and not much.
+    fn read_spot(&self, way: ReadMode, spot: Spot, ask: &RecordRequest) -> Result<Sound, Missed> {
+        let (len, block) = (u64::from(spot.len), u64::from(self.blocks.bytes));
+        let most = self.shared.config.read_bytes;
+        let whole = ask.body.start < block && ask.body.end >= len && len <= most + block;
+        let bytes = match ask.is_opening {
+            true => ask.body.end.min(most).next_multiple_of(block).max(block).min(len),
+            false if whole => len,
+            false => len.min(block),
+        };
+        let bytes = self.read_bytes(way, spot, 0..bytes as u32)?;
+        let header = Header::decode(&bytes).ok_or(Damage::Header)?;
+        if header.hash != spot.hash {
+            return Err(Damage::Other.into());
+        }
+        if self.blocks.record_len(header.payload()) != u64::from(spot.len) {
+            return Err(Damage::Header.into());
+        }
+        let seed = self.binding(spot.segment, spot.epoch, spot.offset, &header).seed();
+        self.check_blocks(seed, 0, &bytes)?;
+        Ok(Sound { header, seed, bytes })
+    }
+
+    /// Checks blocks from number `first` on.
+    pub(crate) fn check_blocks(&self, seed: u64, first: u32, bytes: &[u8]) -> Result<(), Damage> {
+        let blocks = bytes.chunks(self.blocks.bytes as usize);
+        let sound =
+            (first..).zip(blocks).all(|(number, block)| checksum::is_sound(seed, number, block));
+        if sound { Ok(()) } else { Err(Damage::Sum) }
+    }
+
+    /// Bytes of a record, as they are.
+    fn read_bytes(&self, way: ReadMode, spot: Spot, range: Range<u32>) -> Result<Bytes, Missed> {
+        let (file, base) = self.file(spot.segment);
+        let at = base + u64::from(spot.offset) + u64::from(range.start);
+        let mut buffer = self.shared.buffers.take((range.end - range.start) as usize);
+        match read(way, &**file, buffer.bytes_mut(), at) {
+            Ok(true) => Ok(buffer.into_bytes()),
+            Ok(false) => Err(Missed::Away),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(Damage::Cut.into()),
+            Err(_) => Err(Missed::Failed),
+        }
+    }
+
+    /// Bytes of head and body, by their place in both.
+    fn section(
+        &self,
+        way: ReadMode,
+        spot: Spot,
+        sound: &Sound,
+        range: Range<u64>,
+    ) -> Result<Vec<Bytes>, Missed> {
+        let mut pieces = Vec::new();
+        if range.is_empty() {
+            return Ok(pieces);
+        }
+        let block_bytes = self.blocks.bytes;
+        let ((first, _), (last, _)) =
+            (self.blocks.find(range.start), self.blocks.find(range.end - 1));
+        let end = (u64::from(last) + 1) * u64::from(block_bytes);
+        let end = end.min(u64::from(spot.len)) as u32;
+        let (start, bytes) = if end as usize <= sound.bytes.len() {
+            (0, sound.bytes.clone())
+        } else {
+            let start = first * block_bytes;
+            let bytes = self.read_bytes(way, spot, start..end)?;
+            self.check_blocks(sound.seed, first, &bytes)?;
+            (start, bytes)
+        };
+        let mut at = range.start;
+        while at < range.end {
+            let (block, within) = self.blocks.find(at);
+            let from = (block * block_bytes - start) as usize + within;
+            let rest = block_bytes as usize - within;
+            let take = rest.min((range.end - at) as usize);
+            pieces.push(bytes.slice(from..from + take));
+            at += take as u64;
+        }
+        Ok(pieces)
+    }
+
+    /// Takes from a record what was asked for; its parts are left to read.
+    fn answer(
+        &self,
+        way: ReadMode,
+        spot: Spot,
+        sound: Sound,
+        ask: &RecordRequest,
+    ) -> Result<(RecordData, Vec<PartRecord>), Missed> {
+        let Header { flags, head_len, body_len, .. } = sound.header;
+        let (head_len, body_len) = (u64::from(head_len), u64::from(body_len));
+        let mut answer = RecordData::of(&sound.header, self.journal.shift_of(sound.header.order));
+        answer.seal = ReadContinuation::new(&spot, &sound);
+        if ask.head {
+            answer.head = joined(self.section(way, spot, &sound, 0..head_len)?);
+        }
+        if flags & IS_LISTED != 0 {
+            let body = head_len..head_len + body_len;
+            let list = joined(self.section(way, spot, &sound, body)?);
+            return Ok((answer, PartRecord::decode(&list, self.number)));
+        }
+        let mut body = self.clip(&ask.body, body_len);
+        if ask.is_opening {
+            let come = self.blocks.payload_in(sound.bytes.len() as u64);
+            body = 0..come.saturating_sub(head_len).min(body_len);
+        }
+        let body = head_len + body.start..head_len + body.end;
+        answer.body = self.section(way, spot, &sound, body)?;
+        Ok((answer, Vec::new()))
+    }
+
+    /// The bytes of a range that one read brings.
+    fn clip(&self, range: &Range<u64>, length: u64) -> Range<u64> {
+        let start = range.start.min(length);
+        let end = range.end.min(length).min(start.saturating_add(self.shared.config.read_bytes));
+        start..end.max(start)
+    }
+
+    /// Reads from the parts of a body what was asked for.
+    fn add_parts(
+        &self,
+        way: ReadMode,
+        hash: u64,
+        mut answer: RecordData,
+        parts: &[PartRecord],
+        ask: &RecordRequest,
+    ) -> Result<Option<RecordData>, Error> {
+        if ask.is_opening {
+            return Ok(Some(answer));
+        }
+        let wanted = self.clip(&ask.body, answer.length);
+        let mut at = 0;
+        for part in parts {
+            let end = at + part.len;
+            let from = wanted.start.clamp(at, end) - at;
+            let to = wanted.end.clamp(at, end) - at;
+            at = end;
+            if from >= to {
+                continue;
+            }
+            let ask = RecordRequest::range(from..to);
+            let Some(read) = self.load_part(way, part.place, hash, &ask, Some(part.seq))? else {
+                return Ok(None);
+            };
+            answer.body.extend(read.body);
+            if read.length != part.len {
+                return Err(Error::Damaged(Damage::Other));
+            }
+        }
+        Ok(Some(answer))
+    }
+
+    /// Answers with a record that waits to be written.
+    fn answer_queued(
+        &self,
+        way: ReadMode,
+        queued: &Arc<QueuedRecord>,
+        ask: &RecordRequest,
+    ) -> Result<Option<RecordData>, Error> {
+        let mut answer = RecordData::of(&queued.header, self.journal.shift_of(queued.header.order));
+        if ask.head {
+            answer.head = queued.head.clone();
+        }
+        if queued.header.flags & IS_LISTED != 0 {
+            let parts = PartRecord::decode(&queued.body.copy(queued.range.clone()), self.number);
+            return self.add_parts(way, queued.header.hash, answer, &parts, ask);
+        }
+        let start = queued.range.start;
+        let body = self.clip(&ask.body, queued.range.end - start);
+        if !body.is_empty() {
+            answer.body.push(queued.body.copy(start + body.start..start + body.end));
+        }
+        Ok(Some(answer))
+    }
+
+    /// The parts that a record lists; `None` if it cannot be read.
+    pub(crate) fn read_list(&self, place: RecordAddress) -> Option<Vec<PartRecord>> {
+        let spot = self.spot(place)?;
+        let sound = self.read_spot(ReadMode::Wait, spot, &RecordRequest::head()).ok()?;
+        let listed = sound.header.flags & IS_LISTED != 0;
+        let (_, parts) =
+            self.answer(ReadMode::Wait, spot, sound, &RecordRequest::range(0..0)).ok()?;
+        listed.then_some(parts)
+    }
+
+    /// A record as it is: its header, head, and the pieces of its body or list.
+    pub(crate) fn read_record(&self, place: RecordAddress) -> Option<(Header, Bytes, Vec<Bytes>)> {
+        let queued = self.front.lock().pending.get(&place).cloned();
+        if let Some(queued) = queued {
+            let body = vec![queued.body.copy(queued.range.clone())];
+            return Some((queued.header, queued.head.clone(), body));
+        }
+        let spot = self.spot(place)?;
+        let whole = |spot| {
+            let sound = self.read_spot(ReadMode::Wait, spot, &RecordRequest::whole())?;
+            let head_len = u64::from(sound.header.head_len);
+            let head = joined(self.section(ReadMode::Wait, spot, &sound, 0..head_len)?);
+            let body = head_len..sound.header.payload();
+            let body = self.section(ReadMode::Wait, spot, &sound, body)?;
+            Ok((sound.header, head, body))
+        };
+        match whole(spot) {
+            Ok(read) => Some(read),
+            Err(missed) => {
+                self.missed(place, spot, missed);
+                None
+            }
+        }
+    }
+}
+
+/// Fills `into`; false if it is not there at once and `way` does not wait.
+fn read(way: ReadMode, file: &dyn File, into: &mut [u8], at: u64) -> io::Result<bool> {
+    match way {
+        ReadMode::Wait => read_all(file, into, at).map(|()| true),
+        // The end of the file, or the end of what is in memory: the slow way tells.
+        ReadMode::Now => file.read_now_at(into, at).map(|read| read == Some(into.len())),
+    }
+}
+
+/// Pieces as one; most are.
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 | 1 => pieces.pop().unwrap_or_default(),
+        _ => pieces.concat().into(),
+    }
+}

@@ -1,0 +1,123 @@
+//! A look at a directory that is to be a volume, for a start that gives the directory to the user
+//! who is to have it. Nothing is changed, and no link is followed.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+
+use super::real_directory::{LOCK, names};
+use crate::layout::{Copied, SUPER_BYTES, SUPERBLOCK, Superblock};
+
+/// The content of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectoryContent {
+    /// Nothing, but perhaps the file that is locked.
+    Nothing,
+    /// A volume, also one of another format, one that is damaged, and one that was being made when
+    /// the power went.
+    Volume,
+    /// Something else.
+    Other,
+}
+
+impl DirectoryContent {
+    /// The content of an open `directory`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn of(directory: impl AsFd) -> io::Result<Self> {
+        let names = names(&directory)?;
+        let has_own_only = names.iter().all(|name| is_volumes(name));
+        if !names.iter().any(|name| name == SUPERBLOCK) {
+            return Ok(match (names.is_empty(), has_own_only) {
+                (true, _) => Self::Nothing,
+                (false, true) => Self::Volume,
+                (false, false) => Self::Other,
+            });
+        }
+        let copies = superblocks(&directory)?;
+        let is_one = copies
+            .iter()
+            .any(|copy| matches!(copy, Copied::Sound(_) | Copied::Format(_) | Copied::Damaged));
+        // One that was never written is a volume's only among a volume's files.
+        let is_begun = copies.iter().all(|copy| *copy == Copied::Empty) && has_own_only;
+        Ok(if is_one || is_begun { Self::Volume } else { Self::Other })
+    }
+}
+
+/// Returns true if a volume has files of this `name`, as the table in this crate's head says.
+pub fn is_volumes(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let numbered = |start: &str, digits: usize| {
+        name.strip_prefix(start).is_some_and(|number| {
+            number.len() >= digits && number.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    };
+    [SUPERBLOCK, LOCK, "out"].contains(&name)
+        || numbered("data-", 4)
+        || numbered("journal-", 16)
+        || numbered("snapshot-", 16)
+        // What a node of a cluster knows of itself lies beside.
+        || name.starts_with("cluster-")
+}
+
+/// Both copies of the superblock; of a file that is cut off, what is missing is zeros.
+fn superblocks(directory: impl AsFd) -> io::Result<[Copied; 2]> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match openat(directory, SUPERBLOCK, flags, Mode::empty()) {
+        Ok(file) => file,
+        // A link.
+        Err(rustix::io::Errno::LOOP) => return Ok([Copied::Foreign, Copied::Foreign]),
+        Err(error) => return Err(error.into()),
+    };
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Ok([Copied::Foreign, Copied::Foreign]);
+    }
+    let mut bytes = Vec::with_capacity(2 * SUPER_BYTES);
+    File::from(file).take(2 * SUPER_BYTES as u64).read_to_end(&mut bytes)?;
+    bytes.resize(2 * SUPER_BYTES, 0);
+    let (first, second) = bytes.split_at(SUPER_BYTES);
+    Ok([Superblock::decode(first), Superblock::decode(second)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir, remove_dir_all, write};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_volume_is_known_by_its_superblock_or_by_files_that_are_all_its_own() {
+        let name = format!("larder-disk-holding-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let (magic, zeros) = (&b"LARDERVS and more"[..], &[0; 100][..]);
+        for (files, expected) in [
+            (&[][..], DirectoryContent::Nothing),
+            (&[("lock", zeros)], DirectoryContent::Nothing),
+            (&[("superblock", magic), ("data-0000", zeros)], DirectoryContent::Volume),
+            // A note of the operator's.
+            (&[("superblock", magic), ("notes.txt", zeros)], DirectoryContent::Volume),
+            (&[("superblock", zeros), ("data-0000", zeros)], DirectoryContent::Volume),
+            (&[("data-0000", zeros), ("lock", zeros)], DirectoryContent::Volume),
+            (&[("superblock", zeros), ("photo.jpeg", zeros)], DirectoryContent::Other),
+            (&[("superblock", &b"another's"[..])], DirectoryContent::Other),
+            (&[("photo.jpeg", magic)], DirectoryContent::Other),
+            (&[("data-2026-11.csv", zeros)], DirectoryContent::Other),
+        ] {
+            create_dir(&path).unwrap();
+            files.iter().for_each(|(file, bytes)| write(path.join(file), bytes).unwrap());
+            let found = std::fs::File::open(&path).and_then(DirectoryContent::of);
+            remove_dir_all(&path).unwrap();
+            assert_eq!(found.unwrap(), expected, "{files:?}");
+        }
+        create_dir(&path).unwrap();
+        write(path.join("data-0000"), magic).unwrap();
+        symlink("data-0000", path.join("superblock")).unwrap();
+        let found = std::fs::File::open(&path).and_then(DirectoryContent::of);
+        remove_dir_all(&path).unwrap();
+        assert_eq!(found.unwrap(), DirectoryContent::Other, "a link is no superblock");
+    }
+}

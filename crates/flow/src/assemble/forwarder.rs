@@ -1,0 +1,254 @@
+//! The half of a page's task that hands on what has come, in the page's order.
+
+use base::{HeldBytes, Limit};
+use cache::{BodyWriter, Passage, PushOutcome};
+use codec::{Coding, EncodeSettings, Encoder, FlushMode, STEP_BYTES};
+use esi::{Fragment, ResolvedNode};
+use tokio::sync::mpsc::Receiver;
+
+use super::feed::{Arrival, Feed, FragmentReply};
+use super::fragment::Gap;
+use super::operations::PageTruncation;
+use super::pieces::ComingBody;
+use super::readahead::Ahead;
+use crate::state::body::BodyPart;
+
+/// Bytes of a file that are read at once.
+const FILE_BYTES: u64 = 64 * 1024;
+
+/// The level at which pages are compressed that cannot be put together of what is compressed.
+const LEVEL: u8 = 3;
+
+/// The compression of a page that is sent in gzip while it comes.
+pub(super) struct PageCoder {
+    encoder: Encoder,
+    output: Box<[u8]>,
+    /// Something has been taken since the last flush.
+    is_behind: bool,
+    _held: HeldBytes,
+}
+
+impl PageCoder {
+    /// A coder for a page that passes through `passage`; `None` if there is no memory for it.
+    pub(super) fn begin(passage: &Passage) -> Option<Self> {
+        let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?;
+        let held = passage.account.hold(settings.most_memory() as u64).ok()?;
+        let encoder = Encoder::new(&settings).ok()?;
+        Some(Self { encoder, output: vec![0; STEP_BYTES].into(), is_behind: false, _held: held })
+    }
+}
+
+/// The writer of a page's bytes, and their compression, if there is one.
+pub(super) struct PageWriter {
+    pub(super) writer: BodyWriter,
+    pub(super) coder: Option<PageCoder>,
+}
+
+pub(super) struct PageForwarder<'a> {
+    pub(super) feed: &'a Feed,
+    pub(super) out: PageWriter,
+}
+
+impl PageForwarder<'_> {
+    /// Hands on pieces until there are no more, and ends the page.
+    pub(super) async fn run(mut self, mut pieces: Receiver<Arrival>) {
+        while let Some(piece) = self.next(&mut pieces).await {
+            // What follows may be long in coming.
+            let waits = pieces.is_empty();
+            if self.piece(piece).await.is_err() || waits && self.flush().await.is_err() {
+                return self.out.writer.abort();
+            }
+            self.feed.ahead.moved(false);
+        }
+        match self.code(&[], FlushMode::Finish).await {
+            Ok(()) => _ = self.out.writer.finish(),
+            Err(PageTruncation) => self.out.writer.abort(),
+        }
+    }
+
+    /// The next piece. Until one comes, what begins has its turn at once.
+    async fn next(&self, pieces: &mut Receiver<Arrival>) -> Option<Arrival> {
+        if let Ok(piece) = pieces.try_recv() {
+            return Some(piece);
+        }
+        self.feed.ahead.set_idle(true);
+        let piece = pieces.recv().await;
+        self.feed.ahead.set_idle(false);
+        piece
+    }
+
+    /// Hands on all that was taken, where it is compressed.
+    async fn flush(&mut self) -> Result<(), PageTruncation> {
+        match self.out.coder.as_ref().is_some_and(|coder| coder.is_behind) {
+            true => self.code(&[], FlushMode::Flush).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Compresses bytes as far as `goal`, and hands on what comes of it.
+    async fn code(&mut self, mut bytes: &[u8], goal: FlushMode) -> Result<(), PageTruncation> {
+        let Self { feed, out: PageWriter { writer, coder: Some(coder) } } = self else {
+            return Ok(());
+        };
+        coder.is_behind = goal == FlushMode::Gather;
+        loop {
+            let step =
+                coder.encoder.step(bytes, &mut coder.output, goal).map_err(|_| PageTruncation)?;
+            bytes = &bytes[step.taken..];
+            let made = &coder.output[..step.made];
+            if !made.is_empty() {
+                hand_on(writer, &feed.ahead, made).await?;
+            }
+            if step.done {
+                return Ok(());
+            }
+            rt::yield_now().await;
+        }
+    }
+
+    async fn piece(&mut self, piece: Arrival) -> Result<(), PageTruncation> {
+        match piece {
+            Arrival::Text(text) => self.push(&text.bytes).await,
+            Arrival::Part(part) => self.part(part).await,
+            Arrival::Body(coming) => self.body(coming).await,
+            Arrival::Fragment(fragment, coming) => self.fragment(fragment, coming).await,
+            Arrival::Try(attempt, except) => Box::pin(self.attempt(attempt, except)).await,
+            Arrival::Op(op) => Box::pin(self.late(vec![*op])).await,
+            Arrival::Broken => Err(PageTruncation),
+        }
+    }
+
+    async fn part(&mut self, part: BodyPart) -> Result<(), PageTruncation> {
+        match part {
+            BodyPart::Bytes(bytes) => self.push(&bytes).await?,
+            BodyPart::Stored(object, range) => {
+                let whole = object.whole().ok_or(PageTruncation)?;
+                for bytes in whole.range(range) {
+                    self.push(bytes).await?;
+                }
+            }
+            BodyPart::File(file, range) => {
+                let mut at = range.start;
+                while at < range.end {
+                    let (file, next) = (file.clone(), range.end.min(at + FILE_BYTES));
+                    let read = rt::blocking(move || file.read(at..next)).await;
+                    let Ok(Ok(bytes)) = read else { return Err(PageTruncation) };
+                    if bytes.is_empty() {
+                        return Err(PageTruncation);
+                    }
+                    at += bytes.len() as u64;
+                    self.push(&bytes).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn body(&mut self, coming: ComingBody) -> Result<(), PageTruncation> {
+        let ComingBody { mut reader, goes_on, place, fragment } = coming;
+        if !reader.unpark() {
+            // Others have taken its beginning: the fragment is asked for alone.
+            let Some(fragment) = fragment else { return Err(PageTruncation) };
+            drop((reader, place));
+            return Box::pin(self.late(vec![ResolvedNode::Include(fragment)])).await;
+        }
+        let length = reader.length();
+        loop {
+            if !reader.is_spent() {
+                // Nobody knows when more comes.
+                self.flush().await?;
+            }
+            let bytes = match reader.next().await {
+                Ok(Some(bytes)) => bytes,
+                Err(_) if !goes_on => return Err(PageTruncation),
+                Ok(None) | Err(_) => return Ok(()),
+            };
+            let fits = || self.feed.page.weigh(&self.feed.core.counters, bytes.len() as u64);
+            if length.is_none() && !fits() {
+                self.feed.page.note_ended(Limit::EsiBytes);
+                return Err(PageTruncation);
+            }
+            self.push(&bytes).await?;
+        }
+    }
+
+    /// Hands on a fragment when it has come, or what takes its place.
+    async fn fragment(
+        &mut self,
+        fragment: Box<Fragment>,
+        coming: FragmentReply,
+    ) -> Result<(), PageTruncation> {
+        self.flush().await?;
+        match self.feed.come(fragment, coming).await {
+            Ok(pieces) => Box::pin(self.pieces(pieces)).await,
+            Err(Gap::Breaks) => Err(PageTruncation),
+            Err(Gap::LeftOut) => Ok(()),
+        }
+    }
+
+    /// Hands on all of an attempt if all its fragments come, or what is to be there instead.
+    async fn attempt(
+        &mut self,
+        attempt: Vec<Arrival>,
+        except: Vec<ResolvedNode>,
+    ) -> Result<(), PageTruncation> {
+        let mut came = Vec::with_capacity(attempt.len());
+        let mut rest: Vec<Arrival> = attempt.into_iter().rev().collect();
+        while let Some(piece) = rest.pop() {
+            match piece {
+                Arrival::Fragment(fragment, coming) => {
+                    match self.feed.come(fragment, coming).await {
+                        Ok(pieces) => rest.extend(pieces.into_iter().rev()),
+                        Err(_) => return self.late(except).await,
+                    }
+                }
+                Arrival::Op(op) => {
+                    let pieces = self.feed.begin_late(vec![*op], true).await;
+                    rest.extend(pieces.into_iter().rev());
+                }
+                Arrival::Broken => return self.late(except).await,
+                piece => came.push(piece),
+            }
+        }
+        self.pieces(came).await
+    }
+
+    /// Begins `ops` and hands on what comes of them.
+    async fn late(&mut self, ops: Vec<ResolvedNode>) -> Result<(), PageTruncation> {
+        let pieces = self.feed.begin_late(ops, true).await;
+        self.pieces(pieces).await
+    }
+
+    async fn pieces(&mut self, pieces: Vec<Arrival>) -> Result<(), PageTruncation> {
+        for piece in pieces {
+            Box::pin(self.piece(piece)).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands bytes on, at the pace of who reads them.
+    async fn push(&mut self, bytes: &[u8]) -> Result<(), PageTruncation> {
+        if self.out.coder.is_some() {
+            return self.code(bytes, FlushMode::Gather).await;
+        }
+        hand_on(&mut self.out.writer, &self.feed.ahead, bytes).await
+    }
+}
+
+/// Hands bytes on, and waits until there is room for more.
+async fn hand_on(
+    writer: &mut BodyWriter,
+    ahead: &Ahead,
+    bytes: &[u8],
+) -> Result<(), PageTruncation> {
+    match writer.push(bytes) {
+        PushOutcome::Ok => {}
+        PushOutcome::Wait => {
+            ahead.moved(true);
+            writer.room().await.map_err(|_| PageTruncation)?;
+        }
+        _ => return Err(PageTruncation),
+    }
+    ahead.moved(false);
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! The fragments of a stored page, for a forecast.
+
+use base::Now;
+use cache::Object;
+use esi::ResolvedNode;
+use message::Request;
+
+use super::environment::PageEnvironment;
+use super::{document, fragment};
+use crate::state::assemble::ComposedPage;
+
+/// The address of a fragment as its page has it, and its request, or why it has none.
+pub(crate) type FragmentForecast = (Vec<u8>, Result<Request, String>);
+
+impl ComposedPage {
+    /// The fragments of the stored page `object`, each with its request or why it has none; and the
+    /// page's faults in words.
+    pub(crate) fn fragments(
+        &self,
+        object: &Object,
+        now: Now,
+    ) -> (Vec<FragmentForecast>, Vec<String>) {
+        let document = &document::foreseen(self, object).document;
+        let mut fragments = Vec::new();
+        let mut ops = document.resolve(&PageEnvironment::of(self, now, None)).unwrap_or_default();
+        ops.reverse();
+        while let Some(op) = ops.pop() {
+            match op {
+                ResolvedNode::Include(fragment) => {
+                    let request = fragment::request(self, &fragment).map(|(request, _)| *request);
+                    fragments.push((fragment.src, request.map_err(|failed| failed.words())));
+                }
+                ResolvedNode::Try { attempt, .. } => ops.extend(attempt.into_iter().rev()),
+                ResolvedNode::Text(_) | ResolvedNode::Bytes(_) => {}
+            }
+        }
+        let faults = document.remarks().list().iter().map(ToString::to_string);
+        (fragments, faults.collect())
+    }
+}

@@ -1,0 +1,319 @@
+//! From instructions to pieces: texts are taken, and fragments begin.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Now;
+use bytes::Bytes;
+use cache::{Object, Reader};
+use esi::{Fragment, ResolvedNode};
+
+use super::document;
+use super::fragment::{self, FragmentBody, FragmentFailure, Gap};
+use super::operations::is_awaited;
+use crate::disposition::{Start, WaitingRequest};
+use crate::state::assemble::{ComposedPage, GzipSegment, OwnPlace, ReadPage};
+use crate::state::body::{BodyPart, BodyParts, ReplyBody};
+use crate::state::core::CoreState;
+use crate::state::site_context::SiteContext;
+
+/// The pieces of a page, in its order.
+pub(super) type Slots = Vec<PageSlot>;
+
+/// A piece of a page.
+pub(super) enum PageSlot {
+    /// A text of the page.
+    Text(Range<u64>),
+    /// A text of the page in bytes of its own.
+    Own(Bytes),
+    /// A part that is at hand.
+    Part(BodyPart),
+    /// A body that is at hand in gzip, and can be put into a page in gzip.
+    Gzip(GzipSegment),
+    /// A body that comes.
+    Body(ComingBody),
+    /// A fragment that must wait.
+    Waits(Box<PendingFragment>),
+    /// All of the first, or else the others.
+    Try(Slots, Vec<ResolvedNode>),
+    /// Something that has not begun: as many as may be are under way.
+    Op(ResolvedNode),
+    /// The page cannot go on without a fragment that failed.
+    Broken,
+}
+
+/// A body that comes, and what belongs to it.
+pub(super) struct ComingBody {
+    pub(super) reader: Reader,
+    /// The page goes on when it breaks off.
+    pub(super) goes_on: bool,
+    /// Its place, as long as it comes.
+    pub(super) place: OwnPlace,
+    /// The fragment that it is of, to be asked for anew if the body has passed by.
+    pub(super) fragment: Option<Box<Fragment>>,
+}
+
+impl ComingBody {
+    /// A body of the page itself.
+    pub(super) fn own(reader: Reader) -> Self {
+        Self { reader, goes_on: false, place: OwnPlace::of_turn(), fragment: None }
+    }
+}
+
+/// A fragment that has begun and must wait.
+pub(super) struct PendingFragment {
+    pub(super) fragment: Box<Fragment>,
+    pub(super) asked: fragment::FragmentRequest,
+    pub(super) slow: Box<WaitingRequest>,
+    pub(super) place: OwnPlace,
+}
+
+/// The text of a page.
+#[derive(Clone)]
+pub(super) enum PageTextSource {
+    Stored(Arc<Object>),
+    Bytes(Bytes),
+    /// Of a page that still comes: its texts are bytes.
+    None,
+}
+
+impl PageTextSource {
+    /// The length of the page, if it is there.
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Stored(object) => object.length().unwrap_or(0),
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::None => 0,
+        }
+    }
+
+    pub(super) fn part(&self, range: Range<u64>) -> Option<BodyPart> {
+        match self {
+            Self::Stored(object) => Some(BodyPart::Stored(Arc::clone(object), range)),
+            Self::Bytes(bytes) => {
+                Some(BodyPart::Bytes(bytes.slice(range.start as usize..range.end as usize)))
+            }
+            Self::None => None,
+        }
+    }
+}
+
+/// Reads a page that is there.
+pub(super) fn read(
+    core: &CoreState,
+    page: &ComposedPage,
+    whole: BodyPart,
+) -> (Arc<ReadPage>, PageTextSource) {
+    match whole {
+        BodyPart::Stored(object, _) => {
+            (document::of_object(core, page, &object), PageTextSource::Stored(object))
+        }
+        BodyPart::Bytes(bytes) => {
+            let document = match &page.instructions {
+                Some(known) => Arc::clone(&known.read),
+                None => document::of_bytes(core, page, &bytes),
+            };
+            (document, PageTextSource::Bytes(bytes))
+        }
+        BodyPart::File(..) => (document::of_bytes(core, page, &[]), PageTextSource::None),
+    }
+}
+
+/// The piece that is all of a page which is sent as it is.
+pub(super) fn verbatim(body: ReplyBody) -> Slots {
+    match body {
+        ReplyBody::Parts(parts) => parts.map(PageSlot::Part).collect(),
+        ReplyBody::Stream { reader, .. } => vec![PageSlot::Body(ComingBody::own(reader))],
+        _ => Slots::new(),
+    }
+}
+
+/// A page whose fragments begin.
+pub(super) struct Beginning<'a> {
+    core: &'a Rc<CoreState>,
+    page: &'a Rc<ComposedPage>,
+    at: Now,
+    /// The time at which the last fragment that was at hand ended, and so the next begins, in
+    /// microseconds: looking at the clock twice for each would be a part of what it costs.
+    looked_us: Cell<u64>,
+    /// The turn is that of the next fragment that must wait: it needs no place.
+    is_turn: Cell<bool>,
+}
+
+impl<'a> Beginning<'a> {
+    /// Those of `page` that begin now.
+    pub(super) fn new(core: &'a Rc<CoreState>, page: &'a Rc<ComposedPage>) -> Self {
+        let at = core.now();
+        let looked_us = Cell::new(core.log.micros(at));
+        Self { core, page, at, looked_us, is_turn: Cell::new(false) }
+    }
+
+    /// Those of `page` whose turn has come: the first of them begins in any case.
+    pub(super) fn in_turn(core: &'a Rc<CoreState>, page: &'a Rc<ComposedPage>) -> Self {
+        Self { is_turn: Cell::new(true), ..Self::new(core, page) }
+    }
+
+    /// The pieces that `ops` come to. The last may be a fragment that decides what follows it: that
+    /// one does not begin yet.
+    pub(super) fn of_known(&self, mut ops: Vec<ResolvedNode>) -> Slots {
+        let awaited = ops.pop_if(|op| is_awaited(op));
+        let mut slots = self.of_ops(ops);
+        slots.extend(awaited.map(PageSlot::Op));
+        slots
+    }
+
+    /// The pieces that `ops` come to.
+    pub(super) fn of_ops(&self, ops: Vec<ResolvedNode>) -> Slots {
+        let mut slots = Vec::with_capacity(ops.len());
+        for op in ops {
+            if let Err(Gap::Breaks) = self.add(op, &mut slots) {
+                slots.push(PageSlot::Broken);
+            }
+        }
+        slots
+    }
+
+    /// Adds what `op` comes to.
+    ///
+    /// # Errors
+    /// When it is a fragment that has failed.
+    fn add(&self, op: ResolvedNode, slots: &mut Slots) -> Result<(), Gap> {
+        match op {
+            ResolvedNode::Text(range) => slots.push(PageSlot::Text(range)),
+            ResolvedNode::Bytes(bytes) => slots.push(PageSlot::Own(bytes.into())),
+            ResolvedNode::Include(fragment) => return self.begin(fragment, slots),
+            ResolvedNode::Try { attempt, except } => self.attempt(attempt, except, slots),
+        }
+        Ok(())
+    }
+
+    /// Begins an attempt, which is decided at once if all of it is at hand.
+    fn attempt(&self, attempt: Vec<ResolvedNode>, except: Vec<ResolvedNode>, slots: &mut Slots) {
+        let mut tried = Vec::with_capacity(attempt.len());
+        let whole = attempt.into_iter().try_for_each(|op| self.add(op, &mut tried));
+        if whole.is_err() {
+            return slots.extend(self.of_ops(except));
+        }
+        match tried
+            .iter()
+            .any(|slot| matches!(slot, PageSlot::Waits(_) | PageSlot::Op(_) | PageSlot::Try(..)))
+        {
+            true => slots.push(PageSlot::Try(tried, except)),
+            false => slots.append(&mut tried),
+        }
+    }
+
+    /// Begins a fragment.
+    ///
+    /// # Errors
+    /// When it has failed, and so has what may take its place.
+    fn begin(&self, fragment: Box<Fragment>, slots: &mut Slots) -> Result<(), Gap> {
+        let top = &self.page.within.top;
+        let place = top.places.take(&top.account);
+        let Some(place) = place.or_else(|| self.is_turn.get().then(OwnPlace::of_turn)) else {
+            slots.push(PageSlot::Op(ResolvedNode::Include(fragment)));
+            return Ok(());
+        };
+        match self.start(&fragment) {
+            Ok((asked, Start::Slow(slow))) => {
+                self.is_turn.set(false);
+                slots.push(PageSlot::Waits(Box::new(PendingFragment {
+                    fragment,
+                    asked,
+                    slow,
+                    place,
+                })));
+                Ok(())
+            }
+            Ok((asked, Start::Reply(reply))) => {
+                drop(place);
+                let judged = fragment::judge(self.core, self.page, &fragment, &asked, reply);
+                self.looked_us.set(asked.ended_us.get().max(asked.began_us));
+                self.page.spare.set(Some(asked.request));
+                match judged {
+                    Ok(came) => {
+                        let from = slots.len();
+                        self.add_body(came, OwnPlace::of_turn(), &fragment, slots);
+                        for slot in &mut slots[from..] {
+                            if let PageSlot::Body(coming) = slot {
+                                coming.reader.park();
+                            }
+                        }
+                        Ok(())
+                    }
+                    Err(failed) => self.instead(fragment, failed, slots),
+                }
+            }
+            Err(failed) => {
+                drop(place);
+                self.instead(fragment, failed, slots)
+            }
+        }
+    }
+
+    /// Begins what is to take the place of a fragment that failed.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub(super) fn instead(
+        &self,
+        mut fragment: Box<Fragment>,
+        failed: FragmentFailure,
+        slots: &mut Slots,
+    ) -> Result<(), Gap> {
+        if let Some(alt) = fragment.alt.take() {
+            fragment.src = alt;
+            return self.begin(fragment, slots);
+        }
+        let missing = fragment::note_failed(self.core, self.page, &fragment, &failed);
+        if let Some(stub) = fragment.stub.take() {
+            slots.extend(self.of_ops(stub));
+            return Ok(());
+        }
+        missing
+    }
+
+    /// Adds the pieces of the body that has come of `fragment`, which has its place as long as it
+    /// comes.
+    pub(super) fn add_body(
+        &self,
+        came: FragmentBody,
+        place: OwnPlace,
+        fragment: &Fragment,
+        slots: &mut Slots,
+    ) {
+        match came {
+            FragmentBody::Gzip(cut) => slots.push(PageSlot::Gzip(cut)),
+            FragmentBody::Body(ReplyBody::Parts(BodyParts::One(part))) if part.is_empty() => {}
+            FragmentBody::Body(ReplyBody::Parts(parts)) => slots.extend(parts.map(PageSlot::Part)),
+            FragmentBody::Body(ReplyBody::Stream { reader, .. }) => {
+                let goes_on = self.page.goes_on(fragment.onerror);
+                let fragment = Some(Box::new(fragment.clone()));
+                slots.push(PageSlot::Body(ComingBody { reader, goes_on, place, fragment }));
+            }
+            FragmentBody::Body(_) => {}
+        }
+    }
+
+    /// Takes the request for `fragment` as far as it goes without waiting.
+    ///
+    /// # Errors
+    /// Why there can be none.
+    fn start(
+        &self,
+        fragment: &Fragment,
+    ) -> Result<(fragment::FragmentRequest, Start), FragmentFailure> {
+        let Self { core, page, at, .. } = self;
+        page.count(&core.counters).map_err(FragmentFailure::Limit)?;
+        let (mut request, site) = fragment::request(page, fragment)?;
+        let place = SiteContext { live: &page.live, site: &site };
+        let start = core.start_fragment(place, &mut request, &page.within, *at);
+        let began_us = self.looked_us.get();
+        Ok((
+            fragment::FragmentRequest { request, at: *at, began_us, ended_us: Cell::default() },
+            start,
+        ))
+    }
+}

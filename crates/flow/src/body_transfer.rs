@@ -1,0 +1,393 @@
+//! From an origin's exchange to where its body goes, and under what it is kept: the same for sites
+//! with a declared policy and with a program.
+
+use std::future::pending;
+use std::time::Duration;
+
+use base::{Counter, Limit};
+use cache::{AbandonedBody, BodyWriter, NotKept, PushOutcome, Variant, Watch};
+use message::vary::{VaryNames, vary_signature};
+use message::{Request, Trailers};
+use origin::Exchange;
+
+use crate::recode::{Coder, Strides, limit_of};
+use crate::state::core::CoreState;
+use crate::state::tier::Filling;
+use crate::state::trace::{FailureNote, Trace};
+use crate::trailers::{Gate, of_any_form};
+use crate::unstored_reason::UnstoredReason;
+
+/// The outcome of carrying a body.
+#[derive(Debug)]
+pub(crate) struct TransferOutcome {
+    pub(crate) end: TransferEnd,
+    /// Bytes of it that came.
+    pub(crate) bytes: u64,
+    /// The body is stored.
+    pub(crate) stored: bool,
+    /// The length that it has without its coding, if that was counted.
+    pub(crate) plain: Option<u64>,
+    /// The limit at which it broke off.
+    pub(crate) limit: Option<Limit>,
+}
+
+/// The end of a body.
+#[derive(Debug)]
+pub(crate) enum TransferEnd {
+    /// It came to its end.
+    Whole,
+    /// Nobody was left to take it.
+    Left,
+    /// It broke off, for this reason; or it was not as long as declared.
+    Cut(Option<origin::Error>),
+    /// It is not in the coding that it claimed.
+    Uncoded,
+}
+
+impl TransferEnd {
+    /// Returns true if the origin is to blame for what is missing.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Cut(_) | Self::Uncoded)
+    }
+}
+
+/// Where a body goes to.
+pub(crate) trait Sink {
+    fn push(&mut self, data: &[u8]) -> PushOutcome;
+    async fn room(&mut self) -> Result<(), AbandonedBody>;
+    fn finish(self) -> bool;
+    fn abort(self);
+
+    /// Ends it as whole, and nobody else gets it.
+    fn finish_unkept(self) -> bool
+    where
+        Self: Sized,
+    {
+        self.finish()
+    }
+
+    /// Ends it as whole; `trailers` follow it where they can.
+    fn finish_with(self, _trailers: Option<Trailers>) -> bool
+    where
+        Self: Sized,
+    {
+        self.finish()
+    }
+
+    /// Bytes that had better come at once.
+    fn at_most(&self) -> usize;
+
+    /// Returns true if the store keeps the body.
+    fn stored(&self) -> bool {
+        false
+    }
+
+    /// Why the store does not keep it, if it was meant to.
+    fn refused(&self) -> Option<NotKept> {
+        None
+    }
+
+    /// Returns a watch that tells when nobody is left to take the body, for a sink that ends at
+    /// once then.
+    fn watch(&self) -> Option<Watch> {
+        None
+    }
+}
+
+impl Sink for Filling {
+    fn push(&mut self, data: &[u8]) -> PushOutcome {
+        Self::push(self, data)
+    }
+
+    async fn room(&mut self) -> Result<(), AbandonedBody> {
+        Self::room(self).await
+    }
+
+    fn finish(self) -> bool {
+        Self::finish(self)
+    }
+
+    fn abort(self) {
+        Self::abort(self);
+    }
+
+    fn finish_unkept(self) -> bool {
+        Self::finish_unkept(self)
+    }
+
+    fn finish_with(self, trailers: Option<Trailers>) -> bool {
+        Self::finish_with(self, trailers)
+    }
+
+    fn at_most(&self) -> usize {
+        Self::at_most(self)
+    }
+
+    fn stored(&self) -> bool {
+        Self::stored(self)
+    }
+
+    fn refused(&self) -> Option<NotKept> {
+        Self::refused(self)
+    }
+}
+
+impl Sink for BodyWriter {
+    fn push(&mut self, data: &[u8]) -> PushOutcome {
+        Self::push(self, data)
+    }
+
+    async fn room(&mut self) -> Result<(), AbandonedBody> {
+        Self::room(self).await
+    }
+
+    fn finish(self) -> bool {
+        Self::finish(self)
+    }
+
+    fn abort(self) {
+        Self::abort(self);
+    }
+
+    fn at_most(&self) -> usize {
+        Self::at_most(self)
+    }
+
+    fn finish_with(self, trailers: Option<Trailers>) -> bool {
+        Self::finish_with(self, trailers)
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        Some(Self::watch(self))
+    }
+}
+
+/// The time after which a body that is coded, and pauses, comes out as far as it has come: a page
+/// whose beginning is there is to be seen.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Pushes an answer's body into `sink`, through `coder` where there is one; trailers follow where
+/// there is a `gate` for them. Notes in `trace` why the store does not keep it.
+pub(crate) async fn carry(
+    mut exchange: Exchange,
+    mut sink: impl Sink,
+    mut coder: Option<Coder>,
+    trace: Option<&Trace>,
+    gate: Option<&Gate>,
+) -> TransferOutcome {
+    let mut watch = sink.watch();
+    let mut left = async || match &mut watch {
+        Some(watch) => watch.abandoned().await,
+        None => pending().await,
+    };
+    let (mut bytes, mut limit) = (0, None);
+    let end = loop {
+        let mut push = PushOutcome::Ok;
+        exchange.read_at_most(sink.at_most());
+        let holds_back = coder.as_ref().is_some_and(Coder::holds_back);
+        let take = &mut |data: &[u8]| {
+            bytes += data.len() as u64;
+            match &mut coder {
+                Some(coder) => coder.take(data),
+                None => push = sink.push(data),
+            }
+        };
+        let pause =
+            async || if holds_back { rt::time::sleep(PAUSE).await } else { pending().await };
+        // Cancelling the read loses nothing.
+        let next = tokio::select! {
+            biased;
+            next = exchange.next(take) => Some(next),
+            () = left() => break TransferEnd::Left,
+            () = pause() => None,
+        };
+        if let Some(coder) = &mut coder
+            && !matches!(next, Some(Err(_)))
+        {
+            let last = next.as_ref().map(|next| matches!(next, Ok(false)));
+            match recode(coder, last, &mut sink).await {
+                Ok(last) => push = last,
+                Err(Hitch::Left) => break TransferEnd::Left,
+                Err(Hitch::Bad(error)) => {
+                    limit = limit_of(error);
+                    break TransferEnd::Uncoded;
+                }
+            }
+        }
+        match next {
+            None => {}
+            Some(Ok(true)) if push == PushOutcome::Ok => {}
+            Some(Ok(true)) => {
+                note_refused(trace, sink.refused());
+                if sink.room().await.is_err() {
+                    break TransferEnd::Left;
+                }
+            }
+            Some(Ok(false)) => {
+                let changes = coder.as_ref().is_some_and(Coder::changes);
+                let trailers = gate.zip(exchange.take_trailers());
+                let trailers = trailers.and_then(|(gate, it)| gate.pass(it));
+                let trailers = if changes { trailers.and_then(of_any_form) } else { trailers };
+                let end = BodyEnd::of(&exchange, coder.as_ref(), bytes, trailers);
+                return end.finish(trace, sink);
+            }
+            Some(Err(error)) => break TransferEnd::Cut(Some(error)),
+        }
+    };
+    sink.abort();
+    TransferOutcome { end, bytes, stored: false, plain: None, limit }
+}
+
+/// A body that has come to its end.
+struct BodyEnd {
+    bytes: u64,
+    /// It did not fail, and was tested if it had to be.
+    is_fit: bool,
+    /// Its length without its coding, where that is known.
+    plain: Option<u64>,
+    trailers: Option<Trailers>,
+}
+
+impl BodyEnd {
+    /// The end of the body of `exchange`, all through `coder` if there is one.
+    fn of(
+        exchange: &Exchange,
+        coder: Option<&Coder>,
+        bytes: u64,
+        trailers: Option<Trailers>,
+    ) -> Self {
+        let is_fit = !exchange.has_failed() && !coder.is_some_and(Coder::is_untested);
+        Self { bytes, is_fit, plain: coder.and_then(Coder::plain_length), trailers }
+    }
+
+    /// Ends the body in `sink`, which has taken all of it.
+    fn finish(self, trace: Option<&Trace>, sink: impl Sink) -> TransferOutcome {
+        let Self { bytes, is_fit, plain, trailers } = self;
+        note_refused(trace, sink.refused());
+        let stored = sink.stored() && is_fit;
+        let whole = match is_fit {
+            false => {
+                note_refused(trace, Some(NotKept::Unwanted));
+                sink.finish_unkept()
+            }
+            true => sink.finish_with(trailers),
+        };
+        let (end, stored) =
+            if whole { (TransferEnd::Whole, stored) } else { (TransferEnd::Cut(None), false) };
+        TransferOutcome { end, bytes, stored, plain, limit: None }
+    }
+}
+
+/// Why recoding does not go on.
+enum Hitch {
+    /// Nobody is left to take the body.
+    Left,
+    /// It is not in its coding, or beyond a limit.
+    Bad(codec::Error),
+}
+
+/// Pushes into `sink` what `coder` makes of what has come: all of it if `last` says that it was the
+/// last, or if the body pauses (`None`).
+async fn recode(
+    coder: &mut Coder,
+    last: Option<bool>,
+    sink: &mut impl Sink,
+) -> Result<PushOutcome, Hitch> {
+    let mut turns = Strides::default();
+    let mut push = PushOutcome::Ok;
+    loop {
+        let step = match last {
+            Some(last) => coder.step(last),
+            None => coder.flush(),
+        };
+        let Some(out) = step.map_err(Hitch::Bad)? else { return Ok(push) };
+        let made = out.len();
+        if !out.is_empty() {
+            if push != PushOutcome::Ok && sink.room().await.is_err() {
+                return Err(Hitch::Left);
+            }
+            push = sink.push(out);
+        }
+        turns.pass(made).await;
+    }
+}
+
+/// Counts whether a response began to be stored, and notes why not; true if it did.
+pub(crate) fn note_begun(
+    core: &CoreState,
+    trace: Option<&Trace>,
+    refused: Option<NotKept>,
+) -> bool {
+    let stored = refused.is_none();
+    core.counters.inc(if stored { Counter::Stores } else { Counter::StoreRefused });
+    note_refused(trace, refused);
+    stored
+}
+
+fn note_refused(trace: Option<&Trace>, refused: Option<NotKept>) {
+    if let (Some(trace), Some(why)) = (trace, refused) {
+        trace.note_why(UnstoredReason::Store(why));
+    }
+}
+
+/// Reads an answer whose body nobody needs to its end, so that the connection can be kept.
+pub(crate) async fn drain(mut exchange: Exchange) {
+    while let Ok(true) = exchange.next(&mut |_| {}).await {}
+}
+
+/// Longest rest of a response that is of no use which is read.
+const REST_BYTES: u64 = 64 << 10;
+
+/// Leaves a response that is of no use, and waits for nothing: a short rest is read beside, so that
+/// the connection can be kept, and a long or unbounded one ends with its connection.
+pub(crate) fn discard_response(exchange: Box<Exchange>) {
+    if exchange.framing.length().is_some_and(|length| length <= REST_BYTES) {
+        rt::spawn_local(drain(*exchange));
+    }
+}
+
+/// A Vary's names and a request's signature over them, as the store keeps them.
+pub(crate) struct VariantSelector {
+    names: VaryNames,
+    signature: Vec<u8>,
+}
+
+impl VariantSelector {
+    pub(crate) fn of(names: VaryNames, request: &Request) -> Self {
+        let mut signature = Vec::new();
+        vary_signature(names.as_bytes(), &request.headers, &mut signature);
+        Self { names, signature }
+    }
+
+    /// That of a stored response once more.
+    pub(crate) fn of_stored_object(variant: Variant<'_>) -> Self {
+        let names = VaryNames::from_blob(variant.spec);
+        Self { names, signature: variant.signature.to_vec() }
+    }
+
+    pub(crate) fn variant(&self) -> Variant<'_> {
+        Variant { spec: self.names.as_bytes(), signature: &self.signature }
+    }
+}
+impl TransferOutcome {
+    /// Notes in `trace` what became of the body, which came for the store.
+    pub(crate) fn note(&self, trace: &Trace) {
+        trace.body_bytes.set(self.bytes);
+        trace.stored.set(self.stored);
+        if self.limit.is_some() {
+            trace.limit.set(self.limit);
+        }
+        match &self.end {
+            TransferEnd::Whole | TransferEnd::Left => {}
+            TransferEnd::Uncoded => trace.note_why(UnstoredReason::NoGzip),
+            TransferEnd::Cut(error) => {
+                trace.note_why(UnstoredReason::Cut);
+                let trouble = |error: &origin::Error| FailureNote {
+                    error: error.to_string().into(),
+                    limit: error.limit(),
+                };
+                *trace.trouble.borrow_mut() = error.as_ref().map(trouble);
+            }
+        }
+    }
+}

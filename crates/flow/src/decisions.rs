@@ -1,0 +1,273 @@
+//! The decisions on a request's way, apart from what is done about them: made for requests by
+//! [`Core`](crate::state::core::Core), and for operators who want to know by `explain`.
+//!
+//! Nothing here changes anything, counts anything or waits.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cache::{CacheLookup, Object};
+use message::forwarding::is_last_hop;
+use message::freshness::{Freshness, State};
+use message::{Framing, HeaderId, Method, Request, conditional, target};
+use origin::Protocol;
+use policy::{HitCtx, HitVerdict, ReceiveVerdict, Synthetic};
+
+use crate::challenge::Challenges;
+use crate::origin_messages;
+use crate::problem::Problem;
+use crate::purge::{self, PurgeRequest, Refusal};
+use crate::state::client::Client;
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::request_context::{RequestContext, only_if_cached};
+use crate::state::site::Site;
+
+/// Where a request belongs.
+pub(crate) enum RequestDestination<'l> {
+    /// A certificate authority asks for this.
+    Challenge(Bytes),
+    /// A balancer asks whether this server answers.
+    Health,
+    /// Nowhere.
+    Refused(Problem),
+    /// It is a purge of this site.
+    Purge(&'l Arc<Site>, Result<PurgeRequest, Refusal>),
+    /// To this site.
+    Site(&'l Arc<Site>),
+}
+
+/// Where `request` belongs. Its path has one spelling from here on, unless a program of the site
+/// sees it: there it is as it came, as with Varnish.
+#[inline(always)]
+pub(crate) fn enter<'l>(
+    challenges: &Challenges,
+    live: &'l LiveConfiguration,
+    request: &mut Request,
+    client: &Client<'_>,
+) -> RequestDestination<'l> {
+    if let Some(answer) = challenges.answer(request) {
+        return RequestDestination::Challenge(answer);
+    }
+    let found = live.sites.by_host.find(&request.host);
+    if found.is_none_or(|site| site.vcl.is_none()) {
+        target::canonical(request);
+    }
+    let Some(site) = found else {
+        return match purge::find(live, None, request, client) {
+            Some((site, read)) => RequestDestination::Purge(site, read),
+            None if is_health_check(live, request) => RequestDestination::Health,
+            None => RequestDestination::Refused(Problem::NoSite),
+        };
+    };
+    if let Err(problem) = client.admit(&request.host, site.client_check.as_ref()) {
+        return RequestDestination::Refused(problem);
+    }
+    let may_be_purge =
+        site.purges.by_request.is_some() || !matches!(request.method, Method::Get | Method::Head);
+    if may_be_purge && let Some((site, read)) = purge::find(live, Some(site), request, client) {
+        return RequestDestination::Purge(site, read);
+    }
+    RequestDestination::Site(site)
+}
+
+fn is_health_check(live: &LiveConfiguration, request: &Request) -> bool {
+    let safe = matches!(request.method, Method::Get | Method::Head | Method::Options);
+    safe && live.health_check.as_deref().is_some_and(|path| path == request.path())
+}
+
+/// The step that follows policy's verdict, once it is known that no file answers.
+pub(crate) enum Course {
+    /// The root of this number answers.
+    Files(u32),
+    /// The store is asked.
+    Lookup,
+    /// It may go no further, and is answered here.
+    LastHop,
+    /// The origin is asked, past the store.
+    Pass(Forward),
+    /// The same, and the connection may become a tunnel.
+    Upgrade,
+    /// Policy answers.
+    Answer(Arc<Synthetic>),
+    /// The stored responses for the request are purged.
+    Purge,
+}
+
+/// Returns the step that follows `verdict`.
+#[inline(always)]
+pub(crate) fn course(ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Course {
+    let request = ask.request;
+    match verdict {
+        ReceiveVerdict::Files(root) => Course::Files(root),
+        ReceiveVerdict::Lookup if request.framing == Framing::None => Course::Lookup,
+        ReceiveVerdict::Lookup | ReceiveVerdict::Pass if is_last_hop(request) => Course::LastHop,
+        // A body on a cacheable request is outside the key: it never meets the store.
+        ReceiveVerdict::Lookup | ReceiveVerdict::Pass => Course::Pass(match request.method {
+            Method::Get | Method::Head => Forward::Bypass,
+            _ => Forward::Method,
+        }),
+        // An application behind FastCGI cannot change the protocol: there the wish is overheard.
+        ReceiveVerdict::Upgrade => match ask.site.origin(&ask.notes) {
+            Some(own) if own.origin.protocol() == Protocol::FastCgi => {
+                Course::Pass(Forward::Bypass)
+            }
+            _ => Course::Upgrade,
+        },
+        ReceiveVerdict::Synth(synthetic) => Course::Answer(synthetic),
+        ReceiveVerdict::Purge => Course::Purge,
+    }
+}
+
+/// The step that follows a lookup.
+#[derive(Clone)]
+pub(crate) enum LookupDecision {
+    /// This answers.
+    Deliver(Arc<Object>, CacheOutcome),
+    /// One fetch for all who ask; what is stored may be confirmed by it.
+    Fetch(Option<Arc<Object>>),
+    /// Past the store.
+    Pass,
+    /// A fetch of its own, whose answer may be stored.
+    Alone(Forward),
+}
+
+/// Returns the step that follows a lookup; `freshness` gives an object's times.
+#[inline(always)]
+pub(crate) fn next(
+    ask: &RequestContext<'_>,
+    found: CacheLookup,
+    freshness: impl FnOnce(&Object) -> Freshness,
+) -> LookupDecision {
+    match found {
+        CacheLookup::Object(object) => match judge_by(ask, &object, &freshness(&object)) {
+            Judgement::Deliver(served) => LookupDecision::Deliver(object, served),
+            Judgement::Fetch => LookupDecision::Fetch(Some(object)),
+            Judgement::Pass => LookupDecision::Pass,
+            Judgement::Private => LookupDecision::Alone(Forward::Bypass),
+        },
+        CacheLookup::HitForMiss => LookupDecision::Alone(Forward::HitForMiss),
+        CacheLookup::Nothing if ask.notes.personal => LookupDecision::Alone(Forward::UriMiss),
+        CacheLookup::Nothing => LookupDecision::Fetch(None),
+    }
+}
+
+/// The use that a request can make of a found object.
+pub(crate) enum Judgement {
+    /// It answers.
+    Deliver(CacheOutcome),
+    /// It must be fetched or validated first.
+    Fetch,
+    /// The request goes to the origin, past the store.
+    Pass,
+    /// The request is personal and the object is not for all: fetch, without waiting for others.
+    Private,
+}
+
+/// Judges by freshness, privacy and policy whether a stored response may answer.
+pub(crate) fn judge(ask: &RequestContext<'_>, object: &Arc<Object>) -> Judgement {
+    judge_by(ask, object, &freshness(ask.live, object, ask.now.mono_ms))
+}
+
+#[inline]
+fn judge_by(ask: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
+    match ground(ask, object, freshness) {
+        Ground::Personal => Judgement::Private,
+        Ground::Condition | Ground::Passed => Judgement::Pass,
+        Ground::Fresh => Judgement::Deliver(CacheOutcome::Hit),
+        Ground::Grace | Ground::MaxStale => Judgement::Deliver(CacheOutcome::Stale),
+        Ground::Unwanted | Ground::Stale => Judgement::Fetch,
+    }
+}
+
+/// The ground of a [`Judgement`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// The request is personal, and the object is not for all.
+    Personal,
+    /// The request has a condition that only the origin can judge (RFC 9110 13.1).
+    Condition,
+    /// It could answer, and policy sends the request past the store.
+    Passed,
+    /// It could answer, and policy or the client wants another.
+    Unwanted,
+    Fresh,
+    Grace,
+    /// It is stale, and the client takes it so.
+    MaxStale,
+    Stale,
+}
+
+/// Returns the ground for judging a stored response.
+#[inline(always)]
+pub(crate) fn ground(ask: &RequestContext<'_>, object: &Object, freshness: &Freshness) -> Ground {
+    if ask.notes.personal && !object.flags().shared {
+        return Ground::Personal;
+    }
+    if conditional::belongs_to_origin(&ask.request.headers) {
+        return Ground::Condition;
+    }
+    let now_ms = ask.now.mono_ms;
+    let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
+    match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
+        (State::Fresh | State::Grace, HitVerdict::Miss) => Ground::Unwanted,
+        (State::Fresh | State::Grace, HitVerdict::Pass) => Ground::Passed,
+        (State::Fresh, _) => Ground::Fresh,
+        (State::Grace, _) => Ground::Grace,
+        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => Ground::MaxStale,
+        (State::Stale, _) => Ground::Stale,
+    }
+}
+
+/// The times of a stored response, a soft purge included.
+#[inline]
+pub(crate) fn freshness(live: &LiveConfiguration, object: &Object, now_ms: u64) -> Freshness {
+    freshness_until(live, object, object.fresh_until_ms(), now_ms)
+}
+
+/// The times of a stored response that is fresh until `until_ms`.
+#[inline]
+pub(crate) fn freshness_until(
+    live: &LiveConfiguration,
+    object: &Object,
+    until_ms: i64,
+    now_ms: u64,
+) -> Freshness {
+    let born_ms = object.born_ms();
+    let lifetime_ms = until_ms.saturating_sub(born_ms);
+    Freshness {
+        born_ms,
+        lifetime_ms: u64::try_from(lifetime_ms).unwrap_or(0),
+        grace_ms: object.grace_ms(),
+        stale_if_error_ms: object.stale_if_error_ms(),
+        stale_if_unreachable_ms: object.stale_if_unreachable_ms(),
+        must_validate: object.flags().must_validate
+            || live.trust.wants_validation(until_ms, now_ms),
+    }
+}
+
+/// Returns true if nothing forbids that a client gets the object stale (RFC 9111 4.2.4).
+fn may_be_stale(object: &Object) -> bool {
+    let flags = object.flags();
+    !flags.must_validate && !flags.never_stale
+}
+
+/// Returns the reason to refuse a request instead of letting it wait.
+pub(crate) fn refusal(request: &Request, live: &LiveConfiguration) -> Option<Problem> {
+    if origin_messages::loops(request, live) {
+        return Some(Problem::Loop);
+    }
+    only_if_cached(request).then_some(Problem::NotCached)
+}
+
+/// Returns true if the request waits for nobody's fetch: an `EventSource` has an answer of its own,
+/// and a request that has come round would wait for the fetch that brought it.
+pub(crate) fn goes_alone(request: &Request, live: &LiveConfiguration) -> bool {
+    follows_events(request) || origin_messages::was_here(request, live)
+}
+
+/// Returns true if the client is an `EventSource`: its answer is its own, and may begin late.
+fn follows_events(request: &Request) -> bool {
+    let accept = request.headers.value(HeaderId::Accept);
+    accept.is_some_and(|accept| accept.eq_ignore_ascii_case(b"text/event-stream"))
+}

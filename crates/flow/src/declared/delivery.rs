@@ -1,0 +1,284 @@
+//! From a stored or passing response to the reply this client gets: preconditions, ranges, HEAD,
+//! and what policy changes on the way out.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::Counter;
+use bytes::Bytes;
+use cache::{Object, Reader};
+use codec::Coding;
+use codec::dictionary::vary_by_dictionary;
+use message::digest::{DigestSubject, digest_of};
+use message::forwarding::add_via;
+use message::{HeaderId, Response, Version};
+
+use super::includes;
+use super::substitute::UpgradedConnection;
+use crate::assemble::plain;
+use crate::decisions::freshness;
+use crate::dictionary::{self, Occasion, Seeker};
+use crate::disposition::Start;
+use crate::fetch::PassingResponse;
+use crate::form::{self, Choice, FormSource};
+use crate::recode::{BodyDecoding, decode_limits};
+use crate::selection::{SELECTORS, Selection, Validators};
+use crate::sent_form::{SentCoding, SentForm};
+use crate::shape::{is_shaped, shape};
+use crate::state::assemble::Dialect;
+use crate::state::body::ReplyBody;
+use crate::state::core::CoreState;
+use crate::state::reply::{CacheOutcome, HeadSource, Reply};
+use crate::state::request_context::RequestContext;
+use crate::stored_heads::stored_head;
+use crate::{peers, refinement, trailers};
+
+/// Fields of requests that ask for something else than the whole of a response with one form, or
+/// name a dictionary.
+const ASKING: [HeaderId; SELECTORS.len() + 1] = {
+    let mut ids = [HeaderId::AvailableDictionary; SELECTORS.len() + 1];
+    let mut at = 0;
+    while at < SELECTORS.len() {
+        ids[at] = SELECTORS[at];
+        at += 1;
+    }
+    ids
+};
+
+/// The reply from a stored response, complete or filling. Without a core, as for a forecast, no
+/// body is decoded and no form made.
+pub(crate) fn stored(
+    core: Option<&Rc<CoreState>>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    served: CacheOutcome,
+) -> Start {
+    deliver(core, ask, object, served, None)
+}
+
+/// The reply from a response just fetched; `reader` follows its body.
+pub(crate) fn fetched(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    served: CacheOutcome,
+    reader: Reader,
+) -> Start {
+    deliver(Some(core), ask, object, served, Some(reader))
+}
+
+fn deliver(
+    core: Option<&Rc<CoreState>>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    served: CacheOutcome,
+    reader: Option<Reader>,
+) -> Start {
+    if ask.downstream.is_node() {
+        return Start::Reply(peers::stored(ask.request, object, reader, served, ask.now));
+    }
+    let freshness = freshness(ask.live, object, ask.now.mono_ms);
+    let body = ReplyBody::whole(object, reader).answering(&ask.request.method, object.status());
+    let mut reply = Reply::stored(object, body, served);
+    reply.age_s = Some(freshness.age_ms(ask.now.mono_ms) / 1000);
+    reply.ttl_s = Some(freshness.ttl_ms(ask.now.mono_ms) / 1000);
+    let mut negotiated = object.flags().negotiated;
+    if let Some(dialect) = includes::of_stored(object.flags()) {
+        let Some(page) = plain(object, dialect, ask.live) else {
+            return includes::stored(ask, object, dialect, reply);
+        };
+        negotiated |= page.negotiated;
+    }
+    if let Some(core) = core {
+        dictionary::note(core, occasion(ask), object);
+    }
+    if negotiated {
+        negotiate(core, ask, object, &mut reply);
+    } else if ask.request.headers.contains_any(&ASKING) {
+        reply.dictionary = dictionary::of_one_form(ask.request);
+        let (validators, kind) = (Validators::of(object), || kind(object));
+        Selection::of(ask).select(&validators, || false, |_| {}, kind, &mut reply);
+    }
+    if reply.status == object.status() && ask.downstream.page().is_none() {
+        trailers::follow(ask.request, object, &mut reply);
+    }
+    if is_shaped(ask, reply.status) {
+        shape_stored(ask, object, &mut reply);
+    }
+    Start::Reply(reply)
+}
+
+/// Returns true if clients get a stored body in the form that they like best.
+pub(crate) fn is_negotiated(ask: &RequestContext<'_>, object: &Object) -> bool {
+    let page = includes::of_stored(object.flags());
+    let page = page.and_then(|dialect| plain(object, dialect, ask.live));
+    object.flags().negotiated || page.is_some_and(|page| page.negotiated)
+}
+
+/// The request as far as dictionaries go by it.
+pub(crate) fn occasion<'a>(ask: &'a RequestContext<'_>) -> Occasion<'a> {
+    let request = ask.request;
+    Occasion { live: ask.live, request, target: &request.target, ask: Some(ask), now: ask.now }
+}
+
+/// Gives the client the form that it likes best, and of that what its conditions and ranges ask
+/// for.
+fn negotiate(
+    core: Option<&Rc<CoreState>>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    reply: &mut Reply,
+) {
+    let mut delta = None;
+    if let Some(core) = core {
+        let sought = dictionary::seek(Seeker::Request(core), occasion(ask), object);
+        (reply.dictionary, delta) = (sought.used, sought.form);
+    }
+    let is_delta = delta.is_some();
+    let (Choice { coding, from, wanted, lacks_gzip }, delta) = chosen(ask, object, delta);
+    let is_other = !is_delta && coding != object.flags().coding;
+    let selects = ask.request.headers.contains_any(&SELECTORS);
+    let sent = delta.or_else(|| (selects && is_other).then(|| form::sent(object, coding)));
+    if coding == Coding::Identity && !lacks_gzip && !is_delta && core.is_some() {
+        object.note_plain_asked();
+    }
+    let give_form = |body: &mut ReplyBody| match (from, core) {
+        (FormSource::Beside(bytes), _) => {
+            let counter = if is_delta { Counter::DeltasSent } else { Counter::FormsSent };
+            let spared = object.length().unwrap_or(0).saturating_sub(bytes.len() as u64);
+            form::put_beside(bytes, body);
+            if let Some(core) = core {
+                core.counters.inc(counter);
+                core.counters.add(Counter::FormsSpared, spared);
+            }
+        }
+        (FormSource::Decoded, Some(core)) => {
+            let unfolding = BodyDecoding {
+                coding: object.flags().coding,
+                limits: decode_limits(&ask.live.limits),
+                account: ask.front.account,
+                counters: &core.counters,
+            };
+            unfolding.unfold_body(body, form::plain_length(object));
+        }
+        (FormSource::Stored | FormSource::Decoded, _) => {}
+    };
+    let mut had = None;
+    if selects {
+        let validators = Validators::of(object);
+        let validators = match &sent {
+            Some(form) => Validators { etag: form.tag.as_deref(), ..validators },
+            None => validators,
+        };
+        // The client may have another form that it takes: then that one is what it is told of.
+        let is_had = || {
+            had = form::form_of_client(object, ask.request);
+            had.is_some()
+        };
+        Selection::of(ask).select(&validators, is_had, give_form, || kind(object), reply);
+    } else {
+        give_form(&mut reply.body);
+    }
+    let sent = had.or(sent);
+    give((is_other && !selects).then_some(coding), sent, reply);
+    reply.by_dictionary = dictionary::may_use_dictionary(ask.request, object);
+    let made = wanted.unwrap_or(coding);
+    if let Some(core) = core.filter(|_| !is_delta && made != object.flags().coding) {
+        refinement::demand(core, ask, object, made, lacks_gzip);
+    }
+}
+
+/// The form that the client gets: `delta`, if there is that, which is returned beside it.
+fn chosen(
+    ask: &RequestContext<'_>,
+    object: &Object,
+    delta: Option<Box<(Bytes, SentForm)>>,
+) -> (Choice, Option<SentForm>) {
+    if let Some(delta) = delta {
+        let (bytes, sent) = *delta;
+        let from = FormSource::Beside(bytes);
+        let coding = Coding::Identity;
+        return (Choice { coding, from, wanted: None, lacks_gzip: false }, Some(sent));
+    }
+    (form::choose(object, ask.request, &ask.live.compression), None)
+}
+
+/// Notes the form that is sent. Its tag is made when it is written, where nothing asks for it.
+fn give(plain: Option<Coding>, sent: Option<SentForm>, reply: &mut Reply) {
+    reply.form = plain;
+    match sent {
+        None => {}
+        Some(SentForm { coding: SentCoding::Plain(coding), .. }) => reply.form = Some(coding),
+        Some(delta) => reply.change().delta = Some(delta),
+    }
+}
+
+/// The Content-Type of a stored response.
+fn kind(object: &Object) -> Option<Vec<u8>> {
+    stored_head(object)?.headers.value(HeaderId::ContentType).map(<[u8]>::to_vec)
+}
+
+/// Takes the stored head apart and lets policy change it for this client.
+fn shape_stored(ask: &RequestContext<'_>, object: &Arc<Object>, reply: &mut Reply) {
+    let Some(mut response) = stored_head(object) else { return };
+    response.status = reply.status;
+    let received = if object.flags().http10 { Version::Http10 } else { Version::Http11 };
+    add_via(&mut response.headers, received, ask.live.announce.pseudonym.as_str());
+    if let Some(changed) = &mut reply.changed {
+        if let Some(kind) = changed.content_type.take() {
+            response.headers.set(HeaderId::ContentType, kind.as_bytes());
+        }
+        if changed.content_range.is_some() {
+            // They are of the whole.
+            let is_of_content = |name: &[u8]| digest_of(name) == Some(DigestSubject::Content);
+            response.headers.retain(|field| !is_of_content(field.name));
+        }
+        if let Some(delta) = changed.delta.take() {
+            form::give(&mut response.headers, delta.coding, delta.tag.as_deref());
+        }
+    }
+    if let Some(coding) = reply.form.take() {
+        let tag = form::tag(object, coding);
+        form::give(&mut response.headers, SentCoding::Plain(coding), tag.as_deref());
+    }
+    if std::mem::take(&mut reply.by_dictionary) {
+        vary_by_dictionary(&mut response.headers);
+    }
+    shape(ask, &mut response, true);
+    reply.status = response.status;
+    reply.head = HeadSource::Owned(Box::new(response));
+}
+
+/// The reply that says that the origin has changed the protocol.
+pub(crate) fn switched(
+    ask: &RequestContext<'_>,
+    switched: UpgradedConnection,
+    served: CacheOutcome,
+) -> Reply {
+    let UpgradedConnection { mut response, tunnel } = switched;
+    if ask.site.policy.shapes_delivery(&ask.notes) {
+        shape(ask, &mut response, false);
+    }
+    Reply::owned(response, ReplyBody::Tunnel(tunnel), served)
+}
+
+/// The reply from a response that is not stored.
+pub(crate) fn passing(
+    ask: &RequestContext<'_>,
+    passing: PassingResponse<Option<Dialect>>,
+    served: CacheOutcome,
+) -> Start {
+    let mut response = passing.response;
+    if is_shaped(ask, response.status) {
+        shape(ask, &mut response, false);
+    }
+    let mut body = passing.body.answering(&ask.request.method, response.status);
+    if let ReplyBody::Head(length) = &mut body {
+        *length = passing.head_length;
+    }
+    let Some(dialect) = passing.facts else {
+        return Start::Reply(Reply::owned(response, body, served));
+    };
+    let reply = Reply::owned(Response::new(response.status), body, served);
+    includes::put_together(ask, dialect, response, reply, false)
+}

@@ -1,0 +1,432 @@
+//! Forecast of a lookup: the stored responses, the field that makes each fresh or stale, and the
+//! step that follows.
+
+use std::sync::Arc;
+
+use base::{KeyBuf, Limits};
+use cache::{KeyInspection, Object, VariantInspection};
+use message::cache_control::CacheControl;
+use message::freshness::Freshness;
+use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words};
+use message::{HeaderId, Response, targeted_control};
+use policy::{DecisionStep, SettingLocation, decision_steps::shown};
+
+use super::teller::Teller;
+use crate::decisions::{self, Ground, LookupDecision, freshness_until};
+use crate::disposition::Start;
+use crate::forecast::disk_candidates;
+use crate::forecast::outcome::{Ending, ForecastOutcome};
+use crate::forecast::variants;
+use crate::forecast::words::duration;
+use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::request_context::RequestContext;
+use crate::{declared, surrogate};
+
+/// The way of a request to its fetch.
+#[derive(Clone, Copy)]
+struct FetchRoute {
+    /// It waits for another request's fetch.
+    waits: bool,
+    /// Nobody waits for it.
+    alone: bool,
+    /// The disk may have it.
+    reads_disk: bool,
+}
+
+impl Teller<'_> {
+    /// Foretells the outcome of a request that the store cannot answer.
+    pub(super) fn fetch_after(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        next: LookupDecision,
+    ) -> Ending {
+        let (is_fetched, marked, reads_disk) = match &self.looked {
+            Some(looked) => (looked.peek.is_fetched, looked.marked, looked.reads_disk),
+            None => (false, false, false),
+        };
+        match next {
+            // What is delivered needs none.
+            LookupDecision::Pass | LookupDecision::Deliver(..) => {
+                let why = "would be passed to the origin: its conditions are the origin's business";
+                self.past_the_store(ask, Forward::Bypass, why.to_owned())
+            }
+            LookupDecision::Fetch(old) => {
+                let alone = decisions::goes_alone(ask.request, ask.live);
+                let waits = is_fetched && !marked && !alone;
+                let reason = match old {
+                    // A mark counts beside what is stored, too.
+                    Some(_) if marked && !alone => Forward::HitForMiss,
+                    Some(_) => Forward::Stale,
+                    None => Forward::UriMiss,
+                };
+                let turning = FetchRoute { waits, alone: alone || marked, reads_disk };
+                self.miss(ask, key, reason, old, turning)
+            }
+            LookupDecision::Alone(reason) => {
+                let turning = FetchRoute { waits: false, alone: true, reads_disk };
+                self.miss(ask, key, reason, None, turning)
+            }
+        }
+    }
+
+    fn miss(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        reason: Forward,
+        old: Option<Arc<Object>>,
+        FetchRoute { waits, alone, reads_disk }: FetchRoute,
+    ) -> Ending {
+        if let Some(told) = self.refused(ask) {
+            return told;
+        }
+        let stale = old.is_some();
+        match reason {
+            Forward::Bypass => self.fetch_beside(ask),
+            _ => self.fetch_by(ask, key, old.as_deref(), alone, waits),
+        }
+        let summary = match reason {
+            _ if waits => "would wait for another request's fetch of the same",
+            Forward::HitForMiss => {
+                "would be fetched, without waiting for others: a former answer could not be stored"
+            }
+            Forward::Bypass => {
+                "would be fetched for this client alone: what is stored is not for personal requests"
+            }
+            Forward::Stale => "would be fetched: what is stored may not be used unasked",
+            Forward::UriMiss | Forward::Method if reads_disk => "would be fetched",
+            Forward::UriMiss | Forward::Method => "would be fetched: nothing that fits is stored",
+        };
+        // What is stored is looked at again by whoever fetches beside it, and the disk is not.
+        let reads_disk = reads_disk && !waits && reason != Forward::Bypass;
+        let summary =
+            if reads_disk { disk_candidates::summary(summary) } else { summary.to_owned() };
+        (ForecastOutcome::Fetch { reason, stale, waits, reads_disk }, summary)
+    }
+
+    /// Advice to those who wonder about the verdict; `None` where it hangs on an earlier answer.
+    pub(super) fn advice(
+        &self,
+        ask: &RequestContext<'_>,
+        seen: Option<&VariantInspection>,
+        peek: &KeyInspection,
+    ) -> Option<String> {
+        let ground = seen.map(|seen| {
+            let times =
+                freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
+            (
+                decisions::ground(ask, &seen.object, &times),
+                untrusted(ask, seen.fresh_until_ms),
+                times,
+            )
+        });
+        let advice = match ground {
+            Some((Ground::Personal, ..)) => return self.advice_on_visitor(),
+            None if ask.notes.personal => return self.advice_on_visitor(),
+            None if peek.is_fetched => "Nothing: that fetch is for all who wait.",
+            None => return variants::advice(ask, peek),
+            Some((Ground::Passed, ..)) => return None,
+            Some((Ground::Condition, ..)) => "Nothing: only the origin can judge the condition.",
+            Some((Ground::Unwanted, ..)) => {
+                "Nothing, or let no client's Cache-Control count: `[site.cache] \
+                 request_directives = \"ignore\"`."
+            }
+            Some((Ground::Fresh | Ground::Grace | Ground::MaxStale, ..)) => {
+                "Nothing: the cache answers. `freshness` says for how long, and by whose word."
+            }
+            Some((Ground::Stale, Some(_), _)) => {
+                "Nothing: it is over once this node has caught up."
+            }
+            Some((Ground::Stale, None, times)) if times.must_validate => {
+                "Have the application leave `no-cache` out, or speak to this cache alone: \
+                 `CDN-Cache-Control: max-age=300`."
+            }
+            Some((Ground::Stale, None, _)) => {
+                "A longer life, by `Cache-Control: s-maxage` or `[site.cache] ttl`, or a longer time \
+                 in which the old one answers at once: `[site.cache] stale_while_revalidate`."
+            }
+        };
+        Some(advice.to_owned())
+    }
+
+    /// The policy's advice on what tells visitors apart.
+    fn advice_on_visitor(&self) -> Option<String> {
+        self.telling.steps.iter().find(|step| step.what == "personal")?.advice.clone()
+    }
+}
+
+/// Foretells the answer that a client gets from a stored response.
+pub(super) fn deliver_stored(
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    served: CacheOutcome,
+) -> Ending {
+    // A body that is still coming would take note of a reader.
+    let complete = !object.is_filling();
+    let mut start = complete.then(|| declared::stored(None, ask, object, served));
+    let status = start.as_mut().and_then(Start::reply).map(|reply| reply.status);
+    let from = match served {
+        CacheOutcome::Stale => "from the cache, stale, while one fetch refreshes it",
+        CacheOutcome::StaleOnError => "from the cache, stale, since its origin fails",
+        _ => "from the cache",
+    };
+    let summary = match status {
+        Some(status) => format!("would be answered {from}, with status {status}"),
+        None => format!("would be answered {from}, while its body is still coming"),
+    };
+    (ForecastOutcome::Answer { served, status }, summary)
+}
+
+pub(super) fn about_key(ask: &RequestContext<'_>, key: &KeyBuf) -> DecisionStep {
+    let why = super::url_of(ask.request);
+    let parts = ask.site.policy.key_parts(ask.request, &ask.notes);
+    let with: Vec<String> =
+        parts.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect();
+    let why = match with.is_empty() {
+        true => format!("{why}, and nothing else"),
+        false => format!("{why}, and {}", with.join(", ")),
+    };
+    let place = ["cookies.key", "cache.key_headers"]
+        .into_iter()
+        .find_map(|key| ask.site.policy.place(&ask.notes, key));
+    DecisionStep::new("key", why)
+        .at(place.filter(|_| !parts.is_empty()))
+        .fact("hash", format!("{:016x}", key.hash()))
+}
+
+/// The sums of freshness, and which fields they are from.
+pub(super) fn about_freshness(ask: &RequestContext<'_>, seen: &VariantInspection) -> DecisionStep {
+    let object = &seen.object;
+    let freshness = freshness_until(ask.live, object, seen.fresh_until_ms, ask.now.mono_ms);
+    let now_ms = ask.now.mono_ms;
+    let (age_ms, ttl_ms) = (freshness.age_ms(now_ms), freshness.ttl_ms(now_ms));
+    let rules = ask.site.policy.store_rules(&ask.notes);
+    let head = surrogate::whole_head(object);
+    let (source, place) = lifetime(ask, object, &head, rules);
+    let lifetime_ms = object.lifetime_ms();
+    let left = match ttl_ms {
+        1.. => format!("fresh for {}", duration(ttl_ms.unsigned_abs())),
+        _ => format!("stale for {}", duration(ttl_ms.unsigned_abs())),
+    };
+    let why = format!("ttl {}: {source}; age {}; {left}", duration(lifetime_ms), duration(age_ms));
+    let control = control_of(&head, rules);
+    let window = |ms: u64, named: bool, directive: &str, key: &str| {
+        window_words(ask, object, ms, named, directive, key)
+    };
+    let grace = window(
+        freshness.grace_ms,
+        control.stale_while_revalidate.is_some(),
+        "stale-while-revalidate",
+        "cache.stale_while_revalidate",
+    );
+    let named = control.stale_if_error.is_some();
+    let error_ms = freshness.stale_if_error_ms;
+    let error = window(error_ms, named, "stale-if-error", "cache.stale_if_error");
+    let unreachable_ms = freshness.stale_if_unreachable_ms;
+    let unreachable = window(unreachable_ms, named, "stale-if-error", "cache.stale_if_unreachable");
+    let mut step = DecisionStep::new("freshness", why)
+        .at(place.as_ref())
+        .fact("grace", grace)
+        .fact("stale if the origin fails", error)
+        .fact("stale if it is unreachable", unreachable);
+    let planned_ms =
+        object.born_ms().saturating_add(i64::try_from(lifetime_ms).unwrap_or(i64::MAX));
+    if seen.fresh_until_ms < planned_ms && !object.flags().must_validate {
+        step = step.fact("purged softly", "its freshness was ended before its time");
+    }
+    if object.flags().must_validate {
+        step = step.fact("no-cache", "every use is validated first (RFC 9111 5.2.2.4)");
+    }
+    if let Some(why) = untrusted(ask, seen.fresh_until_ms) {
+        step = step.fact("cluster", why);
+    }
+    if object.flags().shared {
+        step = step.fact("for all", "its origin says so: it answers personal requests too");
+    }
+    step
+}
+
+/// The reason for which the cluster has a response validated before it is used.
+fn untrusted(ask: &RequestContext<'_>, fresh_until_ms: i64) -> Option<&'static str> {
+    let (trust, now_ms) = (&ask.live.trust, ask.now.mono_ms);
+    if !trust.holds(now_ms) {
+        Some("out of touch: every use is validated first, as others may have purged it")
+    } else if trust.wants_validation(fresh_until_ms, now_ms) {
+        Some("purges may have been missed since it was stored: it is validated first")
+    } else {
+        None
+    }
+}
+
+/// A window of stale use, and who named it.
+fn window_words(
+    ask: &RequestContext<'_>,
+    object: &Object,
+    ms: u64,
+    named: bool,
+    directive: &str,
+    key: &str,
+) -> String {
+    let from = if object.flags().never_stale {
+        "forbidden by the response (must-revalidate and the like, RFC 9111 4.2.4)".to_owned()
+    } else if named {
+        format!("`{directive}` of the response (RFC 5861)")
+    } else if let Some(place) = ask.site.policy.place(&ask.notes, key) {
+        format!("setting `{key}`, {place}")
+    } else {
+        "default of the site's profile".to_owned()
+    };
+    format!("{}: {from}", duration(ms))
+}
+
+fn control_of(head: &Response, rules: &StoreRules) -> CacheControl {
+    targeted_control::effective(&head.headers, &rules.targets)
+        .unwrap_or_else(|| CacheControl::parse(head.headers.values(HeaderId::CacheControl)))
+}
+
+/// Where an object's lifetime comes from, made anew from the head it is stored with; and the
+/// setting behind it.
+fn lifetime(
+    ask: &RequestContext<'_>,
+    object: &Object,
+    head: &Response,
+    rules: &StoreRules,
+) -> (String, Option<SettingLocation>) {
+    let plan = planned_anew(ask, object, head, rules);
+    let (lifetime_ms, planned_ms) = (object.lifetime_ms(), plan.lifetime_ms);
+    let same = match plan.source {
+        // It ran from the entrant of this copy, whose age then is not kept.
+        LifetimeSource::Setting => lifetime_ms >= setting_ms(object, rules),
+        // Long ones are kept to the second.
+        _ => lifetime_ms.abs_diff(planned_ms) < 1000,
+    };
+    if !same {
+        let accel = ask.site.origin(&ask.notes).and_then(|own| own.accel.as_ref());
+        let why = match accel.is_some_and(|accel| accel.expires) {
+            true => "`X-Accel-Expires`, which is not kept, or settings that have changed since",
+            false => "what was in force when it was stored: settings have changed since",
+        };
+        return (why.to_owned(), None);
+    }
+    let key = match plan.source {
+        LifetimeSource::Setting => setting_key(object, rules),
+        LifetimeSource::Heuristic => Some("cache.heuristic".to_owned()),
+        _ => None,
+    };
+    let place = key.as_ref().and_then(|key| ask.site.policy.place(&ask.notes, key)).cloned();
+    let words = match (plan.source, &key) {
+        (LifetimeSource::Setting, Some(key)) => {
+            format!("setting `{key}`, since the origin names none")
+        }
+        (source, _) => lifetime_words(source, head, rules),
+    };
+    (words, place)
+}
+
+/// The plan for a stored head, as if it came when it was stored.
+fn planned_anew(
+    ask: &RequestContext<'_>,
+    object: &Object,
+    head: &Response,
+    rules: &StoreRules,
+) -> StorePlan {
+    let now = ask.now;
+    let born_ms = u64::try_from(now.unix_at(object.born_ms())).unwrap_or(0);
+    let date_ms = object.date().map_or(0, |secs| secs.saturating_mul(1000));
+    let at = born_ms.max(date_ms).min(now.unix_ms);
+    let times = store::ExchangeTimes { request_ms: at, response_ms: at };
+    store::plan(&message::Request::new(), false, head, times, rules)
+}
+
+fn setting_ms(object: &Object, rules: &StoreRules) -> u64 {
+    let mut settings = rules.default_lifetime_ms.iter();
+    settings.find(|(of, _)| of.matches(object.status())).map_or(0, |(_, ms)| *ms)
+}
+
+/// The key in the configuration of the lifetime that a setting gives to the status.
+fn setting_key(object: &Object, rules: &StoreRules) -> Option<String> {
+    use store::StatusMatch::{Any, Class, Exact};
+    let mut settings = rules.default_lifetime_ms.iter();
+    let (of, _) = settings.find(|(of, _)| of.matches(object.status()))?;
+    Some(match of {
+        Exact(status) => format!("cache.ttl.{status}"),
+        Class(class) => format!("cache.ttl.{class}xx"),
+        Any => "cache.ttl.any".to_owned(),
+    })
+}
+
+/// Says which verdict follows from the lookup.
+pub(super) fn about_verdict(
+    ask: &RequestContext<'_>,
+    seen: Option<&VariantInspection>,
+    peek: &KeyInspection,
+    reads_disk: bool,
+) -> DecisionStep {
+    let why = match seen {
+        Some(seen) => judged(ask, seen, reads_disk && !peek.is_fetched),
+        None if ask.notes.personal && reads_disk => {
+            disk_candidates::verdict("nothing is in memory for it, and it is personal")
+        }
+        None if ask.notes.personal => {
+            "nothing is there for it, and it is personal: it fetches for itself".to_owned()
+        }
+        None if peek.is_fetched => "somebody fetches it: it would wait for that".to_owned(),
+        None if reads_disk => disk_candidates::verdict("nothing is in memory for it"),
+        None => "nothing is there for it: it must be fetched".to_owned(),
+    };
+    DecisionStep::new("verdict", why).decisive()
+}
+
+fn judged(ask: &RequestContext<'_>, seen: &VariantInspection, reads_disk: bool) -> String {
+    let freshness = freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
+    let why = match decisions::ground(ask, &seen.object, &freshness) {
+        Ground::Personal => {
+            "the request is personal, and the origin has not marked what is stored as for all: it \
+             fetches for itself"
+        }
+        Ground::Condition => "it has a condition that only the origin can judge (RFC 9110 13.1)",
+        Ground::Passed => "the site's policy sends it to the origin",
+        Ground::Unwanted => {
+            "the client's Cache-Control asks for more, and the site honours that: it must be fetched"
+        }
+        Ground::Fresh => "fresh: it answers",
+        Ground::Grace => {
+            "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
+        }
+        Ground::MaxStale => "stale, and the client takes it so (max-stale)",
+        Ground::Stale if reads_disk => {
+            return format!("{}; {}", stale_words(ask, seen, &freshness), disk_candidates::FIRST);
+        }
+        Ground::Stale => return stale_words(ask, seen, &freshness),
+    };
+    why.to_owned()
+}
+
+fn stale_words(
+    ask: &RequestContext<'_>,
+    seen: &VariantInspection,
+    freshness: &Freshness,
+) -> String {
+    if let Some(why) = untrusted(ask, seen.fresh_until_ms) {
+        return format!("cluster: {why}");
+    }
+    if freshness.must_validate {
+        return "no-cache: the origin must confirm it first (RFC 9111 5.2.2.4)".to_owned();
+    }
+    let now_ms = ask.now.mono_ms;
+    let may = match (freshness.may_serve_on_error(now_ms), freshness.may_serve_unreachable(now_ms))
+    {
+        (true, _) => "; should the origin fail, it answers all the same",
+        (false, true) => "; should the origin be out of reach, it answers all the same",
+        (false, false) => "",
+    };
+    let validators = seen.object.etag().is_some() || seen.object.last_modified().is_some();
+    let how = if validators { "the origin is asked to confirm it" } else { "it is fetched anew" };
+    format!("stale, and its grace is over: {how}{may}")
+}
+
+/// The limits that a stored body meets.
+pub(super) fn body_limit(limits: &Limits) -> String {
+    format!("{} bytes (limit `object_bytes`)", limits.object_bytes)
+}

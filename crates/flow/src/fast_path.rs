@@ -1,0 +1,481 @@
+//! The part of a declared request's way that never waits: receive, key, lookup, and the judgement
+//! of what was found. A request of a site with a program turns off to `vcl` at the site.
+
+use std::cell::RefMut;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, HashSeed, KeyBuf, Now};
+use cache::{CacheLookup, Object};
+use files::WouldBlock;
+use message::freshness::Freshness;
+use message::{HeaderId, Method, Request};
+use policy::{ConnectionPeer, Notes, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
+
+use crate::course::{self, Mode};
+use crate::decisions::{self, LookupDecision, RequestDestination, freshness};
+use crate::disposition::{RequestDisposition, Start, WaitingRequest};
+use crate::invalidate::{InvalidationTarget, Sites};
+use crate::peers::{self, Silence};
+use crate::problem::Problem;
+use crate::purge::{self, Answers, PurgeRequest, Refusal};
+use crate::stage::Entrant;
+use crate::stage_row;
+use crate::state::assemble::FragmentContext;
+use crate::state::client::Client;
+use crate::state::core::CoreState;
+use crate::state::downstream::Downstream;
+use crate::state::gate::SiteAdmission;
+use crate::state::live_configuration::LiveRef;
+use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::request_context::RequestContext;
+use crate::state::site::Site;
+use crate::state::site_context::SiteContext;
+use crate::state::trace::Trace;
+use crate::vcl::start as program;
+use crate::{declared, files as from_files, pages};
+
+impl CoreState {
+    /// Takes a request as far as it goes without waiting, and says on whose behalf it is made.
+    pub fn start(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> (Start, ConnectionPeer) {
+        if client.secured.is_some_and(|secured| secured.auth().is_some())
+            && let Some(begun) = peers::begin(&self.shared.peers, request, client)
+        {
+            return match begun {
+                Ok(client) => self.start_for_node(live, request, &client, now),
+                Err(reply) => (Start::Reply(reply), client.peer),
+            };
+        }
+        self.counters.inc(Counter::Requests);
+        let site = match decisions::enter(&self.shared.challenges, live, request, client) {
+            RequestDestination::Site(site) => site,
+            RequestDestination::Challenge(answer) => {
+                self.counters.inc(Counter::AcmeChallenges);
+                return (Start::Reply(pages::challenge(request, answer)), client.peer);
+            }
+            RequestDestination::Health => {
+                return (
+                    Start::Reply(pages::health(request, live.trust.readiness(now.mono_ms))),
+                    client.peer,
+                );
+            }
+            RequestDestination::Refused(problem) => {
+                return (Start::Reply(pages::problem(request, problem)), client.peer);
+            }
+            RequestDestination::Purge(site, read) => {
+                return self.start_purge(live, site, request, client, now, read);
+            }
+        };
+        let entrant = Entrant {
+            place: SiteContext { live, site },
+            client,
+            now,
+            downstream: &Downstream::Client,
+        };
+        stage_row::enter(self, &entrant, request)
+    }
+
+    /// Takes another node's request as far, which is answered with what is stored or not at all.
+    #[cold]
+    fn start_for_node(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+    ) -> (Start, ConnectionPeer) {
+        let silent = || Start::Reply(peers::silent(Silence::Nothing));
+        let start = match decisions::enter(&self.shared.challenges, live, request, client) {
+            RequestDestination::Site(site) if site.client_check.is_none() => {
+                let place = SiteContext { live, site };
+                let entrant = Entrant { place, client, now, downstream: &Downstream::Node };
+                stage_row::enter(self, &entrant, request).0
+            }
+            _ => silent(),
+        };
+        let start = match start {
+            Start::Reply(reply) => Start::Reply(peers::told_only(reply)),
+            Start::Slow(slow) if slow.is_past_the_store() => silent(),
+            slow @ Start::Slow(_) => slow,
+        };
+        (start, client.peer)
+    }
+
+    /// Takes a fragment of a page as far as it goes without waiting.
+    pub(crate) fn start_fragment(
+        self: &Rc<Self>,
+        place: SiteContext<'_>,
+        request: &mut Request,
+        within: &Rc<FragmentContext>,
+        now: Now,
+    ) -> Start {
+        let (peer, line, account) =
+            (within.top.peer, within.top.line.as_ref(), &within.top.account);
+        let client = &Client { peer, near: false, secured: None, line, account };
+        let downstream = &Downstream::Page(Rc::clone(within));
+        stage_row::enter(self, &Entrant { place, client, now, downstream }, request).0
+    }
+
+    /// Has the site's policy or program receive a request that has passed all stages before, and
+    /// takes it on as far as it goes without waiting.
+    #[inline(always)]
+    pub(crate) fn receive(
+        self: &Rc<Self>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        entering: Option<&SiteAdmission>,
+    ) -> (Start, ConnectionPeer) {
+        let Entrant { place, client, now, downstream } = *entrant;
+        if let Some(instance) = &place.site.vcl {
+            return (program::start(self, instance, entrant, request), client.peer);
+        }
+        let kept = self.keep_cookies(place.site, request);
+        let mut notes = Notes::default();
+        let verdict =
+            received(entrant, request, entering, &mut notes, |policy, ctx| policy.receive(ctx));
+        let ask = RequestContext::new(place, request, notes, now, client.account);
+        let ask = RequestContext { downstream, cookies: kept.cookies.as_deref(), ..ask };
+        let who = notes.client.unwrap_or(client.peer);
+        (self.judged(&ask, verdict), who)
+    }
+
+    /// Keeps the cookies of a request whose answer may have fragments, in room that requests lend
+    /// each other.
+    #[inline(always)]
+    fn keep_cookies(&self, site: &Site, request: &Request) -> KeptCookies<'_> {
+        let cookies = site.includes.any().then(|| {
+            // Without cookies it needs no room.
+            let Some(cookies) = request.headers.value(HeaderId::Cookie) else { return Vec::new() };
+            let mut kept = self.room.cookies.take();
+            kept.clear();
+            kept.extend_from_slice(cookies);
+            kept
+        });
+        KeptCookies { core: self, cookies }
+    }
+
+    /// Does what policy says, as far as it goes without waiting.
+    #[inline(always)]
+    fn judged(self: &Rc<Self>, ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Start {
+        let mut start = course::follow(&mut ServingCore(self), ask, verdict);
+        match start.reply() {
+            Some(reply) => ask.sign(reply),
+            None => return start,
+        }
+        if matches!(start, Start::Slow(_)) {
+            start = start.begin(self);
+        }
+        start
+    }
+
+    /// Goes the way of a purge, and says who asked.
+    fn start_purge(
+        self: &Rc<Self>,
+        live: &LiveRef,
+        site: &Arc<Site>,
+        request: &mut Request,
+        client: &Client<'_>,
+        now: Now,
+        read: Result<PurgeRequest, Refusal>,
+    ) -> (Start, ConnectionPeer) {
+        let (peer, account) = (client.peer, client.account);
+        let asker = site.policy.asker(request, peer);
+        let place = SiteContext { live, site };
+        let mut notes = Notes::default();
+        let start = match read {
+            Err(refusal) => Start::Reply(purge::refused(&self.counters, request, refusal)),
+            Ok(PurgeRequest::Refresh) => {
+                self.counters.inc(Counter::Purges);
+                let kept = self.keep_cookies(site, request);
+                make_reader(request);
+                let mut ctx = ReceiveCtx { request, client: peer, now, notes: &mut notes };
+                let verdict = site.policy.receive(&mut ctx);
+                let ask = RequestContext::new(place, request, notes, now, account);
+                let ask = RequestContext { cookies: kept.cookies.as_deref(), ..ask };
+                match verdict {
+                    ReceiveVerdict::Lookup if !notes.personal => self.fetch_anew(&ask),
+                    verdict => self.judged(&ask, verdict),
+                }
+            }
+            Ok(PurgeRequest::Store(order, answers)) => {
+                notes.client = Some(asker);
+                let ask = RequestContext::new(place, request, notes, now, account);
+                self.slow(&ask, RequestDisposition::Purge(Box::new(order), answers))
+            }
+        };
+        (start, asker)
+    }
+
+    /// Fetches what is asked for, whatever is stored.
+    fn fetch_anew(self: &Rc<Self>, ask: &RequestContext<'_>) -> Start {
+        let mut key = KeyBuf::new();
+        self.make_key(ask.site, ask.request, &ask.notes, &mut key);
+        // A fetch under way began before.
+        let under_way = self.shared.door.invalidation(
+            InvalidationTarget::key(&key),
+            true,
+            Sites::Every,
+            ask.now,
+        );
+        if let Err(why) = self.invalidate(ask, [under_way]) {
+            return Start::Reply(purge::not_done(ask.request, &why));
+        }
+        let old = match self.find(&key, ask.request, ask.now) {
+            CacheLookup::Object(object) => Some(object),
+            CacheLookup::HitForMiss | CacheLookup::Nothing => None,
+        };
+        self.slow(ask, RequestDisposition::Fetch { key, old })
+    }
+
+    fn slow(&self, ask: &RequestContext<'_>, way: RequestDisposition) -> Start {
+        Start::Slow(Box::new(WaitingRequest {
+            notes: ask.notes,
+            downstream: ask.downstream.clone(),
+            cookies: ask.cookies.map(Box::from),
+            ..WaitingRequest::on(SiteContext { live: ask.live, site: ask.site }, way)
+        }))
+    }
+
+    /// Starts the one background fetch of a stale object, unless it runs already; the result is
+    /// the trace of the request that caused it, which knows its number.
+    fn refresh(
+        self: &Rc<Self>,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Rc<Trace>> {
+        let lead = self.shared.cache.begin_refresh(key, object)?;
+        let cause = self.log.number();
+        declared::refresh(self, ask, key, lead, object, cause);
+        Some(Trace::numbered(cause))
+    }
+}
+
+/// The cookies that a request came with, in room that its core has lent.
+struct KeptCookies<'c> {
+    core: &'c CoreState,
+    cookies: Option<Vec<u8>>,
+}
+
+impl Drop for KeptCookies<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(cookies) = self.cookies.take().filter(|cookies| cookies.capacity() > 0) {
+            self.core.room.cookies.set(cookies);
+        }
+    }
+}
+
+/// Notes on a reply from the store what it was found by. Returns true if its body is to be fetched
+/// anew.
+#[inline(always)]
+fn note(
+    start: &mut Start,
+    ask: &RequestContext<'_>,
+    key: &KeyBuf,
+    cause: Option<Rc<Trace>>,
+) -> bool {
+    let Some(reply) = start.reply() else { return false };
+    reply.about.key = key.hash();
+    reply.about.trace = cause;
+    reply.is_to_be_fetched(ask.request)
+}
+
+/// A core that does what is on a request's course.
+pub(crate) struct ServingCore<'a>(pub(crate) &'a Rc<CoreState>);
+
+impl<'a> Mode for ServingCore<'a> {
+    type End = Start;
+    type Key = RefMut<'a, KeyBuf>;
+
+    #[inline(always)]
+    fn seed(&self) -> &HashSeed {
+        &self.0.shared.seed
+    }
+
+    #[inline(always)]
+    fn key(&self) -> Self::Key {
+        self.0.room.key.borrow_mut()
+    }
+
+    fn file(&mut self, ask: &RequestContext<'_>, root: u32) -> Start {
+        let Some(root) = ask.site.files.get(root as usize) else {
+            return Start::Reply(pages::problem(ask.request, Problem::NoFile));
+        };
+        match from_files::look(self.0, ask, root) {
+            Ok(look) => Start::Reply(from_files::answer(Some(self.0), ask, &look)),
+            Err(WouldBlock) => self.0.slow(ask, RequestDisposition::File(Arc::clone(root))),
+        }
+    }
+
+    #[inline(always)]
+    fn file_beside(&mut self, ask: &RequestContext<'_>, verdict: &ReceiveVerdict) -> Option<Start> {
+        match from_files::likely(self.0, ask) {
+            Ok(reply) => reply.map(Start::Reply),
+            Err(WouldBlock) => Some(self.0.slow(ask, RequestDisposition::Beside(verdict.clone()))),
+        }
+    }
+
+    #[inline(always)]
+    fn other_file_beside(&mut self, ask: &RequestContext<'_>) -> Option<Start> {
+        // One that is not open yet is found by the origin's rules, behind a fetch.
+        from_files::known(self.0, ask).map(Start::Reply)
+    }
+
+    #[inline(always)]
+    fn find(&mut self, ask: &RequestContext<'_>, key: &KeyBuf) -> CacheLookup {
+        self.0.find(key, ask.request, ask.now)
+    }
+
+    #[inline(always)]
+    fn times(&self, ask: &RequestContext<'_>, object: &Object) -> Freshness {
+        freshness(ask.live, object, ask.now.mono_ms)
+    }
+
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        object: Arc<Object>,
+        served: CacheOutcome,
+    ) -> Start {
+        let mut cause = None;
+        if served == CacheOutcome::Stale {
+            cause = self.0.refresh(ask, key, &object);
+        }
+        let mut start = declared::stored(Some(self.0), ask, &object, served);
+        if note(&mut start, ask, key, cause) {
+            let next = match object.is_live() {
+                true => LookupDecision::Alone(Forward::UriMiss),
+                // The disk has it no more, and no lookup finds it.
+                false => LookupDecision::Fetch(None),
+            };
+            start = course::miss(self, ask, key, next);
+        }
+        start
+    }
+
+    /// The object is fetched again behind the answer, once a second.
+    fn stand_in(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        object: &Arc<Object>,
+    ) -> Option<Start> {
+        let (core, now_ms) = (self.0, ask.now.mono_ms);
+        let times = freshness(ask.live, object, now_ms);
+        let due = core.shared.failing.stands_in(key.hash(), &times, now_ms)?;
+        let cause = if due { core.refresh(ask, key, object) } else { None };
+        let mut start = declared::stored(Some(core), ask, object, CacheOutcome::StaleOnError);
+        note(&mut start, ask, key, cause);
+        Some(start)
+    }
+
+    #[inline(always)]
+    fn page(
+        &mut self,
+        ask: &RequestContext<'_>,
+        key: &KeyBuf,
+        next: &LookupDecision,
+    ) -> Option<Start> {
+        match from_files::page(self.0, ask) {
+            Ok(reply) => reply.map(Start::Reply),
+            Err(WouldBlock) => {
+                let way = Box::new(RequestDisposition::after(next.clone(), key));
+                Some(self.0.slow(ask, RequestDisposition::Page(way)))
+            }
+        }
+    }
+
+    fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Start {
+        self.0.slow(ask, RequestDisposition::after(next, key))
+    }
+
+    fn pass(&mut self, ask: &RequestContext<'_>, reason: Forward) -> Start {
+        self.0.slow(ask, RequestDisposition::Pass(reason))
+    }
+
+    fn upgrade(&mut self, ask: &RequestContext<'_>) -> Start {
+        self.0.slow(ask, RequestDisposition::Upgrade)
+    }
+
+    fn answer(&mut self, ask: &RequestContext<'_>, synthetic: &Synthetic) -> Start {
+        Start::Reply(pages::synthetic(ask.request, synthetic))
+    }
+
+    fn last_hop(&mut self, ask: &RequestContext<'_>) -> Start {
+        Start::Reply(pages::options(ask.request))
+    }
+
+    fn purge(&mut self, ask: &RequestContext<'_>) -> Start {
+        let (core, request) = (self.0, ask.request);
+        let stored = core.removal(ask.site, request, &ask.notes, ask.now);
+        match core.invalidate(ask, [stored]) {
+            Ok(outcome) => {
+                let reply = purge::done(&core.counters, request, outcome, Answers::Always);
+                match outcome.recorded {
+                    true => core.slow(ask, RequestDisposition::Recorded(Box::new(reply))),
+                    false => Start::Reply(reply),
+                }
+            }
+            Err(why) => Start::Reply(purge::not_done(request, &why)),
+        }
+    }
+}
+
+impl RequestDisposition {
+    /// The way to what follows a lookup by `key`.
+    fn after(next: LookupDecision, key: &KeyBuf) -> Self {
+        match next {
+            LookupDecision::Fetch(old) => Self::Fetch { key: key.clone(), old },
+            LookupDecision::Alone(reason) => Self::Alone { key: key.clone(), reason },
+            // What is delivered needs none.
+            LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(Forward::Bypass),
+        }
+    }
+}
+
+/// Has the site's policy receive a request by `receive`, or tell how it would, and adds what the
+/// stages before have found out.
+#[inline(always)]
+pub(crate) fn received<R>(
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+    entering: Option<&SiteAdmission>,
+    notes: &mut Notes,
+    receive: impl FnOnce(&dyn Policy, &mut ReceiveCtx<'_>) -> R,
+) -> R {
+    let Entrant { place: SiteContext { site, .. }, client, now, downstream } = *entrant;
+    let page = downstream.page();
+    notes.client = page.map(|within| within.top.peer);
+    let mut ctx = ReceiveCtx { request, client: client.peer, now, notes };
+    let received = receive(&*site.policy, &mut ctx);
+    // Only now is nothing left in its place that the client has sent itself.
+    match page {
+        Some(within) => notes.personal |= within.top.personal,
+        None => {
+            if let Some(check) = &site.client_check {
+                notes.personal |= client.tell(&mut request.headers, check.fields);
+            }
+        }
+    }
+    if let Some(entering) = entering {
+        notes.personal |= entering.tell(request);
+    }
+    received
+}
+
+/// Makes a request by which a page is to be made anew that of a reader who asks for the page.
+fn make_reader(request: &mut Request) {
+    request.method = Method::Get;
+    for id in [HeaderId::CacheControl, HeaderId::Pragma, HeaderId::Authorization] {
+        request.headers.remove(id);
+    }
+}

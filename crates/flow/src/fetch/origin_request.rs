@@ -1,0 +1,50 @@
+//! A request on its way to an origin, with what goes into records and traces of it.
+
+use std::sync::Arc;
+
+use origin::{Exchange, RequestBody};
+
+use super::{Fetch, FetchTarget};
+use crate::interims::Announcer;
+
+/// Sends `fetch.request` with its upload and returns with the head of the response.
+///
+/// # Errors
+/// The reason why there is no response.
+pub(crate) async fn send(
+    fetch: &mut Fetch,
+    target: FetchTarget,
+) -> Result<Box<Exchange>, origin::Error> {
+    if let Some(tracing) = &fetch.live.tracing {
+        let sent = tracing.pass_on(&mut fetch.request.headers);
+        fetch.note(|trace| trace.sent.set(sent));
+    }
+    let mut source = match target.with_body {
+        true => fetch.upload.take(&mut fetch.request, fetch.interims.as_ref()),
+        false => None,
+    };
+    let core = &fetch.core;
+    core.log.note_bereq(fetch.trace.as_deref(), &fetch.request, &target.origin);
+    let started_us = core.micros();
+    fetch.note(|trace| trace.note_begun(started_us));
+    (fetch.caller.timeouts, fetch.caller.once) = (target.timeouts, target.once);
+    fetch.asked = Some(Arc::clone(&target.origin));
+    let (core, caller) = (&fetch.core, &fetch.caller);
+    let told = &mut Announcer(fetch.interims.as_deref());
+    let body = match &mut source {
+        Some(source) => RequestBody::Stream(Box::new(source)),
+        None => RequestBody::None,
+    };
+    let pool = core.pool();
+    let sent = pool.send(&target.origin, &fetch.request, body, fetch.key_hash, caller, told).await;
+    if sent.is_err()
+        && let Some(source) = source
+    {
+        fetch.upload.put_back(source);
+    }
+    let exchange = Box::new(sent?);
+    let answered_us = core.micros();
+    core.log.note_beresp(fetch.trace.as_deref(), &exchange.response);
+    fetch.note(|trace| trace.note_answered(&exchange, answered_us));
+    Ok(exchange)
+}

@@ -1,0 +1,72 @@
+//! Requests that have passed the gates before: fragments of pages, and what another node asks. A
+//! page takes fragments in that stand behind the same gates, for the user whom it has been told of;
+//! nobody is asked again.
+
+use message::Request;
+use policy::headers::FieldName;
+
+use crate::state::gate::RouteGates;
+use crate::state::gate::SiteAdmission;
+use crate::state::site::Site;
+
+/// A request before its site.
+#[derive(Clone, Copy)]
+pub(crate) struct Doorstep<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) request: &'a Request,
+}
+
+/// The gates that a request passes.
+fn gates<'a>(Doorstep { site, request }: Doorstep<'a>) -> impl Iterator<Item = &'a RouteGates> {
+    let gates = site.gates.iter();
+    gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
+}
+
+/// Returns true if `page` stands behind all the gates that `fragment` does.
+pub(crate) fn may_include(page: Doorstep<'_>, fragment: Doorstep<'_>) -> bool {
+    gates(fragment).all(|own| {
+        let password = own.password.as_ref().is_none_or(|own| {
+            gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
+        });
+        // Another site's yes is another one.
+        let word = own.word.as_ref().is_none_or(|own| {
+            let words = gates(page).filter_map(|gate| gate.word.as_ref());
+            page.site.name == fragment.site.name
+                && words.into_iter().any(|gate| gate.rule == own.rule)
+        });
+        password && word
+    })
+}
+
+/// Takes off `request`, which is for a fragment of `page` in `site`, what the page's gates have
+/// told of the user and the fragment's would not.
+pub(crate) fn remove_page_user_fields(page: Doorstep<'_>, site: &Site, request: &mut Request) {
+    if page.site.gates.is_none() {
+        return;
+    }
+    let own: Vec<_> = gates(Doorstep { site, request: &*request })
+        .flat_map(RouteGates::fields)
+        .cloned()
+        .collect();
+    let told: Vec<_> = gates(page).flat_map(RouteGates::fields).collect();
+    request.headers.retain(|field| {
+        let is_of = |name: &FieldName| name.is_spelt(field.name);
+        !told.iter().any(|name| is_of(name)) || own.iter().any(is_of)
+    });
+}
+
+/// The way in which a fragment enters, as its page did, another node's request, as the client's
+/// did there, or one that is only foretold: with what `request` has of that.
+pub(crate) fn inherit(site: &Site, request: &Request) -> Option<SiteAdmission> {
+    site.gates.as_ref()?;
+    let mut entering = SiteAdmission::default();
+    for gate in gates(Doorstep { site, request }) {
+        for field in gate.fields() {
+            entering.add(field, field.values(&request.headers));
+        }
+        entering.is_personal |= gate.is_personal();
+        entering.keeps_password |= gate.password.as_ref().is_some_and(|gate| !gate.rule.forward);
+    }
+    entering.is_personal |= site.policy.routes(request).also.is_some();
+    (!entering.own.is_empty() || entering.keeps_password).then_some(entering)
+}

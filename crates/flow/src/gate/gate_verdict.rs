@@ -1,0 +1,145 @@
+//! The look of a core at the gates of a site: what it knows already decides at once.
+
+use std::sync::Arc;
+
+use base::{Counter, Now};
+use message::{HeaderId, Request, Scheme};
+use policy::users::basic_credentials;
+
+use super::check::ask_for_password;
+use crate::state::gate::SiteAdmission;
+use crate::state::gate::check::Check;
+use crate::state::gate::{
+    ClientIdentity, ForwardAuthGate, GateAdmission, GateMemory, PasswordGate, Proof, digest_of,
+};
+use crate::state::reply::Reply;
+use crate::state::site_context::SiteContext;
+
+/// The gates' verdict on a request.
+pub(crate) enum GateVerdict {
+    /// It may enter, so.
+    In(SiteAdmission),
+    Refused(Box<Reply>),
+    /// It is not known yet.
+    Waits(Box<Check>),
+}
+
+impl GateMemory {
+    /// Looks at the gates before a site for a request of `guest`. What `proofs` say is known, too.
+    pub(crate) fn look(
+        &self,
+        SiteContext { live, site }: SiteContext<'_>,
+        request: &Request,
+        guest: ClientIdentity,
+        proofs: &[Proof],
+        now: Now,
+    ) -> GateVerdict {
+        let mut entering = SiteAdmission::default();
+        let Some(gates) = &site.gates else { return GateVerdict::In(entering) };
+        let known = |digest: &[u8; 32]| {
+            let proof = proofs.iter().find(|proof| proof.digest == *digest);
+            let proven = proof.map(|proof| proof.entered.clone());
+            proven.or_else(|| self.get(digest, now.mono_ms))
+        };
+        let (routes, most) = (site.policy.routes(request), live.limits.gate_memory);
+        let mut is_any = false;
+        for gate in gates.of(routes) {
+            is_any |= gate.password.is_some() || gate.word.is_some();
+            if let Some(gate) = &gate.password {
+                match gate.look(request, known) {
+                    Ok(entered) => gate.let_in(entered, &mut entering),
+                    Err(Some(check)) => match self.learn(check.digest(), now.mono_ms, most) {
+                        Some(entered) => gate.let_in(entered, &mut entering),
+                        None => return GateVerdict::Waits(Box::new(check)),
+                    },
+                    Err(None) => {
+                        let reply = ask_for_password(&self.counters, site, request, gate);
+                        return GateVerdict::Refused(Box::new(reply));
+                    }
+                }
+            }
+            if let Some(gate) = &gate.word {
+                let digest = gate.digest_of(request, guest);
+                match known(&digest) {
+                    Some(entered) => gate.let_in(entered, &mut entering),
+                    None => {
+                        let keeps_password = entering.keeps_password;
+                        let gate = Arc::clone(gate);
+                        return GateVerdict::Waits(Box::new(Check::Word {
+                            gate,
+                            digest,
+                            keeps_password,
+                        }));
+                    }
+                }
+            }
+        }
+        // The key is that of one route, and may lack what the other's gates tell.
+        entering.is_personal |= routes.also.is_some() && !entering.own.is_empty();
+        if is_any && proofs.is_empty() {
+            self.counters.inc(Counter::GateRemembered);
+        }
+        GateVerdict::In(entering)
+    }
+}
+
+impl PasswordGate {
+    /// Tells what is known of who shows a password; otherwise how that is found out, if one is
+    /// shown.
+    fn look(
+        self: &Arc<Self>,
+        request: &Request,
+        known: impl Fn(&[u8; 32]) -> Option<GateAdmission>,
+    ) -> Result<GateAdmission, Option<Check>> {
+        let mut values = request.headers.values(HeaderId::Authorization);
+        let (Some(shown), None) = (values.next(), values.next()) else { return Err(None) };
+        let digest = digest_of([&self.users.digest()[..], shown]);
+        if let Some(entered) = known(&digest) {
+            return Ok(entered);
+        }
+        let Some((user, password)) = basic_credentials(shown) else { return Err(None) };
+        let gate = Arc::clone(self);
+        Err(Some(Check::Password { gate, digest, user, password }))
+    }
+
+    fn let_in(&self, entered: GateAdmission, entering: &mut SiteAdmission) {
+        if let Some(field) = &self.rule.user_field {
+            let user = entered.user.as_ref().map_or("", |user| &user.0);
+            entering.add(field, [user.as_bytes()]);
+        }
+        entering.user = entered.user;
+        entering.keeps_password |= !self.rule.forward;
+        entering.is_personal |= self.is_personal;
+    }
+}
+
+impl ForwardAuthGate {
+    /// A digest of all that the other server may go by, as far as the rule knows it.
+    fn digest_of(&self, request: &Request, guest: ClientIdentity) -> [u8; 32] {
+        let client = guest.who.to_string();
+        let port = request.port.unwrap_or_default().to_be_bytes();
+        let mut parts = vec![&self.digest[..], client.as_bytes(), &request.host, &port];
+        parts.push(if guest.scheme == Scheme::Https { b"s" } else { b"" });
+        if !self.rule.whole_site {
+            parts.extend([request.method.token(), &request.target]);
+        }
+        let headers = &request.headers;
+        // Without their number a value could be taken for one of the next field.
+        let counts =
+            self.rule.by.iter().map(|name| (name.values(headers).count() as u64).to_le_bytes());
+        let counts: Vec<_> = counts.collect();
+        for (name, count) in self.rule.by.iter().zip(&counts) {
+            parts.push(count);
+            parts.extend(name.values(headers));
+        }
+        digest_of(parts)
+    }
+
+    fn let_in(&self, entered: GateAdmission, entering: &mut SiteAdmission) {
+        for field in &self.rule.copy {
+            let values = entered.fields.iter().filter(|(name, _)| name == field);
+            entering.add(field, values.map(|(_, value)| &**value));
+        }
+        entering.is_personal |= self.is_personal;
+    }
+}

@@ -1,0 +1,386 @@
+//! The way of invalidations through the door: recorded, told to others, and then in force.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use base::{Counter, Now};
+use purge::{Cause, Level, PeerCaches, PreparedPropagation, Propagation};
+use smallvec::SmallVec;
+
+use super::plan::{Bans, InvalidationPlan, Planner};
+use super::{
+    Id, Invalidation, InvalidationTarget, Journal, NotDone, Recording, ResponseSelector, Sites,
+};
+use crate::state::invalidate::{Haste, Invalidator, Outcome, Patience};
+use crate::state::live_configuration::LiveConfiguration;
+
+/// Invalidations that take effect together or not at all.
+type Plans = SmallVec<[InvalidationPlan; 1]>;
+
+/// Invalidations made beyond which a batch is carried out on another thread.
+const AT_ONCE_MAX: usize = 16;
+
+/// Places of the index that [`Haste::Counted`] looks at: some milliseconds. Stored responses beyond
+/// them are not counted.
+const COUNT_PLACES: usize = 64 * 1024;
+
+impl Invalidator {
+    /// An invalidation made at `now`, which has not been applied.
+    pub fn invalidation(
+        &self,
+        what: InvalidationTarget,
+        soft: bool,
+        sites: Sites,
+        now: Now,
+    ) -> Invalidation {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let id = Id { node: self.node, sequence };
+        let cause = Cause::default();
+        Invalidation { id, at_unix_ms: now.unix_ms, sites, soft, what, cause }
+    }
+
+    /// Has invalidations recorded in `journal` before they take effect; false if another one does
+    /// that already.
+    pub fn record_invalidations(&self, journal: Arc<dyn Journal>) -> bool {
+        self.journal.set(journal).is_ok()
+    }
+
+    /// Has `others` told of invalidations that take effect here; false if others are told already.
+    pub fn tell_others(&self, others: Arc<dyn PeerCaches>) -> bool {
+        self.others.set(others).is_ok()
+    }
+
+    /// Invalidates all that `batch` says, or nothing. When this returns no core uses it any more.
+    /// With milliseconds for `patience`, at most these are waited until everything stored has been
+    /// looked at. Names of sites are those of `live`. Where invalidations are recorded, this one
+    /// has been; where other nodes are told, they have it as `patience` wants it.
+    ///
+    /// # Errors
+    /// The journal refuses the batch, or a site is unknown.
+    pub async fn invalidate(
+        self: &Arc<Self>,
+        live: Option<&Arc<LiveConfiguration>>,
+        batch: impl IntoIterator<Item = Invalidation>,
+        now: Now,
+        patience: impl Into<Patience>,
+    ) -> Result<Outcome, NotDone> {
+        let Patience { count_ms, level } = patience.into();
+        let plans = self.plan(live, batch, now)?;
+        let is_recorded = self.journal.get().is_some();
+        let long =
+            is_recorded || plans.len() > AT_ONCE_MAX || plans.iter().any(InvalidationPlan::is_long);
+        let mut entered = if long {
+            // Another thread's: it may wait for the journal, and where there are many bans it
+            // completes the oldest first.
+            let door = Arc::clone(self);
+            let entering = rt::run_blocking(move || {
+                if plans.iter().any(InvalidationPlan::is_long) {
+                    door.cache.complete_bans(now.mono_ms);
+                }
+                let mut entered = door.enter(plans, BatchSource::New, level)?;
+                door.wait_for_record(&mut entered).map(|()| entered)
+            });
+            entering.await?
+        } else {
+            self.enter(plans, BatchSource::New, level)?
+        };
+        if let Some(telling) = entered.telling.take() {
+            telling.wait().await.map_err(NotDone::NotEverywhere)?;
+        }
+        let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
+        let sweep = self.sweep(newest, now.mono_ms);
+        let swept = rt::time::timeout(Duration::from_millis(count_ms), sweep).await;
+        Ok(entered.outcome(swept.is_err()))
+    }
+
+    /// The same on a thread that others wait for.
+    ///
+    /// # Errors
+    /// The journal refuses the batch, unless that must be done regardless; or a site is unknown.
+    pub(crate) fn invalidate_at_once(
+        self: &Arc<Self>,
+        live: Option<&Arc<LiveConfiguration>>,
+        batch: impl IntoIterator<Item = Invalidation>,
+        now: Now,
+        haste: Haste,
+    ) -> Result<Outcome, NotDone> {
+        let plans = self.plan(live, batch, now)?;
+        let source =
+            if haste == Haste::Regardless { BatchSource::Regardless } else { BatchSource::New };
+        let entered = self.enter(plans, source, None)?;
+        if let Some(newest) = entered.newest_ban() {
+            let all = haste == Haste::Counted && self.cache.sweep_first(COUNT_PLACES);
+            if !all {
+                self.sweep_beside(newest, now.mono_ms);
+            }
+        }
+        Ok(entered.outcome(false))
+    }
+
+    /// Applies a record of a journal, unless its identity shows that it was applied. `number` is
+    /// the least number of its ban, where the journal numbers bans; otherwise 0.
+    ///
+    /// # Errors
+    /// The record cannot be read, or is for a site that is unknown here.
+    pub fn replay(
+        self: &Arc<Self>,
+        record: &[u8],
+        number: u32,
+        now: Now,
+    ) -> Result<Outcome, NotDone> {
+        self.apply_record(record, BatchSource::Replayed(number), now)
+    }
+
+    /// As [`Door::replay`], at a start: nothing is in memory yet that a sweep would have to look
+    /// at. Where there are more bans than there may be, the oldest are forgotten.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn replay_unswept(&self, record: &[u8], now: Now) -> Result<(), NotDone> {
+        let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
+        self.cache.complete_bans(now.mono_ms);
+        self.enter(plans, BatchSource::Replayed(0), None).map(drop)
+    }
+
+    /// Applies what another node has told, unless it was applied. The journal records it; the
+    /// others know it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is for a site that is unknown here.
+    pub fn apply_told(self: &Arc<Self>, record: &[u8], now: Now) -> Result<Outcome, NotDone> {
+        self.apply_record(record, BatchSource::Told, now)
+    }
+
+    /// Has everything that is stored validated before it is used again: something was missed that
+    /// may have been about it.
+    pub fn doubt(self: &Arc<Self>, now: Now) {
+        let all = self.invalidation(
+            InvalidationTarget::Many(ResponseSelector::Everything),
+            true,
+            Sites::Every,
+            now,
+        );
+        // Its effect is that what is fetched now counts as older.
+        let done = self.plan(None, [all], now).and_then(|plans| {
+            let entered = self.enter(plans, BatchSource::Told, None)?;
+            entered.newest_ban().into_iter().for_each(|ban| self.sweep_beside(ban, now.mono_ms));
+            Ok(())
+        });
+        if let Err(why) = done {
+            base::tell!(Error, "larder: cluster: {why}");
+        }
+        self.trust.doubt(now.mono_ms);
+    }
+
+    /// Waits until all that has taken effect will outlive this process, as far as it is recorded.
+    ///
+    /// # Errors
+    /// A sentence that says why it may not.
+    pub fn settle(&self) -> Result<(), String> {
+        self.journal.get().map_or(Ok(()), |journal| journal.wait())
+    }
+
+    /// Puts a ban of another store in force, by its [`cache::Ban::data`] and at least its number,
+    /// whether or not the invalidation that made it was applied here.
+    ///
+    /// # Errors
+    /// The data cannot be read, or is for a site that is unknown here.
+    pub fn restore_ban(
+        self: &Arc<Self>,
+        data: &[u8],
+        number: u32,
+        now: Now,
+    ) -> Result<(), NotDone> {
+        self.apply_record(data, BatchSource::Restored(number), now).map(|_| ())
+    }
+
+    fn apply_record(
+        self: &Arc<Self>,
+        record: &[u8],
+        source: BatchSource,
+        now: Now,
+    ) -> Result<Outcome, NotDone> {
+        let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
+        let entered = self.enter(plans, source, None)?;
+        if let Some(newest) = entered.newest_ban() {
+            self.sweep_beside(newest, now.mono_ms);
+        }
+        Ok(entered.outcome(false))
+    }
+
+    fn plan(
+        &self,
+        live: Option<&Arc<LiveConfiguration>>,
+        batch: impl IntoIterator<Item = Invalidation>,
+        now: Now,
+    ) -> Result<Plans, NotDone> {
+        let planner = Planner { door: self, live, now };
+        batch.into_iter().map(|invalidation| planner.plan(invalidation)).collect()
+    }
+
+    /// Every invalidation comes by here.
+    fn enter(
+        &self,
+        mut plans: Plans,
+        source: BatchSource,
+        level: Option<Level>,
+    ) -> Result<CommittedBatch, NotDone> {
+        let mut applied = self.applied.lock();
+        if !source.is_restored() {
+            plans.retain(|plan| !applied.has(plan.invalidation.id));
+        }
+        let (journal, mut number) = match source {
+            BatchSource::New | BatchSource::Regardless | BatchSource::Told => {
+                (self.journal.get(), 0)
+            }
+            BatchSource::Replayed(number) | BatchSource::Restored(number) => (None, number),
+        };
+        let telling = self.prepare(&plans, source)?;
+        let mut recording = None;
+        if let Some(journal) = journal
+            && !plans.is_empty()
+        {
+            let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
+            match journal.record(&batch) {
+                Ok(begun) => {
+                    number = begun.least_ban().unwrap_or(0);
+                    recording = Some(begun);
+                }
+                Err(why) => {
+                    self.count_refused(batch.len() as u64);
+                    if source == BatchSource::New {
+                        return Err(NotDone::Refused { journal: journal.name().to_owned(), why });
+                    }
+                }
+            }
+        }
+        plans.retain(|plan| applied.insert(plan.invalidation.id) || source.is_restored());
+        // The order of a journal is the order of effects.
+        let order = (journal.is_some() || telling.is_some()).then_some(applied);
+        let mut entered = CommittedBatch::default();
+        for plan in plans {
+            entered.objects += plan.carry_out(&self.cache, &mut number, &mut entered.bans);
+        }
+        if let Some(recording) = &mut recording {
+            recording.took_effect(entered.newest_ban());
+        }
+        entered.recording = recording;
+        entered.telling = telling.map(|prepared| prepared.tell(level));
+        drop(order);
+        Ok(entered)
+    }
+
+    /// The batch for other caches, if it is theirs to know.
+    fn prepare(
+        &self,
+        plans: &Plans,
+        source: BatchSource,
+    ) -> Result<Option<Box<dyn PreparedPropagation>>, NotDone> {
+        let is_own = matches!(source, BatchSource::New | BatchSource::Regardless);
+        let Some(others) = self.others.get().filter(|_| !plans.is_empty()) else {
+            return Ok(None);
+        };
+        if !is_own {
+            others.note_local_effect();
+            return Ok(None);
+        }
+        let batch: Vec<_> = plans.iter().map(|plan| &plan.invalidation).collect();
+        match others.prepare(&batch) {
+            Ok(prepared) => Ok(prepared),
+            Err(why) if source == BatchSource::New => {
+                self.count_refused(batch.len() as u64);
+                Err(NotDone::Refused { journal: "cluster".to_owned(), why })
+            }
+            Err(_) => {
+                self.count_refused(batch.len() as u64);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Waits until the journal has recorded the batch, if it records it.
+    fn wait_for_record(&self, entered: &mut CommittedBatch) -> Result<(), NotDone> {
+        let Some((journal, recording)) = self.journal.get().zip(entered.recording.take()) else {
+            return Ok(());
+        };
+        recording.wait().map_err(|why| {
+            self.count_refused(1);
+            NotDone::NotRecorded { journal: journal.name().to_owned(), why }
+        })
+    }
+
+    /// Waits until all invalidations that were made will outlive this process, as far as they are
+    /// recorded.
+    pub(crate) async fn wait_for_records(self: &Arc<Self>) {
+        let door = Arc::clone(self);
+        let waiting = rt::run_blocking(move || {
+            if let Some(journal) = door.journal.get()
+                && let Err(why) = journal.wait()
+            {
+                door.count_refused(1);
+                base::tell!(
+                    Error,
+                    "larder: an invalidation may be undone at the next start: {why}"
+                );
+            }
+        });
+        waiting.await;
+        if let Some(telling) = self.others.get().and_then(|others| others.outstanding()) {
+            // Whoever is answered cannot be told: the cluster's figures have it.
+            _ = telling.wait().await;
+        }
+    }
+
+    fn count_refused(&self, invalidations: u64) {
+        self.counters.add(Counter::InvalidationsRefused, invalidations);
+    }
+}
+
+/// Where a batch comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BatchSource {
+    /// Somebody wants it, and can be told that it is refused.
+    New,
+    /// It must be done, recorded or not.
+    Regardless,
+    /// Another node has told it.
+    Told,
+    /// A record of a journal, with the least number of its ban.
+    Replayed(u32),
+    /// A ban of another store, with its number.
+    Restored(u32),
+}
+
+impl BatchSource {
+    fn is_restored(self) -> bool {
+        matches!(self, Self::Restored(_))
+    }
+}
+
+/// A batch that is in force.
+#[derive(Default)]
+struct CommittedBatch {
+    /// Stored responses that its keys selected.
+    objects: u64,
+    bans: Bans,
+    recording: Option<Box<dyn Recording>>,
+    telling: Option<Box<dyn Propagation>>,
+}
+
+impl CommittedBatch {
+    fn newest_ban(&self) -> Option<u32> {
+        self.bans.iter().map(|ban| ban.number()).max()
+    }
+
+    fn outcome(&self, pending: bool) -> Outcome {
+        let banned: u64 = self.bans.iter().map(|ban| ban.objects()).sum();
+        let finds: u64 = self.bans.iter().map(|ban| ban.finds()).sum();
+        Outcome {
+            objects: self.objects + banned,
+            finds: self.objects + finds,
+            pending,
+            recorded: self.recording.is_some() || self.telling.is_some(),
+        }
+    }
+}

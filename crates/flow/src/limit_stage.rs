@@ -1,0 +1,83 @@
+//! The stage of the limits that a request must pass before it is answered: those of its site.
+//!
+//! They are asked before the policy or the program is, so that a refusal costs little. A request
+//! that is to wait for its turn goes on when that has come: what it held before others might wait
+//! for, or have purged meanwhile. Nothing here is asked for purges, fragments of pages, health
+//! checks, challenges, and requests of other nodes.
+
+use std::rc::Rc;
+
+use message::Request;
+
+use crate::disposition::Start;
+use crate::forecast::outcome::Ending;
+use crate::forecast::steps::{Telling, answered};
+use crate::limit_permit::{LimitPermit, limited};
+use crate::pages;
+use crate::stage::{Clearance, Entrant, RowStage, StageResult};
+use crate::state::core::CoreState;
+use crate::state::downstream::Downstream;
+use crate::state::gate::parked_request::Wait;
+use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest};
+
+/// The limits of a site, on how often and how much at once its clients may ask.
+pub(crate) struct SiteLimits;
+
+impl RowStage for SiteLimits {
+    #[inline(always)]
+    fn is_for(entrant: &Entrant<'_>) -> bool {
+        entrant.place.site.throttles.is_some() && matches!(entrant.downstream, Downstream::Client)
+    }
+
+    #[inline(never)]
+    fn act(
+        core: &Rc<CoreState>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        clearance: &mut Clearance,
+    ) -> StageResult {
+        let site = entrant.place.site;
+        let Some(throttles) = &site.throttles else { return StageResult::On };
+        let visitor = LimitedClient::of(&*site.policy, request, entrant.client.peer);
+        let refused = |problem| {
+            StageResult::End(Start::Reply(limited(site, request, problem)), visitor.client)
+        };
+        let (seed, now_ms) = (&core.shared.seed, entrant.now.mono_ms);
+        let visit = LimitedRequest { seed, request, visitor, now_ms };
+        let (turn, spared) = match throttles.admit_by_rate(&visit, &core.counters) {
+            LimitDecision::On(turn) => (turn, None),
+            LimitDecision::Spared(turn, problem) => (turn, Some(problem)),
+            LimitDecision::Refused(problem) => return refused(problem),
+        };
+        let mut pass = LimitPermit { visitor, stay: None, spared };
+        if let Some(turn) = turn {
+            clearance.marks.pass = Some(Box::new(pass));
+            return StageResult::End(
+                entrant.wait(request, Wait::Turn(turn), clearance),
+                visitor.client,
+            );
+        }
+        if let Err(problem) = pass.enter(throttles, &visit, &core.counters) {
+            return refused(problem);
+        }
+        if pass.stay.is_some() || pass.spared.is_some() {
+            clearance.marks.pass = Some(Box::new(pass));
+        }
+        StageResult::On
+    }
+
+    fn look(
+        telling: &mut Telling<'_>,
+        entrant: &Entrant<'_>,
+        request: &mut Request,
+        _: &mut Clearance,
+    ) -> Option<Ending> {
+        let site = entrant.place.site;
+        let visitor = LimitedClient::of(&*site.policy, request, entrant.client.peer);
+        let (seed, now_ms) = (&telling.shared.seed, entrant.now.mono_ms);
+        let visit = LimitedRequest { seed, request, visitor, now_ms };
+        let (steps, refusal) = site.throttles.as_ref()?.foretell(&visit);
+        telling.steps.extend(steps);
+        Some(answered(&pages::problem(request, refusal?), "with a refusal"))
+    }
+}

@@ -1,0 +1,205 @@
+//! The request as the origin sees it, and the origin's head as it is kept and passed on.
+
+use cache::Object;
+use codec::Coding;
+use codec::etag::{form_of, write_plain};
+use message::date::HttpDate;
+use message::forwarding::{add_via, hops_left, passes};
+use message::store::{strip_for_storage, strip_hop_by_hop};
+use message::{Framing, HeaderBlock, HeaderId, Method, Request, Response, Upgrade, Version, vary};
+
+use policy::EsiPages;
+
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::request_context::RequestContext;
+use crate::state::site::Site;
+use crate::{form, surrogate, tags};
+use codec::CompressionScope;
+
+/// For what the origin is asked.
+pub(crate) enum Errand<'a> {
+    /// This client's request as it is: nothing of it is shared.
+    Own,
+    /// This client's request, with its wish to speak another protocol.
+    Upgrade,
+    /// This client's request, whose answer may be kept for others all the same.
+    Alone,
+    /// A whole representation for the store, or the confirmation that a stored one is still good.
+    Store(Option<&'a Object>),
+}
+
+/// Fields that ask for something other than the whole current representation.
+pub(crate) const CONDITIONS: [HeaderId; 6] = [
+    HeaderId::IfMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfRange,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Range,
+];
+
+/// Capabilities of this surrogate (W3C Edge Architecture); Surrogate-Control may name it as a
+/// target.
+const CAPABILITY: &str = "larder=\"Surrogate/1.0\"";
+/// The same where pages may be put together of others.
+const CAPABILITY_ESI: &str = "larder=\"Surrogate/1.0 ESI/1.0\"";
+
+/// Room for the fields that are added on the way: Via, Surrogate-Capability, Forwarded and its kin.
+const ADDED_FIELDS: usize = 8;
+/// Bytes of them.
+const ADDED_BYTES: usize = 256;
+
+/// Passes through this proxy after which a request is held to go round in a circle.
+pub(crate) const HOPS_MAX: usize = 8;
+
+/// Builds the origin request from the client's canonical one.
+pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &Errand<'_>) -> Request {
+    let mut request = Request::new();
+    let own = &ask.request.headers;
+    request.headers.reserve(own.len() + ADDED_FIELDS, own.memory() + ADDED_BYTES);
+    request.clone_from(ask.request);
+    strip_hop_by_hop(&mut request.headers);
+    request.headers.remove(HeaderId::Expect);
+    request.headers.remove(HeaderId::Host);
+    // For a proxy, which is this one (RFC 9110 11.7.2).
+    request.headers.remove(HeaderId::ProxyAuthorization);
+    // It is sent in HTTP/1.1 whatever this says, which is what scripts are told (SERVER_PROTOCOL):
+    // they must not answer in HTTP/1.0 what is kept for others.
+    request.version = request.version.max(Version::Http11);
+    request.upgrade = Upgrade::None;
+    if matches!(errand, Errand::Upgrade)
+        && let Some(protocols) = ask.request.headers.value(HeaderId::Upgrade)
+    {
+        request.headers.push(HeaderId::Upgrade, protocols);
+        request.upgrade = ask.request.upgrade;
+    }
+    if !matches!(errand, Errand::Own | Errand::Upgrade) {
+        // What the store tells apart is what the origin must be asked with, else one client's
+        // spelling of Accept-Encoding would choose a coding for another that cannot read it.
+        if ask.site.compress != CompressionScope::Off {
+            request.headers.remove(HeaderId::AcceptEncoding);
+            if request.headers.contains(HeaderId::AvailableDictionary) {
+                // Whatever a client has, all get what the origin sends.
+                request.headers.remove(HeaderId::AvailableDictionary);
+                request.headers.remove_named(b"Dictionary-ID");
+            }
+            if !ask.live.compression.ask.is_empty() {
+                let codings = ask.live.compression.ask.as_bytes();
+                request.headers.push(HeaderId::AcceptEncoding, codings);
+            }
+        } else if let Some(normal) = vary::normal_accept_encoding(&request.headers) {
+            request.headers.remove(HeaderId::AcceptEncoding);
+            if !normal.is_empty() {
+                request.headers.push(HeaderId::AcceptEncoding, normal.as_bytes());
+            }
+        }
+    }
+    if ask.site.compress != CompressionScope::Off {
+        list_plain_tags(&mut request.headers, HeaderId::IfMatch, |_, _, _| true);
+        // Of another form a 304 would be of no use to the client: one that it does not take any
+        // more, or one with a dictionary, which no 304 that is passed on is made to name.
+        let accept = form::accept(ask.request);
+        let is_told = |tag: &[u8], plain: &[u8], coding| {
+            accept.takes(coding) && form_of(tag, plain) == Some(coding)
+        };
+        list_plain_tags(&mut request.headers, HeaderId::IfNoneMatch, is_told);
+    }
+    if let Errand::Store(validate) = errand {
+        request.method = Method::Get;
+        request.framing = Framing::None;
+        request.headers.retain(|f| !CONDITIONS.contains(&f.id));
+        let reads_esi = ask.site.includes.esi != EsiPages::Never;
+        let capability = if reads_esi { CAPABILITY_ESI } else { CAPABILITY };
+        request.headers.set(HeaderId::SurrogateCapability, capability.as_bytes());
+        if let Some(object) = validate {
+            add_validators(&mut request.headers, object);
+        }
+    }
+    if let Some(left) = hops_left(ask.request) {
+        request.headers.set(HeaderId::MaxForwards, left.saturating_sub(1).to_string().as_bytes());
+    }
+    add_via(&mut request.headers, ask.request.version, ask.live.announce.pseudonym.as_str());
+    request
+}
+
+/// Adds to the condition `id` the tags that the origin knows the listed ones by: a client that got
+/// a form coded here has that form's tag (RFC 9110 13.1.1, 13.1.2). `is_meant` sees a listed tag,
+/// the origin's, and the coding.
+fn list_plain_tags(
+    headers: &mut HeaderBlock,
+    id: HeaderId,
+    is_meant: impl Fn(&[u8], &[u8], Coding) -> bool,
+) {
+    let mut plain = Vec::new();
+    for value in headers.values(id) {
+        for tag in message::list::members([value]) {
+            let start = plain.len();
+            plain.extend_from_slice(b", ");
+            let coding = write_plain(tag, &mut plain);
+            if !coding.is_some_and(|coding| is_meant(tag, &plain[start + 2..], coding)) {
+                plain.truncate(start);
+            }
+        }
+    }
+    if let Some(plain) = plain.strip_prefix(b", ") {
+        headers.push(id, plain);
+    }
+}
+
+fn add_validators(headers: &mut HeaderBlock, object: &Object) {
+    if let Some(etag) = form::origin_tag(object) {
+        headers.push(HeaderId::IfNoneMatch, &etag);
+    }
+    if let Some(modified) = object.last_modified() {
+        headers.push(HeaderId::IfModifiedSince, HttpDate::new(modified).as_bytes());
+    }
+}
+
+/// Returns true if the request has passed this proxy too often already.
+pub(crate) fn loops(request: &Request, live: &LiveConfiguration) -> bool {
+    passes(&request.headers, live.announce.pseudonym.as_str()) >= HOPS_MAX
+}
+
+/// Returns true if the request has passed this proxy before.
+pub(crate) fn was_here(request: &Request, live: &LiveConfiguration) -> bool {
+    passes(&request.headers, live.announce.pseudonym.as_str()) > 0
+}
+
+/// Makes the origin's head fit to be kept for others. This cache's Via is not kept: it is the same
+/// on all, and written when a head is sent.
+pub(crate) fn keepable(response: &mut Response, site: &Site, unix_secs: u64) {
+    strip_for_storage(&mut response.headers);
+    hide_tags(response, site);
+    response.headers.remove(HeaderId::Age);
+    add_date(response, unix_secs);
+}
+
+/// Makes the origin's head fit to be passed on.
+pub(crate) fn passable(
+    response: &mut Response,
+    site: &Site,
+    live: &LiveConfiguration,
+    unix_secs: u64,
+) {
+    strip_hop_by_hop(&mut response.headers);
+    // No client of this proxy has to prove to it who it is (RFC 9110 11.7).
+    response.headers.remove(HeaderId::ProxyAuthenticate);
+    response.headers.remove(HeaderId::ProxyAuthenticationInfo);
+    hide_tags(response, site);
+    surrogate::hide(&mut response.headers, site);
+    add_date(response, unix_secs);
+    add_via(&mut response.headers, response.version, live.announce.pseudonym.as_str());
+}
+
+/// Surrogate keys are between origins and caches.
+fn hide_tags(response: &mut Response, site: &Site) {
+    if !site.shown.tags {
+        tags::hide(&mut response.headers);
+    }
+}
+
+fn add_date(response: &mut Response, unix_secs: u64) {
+    if !response.headers.contains(HeaderId::Date) {
+        response.headers.push(HeaderId::Date, HttpDate::new(unix_secs).as_bytes());
+    }
+}

@@ -1,0 +1,201 @@
+//! The side of who asks: a miss whose key is another node's.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, Limit, Limits, Now};
+use cache::{DemotionPolicy, Object, Record};
+use message::store::{Permit, strip_hop_by_hop};
+use message::{Framing, HeaderId, Method, Request, Response, Status, Upgrade, Version};
+use origin::{Events, Exchange, Origin, OriginRequestContext, RequestBody};
+
+use super::field::{PEER, PeerQuestion, RECORD, read_record};
+use crate::body_transfer::{VariantSelector, discard_response};
+use crate::fetch::{Fetch, InsertionPlan};
+use crate::key::select_by;
+use crate::recode::BodyRecoding;
+use crate::state::core::CoreState;
+use crate::state::peers::{FetchIdentity, OwnerRequest};
+use crate::state::slices::{Edition, Extent, Probe, Shape, part_of};
+
+/// Fields of a request that are about what its client has, or is to get of the whole.
+const CLIENTS: [HeaderId; 7] = [
+    HeaderId::Range,
+    HeaderId::IfRange,
+    HeaderId::IfMatch,
+    HeaderId::IfNoneMatch,
+    HeaderId::IfModifiedSince,
+    HeaderId::IfUnmodifiedSince,
+    HeaderId::Expect,
+];
+
+/// A stored response that its owner has told of.
+pub(crate) struct PeerRecord {
+    pub(crate) record: Record,
+    pub(crate) exchange: Box<Exchange>,
+    /// The version that it has all or a part of, if it is stored in slices.
+    pub(crate) edition: Option<Edition>,
+    /// The part of it that comes, where not the whole does.
+    pub(crate) part: Option<Extent>,
+}
+
+impl OwnerRequest {
+    /// Asks the key's owner; `None` if the origin is to be asked.
+    pub(crate) async fn ask(&self, fetch: &Fetch) -> Option<PeerRecord> {
+        let limits = &fetch.live.limits;
+        let probe = match self.request.headers.contains(HeaderId::Range) {
+            true => Some(self.probe(limits)?),
+            false => None,
+        };
+        let counters = &fetch.core.counters;
+        let asked = fetch.now();
+        let whose = FetchIdentity { key_hash: fetch.key_hash, caller: &fetch.caller };
+        let ask = |request: &mut Request| {
+            if let Some(probe) = &probe {
+                probe.ask(request);
+            }
+        };
+        let exchange = self.send(&fetch.core, whose, Some(Counter::PeersAsked), ask).await?;
+        let Some(record) = self.read(&exchange, asked) else {
+            discard_response(exchange);
+            return None;
+        };
+        let is_part = exchange.response.status == Status::PARTIAL_CONTENT;
+        let part = probe
+            .filter(|_| is_part)
+            .and_then(|probe| part_of(&exchange.response, exchange.framing, &probe));
+        let edition = Edition::of(&exchange, limits);
+        if is_part && (part.is_none() || edition.is_none()) {
+            discard_response(exchange);
+            return None;
+        }
+        counters.inc(Counter::PeersFound);
+        Some(PeerRecord { record, exchange, edition, part })
+    }
+
+    /// Asks the key's owner for `range` of the version that is `edition`; `None` if the origin is
+    /// to be asked.
+    pub(crate) async fn ask_for(
+        &self,
+        core: &CoreState,
+        whose: FetchIdentity<'_>,
+        range: &Range<u64>,
+        edition: &Edition,
+    ) -> Option<Box<Exchange>> {
+        let exchange = self.send(core, whose, None, |request| edition.ask(range, request)).await?;
+        if edition.is_part(&exchange, range) {
+            return Some(exchange);
+        }
+        discard_response(exchange);
+        None
+    }
+
+    /// The part to ask for where the client wants one; `None` if the origin is asked for that.
+    fn probe(&self, limits: &Limits) -> Option<Probe> {
+        // Further parts would be asked for in that name.
+        let is_named = self.request.headers.contains(HeaderId::Authorization);
+        let shape = Shape::of(limits).filter(|_| !is_named)?;
+        Probe::of(&self.request, shape, limits.ranges)
+    }
+
+    /// Sends the question, which `change` makes one for a part, to the key's owner; `None` if no
+    /// answer comes in time.
+    async fn send(
+        &self,
+        core: &CoreState,
+        whose: FetchIdentity<'_>,
+        counted: Option<Counter>,
+        change: impl FnOnce(&mut Request),
+    ) -> Option<Box<Exchange>> {
+        let peers = core.shared.peers.load_full()?;
+        let owner = Arc::clone(peers.owner(&self.key)?.way()?);
+        let applied = peers.standing.asks()?;
+        counted.inspect(|counter| core.counters.inc(*counter));
+        let (client, scheme) = (whose.caller.client, self.request.scheme);
+        let mut request = self.question(PeerQuestion { applied, client, scheme });
+        change(&mut request);
+        send(core, &owner, &request, whose).await
+    }
+
+    /// The client's request as it is put to a node.
+    fn question(&self, question: PeerQuestion) -> Request {
+        let mut request = self.request.clone();
+        strip_hop_by_hop(&mut request.headers);
+        request.headers.retain(|field| !CLIENTS.contains(&field.id));
+        request.headers.remove_named(PEER);
+        request.headers.push_named(PEER, question.write().as_bytes());
+        (request.method, request.framing) = (Method::Get, Framing::None);
+        (request.version, request.upgrade) = (Version::Http11, Upgrade::None);
+        request
+    }
+
+    /// The record that the owner has told, if it is what was asked for.
+    fn read(&self, exchange: &Exchange, asked: Now) -> Option<Record> {
+        let value = exchange.response.headers.value_named(RECORD)?;
+        let record = read_record(value, asked)?;
+        let selecting = self.selecting.as_ref().unwrap_or(&self.request);
+        let is_it = record.key() == &*self.key
+            && !record.flags().is_mark()
+            && record.matches(&mut select_by(&selecting.headers));
+        is_it.then_some(record)
+    }
+}
+
+impl PeerRecord {
+    /// The plan by which it is stored here, over what there is.
+    pub(crate) fn plan(
+        &self,
+        permit: Permit,
+        over: Option<Arc<Object>>,
+        sinks: DemotionPolicy,
+    ) -> Box<InsertionPlan> {
+        Box::new(InsertionPlan {
+            permit,
+            over,
+            new: self.record.renewed(),
+            selected: self.record.vary().map(VariantSelector::of_stored_object),
+            recode: BodyRecoding::default(),
+            gate: None,
+            attached: None,
+            sinks,
+        })
+    }
+}
+
+/// Notes that the owner has begun to fetch.
+struct BeginsThere<'a>(&'a Cell<bool>);
+
+impl Events for BeginsThere<'_> {
+    fn interim(&mut self, _: Response) {
+        self.0.set(true);
+    }
+}
+
+/// Sends `request` to a node, and returns with its answer's head; `None` if it does not come, or
+/// the node does not even begin in time.
+async fn send(
+    core: &CoreState,
+    way: &Arc<Origin>,
+    request: &Request,
+    FetchIdentity { key_hash, caller }: FetchIdentity<'_>,
+) -> Option<Box<Exchange>> {
+    let begun = Cell::new(false);
+    let (mut events, pool) = (BeginsThere(&begun), core.pool());
+    let caller =
+        OriginRequestContext { timeouts: None, account: None, owner: None, ..caller.clone() };
+    let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);
+    let mut sent = std::pin::pin!(sent);
+    let patience = Duration::from_millis(core.live().limits.peer_timeout);
+    let sent = match rt::time::timeout(patience, &mut sent).await {
+        Ok(sent) => sent,
+        Err(_) if begun.get() => sent.await,
+        Err(_) => {
+            core.counters.limit(Limit::PeerTimeout);
+            way.was_late();
+            return None;
+        }
+    };
+    sent.ok().map(Box::new)
+}

@@ -1,0 +1,123 @@
+//! Purges as invalidations: of one URL, of what is described, and of several sites at once.
+
+use std::sync::Arc;
+
+use base::Now;
+use message::Request;
+use policy::ConnectionPeer;
+
+use super::Share;
+use crate::invalidate::{
+    Invalidation, InvalidationSource, InvalidationTarget, Level, NotDone, ResponseSelector, Sites,
+    Url,
+};
+use crate::state::invalidate::{Invalidator, Outcome, Patience};
+use crate::state::live_configuration::LiveConfiguration;
+use crate::state::request_context::RequestContext;
+use crate::state::site::Site;
+
+/// The time that the answer to a purge waits until it is known what was hit: plugins purge many
+/// pages and keys, one after the other, and few of them wait for more than a second.
+const COUNT_MS: u64 = 50;
+
+/// Where a URL that is purged belongs.
+#[derive(Clone, Copy)]
+pub struct PurgeContext<'a> {
+    /// The configuration in force.
+    pub live: &'a Arc<LiveConfiguration>,
+    /// The host's site.
+    pub site: &'a Site,
+    /// The request that names the host.
+    pub request: &'a Request,
+    /// The client that purges.
+    pub client: ConnectionPeer,
+    /// The time.
+    pub now: Now,
+}
+
+impl<'a> PurgeContext<'a> {
+    /// The URL is of the host that a request of a client names.
+    pub(crate) fn of(ask: &RequestContext<'a>) -> Self {
+        let client = ask.notes.client.unwrap_or(ConnectionPeer::Local);
+        Self { live: ask.live, site: ask.site, request: ask.request, client, now: rt::now() }
+    }
+}
+
+impl Invalidator {
+    /// Invalidates what is meant of all sites. When this returns no core uses it any more. At most
+    /// `wait_ms` are waited until everything stored has been looked at.
+    ///
+    /// # Errors
+    /// The journal refuses the purge.
+    pub async fn purge(
+        self: &Arc<Self>,
+        what: ResponseSelector,
+        soft: bool,
+        now: Now,
+        patience: impl Into<Patience>,
+    ) -> Result<Outcome, NotDone> {
+        let one = self.invalidation(InvalidationTarget::Many(what), soft, Sites::Every, now);
+        self.invalidate(None, [one], now, patience).await
+    }
+
+    /// The invalidation of every variant of `target`, of the host that the page's request names,
+    /// over either scheme, on the port it names and on none.
+    pub fn invalidation_of(
+        &self,
+        page: &PurgeContext<'_>,
+        target: &[u8],
+        soft: bool,
+    ) -> Invalidation {
+        let url = Url {
+            host: page.request.host.clone(),
+            port: page.request.port,
+            target: target.to_vec(),
+            client: page.client,
+        };
+        let one = Sites::one(&page.site.name);
+        let mut purge = self.invalidation(InvalidationTarget::Url(url), soft, one, page.now);
+        purge.cause.heard = InvalidationSource::of(page.request);
+        purge
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// The journal refuses the purge.
+    pub async fn purge_url(
+        self: &Arc<Self>,
+        page: &PurgeContext<'_>,
+        target: &[u8],
+        soft: bool,
+        level: Option<Level>,
+    ) -> Result<Outcome, NotDone> {
+        let one = self.invalidation_of(page, target, soft);
+        let patience = Patience { count_ms: COUNT_MS, level };
+        self.invalidate(Some(page.live), [one], page.now, patience).await
+    }
+}
+
+/// Invalidates some sites' shares, all or none.
+///
+/// # Errors
+/// The journal refuses the purge.
+pub(crate) async fn purge_shares(
+    door: &Arc<Invalidator>,
+    ask: &RequestContext<'_>,
+    shares: Vec<Share>,
+    level: Option<Level>,
+) -> Result<Outcome, NotDone> {
+    let now = rt::now();
+    let one = |share: Share| {
+        let listed = &ask.live.sites.listed;
+        let named = share.sites.iter().filter_map(|number| listed.get(*number as usize));
+        let sites = Sites::Named(named.map(|site| site.name.to_string()).collect());
+        let many = InvalidationTarget::Many(share.what);
+        let mut purge = door.invalidation(many, share.soft, sites, now);
+        purge.cause.heard = InvalidationSource::of(ask.request);
+        purge
+    };
+    let batch = shares.into_iter().map(one);
+    let patience = Patience { count_ms: COUNT_MS, level };
+    door.invalidate(Some(ask.live), batch, now, patience).await
+}

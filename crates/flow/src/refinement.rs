@@ -1,0 +1,375 @@
+//! Further forms of stored bodies, made behind the requests that would rather have them: in gzip
+//! once a response has been hit again, then harder the hotter it is; within a share of one core's
+//! time; requests take what they need of it first. Nothing is coded for clients that ask for no
+//! coding.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Account, Counter, HeldBytes, KeyBuf, Limit, Limits};
+use cache::{BorrowedBody, NewObject, Object};
+use codec::{Coding, DecodeLimits, Decoder, EncodeSettings, Encoder, FlushMode, STEP_BYTES};
+use message::HeaderId;
+use message::cache_control::CacheControl;
+
+use crate::allowance::NoTime;
+use crate::form;
+use crate::recode::{decode_limits, limit_of};
+use crate::state::core::CoreState;
+use crate::state::request_context::RequestContext;
+use crate::state::tier::Lead;
+use crate::stored_heads::stored_head;
+use codec::Compression;
+
+/// The work that is put into a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effort {
+    /// The levels that take about as long as gzip does.
+    Warm = 1,
+    /// The smallest result that there is.
+    Hot = 2,
+}
+
+impl Effort {
+    /// The effort that an object of so many hits is worth.
+    fn of(hits: u32, settings: &Compression) -> Option<Self> {
+        match hits {
+            hits if hits >= settings.hot_hits => Some(Self::Hot),
+            hits if hits >= settings.warm_hits => Some(Self::Warm),
+            _ => None,
+        }
+    }
+
+    /// The effort for `coding`, where there is no more of it: gzip has but one level, as its tag is
+    /// strong, and there is but one identity.
+    fn at_most(self, coding: Coding) -> Self {
+        match coding {
+            Coding::Identity | Coding::Gzip => Self::Warm,
+            Coding::Brotli | Coding::Zstd => self,
+        }
+    }
+
+    /// The settings by which `coding` is made; `None` if it is not made.
+    fn settings(self, coding: Coding, gzip: EncodeSettings) -> Option<EncodeSettings> {
+        let level = match (coding, self) {
+            (Coding::Identity, _) => return None,
+            (Coding::Gzip, _) => return Some(gzip),
+            (Coding::Brotli, Self::Warm) => 5,
+            (Coding::Brotli, Self::Hot) => 11,
+            (Coding::Zstd, Self::Warm) => 3,
+            (Coding::Zstd, Self::Hot) => 19,
+        };
+        EncodeSettings::new(coding, level)
+    }
+}
+
+/// The right to make a form. It ends with this value, whatever comes of the form.
+pub(crate) struct RefinementPermit {
+    pub(crate) core: Rc<CoreState>,
+    used_us: u64,
+}
+
+impl RefinementPermit {
+    /// Takes the right, if nobody has it and there is time left.
+    pub(crate) fn take(core: &Rc<CoreState>, limits: &Limits, now_ms: u64) -> Option<Self> {
+        match core.shared.forms.allowance.begin(now_ms, limits.coding_time) {
+            Ok(()) => return Some(Self { core: Rc::clone(core), used_us: 0 }),
+            Err(NoTime::UsedUp) => core.counters.limit(Limit::CodingTime),
+            Err(NoTime::Busy) => {}
+        }
+        None
+    }
+
+    /// Does the work behind the requests, and counts its time. `None` if it was given up.
+    pub(crate) async fn work<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (made, used_us) = rt::in_background(work).await?;
+        self.used_us += used_us;
+        Some(made)
+    }
+}
+
+impl Drop for RefinementPermit {
+    fn drop(&mut self) {
+        self.core.counters.add(Counter::CodingTime, self.used_us);
+        self.core.shared.forms.allowance.end(self.used_us);
+    }
+}
+
+/// A form, and the work that is put into it.
+#[derive(Clone, Copy, Debug)]
+struct Refinement {
+    coding: Coding,
+    effort: Effort,
+}
+
+impl Refinement {
+    /// The number of its form.
+    fn number(self) -> usize {
+        form::number(self.coding)
+    }
+
+    /// Returns true if `object` lacks the form, made with as much effort.
+    fn is_wanted(self, object: &Object) -> bool {
+        object.wants_form(self.number(), self.effort as u8)
+    }
+}
+
+/// Puts a form that was made beside the others.
+fn put(
+    core: &CoreState,
+    object: &Arc<Object>,
+    refinement: Refinement,
+    made: Result<Option<Vec<u8>>, Option<Limit>>,
+) {
+    match made {
+        Ok(Some(data)) => {
+            let hash = core.shared.seed.hash(object.key());
+            let place = (refinement.number(), refinement.effort as u8);
+            let is_put = match folding(core, object, refinement.number()) {
+                Some(folding) => folding.put(core, object, data),
+                None => core.shared.cache.put_form(object, hash, place.0, place.1, data),
+            };
+            core.counters.add(Counter::FormsMade, u64::from(is_put));
+        }
+        Ok(None) => {}
+        Err(limit) => limit.into_iter().for_each(|limit| core.counters.limit(limit)),
+    }
+}
+
+/// The right to put gzip in the place of a stored body.
+struct Folding {
+    lead: Lead,
+    new: NewObject,
+    plain: u64,
+}
+
+/// The right to put the form of `object` with this number in the place of its body, where it had
+/// better be: it is gzip, memory is full, and no client has asked for the body without a coding.
+fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<Folding> {
+    let (cache, flags) = (&core.shared.cache, object.flags());
+    let is_gzip = number == form::number(Coding::Gzip) && flags.coding == Coding::Identity;
+    // What is read again for instructions or beside a dictionary, or has a tail, stays as it is.
+    let is_alone = flags.negotiated && !flags.dictionary && object.trailers().is_none();
+    if !is_gzip || !is_alone || object.is_plain_asked() || cache.has_room() {
+        return None;
+    }
+    let (new, plain) = form::folded(object).zip(object.length())?;
+    // It is fetched, as it were, from memory: what invalidates it meanwhile holds for both.
+    let lead = cache.begin_refresh(&KeyBuf::of_bytes(object.key(), &core.shared.seed), object)?;
+    Some(Folding { lead, new, plain })
+}
+
+impl Folding {
+    /// Puts `data` there; false if that can no longer be.
+    fn put(self, core: &CoreState, object: &Arc<Object>, data: Vec<u8>) -> bool {
+        let saved = self.plain.saturating_sub(data.len() as u64);
+        let is_put = self.lead.replace_form(object, &self.new, data, self.plain);
+        if is_put {
+            core.counters.inc(Counter::BodiesFolded);
+            core.counters.add(Counter::FoldedSaved, saved);
+        }
+        is_put
+    }
+}
+
+/// Has a form of `object` made where its hits are worth that, and nobody has begun with as much
+/// effort: first that in gzip, for a client that lacks it (`lacks_gzip`), then that in `coding`,
+/// which the client has got, or would rather have.
+#[inline]
+pub(crate) fn demand(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    coding: Coding,
+    lacks_gzip: bool,
+) {
+    let (hits, settings) = (object.hits(), &ask.live.compression);
+    let gzip = Refinement { coding: Coding::Gzip, effort: Effort::Warm };
+    if lacks_gzip && hits >= settings.gzip_hits && gzip.is_wanted(object) {
+        return begin(core, ask, object, gzip);
+    }
+    if lacks_gzip && coding == Coding::Gzip {
+        return;
+    }
+    // Its place was taken by gzip, and now a client asks for it.
+    let is_back = coding == Coding::Identity && object.flags().coded_here;
+    let back = (is_back && hits >= settings.gzip_hits).then_some(Effort::Warm);
+    let Some(effort) = Effort::of(hits, settings).or(back) else { return };
+    let form = Refinement { coding, effort: effort.at_most(coding) };
+    if form.is_wanted(object) {
+        begin(core, ask, object, form);
+    }
+}
+
+#[cold]
+fn begin(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    refinement: Refinement,
+) {
+    let (live, Refinement { coding, effort }) = (ask.live, refinement);
+    // gzip is as fast as what comes in: whatever is one piece of memory is not too long for it.
+    let is_any_length = coding == Coding::Gzip && object.flags().coding == Coding::Identity;
+    let is_too_long = |length| length > live.limits.form_bytes && !is_any_length;
+    if object.length().is_none_or(is_too_long) {
+        return;
+    }
+    let Some(mut right) = RefinementPermit::take(core, &live.limits, ask.now.mono_ms) else {
+        return;
+    };
+    if !core.shared.cache.begin_form(object, refinement.number(), effort as u8) {
+        return;
+    }
+    let object = Arc::clone(object);
+    let bounds = Bounds::of(&live.limits);
+    let settings = effort.settings(coding, live.compression.gzip);
+    let account = Account::open_large(core.shared.cache.memory());
+    rt::spawn_local(async move {
+        let source = Arc::clone(&object);
+        let made = right.work(move || make(&source, settings, bounds, &account));
+        if let Some(made) = made.await {
+            put(&right.core, &object, refinement, made);
+        }
+    });
+}
+
+/// Bounds of what is taken for a form.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    decode: DecodeLimits,
+    plain_bytes: u64,
+}
+
+impl Bounds {
+    /// Those that `limits` has.
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self { decode: decode_limits(limits), plain_bytes: limits.form_bytes }
+    }
+}
+
+/// Makes a form of the complete body of `object`: coded as `settings` say, or else the identity.
+/// `None` if it may not be made, or if it is coded and no shorter than the stored body.
+///
+/// # Errors
+/// With the limit that was reached, if one was.
+fn make(
+    object: &Object,
+    settings: Option<EncodeSettings>,
+    bounds: Bounds,
+    account: &Arc<Account>,
+) -> Result<Option<Vec<u8>>, Option<Limit>> {
+    let Some(head) = stored_head(object) else { return Ok(None) };
+    let control = CacheControl::parse(head.headers.values(HeaderId::CacheControl));
+    if control.no_transform {
+        return Ok(None);
+    }
+    let no_memory = |_| Some(Limit::ClientMemory);
+    let mut held = account.hold(STEP_BYTES as u64).map_err(no_memory)?;
+    let (Some(whole), Some(stored)) = (object.whole(), object.length()) else { return Ok(None) };
+    let mut plain = Vec::new();
+    let is_coded = object.flags().coding != Coding::Identity;
+    if is_coded {
+        plain = decode(whole, object.flags().coding, bounds, &mut held)?;
+    }
+    let Some(settings) = settings else {
+        // Longer than what is stored, but nobody has to decode it again.
+        return Ok(is_coded.then_some(plain));
+    };
+    let length = if is_coded { plain.len() as u64 } else { stored };
+    let settings = settings.for_length(length);
+    held.grow(settings.most_memory() as u64 + stored).map_err(no_memory)?;
+    match is_coded {
+        true => encode([&plain[..]].into_iter(), &settings, stored),
+        false => encode(whole.pieces(), &settings, stored),
+    }
+}
+
+/// The content of a body without its coding.
+///
+/// # Errors
+/// With the limit that was reached, if one was.
+pub(crate) fn decode(
+    whole: BorrowedBody<'_>,
+    coding: Coding,
+    bounds: Bounds,
+    held: &mut HeldBytes,
+) -> Result<Vec<u8>, Option<Limit>> {
+    let limits = DecodeLimits { size_bytes: bounds.plain_bytes, ..bounds.decode };
+    let mut decoder = Decoder::new(coding, limits).map_err(limit_of)?;
+    let mut output = vec![0; STEP_BYTES];
+    let mut plain = Vec::new();
+    for piece in whole.pieces() {
+        let mut at = 0;
+        loop {
+            let step = decoder.step(&piece[at..], &mut output).map_err(limit_of)?;
+            at += step.taken;
+            if plain.capacity() - plain.len() < step.made {
+                let more = plain.len().max(4 * STEP_BYTES);
+                held.grow(more as u64).map_err(|_| Some(Limit::ClientMemory))?;
+                plain.reserve_exact(more);
+            }
+            plain.extend_from_slice(&output[..step.made]);
+            if step.done {
+                break;
+            }
+        }
+    }
+    decoder.finish().map_err(limit_of)?;
+    Ok(plain)
+}
+
+/// Codes what `plain` has, piece by piece; `None` if what comes out is not shorter than `most`.
+///
+/// # Errors
+/// With the limit that was reached, if one was.
+pub(crate) fn encode<T: AsRef<[u8]>>(
+    plain: impl Iterator<Item = T>,
+    settings: &EncodeSettings,
+    most: u64,
+) -> Result<Option<Vec<u8>>, Option<Limit>> {
+    let mut encoder = Encoder::new(settings).map_err(limit_of)?;
+    let mut output = vec![0; STEP_BYTES];
+    let mut coded = Vec::new();
+    let pieces = plain.map(|piece| (Some(piece), FlushMode::Gather));
+    for (piece, goal) in pieces.chain([(None, FlushMode::Finish)]) {
+        let mut piece = piece.as_ref().map_or(&[][..], AsRef::as_ref);
+        loop {
+            let step = encoder.step(piece, &mut output, goal).map_err(limit_of)?;
+            piece = &piece[step.taken..];
+            coded.extend_from_slice(&output[..step.made]);
+            if coded.len() as u64 >= most {
+                return Ok(None);
+            }
+            if step.done {
+                break;
+            }
+        }
+    }
+    Ok(Some(coded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effort_grows_with_hits() {
+        let settings = Compression { warm_hits: 2, hot_hits: 5, ..Compression::default() };
+        let of = |hits| Effort::of(hits, &settings);
+        assert_eq!([0, 1, 2, 4, 5, 9].map(of), {
+            use Effort::{Hot, Warm};
+            [None, None, Some(Warm), Some(Warm), Some(Hot), Some(Hot)]
+        });
+        for coding in Coding::CODED {
+            for effort in [Effort::Warm, Effort::Hot] {
+                let gzip = Compression::default().gzip;
+                let made = effort.settings(coding, gzip).map(|settings| settings.coding());
+                assert_eq!(made, Some(coding));
+            }
+        }
+    }
+}

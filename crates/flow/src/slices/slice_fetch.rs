@@ -1,0 +1,218 @@
+//! A core's fetches of slices: each slice once, a bounded number of them at the same time, from the
+//! owner of the response or from its origin.
+
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::{Counter, Limit};
+use cache::{BeginOptions, Object, Passage};
+use message::store::Permit;
+use origin::{Exchange, RequestBody};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+use crate::body_transfer::{TransferEnd, carry};
+use crate::interims::Announcer;
+use crate::sources::{self, Search, Source, SourceAnswer};
+use crate::state::core::CoreState;
+use crate::state::peers::FetchIdentity;
+use crate::state::slices::{SliceFetcher, SliceOrder, SliceSet, SliceVerdict, new_slice};
+use crate::state::tier::{Begin, Lead};
+use crate::tier;
+use crate::verdict::RevalidationJudge;
+
+impl SliceFetcher {
+    /// Where orders go to; the desk opens with the first set.
+    pub(crate) fn orders(core: &Rc<CoreState>) -> UnboundedSender<SliceOrder> {
+        let open = || {
+            let (orders, taken) = mpsc::unbounded_channel();
+            rt::spawn_local(run(Rc::downgrade(core), taken));
+            orders
+        };
+        core.desk.orders.get_or_init(open).clone()
+    }
+}
+
+/// Takes orders as long as there is the core.
+async fn run(core: Weak<CoreState>, mut orders: UnboundedReceiver<SliceOrder>) {
+    while let Some(order) = orders.recv().await {
+        let Some(core) = core.upgrade() else { return };
+        while core.desk.under_way.get() >= core.live().limits.slice_fetches.max(1) {
+            core.counters.limit(Limit::SliceFetches);
+            core.desk.freed.notified().await;
+        }
+        if !order.is_wanted() {
+            continue;
+        }
+        core.desk.under_way.set(core.desk.under_way.get() + 1);
+        let place = FetchPlace(core);
+        rt::spawn_local(Box::pin(async move {
+            fetch(&place.0, order).await;
+        }));
+    }
+}
+
+/// The place of one fetch among those under way.
+struct FetchPlace(Rc<CoreState>);
+
+impl Drop for FetchPlace {
+    fn drop(&mut self) {
+        let desk = &self.0.desk;
+        desk.under_way.set(desk.under_way.get() - 1);
+        desk.freed.notify_one();
+    }
+}
+
+/// Fetches one slice.
+async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
+    let SliceOrder { set, slice, lead, reply, account } = order;
+    let mut wanted = WantedSlice { core, set: &set, slice, lead: Some(lead) };
+    let found = sources::find(&mut wanted, Source::Disk).await;
+    let (exchange, permit, mut lead) = match (found, wanted.lead) {
+        (Some(SliceFound::Sent(exchange, permit)), Some(lead)) => (exchange, permit, lead),
+        (Some(SliceFound::Stored(slice)), _) => {
+            drop(reply.map(|reply| reply.send(slice.reader())));
+            return;
+        }
+        (Some(_), _) => return core.counters.inc(Counter::SlicesFailed),
+        // Whoever waits looks again.
+        (None, _) => return,
+    };
+    let account = account.unwrap_or_else(|| Arc::clone(&core.background));
+    let passage = Passage { bytes: core.live().limits.window_bytes, account };
+    lead.set_window_limit(passage);
+    let range = set.range(slice);
+    let new = new_slice(range.end - range.start, core.now().mono_ms);
+    let filling = lead.store(permit, new, None);
+    filling.object().set_sinks(set.sinks);
+    // What is not kept moves no faster than its reader, who must be there before.
+    let reader = filling.object().reader();
+    match reply {
+        Some(reply) => drop(reply.send(reader)),
+        None => drop(reader),
+    }
+    let carried = carry(*exchange, filling, None, None, None).await;
+    core.counters.inc(match carried.end {
+        TransferEnd::Whole => Counter::SlicesFetched,
+        _ => Counter::SlicesFailed,
+    });
+    core.counters.add(Counter::SlicesJoined, set.joined.swap(0, Ordering::Relaxed));
+}
+
+/// A slice that is wanted.
+struct WantedSlice<'a> {
+    core: &'a Rc<CoreState>,
+    set: &'a SliceSet,
+    slice: u64,
+    /// The duty to fetch it.
+    lead: Option<Lead>,
+}
+
+/// The find of a search for a slice.
+enum SliceFound {
+    /// It is stored.
+    Stored(Arc<Object>),
+    /// It is on its way, and may be kept.
+    Sent(Box<Exchange>, Permit),
+    /// The answer is not the slice, or may not be kept.
+    Nothing,
+}
+
+impl Search for WantedSlice<'_> {
+    type Found = SliceFound;
+
+    async fn ask(&mut self, source: Source) -> SourceAnswer<SliceFound> {
+        match source {
+            Source::Disk => self.read().await,
+            Source::Owner => self.ask_owner().await,
+            Source::Origin => SourceAnswer::Has(self.ask_origin().await),
+            // It is of one version, which one of those has.
+            Source::Policy | Source::File | Source::Siblings => SourceAnswer::HasNot,
+        }
+    }
+}
+
+impl WantedSlice<'_> {
+    /// Reads the disk, where that may have the slice.
+    async fn read(&mut self) -> SourceAnswer<SliceFound> {
+        if let Some(lead) = self.lead.take_if(|lead| !lead.cold().is_empty()) {
+            match tier::raise(self.core, lead, &mut |_, _| {}, RevalidationJudge::Program).await {
+                Ok(Some(lent)) => return SourceAnswer::Has(SliceFound::Stored(lent)),
+                Ok(None) => return self.look_again(),
+                Err(lead) => self.lead = Some(lead),
+            }
+        }
+        SourceAnswer::HasNot
+    }
+
+    /// Looks for the slice that has come up.
+    fn look_again(&mut self) -> SourceAnswer<SliceFound> {
+        let (shared, options) = (&self.core.shared, BeginOptions::default());
+        let key = self.set.key(&shared.seed, self.slice);
+        match shared.cache.begin(&key, &mut |_, _| {}, options, self.core.now().mono_ms) {
+            Begin::Object(object) => SourceAnswer::Has(SliceFound::Stored(object)),
+            // There was no memory for it: as if it were not on disk.
+            Begin::Lead(lead) | Begin::Alone(lead) => {
+                self.lead = Some(lead);
+                SourceAnswer::HasNot
+            }
+            Begin::Wait(_) | Begin::Full => SourceAnswer::Waits,
+        }
+    }
+
+    /// Asks the node that owns the response, if that is another one.
+    async fn ask_owner(&self) -> SourceAnswer<SliceFound> {
+        let (range, source) = (self.set.range(self.slice), &self.set.source);
+        let whose = FetchIdentity { key_hash: source.key_hash, caller: &source.caller };
+        if let Some(asking) = &source.asking
+            && let Some(exchange) =
+                asking.ask_for(self.core, whose, &range, &self.set.edition).await
+        {
+            let came = self.permitted(exchange);
+            if matches!(came, SliceFound::Sent(..)) {
+                self.core.counters.inc(Counter::SlicesOfNodes);
+            }
+            return SourceAnswer::Has(came);
+        }
+        SourceAnswer::HasNot
+    }
+
+    async fn ask_origin(&self) -> SliceFound {
+        let Self { core, set, slice, .. } = *self;
+        let (range, source) = (set.range(slice), &set.source);
+        let mut request = source.request.clone();
+        set.edition.ask(&range, &mut request);
+        let (origin, hash, caller) = (&source.origin, source.key_hash, &source.caller);
+        let (none, nothing, pool) = (&mut Announcer(None), RequestBody::None, core.pool());
+        let Ok(exchange) = pool.send(origin, &request, nothing, hash, caller, none).await else {
+            return SliceFound::Nothing;
+        };
+        match set.edition.judge(&exchange.response, exchange.framing, &range) {
+            SliceVerdict::Slice => return self.permitted(Box::new(exchange)),
+            SliceVerdict::Nothing => {}
+            SliceVerdict::Changed => {
+                if set.end() {
+                    core.counters.inc(Counter::SliceSetsChanged);
+                }
+            }
+            SliceVerdict::NoRange => {
+                core.shared.slices.unsliced.note(origin.name(), core.rangeless_term());
+                if set.end() {
+                    core.counters.inc(Counter::SliceSetsRefused);
+                }
+            }
+        }
+        SliceFound::Nothing
+    }
+
+    /// The slice that `exchange` brings, with the permission to keep it. Where it says something
+    /// against that, the response is not for all any more: its set ends.
+    fn permitted(&self, exchange: Box<Exchange>) -> SliceFound {
+        match self.set.parts.next(&exchange.response.headers) {
+            Ok(permit) => return SliceFound::Sent(exchange, permit),
+            Err(_) if self.set.end() => self.core.counters.inc(Counter::SliceSetsChanged),
+            Err(_) => {}
+        }
+        SliceFound::Nothing
+    }
+}

@@ -1,0 +1,509 @@
+//! The way of a request that must wait: for another request's fetch, or for its own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, KeyBuf, Limit};
+use cache::{BeginOptions, Object, Reader, WaiterOutcome};
+use message::{Request, Response, Status};
+use policy::ReceiveVerdict;
+
+use crate::course;
+use crate::decisions::{Judgement, freshness, goes_alone, judge, refusal};
+use crate::declared::{self, ByPolicy, SubstituteAnswer};
+use crate::disposition::{RequestDisposition, Start, WaitingRequest};
+use crate::fast_path::ServingCore;
+use crate::fetch::{self, FetchResult, Job, Upload};
+use crate::invalidate::Level;
+use crate::key::select_by;
+use crate::peers::{self, Silence};
+use crate::problem::Problem;
+use crate::purge::{self, Answers, PurgeContext, PurgeOrder, Share};
+use crate::state::assemble::Draft;
+use crate::state::core::CoreState;
+use crate::state::duty::Duty;
+use crate::state::reply::{CacheOutcome, Forward, Reply};
+use crate::state::request_context::{Front, RequestContext};
+use crate::state::site_context::SiteContext;
+use crate::state::trace::Trace;
+use crate::vcl::start as program;
+use crate::verdict::RevalidationJudge;
+use crate::wait::{FetchPart, PauseEnd, Pausing, Role, Verdict};
+use crate::{files as from_files, pages, stage_row};
+
+/// The number of fetches of others that a request waits for before it fetches for itself, if none
+/// of them gave a response that it can use.
+const WAITS_MAX: u32 = 3;
+
+/// 102 (Processing, RFC 2518 10.1): the request is being dealt with.
+const PROCESSING: u16 = 102;
+
+impl WaitingRequest {
+    /// Waits for the reply. `body` is the request's body, which the connection feeds meanwhile.
+    pub async fn run(
+        mut self,
+        core: &Rc<CoreState>,
+        request: &Request,
+        body: Option<Reader>,
+        front: Front<'_>,
+    ) -> Reply {
+        let marks = std::mem::take(&mut self.marks);
+        if let RequestDisposition::Row(parked) = self.way {
+            let place = SiteContext { live: &self.live, site: &self.site };
+            return stage_row::resume(parked, marks, core, place, request, body, front).await;
+        }
+        let mut reply = self.run_on(core, request, body, front).await;
+        marks.put_on(&mut reply);
+        reply
+    }
+
+    /// Waits for the reply of a request that its site's policy has received.
+    async fn run_on(
+        self,
+        core: &Rc<CoreState>,
+        request: &Request,
+        body: Option<Reader>,
+        front: Front<'_>,
+    ) -> Reply {
+        if self.downstream.is_node() {
+            return self.run_for_node(core, request, front).await;
+        }
+        match self.way {
+            RequestDisposition::Draft(draft) => draft.run(core, front),
+            _ => self.reply(core, request, body, front).await,
+        }
+    }
+
+    /// Waits for the reply to another node, which hears at once that it is worth while to wait.
+    async fn run_for_node(
+        self,
+        core: &Rc<CoreState>,
+        request: &Request,
+        front: Front<'_>,
+    ) -> Reply {
+        if let (Some(interims), Some(status)) = (front.interims, Status::new(PROCESSING)) {
+            interims.put(Response::new(status));
+        }
+        let reply = Box::pin(self.reply(core, request, None, front)).await;
+        peers::told_only(reply)
+    }
+
+    async fn reply(
+        mut self,
+        core: &Rc<CoreState>,
+        request: &Request,
+        body: Option<Reader>,
+        front: Front<'_>,
+    ) -> Reply {
+        let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
+        let cookies = self.cookies.take();
+        let now = core.now();
+        let trace = Rc::new(Trace::default());
+        let way = Some(&trace);
+        let ask = RequestContext {
+            live: &live,
+            site: &site,
+            request,
+            notes,
+            now,
+            front,
+            trace: way,
+            downstream: &self.downstream.clone(),
+            cookies: cookies.as_deref(),
+        };
+        if let RequestDisposition::Vcl(waiting) = self.way {
+            let place = SiteContext { live: &live, site: &site };
+            // Boxed: other requests that wait need not be as large.
+            let run = program::run(*waiting, core, place, request, front, body, &trace);
+            let mut reply = Box::pin(run).await;
+            reply.about.trace = Some(trace);
+            return reply;
+        }
+        let mut reply = self.answer(core, &ask, body).await;
+        ask.sign(&mut reply);
+        reply.about.key = trace.key.get();
+        reply.about.trace = Some(trace);
+        reply
+    }
+
+    async fn answer(
+        self,
+        core: &Rc<CoreState>,
+        ask: &RequestContext<'_>,
+        body: Option<Reader>,
+    ) -> Reply {
+        let request = ask.request;
+        match self.way {
+            RequestDisposition::File(root) => {
+                let look = from_files::look_up_with_disk(core, ask, &root).await;
+                from_files::answer(Some(core), ask, &look)
+            }
+            RequestDisposition::Beside(verdict) => match look_beside(core, ask, verdict).await {
+                Start::Reply(reply) => reply,
+                Start::Slow(slow) => Box::pin(slow.answer(core, ask, body)).await,
+            },
+            RequestDisposition::Draft(draft) => put_together(core, ask, draft),
+            RequestDisposition::Page(way) => match from_files::page_with_disk(core, ask).await {
+                Some(reply) => reply,
+                None => Box::pin(Self { way: *way, ..self }.answer(core, ask, body)).await,
+            },
+            RequestDisposition::Recorded(reply) => {
+                core.shared.door.wait_for_records().await;
+                *reply
+            }
+            // Boxed: it is rare, and larger than a fetch.
+            RequestDisposition::Purge(order, answers) => {
+                Box::pin(purge(core, ask, *order, answers)).await
+            }
+            // Taken out before.
+            RequestDisposition::Vcl(_) | RequestDisposition::Row(_) => {
+                pages::problem(request, Problem::Internal)
+            }
+            _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
+            RequestDisposition::Pass(reason) => {
+                fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await
+            }
+            RequestDisposition::Upgrade => {
+                fetch_own(core, ask, ByPolicy::upgrade(core, ask), Forward::Bypass, body).await
+            }
+            RequestDisposition::Alone { .. } | RequestDisposition::Fetch { .. }
+                if ask.is_of_a_connection() =>
+            {
+                fetch_own(core, ask, ByPolicy::pass(core, ask), Forward::Bypass, body).await
+            }
+            RequestDisposition::Alone { key, reason } => {
+                take_part(core, *ask, &key, None, reason, false).await
+            }
+            RequestDisposition::Fetch { key, old } => {
+                let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
+                let coalesce = !goes_alone(request, ask.live);
+                take_part(core, *ask, &key, old, reason, coalesce).await
+            }
+        }
+    }
+}
+
+/// Carries a purge out, and says what it hit.
+async fn purge(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    order: PurgeOrder,
+    answers: Answers,
+) -> Reply {
+    let level = match Level::of_request(ask.request) {
+        Ok(level) => level,
+        Err(why) => {
+            let status = Status::new(400).unwrap_or(Status::OK);
+            return pages::purge_refused(ask.request, status, why);
+        }
+    };
+    let door = &core.shared.door;
+    let done = match order {
+        PurgeOrder::Url { target, soft } => {
+            door.purge_url(&PurgeContext::of(ask), &target, soft, level).await
+        }
+        PurgeOrder::Many { what, soft } => {
+            let sites = vec![ask.site.number];
+            purge::purge_shares(door, ask, vec![Share { what, soft, sites }], level).await
+        }
+        PurgeOrder::Shared(shares) => purge::purge_shares(door, ask, shares, level).await,
+        PurgeOrder::List => {
+            let names = door.names(ask.live, ask.site).await;
+            core.counters.inc(Counter::Purges);
+            return pages::listed(ask.request, &names);
+        }
+    };
+    match done {
+        Ok(outcome) => purge::done(&core.counters, ask.request, outcome, answers),
+        Err(why) => purge::not_done(ask.request, &why),
+    }
+}
+
+/// Looks for a file beside the scripts, and goes on as policy said if it is absent.
+async fn look_beside(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    verdict: ReceiveVerdict,
+) -> Start {
+    if let Some(root) = from_files::beside_scripts(ask) {
+        let look = from_files::look_up_with_disk(core, ask, root).await;
+        if let Some(reply) = from_files::found(Some(core), ask, &look) {
+            return Start::Reply(reply);
+        }
+    }
+    course::go_on(&mut ServingCore(core), ask, verdict)
+}
+
+/// Takes part in the one fetch of this key, or fetches alone if it does not `coalesce`; `old` may
+/// be confirmed, or stand in for the answer.
+async fn take_part(
+    core: &Rc<CoreState>,
+    mut ask: RequestContext<'_>,
+    key: &KeyBuf,
+    mut old: Option<Arc<Object>>,
+    reason: Forward,
+    coalesce: bool,
+) -> Reply {
+    ask.note(|trace| trace.key.set(key.hash()));
+    // Alone it looks at everything that is stored.
+    let mut part = FetchPart::new(coalesce, old.clone().filter(|_| coalesce), WAITS_MAX);
+    loop {
+        let begin = |options: BeginOptions<'_>| core.begin(&ask, key, options).into();
+        let judge = |object: &_, coalesces| met(core, &ask, object, coalesces, &mut old);
+        let mut role = part.take(begin, judge);
+        if let Role::Pause(pause) = role {
+            let limit = Duration::from_millis(ask.live.limits.wait_timeout);
+            let patience = stand_in(core, &ask, old.as_ref()).map(|_| limit);
+            let (request, again, trace) =
+                (ask.request, RevalidationJudge::of(&ask), ask.trace.map(|t| &**t));
+            let end = Pausing { core, request, again, trace, patience }.wait(pause).await;
+            ask.now = core.now();
+            role = match end {
+                PauseEnd::Fetch(duty) => Role::Fetch(duty),
+                PauseEnd::Read(lent) => {
+                    part.take_lent(lent);
+                    continue;
+                }
+                PauseEnd::Waited(ended) => {
+                    match waited(core, &ask, key, ended, old.as_ref(), reason) {
+                        Verdict::End(reply) => return reply,
+                        Verdict::Alone => part.go_alone(),
+                        Verdict::Replace => {}
+                    }
+                    continue;
+                }
+            };
+        }
+        let (job, reason) = match role {
+            Role::End(HitOutcome::Reply(reply)) => return reply,
+            Role::Full => {
+                core.counters.limit(Limit::Waiters);
+                return pages::problem(ask.request, Problem::TooManyWaiters);
+            }
+            // It is over.
+            Role::Pause(_) => continue,
+            // It would not be for another node.
+            Role::End(_) if ask.downstream.is_node() => return peers::silent(Silence::Nothing),
+            Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => {
+                lead.refuse(None);
+                return peers::silent(Silence::Nothing);
+            }
+            Role::Fetch(Duty { lead, is_alone: false }) => {
+                (ByPolicy::store(core, &ask, key, lead, old), reason)
+            }
+            Role::Fetch(Duty { lead, .. }) => {
+                let marked = part.coalesces() && !lead.is_detached();
+                let reason = if marked { Forward::HitForMiss } else { reason };
+                (ByPolicy::alone(core, &ask, key, lead, old), reason)
+            }
+            Role::End(HitOutcome::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
+            Role::End(HitOutcome::Beside) => (ByPolicy::beside(core, &ask, old), reason),
+        };
+        return fetch_own(core, &ask, job, reason, None).await;
+    }
+}
+
+/// The end of a request that has met a stored object instead of a fetch.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment")]
+enum HitOutcome {
+    Reply(Reply),
+    /// Past the store.
+    Pass,
+    /// The same, since the object is for others, and stays.
+    Beside,
+}
+
+/// The verdict on a stored response that a request meets; one that is too `old` may still be
+/// confirmed.
+fn met(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    coalesces: bool,
+    old: &mut Option<Arc<Object>>,
+) -> Verdict<HitOutcome> {
+    match judge(ask, object) {
+        Judgement::Deliver(served) if coalesces => match take(core, ask, object, served) {
+            Some(reply) => Verdict::End(HitOutcome::Reply(reply)),
+            None if object.is_live() => Verdict::Alone,
+            // The disk has it no more, and nobody finds it.
+            None => Verdict::Replace,
+        },
+        Judgement::Pass if coalesces => Verdict::End(HitOutcome::Pass),
+        Judgement::Private if coalesces => Verdict::Alone,
+        Judgement::Fetch if coalesces => {
+            *old = Some(Arc::clone(object));
+            Verdict::Replace
+        }
+        Judgement::Deliver(_) => Verdict::End(
+            take(core, ask, object, CacheOutcome::Hit)
+                .map_or(HitOutcome::Beside, HitOutcome::Reply),
+        ),
+        _ => Verdict::End(HitOutcome::Beside),
+    }
+}
+
+/// The stored response, if it may answer while its origin cannot be reached.
+fn stand_in<'o>(
+    core: &CoreState,
+    ask: &RequestContext<'_>,
+    old: Option<&'o Arc<Object>>,
+) -> Option<&'o Arc<Object>> {
+    let now_ms = core.now().mono_ms;
+    old.filter(|old| freshness(ask.live, old, now_ms).may_serve_unreachable(now_ms))
+}
+
+/// The verdict on the end of another request's fetch; `None` if `old` may answer instead, and the
+/// fetch has not ended in time.
+fn waited(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    key: &KeyBuf,
+    ended: Option<WaiterOutcome>,
+    old: Option<&Arc<Object>>,
+    reason: Forward,
+) -> Verdict<Reply> {
+    match ended {
+        Some(WaiterOutcome::Ready(object)) => {
+            // A ban may have come since that fetch began, and before this request.
+            let is_for_it = core.shared.cache.may_use(&object)
+                && object.matches(&mut select_by(&ask.request.headers))
+                && matches!(judge(ask, &object), Judgement::Deliver(_));
+            if !is_for_it {
+                return Verdict::Replace;
+            }
+            let served =
+                CacheOutcome::Fetched { reason, stored: object.is_live(), collapsed: true };
+            take(core, ask, &object, served).map_or(Verdict::Alone, Verdict::End)
+        }
+        Some(WaiterOutcome::Refused) => Verdict::Alone,
+        ended => {
+            if ended.is_none() {
+                // Until that fetch ends, others need not find out by waiting.
+                core.note_fetch(key.hash(), Some(true));
+            }
+            Verdict::End(match stand_in(core, ask, old) {
+                Some(object) => stored(core, ask, object, CacheOutcome::StaleOnError),
+                None => unanswered(core, ask, Problem::SharedFetchFailed),
+            })
+        }
+    }
+}
+
+/// The reply from a stored response; `None` when its body is one that passes through to others, and
+/// began before this request came.
+fn take(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    served: CacheOutcome,
+) -> Option<Reply> {
+    let mut start = declared::stored(Some(core), ask, object, served);
+    let is_to_be_fetched = start.reply().is_some_and(|it| it.is_to_be_fetched(ask.request));
+    (!is_to_be_fetched).then(|| whole(core, ask, start))
+}
+
+/// The reply from a stored response.
+fn stored(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    object: &Arc<Object>,
+    served: CacheOutcome,
+) -> Reply {
+    whole(core, ask, declared::stored(Some(core), ask, object, served))
+}
+
+/// The reply that delivery has made, or what the page comes to.
+fn whole(core: &Rc<CoreState>, ask: &RequestContext<'_>, start: Start) -> Reply {
+    match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => match slow.way {
+            RequestDisposition::Draft(draft) => put_together(core, ask, draft),
+            _ => pages::problem(ask.request, Problem::Internal),
+        },
+    }
+}
+
+/// Puts a page together that answers a request which waits.
+fn put_together(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    mut draft: Box<dyn Draft>,
+) -> Reply {
+    ask.sign(draft.reply());
+    draft.reply().about.trace = ask.trace.cloned();
+    draft.run(core, ask.front)
+}
+
+/// Starts a fetch and makes the reply of what comes.
+async fn fetch_own(
+    core: &Rc<CoreState>,
+    ask: &RequestContext<'_>,
+    mut job: Box<Job<ByPolicy>>,
+    reason: Forward,
+    body: Option<Reader>,
+) -> Reply {
+    job.fetch.upload = Upload::of(body);
+    let fetched = fetch::start(job).await;
+    let served = |stored| CacheOutcome::Fetched { reason, stored, collapsed: false };
+    let ask = &RequestContext { now: core.now(), ..*ask };
+    let Ok((fetched, ())) = fetched else {
+        // The fetch ended by a bug, which ends only the fetch and is counted there.
+        return pages::problem(ask.request, Problem::Internal);
+    };
+    let instead = match fetched {
+        FetchResult::Object { object, stored, reader } => {
+            return whole(core, ask, declared::fetched(core, ask, &object, served(stored), reader));
+        }
+        // What is for this client only is for no other node.
+        FetchResult::Confirmed { stored: false, .. } | FetchResult::Passing(_)
+            if ask.downstream.is_node() =>
+        {
+            return peers::silent(Silence::Nothing);
+        }
+        FetchResult::Confirmed { object, .. } => {
+            return stored(core, ask, &object, CacheOutcome::Revalidated);
+        }
+        FetchResult::Passing(passing) => {
+            return whole(core, ask, declared::passing(ask, *passing, served(false)));
+        }
+        FetchResult::Instead(instead) => instead,
+    };
+    match instead {
+        SubstituteAnswer::Switched(switched) => declared::switched(ask, *switched, served(false)),
+        SubstituteAnswer::File(name) => beside_scripts(core, ask, &name).await,
+        SubstituteAnswer::Named(named) => from_files::named(core, ask, &named).await,
+        SubstituteAnswer::Synthetic(synthetic) => pages::synthetic(ask.request, &synthetic),
+        SubstituteAnswer::Failed(failure) => match failure.stale {
+            Some(object) => {
+                let mut reply = stored(core, ask, &object, CacheOutcome::StaleOnError);
+                failure.problem.note(&mut reply.about);
+                reply
+            }
+            None => unanswered(core, ask, failure.problem),
+        },
+    }
+}
+
+/// The page for a request that no origin has answered.
+fn unanswered(core: &CoreState, ask: &RequestContext<'_>, problem: Problem) -> Reply {
+    let known = ask.trace.map_or(0, |trace| trace.number.get());
+    let number = if known == 0 { core.log.number() } else { known };
+    if let Some(trace) = ask.trace {
+        trace.number.set(number);
+    }
+    // Nobody counts the requests of a daemon that keeps no log.
+    pages::numbered(ask.request, problem, Some(number).filter(|number| *number != 0))
+}
+
+/// The answer from a file that the origin's rules found instead of a script.
+async fn beside_scripts(core: &Rc<CoreState>, ask: &RequestContext<'_>, name: &[u8]) -> Reply {
+    match from_files::beside_scripts(ask) {
+        Some(root) => {
+            let look = from_files::look_up_path_with_disk(core, ask, root, name).await;
+            from_files::answer(Some(core), ask, &look)
+        }
+        None => pages::problem(ask.request, Problem::NoFile),
+    }
+}

@@ -1,0 +1,168 @@
+//! The row of stages that a request for a site meets, whatever decides there: its site's policy, or
+//! its program.
+//!
+//! The row stands here once. A request goes along it, waits at a stage and goes on from there; a
+//! forecast goes along it and only looks. What has passed the row is received.
+
+use std::rc::Rc;
+
+use cache::Reader;
+use message::Request;
+use policy::ConnectionPeer;
+
+use crate::disposition::{Marks, Start};
+use crate::forecast::outcome::Ending;
+use crate::forecast::steps::Telling;
+use crate::gate::{Access, Redirect, admit};
+use crate::limit_stage::SiteLimits;
+use crate::pages;
+use crate::problem::Problem;
+use crate::stage::{Clearance, Entrant, RowStage, StageOutcome, StageResult};
+use crate::state::core::CoreState;
+use crate::state::downstream::Downstream;
+use crate::state::gate::parked_request::{ParkedRequest, Wait};
+use crate::state::reply::Reply;
+use crate::state::request_context::Front;
+use crate::state::site_context::SiteContext;
+
+/// Declares the row: its stages in the order in which requests meet them, what each asks, and the
+/// outcomes that it may have.
+macro_rules! row {
+    ($($(#[doc = $asks:literal])+ $stage:ident => $($outcome:ident),+;)+) => {
+        /// The place on the row where a request goes on.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Station {
+            First,
+            $($stage,)+
+            /// Behind the last stage.
+            Policy,
+        }
+
+        /// Returns true if any stage is for the request.
+        #[inline(always)]
+        fn is_any_for(entrant: &Entrant<'_>) -> bool {
+            $($stage::is_for(entrant))||+
+        }
+
+        /// Takes a request along the row from a station on.
+        fn act(
+            core: &Rc<CoreState>,
+            entrant: &Entrant<'_>,
+            request: &mut Request,
+            clearance: &mut Clearance,
+            from: Station,
+        ) -> StageResult {
+            $(
+                if from <= Station::$stage && $stage::is_for(entrant) {
+                    let met = $stage::act(core, entrant, request, clearance);
+                    debug_assert!([$(StageOutcome::$outcome),+].contains(&met.outcome()));
+                    if !matches!(met, StageResult::On) {
+                        return met;
+                    }
+                }
+            )+
+            StageResult::On
+        }
+
+        /// Foretells what becomes of a request on the row; the outcome if it would end there.
+        pub(crate) fn look(
+            telling: &mut Telling<'_>,
+            entrant: &Entrant<'_>,
+            request: &mut Request,
+            clearance: &mut Clearance,
+        ) -> Option<Ending> {
+            $(
+                if $stage::is_for(entrant)
+                    && let Some(ending) = $stage::look(telling, entrant, request, clearance)
+                {
+                    return Some(ending);
+                }
+            )+
+            None
+        }
+    };
+}
+
+// `cargo xtask docs` writes this table into ARCHITECTURE.md.
+row! {
+    /// how often the client has asked, and how much of it is under way (`rate`, `concurrent`)
+    SiteLimits => GoesOn, Answered, Waits;
+    /// whether it comes in the clear to a site whose gates take passwords, and HTTPS is wanted
+    Redirect => GoesOn, Answered;
+    /// a password, or another server (`basic_auth`, `forward_auth`)
+    Access => GoesOn, Answered, Waits;
+}
+
+/// Takes a request that has come to its site along the row, and has it received; and says on whose
+/// behalf it is made.
+#[inline(always)]
+pub(crate) fn enter(
+    core: &Rc<CoreState>,
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+) -> (Start, ConnectionPeer) {
+    match is_any_for(entrant) {
+        false => core.receive(entrant, request, None),
+        true => go(core, entrant, request, Clearance::default(), Station::First),
+    }
+}
+
+#[inline(never)]
+fn go(
+    core: &Rc<CoreState>,
+    entrant: &Entrant<'_>,
+    request: &mut Request,
+    mut clearance: Clearance,
+    from: Station,
+) -> (Start, ConnectionPeer) {
+    let (mut start, who) = match act(core, entrant, request, &mut clearance, from) {
+        StageResult::On => core.receive(entrant, request, clearance.entering.as_ref()),
+        StageResult::End(start, who) => (start, who),
+    };
+    clearance.marks.put(&mut start);
+    (start, who)
+}
+
+/// Waits at the stage where a request is parked, and takes it on from there, to its reply.
+pub(crate) async fn resume(
+    parked: Box<ParkedRequest>,
+    mut marks: Marks,
+    core: &Rc<CoreState>,
+    place: SiteContext<'_>,
+    asked: &Request,
+    body: Option<Reader>,
+    front: Front<'_>,
+) -> Reply {
+    let ParkedRequest { wait, kept } = *parked;
+    let client = kept.client(front.account);
+    let waited = match wait {
+        Wait::Turn(turn) => match &mut marks.pass {
+            Some(pass) => match Box::pin(pass.wait(turn, core, place.site, asked)).await {
+                Ok(()) => Ok((Station::Redirect, None)),
+                Err(refusal) => Err(Box::new(refusal)),
+            },
+            // It would go past the limits.
+            None => Err(Box::new(pages::problem(asked, Problem::Internal))),
+        },
+        Wait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)
+            .await
+            .map(|entering| (Station::Policy, Some(entering))),
+    };
+    let (from, entering) = match waited {
+        Ok(waited) => waited,
+        Err(mut refusal) => {
+            marks.put_on(&mut refusal);
+            return *refusal;
+        }
+    };
+    let mut request = asked.clone();
+    let mut clearance = Clearance::default();
+    clearance.let_in(entering, &mut request);
+    clearance.marks.pass = marks.pass;
+    let entrant =
+        Entrant { place, client: &client, now: core.now(), downstream: &Downstream::Client };
+    match go(core, &entrant, &mut request, clearance, from).0 {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => Box::pin(slow.run(core, &request, body, front)).await,
+    }
+}

@@ -1,0 +1,103 @@
+//! The list of dictionaries, by their hashes.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use cache::Object;
+use codec::dictionary::DictionaryHash;
+use parking_lot::{Mutex, RwLock};
+
+use super::entry::{Birth, Dictionary};
+use super::named_dictionary::key;
+
+/// For so long one is not listed again that had to leave for another.
+const FORGOTTEN_MS: u64 = 10_000;
+
+/// Dictionaries of all cores.
+#[derive(Default)]
+pub(crate) struct Dictionaries {
+    listed: RwLock<ByHash>,
+    expected: Mutex<VecDeque<ExpectedDictionary>>,
+}
+
+#[derive(Default)]
+struct ByHash {
+    by_hash: HashMap<DictionaryHash, Arc<Dictionary>>,
+    /// The same, the oldest first.
+    order: VecDeque<DictionaryHash>,
+}
+
+/// A response that will be a dictionary.
+struct ExpectedDictionary {
+    object: Weak<Object>,
+    birth: Birth,
+}
+
+impl Dictionaries {
+    /// The dictionary with this hash, if it is still stored.
+    pub(crate) fn find(&self, hash: &DictionaryHash) -> Option<Arc<Dictionary>> {
+        let listed = self.listed.read();
+        listed.by_hash.get(hash).filter(|one| one.body.is_there()).map(Arc::clone)
+    }
+
+    /// Returns true if no form with the dictionary of this key is of use any more.
+    pub(crate) fn is_over(&self, of: u64) -> bool {
+        let listed = self.listed.read();
+        !listed.by_hash.iter().any(|(hash, one)| key(hash) == of & !1 && one.body.is_there())
+    }
+
+    /// Lists a dictionary whose hash is known. Returns true if another one, that is still stored,
+    /// had to leave for it.
+    pub(crate) fn list(&self, dictionary: &Arc<Dictionary>, most: u64, now_ms: u64) -> bool {
+        let Some(hash) = dictionary.hash.get() else { return false };
+        let most = most as usize;
+        let mut listed = self.listed.write();
+        let ByHash { by_hash, order } = &mut *listed;
+        if by_hash.len() >= most {
+            by_hash.retain(|_, one| one.body.is_there());
+            order.retain(|hash| by_hash.contains_key(hash));
+        }
+        let mut is_over = false;
+        while by_hash.len() >= most {
+            let Some(oldest) = order.pop_front().and_then(|hash| by_hash.remove(&hash)) else {
+                break;
+            };
+            // Who gets it later has it listed anew: not at once, or more of them than may be would
+            // have cores wait for the list.
+            oldest.list_from_ms.store(now_ms + FORGOTTEN_MS, Ordering::Relaxed);
+            is_over = true;
+        }
+        // Of the same bytes under two URLs the latest counts, for as long as it is there.
+        if let Some(before) = by_hash.insert(*hash, Arc::clone(dictionary)) {
+            before.list_from_ms.store(now_ms + FORGOTTEN_MS, Ordering::Relaxed);
+        } else {
+            order.push_back(*hash);
+        }
+        dictionary.list_from_ms.store(u64::MAX, Ordering::Relaxed);
+        is_over
+    }
+
+    /// Remembers a response whose body is still coming, and that nobody may ask for again, unless
+    /// somebody else is at the list. Of more than `most`, the oldest are forgotten.
+    pub(crate) fn expect(&self, object: &Arc<Object>, most: u64, birth: impl FnOnce() -> Birth) {
+        let Some(mut expected) = self.expected.try_lock() else { return };
+        let weak = Arc::downgrade(object);
+        if expected.iter().any(|one| one.object.ptr_eq(&weak)) {
+            return;
+        }
+        let over = (expected.len() + 1).saturating_sub(most as usize);
+        expected.drain(..over);
+        expected.push_back(ExpectedDictionary { object: weak, birth: birth() });
+    }
+
+    /// Takes out the latest response that was expected and has come.
+    pub(crate) fn expected(&self) -> Option<(Arc<Object>, Birth)> {
+        let mut expected = self.expected.try_lock()?;
+        expected.retain(|one| one.object.strong_count() > 0);
+        let has_come = |one: &ExpectedDictionary| Some(one.object.upgrade()?.whole().is_some());
+        let at = expected.iter().rposition(|one| has_come(one) == Some(true))?;
+        let ExpectedDictionary { object, birth } = expected.remove(at)?;
+        Some((object.upgrade()?, birth))
+    }
+}

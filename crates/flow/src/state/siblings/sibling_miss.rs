@@ -1,0 +1,58 @@
+//! A miss that siblings may be asked for.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use base::{KeyBuf, key_fields};
+use message::{HeaderId, Method, Request};
+
+use crate::key::begin_key;
+use crate::state::miss::Miss;
+use crate::state::request_context::only_if_cached;
+use crate::state::siblings::Siblings;
+use crate::state::site::Site;
+
+/// A miss that siblings may be asked for.
+pub(crate) struct AskingSiblings {
+    pub(crate) siblings: Arc<Siblings>,
+    pub(crate) site: Arc<Site>,
+}
+
+impl AskingSiblings {
+    /// The question behind `miss`; `None` where no sibling is to be asked.
+    pub(crate) fn of(siblings: &ArcSwapOption<Siblings>, miss: Miss<'_>) -> Option<Box<Self>> {
+        let siblings = siblings.load_full()?;
+        let is_any = siblings.of(&miss.site.name, miss.asked.scheme).next().is_some();
+        let may_ask = is_any && miss.may_be_with_siblings();
+        may_ask.then(|| Box::new(Self { siblings, site: Arc::clone(miss.site) }))
+    }
+}
+
+impl Miss<'_> {
+    /// Returns true if siblings may have what the client wants.
+    pub(crate) fn may_be_with_siblings(self) -> bool {
+        let Self { site, asked, changed, key, is_new } = self;
+        is_new
+            && asked.method == Method::Get
+            && !asked.headers.contains(HeaderId::Range)
+            // Whoever wants that has asked a sibling himself.
+            && !only_if_cached(asked)
+            && is_of_url(site, changed.unwrap_or(asked), key)
+    }
+}
+
+/// Returns true if nothing but its URL is in the key of `request`: a cache that does not know what
+/// else is told apart here would give one for another.
+fn is_of_url(site: &Site, request: &Request, key: &[u8]) -> bool {
+    if site.vcl.is_none() {
+        let mut plain = KeyBuf::new();
+        begin_key(request, &mut plain);
+        return plain.bytes() == key;
+    }
+    let host = request.headers.value(HeaderId::Host);
+    let is_known = |part: &[u8]| {
+        part == request.target || host.is_some_and(|host| part.eq_ignore_ascii_case(host))
+    };
+    // The first one says that a program made it.
+    key_fields(key).skip(1).all(is_known)
+}

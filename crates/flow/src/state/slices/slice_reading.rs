@@ -1,0 +1,265 @@
+//! A client's way through a set of slices: each is found, waited for or ordered as it is come to,
+//! and the next ones before that where the client reads on.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use base::Account;
+use base::units::Bytes as Size;
+use bytes::Bytes;
+use cache::{
+    BeginOptions, CacheLookup, ExternalBody, ExternalBodyReader, IncompleteBody, Object, Reader,
+    Ticket, WaiterOutcome,
+};
+use tokio::sync::oneshot;
+
+use crate::state::slices::persistence::kept;
+use crate::state::slices::{SliceMemory, SliceOrder, SliceSet};
+use crate::state::tier::Begin;
+
+/// Slices that are counted for an operator.
+const COUNTED_MAX: u64 = 16 * 1024;
+/// Further tries to get one slice.
+const TRIES_MAX: u32 = 2;
+
+/// A read of a set.
+pub(crate) struct SliceReading {
+    set: Arc<SliceSet>,
+    /// Its number among the readers of the set.
+    number: u64,
+    /// The offset of its next byte.
+    at: u64,
+    /// The offset that it began at.
+    began: u64,
+    /// The offset of the first byte that is not wanted.
+    until: u64,
+    /// The slice beyond which the next ones have been ordered.
+    ahead_of: Option<u64>,
+    /// Tries to get this slice that came to nothing.
+    tries: u32,
+    step: Fetching,
+}
+
+/// The way in which a read comes by its next bytes.
+enum Fetching {
+    /// By nothing yet.
+    Idle,
+    /// By its own order.
+    Ordered(oneshot::Receiver<Reader>),
+    /// By another's order.
+    Joined(Ticket),
+    /// By the slice.
+    Slice(Reader),
+}
+
+impl SliceReading {
+    pub(crate) fn new(set: Arc<SliceSet>) -> Self {
+        let (number, until) = (set.enter(), set.edition.length);
+        let (at, began, ahead_of, tries, step) = (0, 0, None, 0, Fetching::Idle);
+        Self { set, number, at, began, until, ahead_of, tries, step }
+    }
+
+    /// Comes by the slice of the next byte.
+    fn begin(&mut self, account: Option<&Arc<Account>>) -> Result<Fetching, IncompleteBody> {
+        let memory = self.set.life.memory.upgrade().ok_or(IncompleteBody)?;
+        if self.set.has_ended() {
+            return Err(IncompleteBody);
+        }
+        let slice = self.set.slice_at(self.at);
+        let key = self.set.key(&memory.seed, slice);
+        let now_ms = rt::now().mono_ms;
+        if let CacheLookup::Object(object) = memory.cache.lookup(&key, &mut |_, _| {}, now_ms) {
+            return self.follow(&object, account);
+        }
+        let options = BeginOptions::default();
+        match memory.cache.begin(&key, &mut |_, _| {}, options, now_ms) {
+            Begin::Object(object) => self.follow(&object, account),
+            Begin::Wait(ticket) => {
+                self.set.joined.fetch_add(1, Ordering::Relaxed);
+                Ok(Fetching::Joined(ticket))
+            }
+            Begin::Full => Err(IncompleteBody),
+            Begin::Lead(lead) | Begin::Alone(lead) => {
+                let (reply, ordered) = oneshot::channel();
+                let set = Arc::clone(&self.set);
+                let account = account.cloned();
+                let order = SliceOrder { set, slice, lead, reply: Some(reply), account };
+                self.set.orders.send(order).map_err(|_| IncompleteBody)?;
+                Ok(Fetching::Ordered(ordered))
+            }
+        }
+    }
+
+    /// Reads on in a slice.
+    fn follow(
+        &mut self,
+        object: &Arc<Object>,
+        account: Option<&Arc<Account>>,
+    ) -> Result<Fetching, IncompleteBody> {
+        let reader = object.reader();
+        // It passes to others, and began before.
+        if reader.is_behind() { self.again() } else { Ok(self.read_on(reader, account)) }
+    }
+
+    fn read_on(&self, mut reader: Reader, account: Option<&Arc<Account>>) -> Fetching {
+        if let Some(account) = account {
+            reader.hold_for(account);
+        }
+        reader.seek(self.at % self.set.shape.slice_bytes);
+        Fetching::Slice(reader)
+    }
+
+    /// Tries once more, if it may.
+    fn again(&mut self) -> Result<Fetching, IncompleteBody> {
+        self.tries += 1;
+        if self.tries > TRIES_MAX { Err(IncompleteBody) } else { Ok(Fetching::Idle) }
+    }
+
+    /// Takes note of bytes read.
+    fn advance(&mut self, bytes: u64) {
+        let slice = self.set.slice_at(self.at);
+        self.at += bytes;
+        let next = self.set.slice_at(self.at);
+        // Whoever has read half a slice reads on, as far as can be told.
+        let reads_on = self.at - self.began >= self.set.shape.slice_bytes / 2;
+        if reads_on && self.ahead_of.is_none_or(|of| of < next) {
+            self.ahead_of = Some(next);
+            if let Some(memory) = self.set.life.memory.upgrade() {
+                self.order_ahead(&memory, next);
+            }
+        }
+        if next != slice {
+            (self.step, self.tries) = (Fetching::Idle, 0);
+            self.set.move_reader(self.number, Some(next));
+        }
+    }
+
+    /// Orders the slices behind `slice` that nobody has and nobody brings.
+    fn order_ahead(&self, memory: &SliceMemory, slice: u64) {
+        for slice in slice + 1..=slice + self.set.shape.ahead {
+            if slice >= self.set.count() || self.set.range(slice).start >= self.until {
+                return;
+            }
+            let key = self.set.key(&memory.seed, slice);
+            let now_ms = rt::now().mono_ms;
+            let begun = memory.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
+            if let Begin::Lead(lead) = begun {
+                let set = Arc::clone(&self.set);
+                let order = SliceOrder { set, slice, lead, reply: None, account: None };
+                // Without a desk it is dropped, and whoever needs it is told.
+                drop(self.set.orders.send(order));
+            }
+        }
+    }
+}
+
+impl ExternalBodyReader for SliceReading {
+    fn seek(&mut self, offset: u64) {
+        let (before, slice) = (self.set.slice_at(self.at), self.set.slice_at(offset));
+        (self.at, self.began) = (offset, offset);
+        if slice == before {
+            if let Fetching::Slice(reader) = &mut self.step {
+                reader.seek(offset % self.set.shape.slice_bytes);
+            }
+            return;
+        }
+        (self.step, self.tries, self.ahead_of) = (Fetching::Idle, 0, None);
+        self.set.move_reader(self.number, Some(slice));
+    }
+
+    fn until(&mut self, offset: u64) {
+        self.until = offset;
+    }
+
+    fn poll_next(
+        &mut self,
+        account: Option<&Arc<Account>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
+        loop {
+            if self.at >= self.set.edition.length {
+                return Poll::Ready(Ok(None));
+            }
+            self.step = match &mut self.step {
+                Fetching::Idle => self.begin(account)?,
+                Fetching::Ordered(ordered) => match ready!(Pin::new(ordered).poll(cx)) {
+                    Ok(reader) => self.read_on(reader, account),
+                    Err(_) => self.again()?,
+                },
+                Fetching::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
+                    WaiterOutcome::Ready(object) => self.follow(&object, account)?,
+                    WaiterOutcome::Refused | WaiterOutcome::Failed => self.again()?,
+                },
+                Fetching::Slice(reader) => match ready!(reader.poll_next(cx)) {
+                    Ok(Some(data)) => {
+                        self.advance(data.len() as u64);
+                        return Poll::Ready(Ok(Some(data)));
+                    }
+                    Ok(None) | Err(IncompleteBody) => self.again()?,
+                },
+            };
+        }
+    }
+}
+
+impl fmt::Debug for SliceReading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SliceReading").field("set", &self.set).field("at", &self.at).finish()
+    }
+}
+
+impl Drop for SliceReading {
+    fn drop(&mut self) {
+        self.set.move_reader(self.number, None);
+    }
+}
+
+impl ExternalBody for SliceSet {
+    fn length(&self) -> u64 {
+        self.edition.length
+    }
+
+    fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
+        Box::new(SliceReading::new(self))
+    }
+
+    fn memory(&self) -> u64 {
+        let request = &self.source.request;
+        let fields = request.headers.memory() + request.target.len() + request.host.len();
+        let asking = self.source.asking.as_ref().map_or(0, |asking| asking.memory());
+        (size_of::<Self>() + fields + self.edition.coding.len() + asking) as u64
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn kept(&self) -> Option<Vec<u8>> {
+        (!self.has_ended()).then(|| kept(self))
+    }
+
+    fn life(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        (!self.has_ended()).then(|| Arc::clone(&self.life) as _)
+    }
+
+    fn told(&self) -> Option<String> {
+        let memory = self.life.memory.upgrade()?;
+        let (count, size) = (self.count(), Size(self.shape.slice_bytes));
+        let looked_at = count.min(COUNTED_MAX);
+        let is_there = |number: &u64| {
+            let seen = memory.cache.peek(&self.key(&memory.seed, *number), &mut |_, _| {});
+            seen.found.is_some() || seen.below > 0
+        };
+        let there = (0..looked_at).filter(is_there).count();
+        let of = if looked_at < count {
+            format!("the first {looked_at} of {count}")
+        } else {
+            count.to_string()
+        };
+        Some(format!("slices: {there} of {of}, of {size} each"))
+    }
+}

@@ -1,0 +1,58 @@
+//! State that all programs of the daemon share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arc_swap::ArcSwapOption;
+use base::counters::Registry;
+use base::{Counters, Limit};
+use parking_lot::Mutex;
+use vcl::counts;
+
+use super::host_services::HostServices;
+use super::random;
+use super::xids::Xids;
+
+/// State that all programs of the daemon share.
+#[derive(Default)]
+pub struct Common {
+    /// The numbers of transactions.
+    pub xids: Xids,
+    /// Counters under Varnish's names.
+    pub counts: counts::Registry,
+    /// Memory of VMODs, kept for as long as the daemon runs.
+    pub memory: vcl::vmod::VmodState,
+    pub(crate) random: random::Random,
+    pub(crate) storages: Turns,
+    outside: ArcSwapOption<Box<dyn HostServices>>,
+    /// Counters of programs that no core runs. Who holds them writes.
+    housekeeping: Mutex<Option<Arc<Counters>>>,
+}
+
+/// Turns that storages take.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(AtomicUsize);
+
+impl Turns {
+    /// The next one's number.
+    pub(crate) fn next(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Common {
+    /// Has `outside` answer for the world beyond requests.
+    pub fn set_outside(&self, outside: Box<dyn HostServices>) {
+        self.outside.store(Some(Arc::new(outside)));
+    }
+
+    /// Counts that a program that no core runs (`vcl_init`) has reached `limit`.
+    pub(crate) fn limit(&self, registry: &Registry, limit: Limit) {
+        let mut counters = self.housekeeping.lock();
+        counters.get_or_insert_with(|| registry.register()).limit(limit);
+    }
+
+    pub(crate) fn outside(&self) -> Option<Arc<Box<dyn HostServices>>> {
+        self.outside.load_full()
+    }
+}

@@ -1,0 +1,129 @@
+//! Why an answer is not stored, under both policies: a word for the record, and what people are
+//! told.
+
+use cache::NotKept;
+use message::store::NotStored;
+
+/// Why an answer is not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnstoredReason {
+    /// RFC 9111 or the declared policy says so.
+    Rule(NotStored),
+    /// The request went past the cache.
+    Pass,
+    /// The response that is stored for others stays.
+    Beside,
+    /// The body's end cannot be told from a cut.
+    Framing,
+    /// The store does not keep it.
+    Store(NotKept),
+    /// The body broke off.
+    Cut,
+    /// The body was not in the coding that it claimed.
+    NoGzip,
+    /// The origin named a file.
+    File,
+    /// There was no usable answer.
+    Failed,
+    /// The program said so.
+    Uncacheable,
+    /// A fetch's program gave it no time.
+    NoLifetime,
+}
+
+/// Those that are no [`Why::Rule`].
+pub(crate) const OWN: [UnstoredReason; 13] = [
+    UnstoredReason::Pass,
+    UnstoredReason::Beside,
+    UnstoredReason::Framing,
+    UnstoredReason::Store(NotKept::TooLarge),
+    UnstoredReason::Store(NotKept::NoRoom),
+    UnstoredReason::Store(NotKept::Invalidated),
+    UnstoredReason::Store(NotKept::Unwanted),
+    UnstoredReason::Cut,
+    UnstoredReason::NoGzip,
+    UnstoredReason::File,
+    UnstoredReason::Failed,
+    UnstoredReason::Uncacheable,
+    UnstoredReason::NoLifetime,
+];
+
+impl UnstoredReason {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        self.told().0
+    }
+
+    /// Returns the reason that a word stands for.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        let own = || OWN.into_iter().find(|why| why.as_str() == word);
+        NotStored::of(word).map(Self::Rule).or_else(own)
+    }
+
+    /// The word, a sentence, and the rule or the setting behind it.
+    pub(crate) fn told(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Rule(rule) => (rule.as_str(), rule.about(), rule.rule()),
+            Self::Pass => ("pass", "The request went past the cache.", "its rule"),
+            Self::Beside => (
+                "beside-stored",
+                "Something is stored under its key that is not for this request, and stays.",
+                "RFC 9111 4",
+            ),
+            Self::Framing => (
+                "framing",
+                "Its body ended with its connection, so nobody knows whether it is whole.",
+                "RFC 9112 8; the origin's `store_close_delimited`",
+            ),
+            Self::Store(NotKept::TooLarge) => {
+                ("too-large", "Its body is larger than the limit.", "limit `object_bytes`")
+            }
+            Self::Store(NotKept::NoRoom) => {
+                ("no-room", "The cache had no memory for it.", "`[memory] size`")
+            }
+            Self::Store(NotKept::Invalidated) => (
+                "invalidated",
+                "It was purged, or a ban met it, while it was fetched.",
+                "RFC 9111 4.4",
+            ),
+            Self::Store(NotKept::Unwanted) => (
+                "script-failed",
+                "Its script ended with a status that means failure.",
+                "FastCGI's appStatus, not 0",
+            ),
+            Self::Cut => ("cut", "Its body did not come whole.", "RFC 9111 3.3"),
+            Self::NoGzip => {
+                ("no-gzip", "Its body was not in the coding that it claimed.", "RFC 9110 8.4")
+            }
+            Self::File => {
+                ("file", "The origin named a file to answer with.", "X-Accel-Redirect, X-Sendfile")
+            }
+            Self::Failed => ("failed", "The origin gave no usable answer.", "the error"),
+            Self::Uncacheable => (
+                "uncacheable",
+                "The site's program made it uncacheable.",
+                "`beresp.uncacheable`, `return (pass)`",
+            ),
+            Self::NoLifetime => {
+                ("no-ttl", "The site's program left it no lifetime.", "`beresp.ttl`")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stands_for_one_reason() {
+        for why in OWN {
+            assert_eq!(UnstoredReason::of(why.as_str()), Some(why));
+        }
+        assert_eq!(
+            UnstoredReason::of("set-cookie"),
+            Some(UnstoredReason::Rule(NotStored::SetCookie))
+        );
+        assert_eq!(UnstoredReason::of("whatever"), None);
+    }
+}

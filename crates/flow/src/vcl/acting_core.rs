@@ -1,0 +1,139 @@
+//! A core that acts on the steps of a program.
+
+use std::sync::Arc;
+
+use base::{Counter, Limit};
+use cache::{BeginOptions, CacheLookup, Object, Reader, Ticket};
+use codec::Coding;
+use observe::DictionaryUse;
+use vcl::counts::Count;
+use vcl::sub::{Action, Sub};
+use vcl::trace::SubroutineRun;
+
+use super::call::{Acting, ClientVariables, Env, StepHost};
+use super::job;
+use super::world::{Runner, Sight};
+use crate::dictionary::{self, DictionaryAnswer, Seeker};
+use crate::invalidate::{Cause, InvalidationTarget, Sites};
+use crate::key::select_by;
+use crate::recode::{BodyDecoding, decode_limits};
+use crate::state::body::ReplyBody;
+use crate::state::invalidate::Haste;
+use crate::state::shared::SharedState;
+use crate::state::tier::Lead;
+use crate::state::vcl::Turn;
+use crate::wait::FetchAssignment;
+
+impl StepHost for Acting<'_> {
+    type Lead = Lead;
+    type Ticket = Ticket;
+
+    fn shared(&self) -> &SharedState {
+        &self.core.shared
+    }
+
+    fn count(&self, count: Count) {
+        self.counts.inc(count);
+    }
+
+    fn limit(&self, limit: Limit) {
+        self.core.counters.limit(limit);
+    }
+
+    fn xid(&self) -> u64 {
+        self.core.shared.vcl.xids.next()
+    }
+
+    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: ClientVariables<'_>) -> Action {
+        let Acting { core, counts } = &env.stage;
+        let (loan, body, lines) = turn.lend(env.asked);
+        let world = Sight::new(
+            &core.shared,
+            env.live,
+            Runner::Core(counts, &core.counters),
+            env.now,
+            body,
+            lines,
+        )
+        .asked_by(env.asked);
+        let action = loan.run(sub, &world, env.time(), seen);
+        let lines = turn.lines.get_mut().len();
+        turn.ran.push(SubroutineRun::new(sub, action.verb(), turn.task.at, lines));
+        action
+    }
+
+    fn is_followed(&self) -> bool {
+        self.core.log.is_asked()
+    }
+
+    fn find(turn: &Turn, env: &Env<'_, Self>) -> CacheLookup {
+        let cache = &env.stage.core.shared.cache;
+        if turn.state.hash_always_miss {
+            CacheLookup::Nothing
+        } else if turn.state.hash_ignore_vary {
+            cache.newest(&turn.key).map_or(CacheLookup::Nothing, CacheLookup::Object)
+        } else {
+            cache.lookup(&turn.key, &mut select_by(&turn.req.headers), env.now.mono_ms)
+        }
+    }
+
+    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> FetchAssignment {
+        let cache = &env.stage.core.shared.cache;
+        let mut select = select_by(&turn.req.headers);
+        cache.begin(&turn.key, &mut select, options, env.now.mono_ms).into()
+    }
+
+    fn refuse(lead: Lead) {
+        lead.refuse(None);
+    }
+
+    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Lead> {
+        env.stage.core.shared.cache.begin_refresh(&turn.key, object)
+    }
+
+    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Lead, stale: &Arc<Object>) {
+        job::refresh(turn, env, lead, stale);
+    }
+
+    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
+        let Acting { core, counts } = &env.stage;
+        let target = InvalidationTarget::key(&turn.key);
+        let stored = core.shared.door.invalidation(target, false, Sites::Every, env.now);
+        let stored = stored.by(Cause::purge(&turn.req));
+        let done =
+            core.shared.door.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
+        let outcome = done.map_err(|why| why.to_string())?;
+        env.count(Count::NPurges);
+        counts.add(Count::NObjPurged, outcome.objects);
+        core.counters.inc(Counter::Purges);
+        core.counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
+        Ok(())
+    }
+
+    fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody {
+        ReplyBody::whole(object, reader)
+    }
+
+    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+        env.count(Count::NGunzip);
+        let unfolding = BodyDecoding {
+            coding: Coding::Gzip,
+            limits: decode_limits(&env.live.limits),
+            account: env.front.account,
+            counters: &env.stage.core.counters,
+        };
+        unfolding.unfold_body(body, length);
+    }
+
+    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> DictionaryAnswer {
+        let (core, occasion) = (env.stage.core, env.occasion(turn));
+        dictionary::note(core, occasion, object);
+        dictionary::seek(Seeker::Request(core), occasion, object)
+    }
+
+    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {
+        if used == DictionaryUse::Used {
+            env.stage.core.counters.inc(Counter::DeltasSent);
+        }
+    }
+}

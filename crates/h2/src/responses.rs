@@ -1,0 +1,393 @@
+//! Responses on their way out: heads, and whose body's bytes come next.
+
+use message::{HeaderId, Trailers};
+
+use crate::connection::{Connection, Farewell, StreamHandle};
+use crate::encode::EncodedFields;
+use crate::error::{Code, ConnectionError};
+use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
+use crate::streams::{EarlyResponse, Priority, Stream, StreamEnding};
+
+/// Bytes of a stream's body that are to be sent next, behind the head of a frame that is written
+/// already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The stream.
+    pub stream: StreamHandle,
+    /// The number of bytes.
+    pub bytes: usize,
+    /// The response is whole with them, but for the trailers that were announced.
+    pub ends: bool,
+}
+
+impl Connection {
+    /// Returns true if a stream is still there to be answered.
+    pub fn has(&self, at: StreamHandle) -> bool {
+        self.streams.of(at).is_some()
+    }
+
+    /// Begins a response's head, or an interim one's. Between this and [`Connection::end_head`]
+    /// nothing else may be written.
+    pub fn begin_head(&mut self, status: u16, out: &mut Vec<u8>) {
+        self.head_at = out.len();
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.encoder.begin(status, out);
+    }
+
+    /// Appends the fields of a prepared block to the head.
+    pub fn block(&mut self, block: &EncodedFields, out: &mut Vec<u8>) {
+        self.encoder.block(block, out);
+    }
+
+    /// Appends a field to the head.
+    pub fn field(&mut self, id: HeaderId, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        self.encoder.field(id, name, value, out);
+    }
+
+    /// Ends a head; `ends` when there is no body, and with it the stream has ended on this side.
+    pub fn end_head(&mut self, at: StreamHandle, ends: bool, out: &mut Vec<u8>) {
+        let from = self.head_at + HEAD_BYTES;
+        let length = out.len() - from;
+        let end_stream = if ends { flag::END_STREAM } else { 0 };
+        let (first, flags) = match length > PAYLOAD_BYTES {
+            true => (PAYLOAD_BYTES, end_stream),
+            false => (length, end_stream | flag::END_HEADERS),
+        };
+        let head = FrameHead { length: first, kind: kind::HEADERS, flags, stream: at.id };
+        out[self.head_at..from].copy_from_slice(&head.bytes());
+        if length > PAYLOAD_BYTES {
+            continue_head(at.id, from + PAYLOAD_BYTES, out);
+        }
+        if ends {
+            self.sent_all(at, out);
+        }
+    }
+
+    /// Says that `more` bytes of a response's body are there to be sent, and with `ends` that no
+    /// more follow.
+    pub fn offer(&mut self, at: StreamHandle, more: u64, ends: bool) {
+        let Some(stream) = self.streams.of_mut(at) else { return };
+        stream.offered += more;
+        stream.ends |= ends;
+        stream.made &= !ends;
+        self.requeue(at.place);
+    }
+
+    /// Says that bytes of a response's body are made when the client's windows let them through
+    /// ([`Connection::is_open_to`]), until [`Connection::offer`] says that no more follow.
+    pub fn makes(&mut self, at: StreamHandle) {
+        if let Some(stream) = self.streams.of_mut(at) {
+            stream.made = true;
+        }
+    }
+
+    /// Returns true if the client's windows let bytes of a stream through.
+    pub fn is_open_to(&self, at: StreamHandle) -> bool {
+        let is_open = |stream: &Stream| stream.send_window > 0 && self.send_window > 0;
+        self.streams.of(at).is_some_and(is_open)
+    }
+
+    /// Bytes that the window of all streams lets through.
+    pub fn send_room(&self) -> usize {
+        usize::try_from(self.send_window).unwrap_or(0)
+    }
+
+    /// Says that no more bytes of a response's body follow, but trailers: [`Connection::trailers`]
+    /// writes them after the grant that ends the body.
+    pub fn offer_trailers(&mut self, at: StreamHandle) {
+        if self.has(at) {
+            self.streams.get_mut(at.place).trailed = true;
+            self.offer(at, 0, true);
+        }
+    }
+
+    /// Writes a response's trailers, with which the stream ends on this side.
+    pub fn trailers(&mut self, at: StreamHandle, trailers: &Trailers, out: &mut Vec<u8>) {
+        self.head_at = out.len();
+        out.extend_from_slice(&[0; HEAD_BYTES]);
+        self.encoder.begin_trailers(out);
+        for field in trailers.iter() {
+            self.encoder.field(field.id, field.name, field.value, out);
+        }
+        self.end_head(at, true, out);
+    }
+
+    /// Bytes of a body in one frame at most.
+    pub const FRAME_BYTES: usize = PAYLOAD_BYTES;
+
+    /// Takes room in the windows for the whole body of a response, when nothing else waits for any.
+    /// The caller writes it at once, in frames of [`Connection::data_head`], then says
+    /// [`Connection::sent_all`].
+    pub fn take(&mut self, at: StreamHandle, bytes: usize) -> bool {
+        let Some(stream) = self.streams.of_mut(at) else { return false };
+        let window = bytes as i64;
+        let may =
+            self.queues.is_empty() && stream.send_window >= window && self.send_window >= window;
+        if may {
+            stream.send_window -= window;
+            self.send_window -= window;
+        }
+        may
+    }
+
+    /// Appends the head of a DATA frame.
+    pub fn data_head(&self, at: StreamHandle, bytes: usize, ends: bool, out: &mut Vec<u8>) {
+        let flags = if ends { flag::END_STREAM } else { 0 };
+        FrameHead { length: bytes, kind: kind::DATA, flags, stream: at.id }.write(out);
+    }
+
+    /// Returns the bytes to be sent next, at most `most`; the head of their frame goes to `out`.
+    /// Returns `None` if there is nothing, or the client's windows let nothing through.
+    pub fn grant(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Grant> {
+        loop {
+            let place = self.queues.first()?;
+            let stream = self.streams.get_mut(place);
+            let room = stream.send_window.min(self.send_window).max(0) as u64;
+            let bytes = stream.offered.min(room).min(PAYLOAD_BYTES.min(most) as u64) as usize;
+            let ends = stream.ends && bytes as u64 == stream.offered;
+            if bytes == 0 && !ends {
+                if stream.offered > 0 && stream.send_window > 0 {
+                    // The connection's window is closed, or this round is full.
+                    return self.grant_end(out);
+                }
+                stream.queued = false;
+                self.queues.pop();
+                continue;
+            }
+            stream.offered -= bytes as u64;
+            stream.send_window -= bytes as i64;
+            self.send_window -= bytes as i64;
+            let (turns, urgency) = (stream.priority.incremental, stream.priority.urgency);
+            let at = StreamHandle { place, id: stream.id };
+            if stream.offered == 0 || turns {
+                stream.queued = stream.offered > 0;
+                let again = stream.queued;
+                self.queues.pop();
+                if again {
+                    self.queues.push(urgency, place);
+                }
+            }
+            return Some(self.granted(at, bytes, ends, out));
+        }
+    }
+
+    /// An end without bytes needs no window: it does not wait behind those that do.
+    fn grant_end(&mut self, out: &mut Vec<u8>) -> Option<Grant> {
+        let place = self.streams.places().find(|place| {
+            let stream = self.streams.get(*place);
+            stream.queued && stream.ends && stream.offered == 0
+        })?;
+        let stream = self.streams.get_mut(place);
+        stream.queued = false;
+        let (urgency, id) = (stream.priority.urgency, stream.id);
+        self.queues.remove(urgency, place);
+        Some(self.granted(StreamHandle { place, id }, 0, true, out))
+    }
+
+    fn granted(&self, at: StreamHandle, bytes: usize, ends: bool, out: &mut Vec<u8>) -> Grant {
+        let trailed = ends && self.streams.get(at.place).trailed;
+        if bytes > 0 || !trailed {
+            self.data_head(at, bytes, ends && !trailed, out);
+        }
+        Grant { stream: at, bytes, ends }
+    }
+
+    /// Says that all bytes of a grant with `ends` were written: the stream is over. A client that
+    /// has not ended its request is asked to (RFC 9113 8.1), but not before it has read the
+    /// response, which a PING behind it tells: some clients that read RST_STREAM along with a
+    /// response take it for a failure (curl before 8.0). Until then what comes is dropped, and no
+    /// more of it is let through than the client may send already.
+    pub fn sent_all(&mut self, at: StreamHandle, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.of_mut(at) else { return };
+        if stream.receives {
+            (stream.takes, stream.due) = (false, None);
+            (stream.offered, stream.made, stream.ends) = (0, false, false);
+            self.owed += std::mem::take(&mut stream.held);
+            stream.over = Some(EarlyResponse::default());
+            frame::write(out, kind::PING, 0, 0, &over_mark(at.id));
+        } else {
+            self.forget(at, StreamEnding::Ended);
+        }
+        self.give_back(out);
+    }
+
+    /// A PING was answered: true if it was that of a response that is over, whose client has read
+    /// it and is asked to end its request.
+    pub(crate) fn was_read(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
+        let over = |place: &usize| {
+            let stream = self.streams.get(*place);
+            stream.over.is_some() && over_mark(stream.id) == payload
+        };
+        let Some(place) = self.streams.places().find(over) else { return false };
+        self.ask_to_end(place, out);
+        true
+    }
+
+    /// Asks clients to end their requests that have not said for `wait_ms` that they have read the
+    /// responses to them; returns their number. To be called now and then.
+    pub fn nudge_ends(&mut self, now_ms: u64, wait_ms: u64, out: &mut Vec<u8>) -> usize {
+        let mut tired = Vec::new();
+        for place in self.streams.places().collect::<Vec<_>>() {
+            let Some(over) = &mut self.streams.get_mut(place).over else { continue };
+            let seen_ms = *over.seen_ms.get_or_insert(now_ms);
+            if now_ms.saturating_sub(seen_ms) >= wait_ms {
+                tired.push(place);
+            }
+        }
+        tired.iter().for_each(|place| self.ask_to_end(*place, out));
+        tired.len()
+    }
+
+    fn ask_to_end(&mut self, place: usize, out: &mut Vec<u8>) {
+        let id = self.streams.id_at(place);
+        Self::say_reset(id, Code::None, out);
+        self.forget(StreamHandle { place, id }, StreamEnding::Reset);
+        self.give_back(out);
+    }
+
+    /// Ends a stream without an orderly end.
+    pub fn reset(&mut self, at: StreamHandle, code: Code, out: &mut Vec<u8>) {
+        if self.has(at) {
+            Self::say_reset(at.id, code, out);
+            self.forget(at, StreamEnding::Reset);
+        }
+        self.give_back(out);
+    }
+
+    pub(crate) fn say_reset(id: u32, code: Code, out: &mut Vec<u8>) {
+        frame::write(out, kind::RST_STREAM, 0, id, &(code as u32).to_be_bytes());
+    }
+
+    /// Frees a stream's place. What it held counts as used.
+    pub(crate) fn forget(&mut self, at: StreamHandle, was: StreamEnding) {
+        let stream = self.streams.get_mut(at.place);
+        if std::mem::take(&mut stream.queued) {
+            self.queues.remove(stream.priority.urgency, at.place);
+        }
+        self.owed += stream.held;
+        if let Some(frame) = &mut self.incoming
+            && frame.place == Some(at.place)
+        {
+            frame.place = None;
+            // Padding was given back when its length was known.
+            self.owed += (frame.left - frame.padding.unwrap_or(0)) as u32;
+        }
+        self.streams.close(at.place, was);
+    }
+
+    /// Tells the client of windows that streams have left behind.
+    pub(crate) fn give_back(&mut self, out: &mut Vec<u8>) {
+        let owed = std::mem::take(&mut self.owed);
+        if owed > 0 {
+            self.used_in_all(owed as usize, out);
+        }
+    }
+
+    /// Puts a stream into its queue when it has something to send and may.
+    pub(crate) fn requeue(&mut self, place: usize) {
+        let stream = self.streams.get_mut(place);
+        let may = stream.offered > 0 && stream.send_window > 0;
+        if stream.over.is_some() || stream.queued || !(may || stream.ends && stream.offered == 0) {
+            return;
+        }
+        stream.queued = true;
+        self.queues.push(stream.priority.urgency, place);
+    }
+
+    pub(crate) fn requeue_all(&mut self) {
+        let places: Vec<usize> = self.streams.places().collect();
+        for place in places {
+            self.requeue(place);
+        }
+    }
+
+    /// Heeds a new wish of the client's.
+    pub(crate) fn prefer(&mut self, place: usize, said: Priority) {
+        let stream = self.streams.get_mut(place);
+        let before = std::mem::replace(&mut stream.priority, said);
+        if stream.queued && before.urgency != said.urgency {
+            self.queues.remove(before.urgency, place);
+            self.queues.push(said.urgency, place);
+        }
+    }
+
+    /// Returns true if something could be sent now.
+    pub fn has_turn(&self) -> bool {
+        self.queues.first().is_some_and(|place| {
+            let stream = self.streams.get(place);
+            stream.offered == 0 || self.send_window > 0
+        })
+    }
+
+    /// Returns true if bytes of a stream wait that only the client's windows hold back.
+    pub fn is_held_back(&self, at: StreamHandle) -> bool {
+        self.streams.of(at).is_some_and(|stream| {
+            stream.waits() && (stream.send_window <= 0 || self.send_window <= 0)
+        })
+    }
+
+    /// Returns true if bytes of a stream wait that its own window holds back.
+    pub fn is_shut_to(&self, at: StreamHandle) -> bool {
+        self.streams.of(at).is_some_and(|stream| stream.waits() && stream.send_window <= 0)
+    }
+
+    /// Returns true if bytes of any stream wait that the connection's window holds back.
+    pub fn is_shut(&self) -> bool {
+        self.send_window <= 0 && self.streams.places().any(|place| self.streams.get(place).waits())
+    }
+
+    /// Says that no streams are taken for long; true when it was not said before. The last one is
+    /// named when the client has answered the PING behind this: by then it knows (RFC 9113 6.8).
+    pub fn announce_end(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.farewell != Farewell::No {
+            return false;
+        }
+        self.farewell = Farewell::Announced;
+        goaway(out, 0x7fff_ffff, Code::None);
+        frame::write(out, kind::PING, 0, 0, &Self::LEAVING);
+        true
+    }
+
+    /// Returns true if [`Connection::announce_end`] was called, and the last stream has not been
+    /// named yet.
+    pub fn is_leaving(&self) -> bool {
+        self.farewell == Farewell::Announced
+    }
+
+    /// Says which stream was the last.
+    pub fn say_last(&mut self, out: &mut Vec<u8>) {
+        if self.farewell != Farewell::Said {
+            self.farewell = Farewell::Said;
+            goaway(out, self.last, Code::None);
+        }
+    }
+
+    /// Says why the connection ends, at once.
+    pub fn end(&mut self, fatal: &ConnectionError, out: &mut Vec<u8>) {
+        self.farewell = Farewell::Said;
+        goaway(out, self.last, fatal.code);
+    }
+}
+
+/// The data of the PING behind a response that is over.
+fn over_mark(stream: u32) -> [u8; 8] {
+    let mut mark = *b"over....";
+    mark[4..].copy_from_slice(&stream.to_be_bytes());
+    mark
+}
+
+/// Cuts what of a head is beyond its first frame, at `at`, into CONTINUATION frames.
+fn continue_head(stream: u32, at: usize, out: &mut Vec<u8>) {
+    let rest = out.split_off(at);
+    let mut pieces = rest.chunks(PAYLOAD_BYTES).peekable();
+    while let Some(piece) = pieces.next() {
+        let flags = if pieces.peek().is_none() { flag::END_HEADERS } else { 0 };
+        frame::write(out, kind::CONTINUATION, flags, stream, piece);
+    }
+}
+
+fn goaway(out: &mut Vec<u8>, last: u32, code: Code) {
+    FrameHead { length: 8, kind: kind::GOAWAY, flags: 0, stream: 0 }.write(out);
+    out.extend_from_slice(&last.to_be_bytes());
+    out.extend_from_slice(&(code as u32).to_be_bytes());
+}

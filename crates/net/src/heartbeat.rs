@@ -1,0 +1,63 @@
+//! The pulse of the cores: it tells whether every core still does its chores.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts each core's rounds of chores, one a second.
+#[derive(Clone, Debug)]
+pub struct Heartbeats(Arc<[CoreHeartbeat]>);
+
+#[derive(Debug, Default)]
+struct CoreHeartbeat {
+    beats: AtomicU64,
+    /// The longest turn since it was last asked for, in milliseconds.
+    turn_ms: AtomicU64,
+}
+
+impl Heartbeats {
+    /// For so many cores.
+    pub fn new(cores: usize) -> Self {
+        Self((0..cores).map(|_| CoreHeartbeat::default()).collect())
+    }
+
+    /// Counts a round of core `index`.
+    pub fn beat(&self, index: usize) {
+        if let Some(core) = self.0.get(index) {
+            core.beats.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a long turn of core `index`.
+    pub fn turned(&self, index: usize, ms: u64) {
+        if let Some(core) = self.0.get(index) {
+            core.turn_ms.fetch_max(ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the longest of the long turns since the last call, with the number of its core.
+    pub fn take_longest(&self) -> Option<(usize, u64)> {
+        let turns = self.0.iter().map(|core| core.turn_ms.swap(0, Ordering::Relaxed));
+        turns.enumerate().filter(|(_, ms)| *ms > 0).max_by_key(|(_, ms)| *ms)
+    }
+
+    /// The rounds so far, core by core.
+    pub fn beats(&self) -> Vec<u64> {
+        self.0.iter().map(|core| core.beats.load(Ordering::Relaxed)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_turn_is_told_once() {
+        let pulse = Heartbeats::new(2);
+        assert_eq!(pulse.take_longest(), None);
+        pulse.turned(0, 120);
+        pulse.turned(1, 300);
+        pulse.turned(1, 200);
+        assert_eq!(pulse.take_longest(), Some((1, 300)));
+        assert_eq!(pulse.take_longest(), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! The writing side.
+
+use std::collections::VecDeque;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{
+    BLOCK_HEAD, BLOCK_MAX, BlockHead, CAPACITY_MIN, Cursor, HEAD_BYTES, NAME_MAX, RingHeader,
+    core_file,
+};
+use crate::record::VALUES_MAX;
+
+/// The settings of new rings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder; it is made when it is not there.
+    pub folder: PathBuf,
+    /// Core threads, a ring each.
+    pub cores: usize,
+    /// Bytes of all rings together; a core has no less than [`CAPACITY_MIN`].
+    pub size: u64,
+    /// Names of the request fields that records keep; at most [`VALUES_MAX`].
+    pub names: Vec<String>,
+    /// The daemon's process id.
+    pub pid: u32,
+    /// The user whose folder it must be.
+    pub uid: u32,
+    /// When the daemon started, milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+}
+
+/// The rings of one daemon. They are its own while this lives.
+#[derive(Debug)]
+pub struct Ring {
+    folder: PathBuf,
+    files: Vec<(File, RingHeader)>,
+    names: Vec<String>,
+    /// Held locked: no other daemon writes here.
+    _lock: File,
+}
+
+impl Ring {
+    /// Makes new rings in the folder; readers of older ones there go over to them.
+    ///
+    /// # Errors
+    /// A folder that cannot be had or is somebody else's, another daemon that writes there
+    /// ([`io::ErrorKind::AddrInUse`]), no room.
+    pub fn create(options: &Options) -> io::Result<Self> {
+        let folder = options.folder.clone();
+        own_folder(&folder, options.uid)?;
+        let lock = lock(&folder)?;
+        let cores = options.cores.max(1);
+        let capacity = (options.size / cores as u64).max(CAPACITY_MIN) / 4096 * 4096;
+        let mut names = options.names.clone();
+        names.truncate(VALUES_MAX);
+        names.retain(|name| name.len() <= NAME_MAX);
+        let mut files = Vec::with_capacity(cores);
+        for core in 0..cores {
+            let head = RingHeader {
+                capacity,
+                core: core as u32,
+                cores: cores as u32,
+                pid: options.pid,
+                started_unix_ms: options.started_unix_ms,
+                names: names.clone(),
+            };
+            files.push((new_file(&folder, core, &head)?, head));
+        }
+        // What a daemon with more cores has left.
+        for core in cores.. {
+            if fs::remove_file(core_file(&folder, core)).is_err() {
+                break;
+            }
+        }
+        Ok(Self { folder, files, names, _lock: lock })
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The request fields that records keep.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Bytes of all rings together.
+    pub fn size(&self) -> u64 {
+        self.files.iter().map(|(_, head)| head.capacity).sum()
+    }
+
+    /// The writer of `core`; take it once.
+    ///
+    /// # Errors
+    /// When there is no such core, or no descriptor.
+    pub fn writer(&self, core: usize) -> io::Result<Writer> {
+        let (file, head) = self.files.get(core).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Writer {
+            file: file.try_clone()?,
+            capacity: head.capacity,
+            cursor: Cursor::default(),
+            starts: VecDeque::new(),
+        })
+    }
+
+    /// Tells readers that no more comes, and takes files and folder away: who has them open reads
+    /// on to their end. For after every writer is gone.
+    pub fn end(&self) {
+        for (core, (file, _)) in self.files.iter().enumerate() {
+            // A ring that cannot be ended is found abandoned: its file goes in any case.
+            if let Ok(Some(cursor)) = Cursor::read(file) {
+                _ = file.write_all_at(&Cursor { ended: true, ..cursor }.bytes(), 0);
+            }
+            _ = fs::remove_file(core_file(&self.folder, core));
+        }
+        // Where something else is in it, the folder stays.
+        _ = fs::remove_file(self.folder.join("lock"));
+        _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Makes the folder, for its owner alone; one that is there must be that already.
+fn own_folder(folder: &Path, uid: u32) -> io::Result<()> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    // In a folder that everybody writes to, somebody else may have been first.
+    if !found.is_dir() || found.uid() != uid {
+        let why = "it belongs to somebody else";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+}
+
+fn lock(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = options.open(folder.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon writes there"))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// A new file in place of an old one. It has its size and takes memory only as it is written to.
+fn new_file(folder: &Path, core: usize, head: &RingHeader) -> io::Result<File> {
+    let beside = folder.join(format!("new-{core}"));
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    let file = options.create_new(true).read(true).write(true).mode(0o600).open(&beside)?;
+    file.set_len(HEAD_BYTES as u64 + head.capacity)?;
+    file.write_all_at(&head.bytes(), 0)?;
+    file.write_all_at(&Cursor::default().bytes(), 0)?;
+    fs::rename(&beside, core_file(folder, core))?;
+    Ok(file)
+}
+
+/// The writer of one core's ring.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    capacity: u64,
+    cursor: Cursor,
+    /// Positions of the blocks from the tail on.
+    starts: VecDeque<u64>,
+}
+
+impl Writer {
+    /// Writes a block of `count` records, whole ones in `records`: at most a batch and one record
+    /// more ([`super::BATCH`]).
+    ///
+    /// # Errors
+    /// When the file takes nothing (a full file system): the records are lost, and readers will
+    /// know how many.
+    pub fn append(&mut self, records: &[u8], count: u32) -> io::Result<()> {
+        let Cursor { head, records: before, .. } = self.cursor;
+        self.cursor.records += u64::from(count);
+        let length = (BLOCK_HEAD + records.len()) as u64;
+        if length > BLOCK_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let of = BlockHead { length: records.len() as u32, count, position: head, before };
+        // Everything from the tail on is out of this block's way: the last cursor has seen to it.
+        self.put(head, &of.bytes())?;
+        self.put(head + BLOCK_HEAD as u64, records)?;
+        self.starts.push_back(head);
+        let cursor = Cursor { head: head + length, ..self.cursor };
+        self.cursor = Cursor { tail: self.tail_for(cursor.head), ..cursor };
+        self.file.write_all_at(&self.cursor.bytes(), 0)
+    }
+
+    /// The oldest position that stays whole while the block behind `head` is written.
+    fn tail_for(&mut self, head: u64) -> u64 {
+        let least = (head + BLOCK_MAX).saturating_sub(self.capacity);
+        while self.starts.front().is_some_and(|start| *start < least) {
+            self.starts.pop_front();
+        }
+        self.starts.front().copied().unwrap_or(head)
+    }
+
+    /// Writes `bytes` at `position`, over the end and on at the beginning.
+    fn put(&self, position: u64, bytes: &[u8]) -> io::Result<()> {
+        let at = position % self.capacity;
+        let (first, rest) = bytes.split_at(bytes.len().min((self.capacity - at) as usize));
+        self.file.write_all_at(first, HEAD_BYTES as u64 + at)?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all_at(rest, HEAD_BYTES as u64)
+    }
+}

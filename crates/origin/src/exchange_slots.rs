@@ -1,0 +1,308 @@
+//! The places that one server has for exchanges, over all cores, and who gets the next one.
+//!
+//! A client that is alone gets its share of them all. What one may hold falls with the square of
+//! what is still free, so that clients who take what they get and never give it back need to be
+//! many before nothing is left: a few dozen, where it would be two by a plain bound. Those who wait
+//! get places client by client in turn.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::client_ends::ClientEnds;
+
+/// A holder of places: the unit that is counted as one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    /// An IPv4 address.
+    V4(Ipv4Addr),
+    /// An IPv6 /64.
+    V6(u64),
+    /// A connection from this machine, by its far end: proxies are on loopback, and tests.
+    Connection(SocketAddr),
+}
+
+impl Holder {
+    /// On whose account a request of `client` goes that came over a connection with these ends;
+    /// on nobody's when that cannot be told.
+    pub(crate) fn of(client: Option<IpAddr>, ends: Option<ClientEnds>) -> Option<Self> {
+        let peer = ends.map(|ends| ends.client);
+        match client.or_else(|| peer.map(|peer| peer.ip()))?.to_canonical() {
+            ip if ip.is_loopback() => peer.map(Self::Connection),
+            IpAddr::V4(ip) => Some(Self::V4(ip)),
+            IpAddr::V6(ip) => Some(Self::V6((u128::from(ip) >> 64) as u64)),
+        }
+    }
+}
+
+/// All places of a server.
+#[derive(Debug)]
+pub(crate) struct ExchangeSlots {
+    all: u32,
+    /// The share of all places that one client gets when nobody else has any, in percent.
+    share: u32,
+    /// As in `state`, for those who only look.
+    free: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    free: u32,
+    held: HashMap<Holder, u32>,
+    /// Holders that wait, each once, the next to be served first.
+    turns: VecDeque<Option<Holder>>,
+    waiting: HashMap<Option<Holder>, VecDeque<SlotWaiter>>,
+    number: u64,
+}
+
+#[derive(Debug)]
+struct SlotWaiter {
+    number: u64,
+    told: oneshot::Sender<()>,
+}
+
+impl ExchangeSlots {
+    /// `all` places, all of them free.
+    pub(crate) fn new(all: u32, share: u32) -> Self {
+        let state = State { free: all, ..State::default() };
+        Self { all, share, free: AtomicU32::new(all), state: Mutex::new(state) }
+    }
+
+    /// Returns true if a place is free.
+    pub(crate) fn has_room(&self) -> bool {
+        self.free.load(Ordering::Relaxed) > 0
+    }
+
+    /// Takes one at once, or begins to wait for one.
+    pub(crate) fn take(&self, holder: Option<Holder>) -> Result<(), SlotWait<'_>> {
+        let mut state = self.state.lock();
+        if state.may_take(holder, self) {
+            state.take(holder);
+            self.publish(&state);
+            return Ok(());
+        }
+        state.number += 1;
+        let number = state.number;
+        let (told, granted) = oneshot::channel();
+        let queue = state.waiting.entry(holder).or_default();
+        let is_first = queue.is_empty();
+        queue.push_back(SlotWaiter { number, told });
+        if is_first {
+            state.turns.push_back(holder);
+        }
+        let by_share = state.free > 0;
+        Err(SlotWait { places: self, holder, number, granted: Some(granted), by_share })
+    }
+
+    /// Gives one back, to those who wait first.
+    pub(crate) fn give_back(&self, holder: Option<Holder>) {
+        let mut state = self.state.lock();
+        state.free += 1;
+        state.drop_held(holder);
+        state.serve(self);
+        self.publish(&state);
+    }
+
+    fn publish(&self, state: &State) {
+        self.free.store(state.free, Ordering::Relaxed);
+    }
+}
+
+impl State {
+    /// Returns true if `holder` may take one more place. With `s` for the share of a client that is
+    /// alone, it may hold less than `s / (1 - s)^2 * free^2 / all`.
+    fn may_take(&self, holder: Option<Holder>, of: &ExchangeSlots) -> bool {
+        let held = holder.and_then(|holder| self.held.get(&holder)).copied().unwrap_or(0);
+        if self.free == 0 || held == 0 || of.share >= 100 {
+            return self.free > 0;
+        }
+        let [held, free, all, share] = [held, self.free, of.all, of.share].map(u128::from);
+        held * all * (100 - share).pow(2) < 100 * share * free * free
+    }
+
+    fn take(&mut self, holder: Option<Holder>) {
+        self.free -= 1;
+        if let Some(holder) = holder {
+            *self.held.entry(holder).or_default() += 1;
+        }
+    }
+
+    fn drop_held(&mut self, holder: Option<Holder>) {
+        let Some(holder) = holder else { return };
+        if let Some(held) = self.held.get_mut(&holder) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&holder);
+            }
+        }
+    }
+
+    /// Hands out places as long as somebody who waits may have one.
+    fn serve(&mut self, of: &ExchangeSlots) {
+        while self.free > 0
+            && let Some(at) = self.turns.iter().position(|holder| self.may_take(*holder, of))
+            && let Some(holder) = self.turns.remove(at)
+        {
+            let Some(queue) = self.waiting.get_mut(&holder) else { continue };
+            let next = queue.pop_front();
+            if queue.is_empty() {
+                self.waiting.remove(&holder);
+            } else {
+                self.turns.push_back(holder);
+            }
+            // One who has just given up does not hear it.
+            if next.is_some_and(|waiter| waiter.told.send(()).is_ok()) {
+                self.take(holder);
+            }
+        }
+    }
+
+    /// Forgets one who waits no more.
+    fn leave(&mut self, holder: Option<Holder>, number: u64) {
+        let Some(queue) = self.waiting.get_mut(&holder) else { return };
+        queue.retain(|waiter| waiter.number != number);
+        if queue.is_empty() {
+            self.waiting.remove(&holder);
+            self.turns.retain(|waiting| *waiting != holder);
+        }
+    }
+}
+
+/// A wait for a place. Whoever drops it has given up.
+#[derive(Debug)]
+pub(crate) struct SlotWait<'a> {
+    places: &'a ExchangeSlots,
+    holder: Option<Holder>,
+    number: u64,
+    granted: Option<oneshot::Receiver<()>>,
+    /// Places are free, and none of them is for this client.
+    pub(crate) by_share: bool,
+}
+
+impl SlotWait<'_> {
+    /// Ends when there is a place, which is taken then.
+    pub(crate) async fn granted(mut self) {
+        if let Some(granted) = &mut self.granted {
+            // Waiters are dropped unserved only with the places themselves.
+            _ = granted.await;
+            self.granted = None;
+        }
+    }
+}
+
+impl Drop for SlotWait<'_> {
+    fn drop(&mut self) {
+        let Some(mut granted) = self.granted.take() else { return };
+        granted.close();
+        if granted.try_recv().is_ok() {
+            self.places.give_back(self.holder);
+        } else {
+            self.places.state.lock().leave(self.holder, self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(last: u8) -> Option<Holder> {
+        Some(Holder::V4(Ipv4Addr::new(192, 0, 2, last)))
+    }
+
+    fn take_all(places: &ExchangeSlots, holder: Option<Holder>) -> usize {
+        (0..1_000).take_while(|_| places.take(holder).is_ok()).count()
+    }
+
+    fn is_granted(wait: &mut SlotWait<'_>) -> bool {
+        wait.granted.as_mut().is_some_and(|granted| granted.try_recv().is_ok())
+    }
+
+    #[test]
+    fn clients_are_told_apart_by_address_and_on_loopback_by_connection() {
+        let ends = |text: &str| {
+            let peer: SocketAddr = text.parse().expect("an address");
+            Some(ClientEnds { client: peer, own: peer })
+        };
+        let ip = |text: &str| Some(text.parse::<IpAddr>().expect("an address"));
+        let of = |client, peer| Holder::of(client, ends(peer));
+        let near = "127.0.0.1:9";
+        assert_eq!(of(ip("192.0.2.1"), near), of(ip("::ffff:192.0.2.1"), "127.0.0.1:8"));
+        assert_eq!(of(ip("2001:db8::1"), near), of(ip("2001:db8::2"), near));
+        assert_ne!(of(ip("2001:db8::1"), near), of(ip("2001:db8:0:1::1"), near));
+        assert_ne!(of(ip("127.0.0.1"), near), of(ip("127.0.0.1"), "127.0.0.1:8"));
+        assert_eq!(of(None, "192.0.2.1:7"), client(1));
+        assert_eq!(Holder::of(ip("127.0.0.1"), None), None);
+    }
+
+    #[test]
+    fn hoarders_leave_places_to_others_until_they_are_many() {
+        let places = ExchangeSlots::new(1_000, 75);
+        let taken: Vec<_> = (0..12).map(|hoarder| take_all(&places, client(hoarder))).collect();
+        assert_eq!(taken, [750, 142, 47, 21, 11, 7, 4, 3, 3, 2, 1, 1]);
+        assert!(places.has_room() && places.take(client(99)).is_ok());
+    }
+
+    #[test]
+    fn few_places_are_shared_out_to_the_last() {
+        for (all, alone) in [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4), (10, 8)] {
+            assert_eq!(take_all(&ExchangeSlots::new(all, 75), client(1)), alone);
+        }
+    }
+
+    #[test]
+    fn who_is_counted_on_nobodys_account_takes_all() {
+        assert_eq!(take_all(&ExchangeSlots::new(9, 75), None), 9);
+        assert_eq!(take_all(&ExchangeSlots::new(9, 100), client(1)), 9);
+        assert_eq!(take_all(&ExchangeSlots::new(1, 1), client(1)), 1);
+    }
+
+    #[test]
+    fn clients_that_wait_are_served_in_turn() {
+        let places = ExchangeSlots::new(3, 100);
+        assert_eq!(take_all(&places, None), 3);
+        let mut many: Vec<_> =
+            (0..3).map(|_| places.take(client(1)).expect_err("it is full")).collect();
+        let mut few = places.take(client(2)).expect_err("it is full");
+        for _ in 0..2 {
+            places.give_back(None);
+        }
+        let served: Vec<_> = many.iter_mut().map(is_granted).collect();
+        assert_eq!((&served[..], is_granted(&mut few)), (&[true, false, false][..], true));
+    }
+
+    #[test]
+    fn a_client_beyond_its_share_waits_until_more_is_free() {
+        let places = ExchangeSlots::new(4, 50);
+        assert_eq!(take_all(&places, client(1)), 2);
+        let mut wait = places.take(client(1)).expect_err("half of them are held");
+        assert!(wait.by_share);
+        assert!(places.take(client(2)).is_ok());
+        places.give_back(client(2));
+        assert!(!is_granted(&mut wait));
+        places.give_back(client(1));
+        assert!(is_granted(&mut wait));
+    }
+
+    #[test]
+    fn who_gives_up_leaves_nothing_behind() {
+        let places = ExchangeSlots::new(1, 75);
+        assert!(places.take(client(1)).is_ok());
+        let waits = (2..5).map(|n| places.take(client(n)).expect_err("it is full"));
+        let mut waits: VecDeque<_> = waits.collect();
+        drop(waits.pop_front());
+        places.give_back(client(1));
+        // The second has its place and leaves at the same moment: the third gets it.
+        drop(waits.pop_front());
+        assert!(waits.pop_front().is_some_and(|mut wait| is_granted(&mut wait)));
+        drop(waits);
+        places.give_back(client(4));
+        let state = places.state.lock();
+        assert!(state.waiting.is_empty() && state.turns.is_empty() && state.held.is_empty());
+        assert_eq!(state.free, 1);
+    }
+}

@@ -1,0 +1,392 @@
+//! A request's tries: which server, which connection, and whether to try again.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Counter, Limit};
+use message::{Framing, Request};
+use rt::time::Instant;
+
+use crate::attempt::{AttemptFailure, AttemptResponse, Call, Reach};
+use crate::client_ends::ClientEnds;
+use crate::config::{Opening, Protocol, ProxyHeader, Timeouts};
+use crate::deadline::Deadline;
+use crate::error::{Error, TimeoutStep};
+use crate::events::Events;
+use crate::exchange::{Exchange, ExchangeInput};
+use crate::exchange_slots::Holder;
+use crate::fastcgi_exchange::{Cgi, OriginRequestContext};
+use crate::origin::Origin;
+use crate::owner::Owner;
+use crate::pool::{CorePool, CorePoolState};
+use crate::scripts;
+use crate::server::Server;
+use crate::stream::IdleCheck;
+use crate::upload::{RequestBody, Upload};
+use crate::upstream_connection::UpstreamConnection;
+
+impl CorePool {
+    /// Sends `request` to one of `origin`'s servers and returns with the response's head.
+    ///
+    /// `hash` chooses the server where the origin balances by hash; `caller` is what FastCGI's
+    /// parameters tell of the client. `body` is what `request.framing` says; it is read no faster
+    /// than the server takes it, and no further than needed when the server answers before its end.
+    /// For a FastCGI server a chunked one is read whole before it is sent.
+    ///
+    /// A failed try is repeated, on another server if there is one, while all of this holds: the
+    /// server has sent no byte; the request is idempotent, or no byte of it was sent; no byte of
+    /// its body is gone; the origin's `retries` and retry budget allow it. A kept connection that
+    /// turns out to be closed costs none of that: a new one is opened instead.
+    ///
+    /// # Errors
+    /// The last try's; see [`Error`].
+    pub async fn send(
+        &self,
+        origin: &Arc<Origin>,
+        request: &Request,
+        body: RequestBody<'_>,
+        hash: u64,
+        caller: &OriginRequestContext,
+        events: &mut dyn Events,
+    ) -> Result<Exchange, Error> {
+        let core = &self.core;
+        let timeouts = caller.timeouts.unwrap_or_else(|| origin.config().timeouts);
+        let mut request = with_host(origin, request);
+        let mut body = body;
+        let mut cgi = None;
+        if origin.protocol() == Protocol::FastCgi {
+            match self.script(origin, &request, caller).await? {
+                Ok(script) => cgi = Some(script),
+                Err(answered) => return Ok(answered),
+            }
+            if request.framing == Framing::Chunked {
+                let whole = core.spooling.take(body, caller.account.as_ref(), &core.counters).await;
+                let whole = whole.map_err(Error::RequestBody);
+                let whole = whole.inspect_err(|error| core.note_failure(error))?;
+                request.to_mut().framing = Framing::Length(whole.len());
+                body = RequestBody::Stream(Box::new(whole));
+            }
+        }
+        core.counters.inc(Counter::Fetches);
+        origin.budget().deposit();
+        let mut sender = Sender {
+            core,
+            origin,
+            request: &request,
+            upload: Upload::new(&request, body, origin.protocol()),
+            cgi: cgi.as_ref(),
+            read_at_most: match caller.read_at_most {
+                0 => usize::MAX,
+                most => usize::try_from(most).unwrap_or(usize::MAX),
+            },
+            timeouts,
+            ends: caller.ends,
+            once: caller.once,
+            holder: Holder::of(caller.client, caller.ends),
+            owner: caller.owner.as_ref(),
+            total: Deadline::new(TimeoutStep::Total, Instant::now(), timeouts.total_ms),
+            events,
+            tried: Vec::new(),
+            tries: 0,
+        };
+        sender.send(hash).await.inspect_err(|error| core.note_failure(error))
+    }
+
+    /// The path below the root of the file that a FastCGI origin's rules make of `request`, where
+    /// that is no script.
+    pub async fn file(&self, origin: &Arc<Origin>, request: &Request) -> Option<Vec<u8>> {
+        let core = &self.core;
+        let scripts = origin.config().scripts.as_ref()?;
+        let found = core.look_up(origin, scripts, request).await;
+        match &found.target {
+            fastcgi::script::ScriptTarget::File(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// The script that answers `request`, or the answer if that script is missing.
+    async fn script<'a>(
+        &self,
+        origin: &Arc<Origin>,
+        request: &Request,
+        caller: &'a OriginRequestContext,
+    ) -> Result<Result<Cgi<'a>, Exchange>, Error> {
+        let core = &self.core;
+        let config = origin.config();
+        let scripts = config
+            .scripts
+            .as_ref()
+            .ok_or_else(|| Error::NoScripts { origin: Arc::clone(origin.name()) })?;
+        let found = core.look_up(origin, scripts, request).await;
+        Ok(match scripts::answer(request, &found.target) {
+            None => Ok(Cgi { found, caller, keep: config.idle_max > 0 }),
+            Some((response, body)) => Err(Exchange::own(response, body, origin.name())),
+        })
+    }
+}
+
+/// The request with the origin's own Host, if it has one.
+fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
+    match origin.host_for(request) {
+        None => Cow::Borrowed(request),
+        Some(host) => {
+            let mut request = request.clone();
+            request.host.clear();
+            request.host.extend_from_slice(host.as_bytes());
+            request.port = None;
+            Cow::Owned(request)
+        }
+    }
+}
+
+/// The bytes that a new connection begins with. Without a client to tell of, the connection is
+/// called the proxy's own.
+pub(crate) fn opening(
+    opening: &Opening,
+    ends: Option<ClientEnds>,
+    link: &UpstreamConnection,
+) -> Vec<u8> {
+    let mut out = opening.preamble.to_vec();
+    match (opening.proxy, ends) {
+        (None, _) => {}
+        (Some(ProxyHeader::V1), Some(ClientEnds { client, own })) => {
+            proxyproto::write_v1(&mut out, client, own);
+        }
+        (Some(ProxyHeader::V2), Some(ClientEnds { client, own })) => {
+            proxyproto::write_v2(&mut out, client, own);
+        }
+        (Some(ProxyHeader::V1), None) => match (link.stream.local(), link.peer) {
+            (Some(own), Some(peer)) => proxyproto::write_v1(&mut out, own, peer),
+            _ => out.extend_from_slice(b"PROXY UNKNOWN\r\n"),
+        },
+        (Some(ProxyHeader::V2), None) => proxyproto::write_local(&mut out),
+    }
+    out
+}
+
+/// A request on its way.
+struct Sender<'a, 'b> {
+    core: &'a Rc<CorePoolState>,
+    origin: &'a Arc<Origin>,
+    request: &'a Request,
+    upload: Upload<'b>,
+    cgi: Option<&'a Cgi<'a>>,
+    /// Bytes read at once.
+    read_at_most: usize,
+    timeouts: Timeouts,
+    /// Both ends of the client's connection.
+    ends: Option<ClientEnds>,
+    /// It is not sent again where a kept connection turns out to be closed.
+    once: bool,
+    /// On whose account it goes.
+    holder: Option<Holder>,
+    /// The client's connection.
+    owner: Option<&'a Owner>,
+    total: Deadline,
+    events: &'a mut dyn Events,
+    /// Servers that failed it.
+    tried: Vec<usize>,
+    tries: u32,
+}
+
+impl Sender<'_, '_> {
+    async fn send(&mut self, hash: u64) -> Result<Exchange, Error> {
+        loop {
+            let now_ms = rt::now().mono_ms;
+            let at = self
+                .owned_at(now_ms)
+                .or_else(|| self.origin.pick(hash, &self.tried, now_ms))
+                .ok_or_else(|| Error::NoHealthyServer { origin: Arc::clone(self.origin.name()) })?;
+            let failure = match self.ask(at).await {
+                Ok(exchange) if !self.wants_another(&exchange) => return Ok(exchange),
+                Ok(mut exchange) => {
+                    let server = Arc::clone(&exchange.server_name);
+                    let status = exchange.response.status;
+                    exchange.discard();
+                    self.note_retry(&Error::Unwanted { server, status });
+                    continue;
+                }
+                Err(failure) => failure,
+            };
+            self.origin.shared()[at].failed(&failure.error, rt::now().mono_ms);
+            self.tried.push(at);
+            if !self.may_retry(&failure) {
+                return Err(failure.error);
+            }
+            self.note_retry(&failure.error);
+        }
+    }
+
+    /// The server that the client has a connection of its own to: a login that has begun goes on
+    /// there.
+    fn owned_at(&self, now_ms: u64) -> Option<usize> {
+        let owner = self.owner?;
+        let mut servers = self.origin.shared().iter().enumerate();
+        let (at, _) = servers.find(|(at, server)| {
+            !self.tried.contains(at)
+                && self.core.has_owned(server, owner)
+                && server.is_healthy(now_ms)
+        })?;
+        Some(at)
+    }
+
+    /// Asks the server at `at`, over a kept connection if there is one.
+    async fn ask(&mut self, at: usize) -> Result<Exchange, AttemptFailure> {
+        let origin = self.origin;
+        let server = &origin.shared()[at];
+        let unconnected = |error: &Error| server.tally.unconnected(error);
+        let (holder, counters) = (self.holder, &self.core.counters);
+        let permit = server.permit(origin.config(), holder, self.total, counters).await;
+        let permit = permit.inspect_err(unconnected)?;
+        let (now_ms, began_us) = (rt::now().mono_ms, rt::micros());
+        let mut kept = self.core.checkout(server, now_ms, self.look(), self.owner);
+        loop {
+            let reused = kept.is_some();
+            let link = match kept.take() {
+                Some(link) => link,
+                None => self.connect(server).await?,
+            };
+            if reused {
+                self.core.counters.inc(Counter::OriginReuse);
+            }
+            self.events.connected(&server.name, reused);
+            self.tries += 1;
+            match self.attempt(server, link, reused).await {
+                Ok(mut answer) => {
+                    if self.cgi.is_none() {
+                        answer.give_to(self.owner, self.request);
+                    }
+                    server.answered(answer.response.status, rt::now().mono_ms);
+                    server.waited(rt::micros().saturating_sub(began_us));
+                    let of = ExchangeInput {
+                        server: at,
+                        reused,
+                        tries: self.tries,
+                        permit,
+                        total: self.total,
+                        between_bytes_ms: self.timeouts.between_bytes_ms,
+                        read_at_most: self.read_at_most,
+                    };
+                    return Ok(Exchange::new(answer, of));
+                }
+                // The server closed it while the request was on its way: no sign of ill health.
+                Err(failure) if reused && self.was_stale(&failure) => {
+                    self.note_retry(&failure.error);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// The look that a kept connection needs. Where the request can be sent again over another
+    /// connection, the socket need not be asked.
+    fn look(&self) -> IdleCheck {
+        let repeats = self.request.method.is_idempotent() && !self.upload.has_body() && !self.once;
+        if repeats { IdleCheck::AsNoticed } else { IdleCheck::Sure }
+    }
+
+    async fn connect(&self, server: &Server) -> Result<UpstreamConnection, AttemptFailure> {
+        let connect_ms = self.timeouts.connect_ms;
+        let deadline =
+            Deadline::new(TimeoutStep::Connect, Instant::now(), connect_ms).or(self.total);
+        let hold = self.timeouts.hold;
+        server.held(hold, rt::now().mono_ms)?;
+        let (stream, peer) = server.connect(deadline).await.inspect_err(|error| {
+            server.tally.unconnected(error);
+            server.note_unconnected(error, rt::now().mono_ms);
+        })?;
+        self.core.counters.inc(Counter::OriginConnects);
+        Ok(UpstreamConnection::new(stream, peer))
+    }
+
+    async fn attempt(
+        &mut self,
+        server: &Arc<Server>,
+        link: UpstreamConnection,
+        reused: bool,
+    ) -> Result<AttemptResponse, AttemptFailure> {
+        let call = Call {
+            first: if reused { Vec::new() } else { opening(&server.opening, self.ends, &link) },
+            core: self.core,
+            server,
+            request: self.request,
+            timeouts: self.timeouts,
+            total: self.total,
+            cgi: self.cgi,
+            read_at_most: self.read_at_most,
+        };
+        call.attempt(link, &mut self.upload, self.events).await
+    }
+
+    /// Returns true if the failed try has lost and learnt nothing: the server sent no byte, and
+    /// took no byte of the body.
+    fn can_repeat(&self, failure: &AttemptFailure) -> bool {
+        !failure.answered && !self.upload.started()
+    }
+
+    /// Returns true if a kept connection was closed before the request reached its server's
+    /// attention. A request that is not idempotent is sent again only when it was incomplete and so
+    /// cannot have been acted on (RFC 9110 9.2.2, RFC 9112 9.3.1).
+    fn was_stale(&self, failure: &AttemptFailure) -> bool {
+        failure.error.is_drop()
+            && !self.once
+            && self.can_repeat(failure)
+            && (self.request.method.is_idempotent() || failure.reach != Reach::Whole)
+    }
+
+    /// Returns true if the request is tried again after a failure that is the server's.
+    fn may_retry(&self, failure: &AttemptFailure) -> bool {
+        let on = self.origin.config().retry_on;
+        on.helps(&failure.error, || self.origin.has_other(&self.tried))
+            && self.can_repeat(failure)
+            && (self.request.method.is_idempotent() || failure.reach == Reach::Nothing)
+            && self.has_tries()
+    }
+
+    /// Returns true if another server is asked instead of making do with this answer. The server of
+    /// an answer that calls for another try counts as tried.
+    fn wants_another(&mut self, exchange: &Exchange) -> bool {
+        let on = self.origin.config().retry_on;
+        if !on.statuses.has(exchange.response.status)
+            || !self.request.method.is_idempotent()
+            || self.upload.started()
+        {
+            return false;
+        }
+        self.tried.push(exchange.server);
+        self.origin.has_other(&self.tried) && self.has_tries()
+    }
+
+    /// Returns true if the limits allow one more try, which the retry budget then pays for.
+    fn has_tries(&self) -> bool {
+        let counters = &self.core.counters;
+        let retries = self.origin.config().retries as usize;
+        if self.tried.len() > retries {
+            if retries > 0 {
+                counters.limit(Limit::Retries);
+            }
+            return false;
+        }
+        if Instant::now() >= self.total.at {
+            return false;
+        }
+        let allowed = self.origin.budget().withdraw();
+        if !allowed {
+            counters.limit(Limit::RetryBudget);
+        }
+        allowed
+    }
+
+    fn note_retry(&mut self, error: &Error) {
+        self.core.counters.inc(Counter::OriginRetries);
+        self.events.retry(error);
+    }
+}
+
+/// A failure before a connection is there has reached no server.
+impl From<Error> for AttemptFailure {
+    fn from(error: Error) -> Self {
+        Self { error, answered: false, reach: Reach::Nothing }
+    }
+}

@@ -1,0 +1,140 @@
+//! Names to addresses, away from any request: by the hosts file, then by DNS, again when an
+//! answer's time to live is over. What was known stays in use for as long as nothing better is
+//! (F21).
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dns::Resolver;
+pub(crate) use dns::system_resolver;
+
+use crate::config::Lookups;
+use crate::pace::LookupPace;
+use crate::server::Server;
+
+#[cfg_attr(larder_demo, path = "resolve/no_dns.rs")]
+mod dns;
+
+/// For answers that come without a time to live: the hosts file's and the C library's.
+const TTL_NONE: Duration = Duration::from_secs(30);
+
+/// For one lookup in all: every name server, every search domain.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Addresses, and for how long they may be used.
+type Lookup = (Vec<IpAddr>, Duration);
+
+/// When a name is looked up again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LookupSchedule {
+    pub(crate) times: Lookups,
+    /// See [`OriginConfig::pace`](crate::OriginConfig::pace).
+    pub(crate) pace: Option<Arc<LookupPace>>,
+}
+
+/// Looks `host` up for ever; one that a client chose and that is not found, once. `make` gives a
+/// resolver, or `None` if the C library is to be asked.
+pub(crate) async fn resolve_for_ever(
+    server: Arc<Server>,
+    host: String,
+    port: u16,
+    again: LookupSchedule,
+    make: impl Fn() -> Option<Resolver>,
+) {
+    let LookupSchedule { times, pace } = again;
+    let mut resolver = None;
+    loop {
+        let looking = lookup(&host, port, &mut resolver, &make);
+        let lookup = rt::time::timeout(TIMEOUT, looking).await;
+        let pause = match lookup.unwrap_or_else(|_| Err("timed out".to_owned())) {
+            Ok((ips, ttl)) if !ips.is_empty() => {
+                server.set_addresses(ips.iter().map(|ip| SocketAddr::new(*ip, port)).collect());
+                times.pause(ttl)
+            }
+            failed => {
+                let why = failed.err().unwrap_or_else(|| "it has no address".to_owned());
+                server.resolve_failed(format!("cannot resolve {host}: {why}"));
+                if pace.is_some() && server.is_found() == Some(false) {
+                    return;
+                }
+                // Made anew, so that a change of the system's settings is noticed.
+                resolver = None;
+                times.retry()
+            }
+        };
+        rt::time::sleep(pause).await;
+        if let Some(pace) = &pace {
+            pace.turn().await;
+        }
+    }
+}
+
+/// One lookup. `resolver` is made when it is needed and kept for the next.
+async fn lookup(
+    host: &str,
+    port: u16,
+    resolver: &mut Option<Resolver>,
+    make: impl FnOnce() -> Option<Resolver>,
+) -> Result<Lookup, String> {
+    let (ips, ttl) = listed(host);
+    if !ips.is_empty() {
+        return Ok((ips, ttl));
+    }
+    if resolver.is_none() {
+        *resolver = make();
+    }
+    let Some(resolver) = resolver else { return lookup_by_libc(host, port).await };
+    let (ips, ttl) = dns::ask(resolver, host).await?;
+    Ok((admissible(ips.into_iter())?, ttl))
+}
+
+/// Looks `host` up in the hosts file.
+pub(crate) fn listed(host: &str) -> Lookup {
+    (dns::listed(host), TTL_NONE)
+}
+
+/// Looks `host` up once, by DNS or by the C library where the system's settings cannot be read.
+pub(crate) async fn once(host: &str) -> Result<Lookup, String> {
+    lookup(host, 0, &mut None, system_resolver).await
+}
+
+/// Those of `ips` that DNS may name. Whoever can change a name's answer must not make this proxy
+/// speak to an address that only this machine can reach by its link: a cloud's metadata service,
+/// above all. An operator who wants such an origin writes its address, or names it in the hosts
+/// file.
+fn admissible(ips: impl Iterator<Item = IpAddr>) -> Result<Vec<IpAddr>, String> {
+    let (good, bad): (Vec<_>, Vec<_>) = ips.partition(|ip| is_admissible(ip.to_canonical()));
+    match bad.first() {
+        Some(ip) if good.is_empty() => Err(format!("{ip} is no address that DNS may name here")),
+        _ => Ok(good),
+    }
+}
+
+fn is_admissible(ip: IpAddr) -> bool {
+    /// Where EC2 has its metadata over IPv6; over IPv4 it is a link-local address, as elsewhere.
+    const EC2_METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+    let bad = match ip {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6 == EC2_METADATA,
+    };
+    !(bad || ip.is_unspecified() || ip.is_multicast())
+}
+
+/// The addresses of `host` as the C library knows them, once for good: for names that are looked up
+/// when settings are read. Waits for the network.
+///
+/// # Errors
+/// Those of the lookup.
+pub fn look_up(host: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+}
+
+async fn lookup_by_libc(host: &str, port: u16) -> Result<Lookup, String> {
+    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| error.to_string())?;
+    Ok((admissible(found.map(|address| address.ip()))?, TTL_NONE))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! Where idle connections lie: by address and way of connecting, whatever origin, program or
+//! configuration they were made for.
+//!
+//! Each core has shelves of its own, and looks on those of others before it connects anew: that
+//! costs less than a connection, on both sides. A shelf is locked for as long as it takes to look
+//! at it, mostly by its own core.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::config::{Address, Opening, OriginConfig, Protocol, ServerConfig, TlsConfig};
+use crate::journal::Journal;
+use crate::owner::{Owner, OwnerHold};
+use crate::reserved_addresses::ReservedAddresses;
+use crate::spool::Space;
+use crate::stream::IdleCheck;
+use crate::upstream_connection::UpstreamConnection;
+
+/// Where a connection leads, and all that makes it other than another one to the same place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionKey {
+    to: ConnectionTarget,
+    protocol: Protocol,
+    /// With the name that certificates are verified for.
+    tls: Option<(TlsConfig, String)>,
+    opening: Opening,
+    reserved: Arc<ReservedAddresses>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum ConnectionTarget {
+    Addresses(Vec<SocketAddr>),
+    Name(String, u16),
+    Socket(PathBuf),
+}
+
+impl Hash for ConnectionKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to.hash(state);
+    }
+}
+
+impl ConnectionKey {
+    /// The way to connect to `server` of `origin`.
+    pub(crate) fn new(server: &ServerConfig, origin: &OriginConfig) -> Self {
+        let to = match &server.address {
+            Address::Unix(path) => ConnectionTarget::Socket(path.clone()),
+            Address::Fixed { addresses, .. } => ConnectionTarget::Addresses(addresses.clone()),
+            Address::Tcp { host, port } => match host.parse::<IpAddr>() {
+                Ok(ip) => ConnectionTarget::Addresses(vec![SocketAddr::new(ip, *port)]),
+                Err(_) => ConnectionTarget::Name(host.clone(), *port),
+            },
+        };
+        let name = match &server.address {
+            Address::Tcp { host, .. } => host.clone(),
+            Address::Fixed { .. } | Address::Unix(_) => String::new(),
+        };
+        Self {
+            to,
+            protocol: server.protocol,
+            tls: origin.tls.clone().filter(|_| server.tls).map(|tls| (tls, name)),
+            opening: origin.opening.clone(),
+            reserved: Arc::clone(&origin.reserved),
+        }
+    }
+}
+
+/// The connections to origins, as far as all cores have them: the ways in use, each once.
+#[derive(Default)]
+pub struct SharedPool {
+    lanes: Mutex<HashMap<ConnectionKey, Weak<EndpointPool>>>,
+    space: Arc<Space>,
+    journal: Option<Arc<dyn Journal>>,
+}
+
+impl SharedPool {
+    /// Has `journal` told what servers say besides responses.
+    pub fn with_journal(journal: Arc<dyn Journal>) -> Self {
+        Self { journal: Some(journal), ..Self::default() }
+    }
+
+    /// The journal of what servers say besides responses, if there is one.
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.journal.as_ref()
+    }
+
+    /// The files of request bodies that are kept until their length is known.
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The lane of `way`.
+    pub(crate) fn lane(&self, way: ConnectionKey) -> Arc<EndpointPool> {
+        let mut lanes = self.lanes.lock();
+        if let Some(lane) = lanes.get(&way).and_then(Weak::upgrade) {
+            return lane;
+        }
+        lanes.retain(|_, lane| lane.strong_count() > 0);
+        let lane = Arc::new(EndpointPool::default());
+        lanes.insert(way, Arc::downgrade(&lane));
+        lane
+    }
+}
+
+/// One way of connecting, with the shelves that all cores have for it.
+#[derive(Debug, Default)]
+pub(crate) struct EndpointPool {
+    shelves: Mutex<Vec<Weak<IdleConnections>>>,
+}
+
+impl EndpointPool {
+    /// A new shelf of the calling core.
+    pub(crate) fn shelf(&self) -> Arc<IdleConnections> {
+        let shelf = Arc::new(IdleConnections::default());
+        let mut shelves = self.shelves.lock();
+        shelves.retain(|shelf| shelf.strong_count() > 0);
+        shelves.push(Arc::downgrade(&shelf));
+        shelf
+    }
+
+    /// An idle connection of another core, which is this one's from now on.
+    pub(crate) fn take_over(&self, server: &dyn Terms, now_ms: u64) -> Option<UpstreamConnection> {
+        let shelves = self.shelves.lock();
+        let mut all = shelves.iter().filter_map(Weak::upgrade);
+        // What the other core's runtime has noticed is not this core's to ask.
+        let look = IdleCheck::Sure;
+        all.find_map(|shelf| {
+            shelf.take(server, now_ms, look, |link| link.stream.can_move())?.into_this_core()
+        })
+    }
+}
+
+/// The terms on which a server keeps idle connections.
+pub(crate) trait Terms: fmt::Debug + Send + Sync {
+    /// Idle connections kept per core.
+    fn idle_max(&self) -> usize;
+
+    /// Milliseconds after which an idle connection is closed.
+    fn idle_timeout_ms(&self) -> u64;
+
+    /// Returns true if idle connections to it are kept.
+    fn keeps_connections(&self) -> bool;
+
+    /// Returns true if `peer` is still one of the server's addresses, as far as those are known.
+    fn is_at(&self, peer: SocketAddr) -> bool;
+}
+
+/// One core's idle connections of one way, the latest used last.
+#[derive(Debug, Default)]
+pub(crate) struct IdleConnections {
+    idle: Mutex<VecDeque<IdleConnection>>,
+    /// Those that are one client connection's each.
+    owned: Mutex<VecDeque<IdleConnection>>,
+}
+
+#[derive(Debug)]
+struct IdleConnection {
+    link: UpstreamConnection,
+    since_ms: u64,
+    /// Whose request it carried last.
+    server: Arc<dyn Terms>,
+}
+
+impl IdleConnections {
+    /// The latest connection that `server` can use and that `fits`.
+    pub(crate) fn take(
+        &self,
+        server: &dyn Terms,
+        now_ms: u64,
+        look: IdleCheck,
+        fits: impl Fn(&UpstreamConnection) -> bool,
+    ) -> Option<UpstreamConnection> {
+        let mut all = self.idle.lock();
+        while all.back().is_some_and(|latest| fits(&latest.link)) {
+            let latest = all.pop_back()?;
+            if latest.is_usable(server, now_ms, look) {
+                return Some(latest.link);
+            }
+        }
+        None
+    }
+
+    /// The connection that `server` can use and that is `owner`'s. The socket is always asked: a
+    /// login is lost with it.
+    pub(crate) fn take_owned(
+        &self,
+        server: &dyn Terms,
+        now_ms: u64,
+        owner: &Owner,
+    ) -> Option<UpstreamConnection> {
+        let mut all = self.owned.lock();
+        let at = all.iter().rposition(|idle| idle.is_of(owner))?;
+        let latest = all.remove(at)?;
+        latest.is_usable(server, now_ms, IdleCheck::Sure).then_some(latest.link)
+    }
+
+    /// Returns true if one of them is `owner`'s.
+    pub(crate) fn has_owned(&self, owner: &Owner) -> bool {
+        self.owned.lock().iter().any(|idle| idle.is_of(owner))
+    }
+
+    /// Keeps a connection that `server` has just used; true when it is one too many, and the oldest
+    /// had to go.
+    pub(crate) fn put(
+        &self,
+        server: Arc<dyn Terms>,
+        link: UpstreamConnection,
+        now_ms: u64,
+    ) -> bool {
+        let all = if link.hold.is_some() { &self.owned } else { &self.idle };
+        let mut all = all.lock();
+        let is_full = all.len() >= server.idle_max();
+        if is_full {
+            all.pop_front();
+        }
+        all.push_back(IdleConnection { link, since_ms: now_ms, server });
+        is_full
+    }
+
+    /// Closes what is of no more use.
+    pub(crate) fn sweep(&self, now_ms: u64) -> SweepOutcome {
+        let (mut late, mut left) = (0, 0);
+        for all in [&self.idle, &self.owned] {
+            let mut all = all.lock();
+            all.retain(|idle| {
+                late += usize::from(idle.is_late(&*idle.server, now_ms));
+                idle.is_usable(&*idle.server, now_ms, IdleCheck::Sure)
+            });
+            left += all.len();
+        }
+        SweepOutcome { late, left }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.idle.lock().len() + self.owned.lock().len()
+    }
+}
+
+/// The outcome of [`Shelf::sweep`].
+pub(crate) struct SweepOutcome {
+    /// Connections that were idle for too long.
+    pub(crate) late: usize,
+    /// Those that stay.
+    pub(crate) left: usize,
+}
+
+impl IdleConnection {
+    fn is_of(&self, owner: &Owner) -> bool {
+        self.link.hold.as_ref().is_some_and(|hold| hold.is_of(owner))
+    }
+
+    fn is_late(&self, server: &dyn Terms, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) >= server.idle_timeout_ms()
+    }
+
+    fn is_usable(&self, server: &dyn Terms, now_ms: u64, look: IdleCheck) -> bool {
+        !self.is_late(server, now_ms)
+            && self.link.hold.as_ref().is_none_or(OwnerHold::lasts)
+            && server.keeps_connections()
+            && self.link.peer.is_none_or(|peer| server.is_at(peer))
+            && self.link.stream.is_quiet(look)
+    }
+}

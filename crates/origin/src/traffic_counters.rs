@@ -1,0 +1,126 @@
+//! Counts of bytes to and from a server, and of connections to it that came to nothing. All cores
+//! write: an exchange with a server costs far more than these additions.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, TimeoutStep};
+
+macro_rules! tally {
+    ($($field:ident $about:literal;)*) => {
+        /// Counts since the start.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Moved { $(#[doc = $about] pub $field: u64,)* }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct Tally { $($field: AtomicU64,)* }
+
+        impl Tally {
+            pub(crate) fn moved(&self) -> Moved {
+                Moved { $($field: self.$field.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+tally! {
+    head_out "Bytes of requests' heads that it was sent.";
+    body_out "Bytes of their bodies, with what frames them.";
+    head_in "Bytes of its responses' heads.";
+    body_in "Bytes of their bodies, without what frames them.";
+    busy "Requests for which no connection was free.";
+    held "Requests for which no connection was tried, so soon after one that failed.";
+    refused "Connections that it refused.";
+    timed_out "Connections that were not there in time.";
+    unreachable "Connections for which there is no way to it.";
+    denied "Connections that this system does not allow.";
+    no_address "Connections for which this system had no address left.";
+    unconnected_otherwise "Connections that came to nothing for another reason.";
+}
+
+impl Moved {
+    /// Connections that came to nothing, for whatever reason.
+    pub fn unconnected(&self) -> u64 {
+        let Self { refused, timed_out, unreachable, denied, no_address, .. } = self;
+        refused + timed_out + unreachable + denied + no_address + self.unconnected_otherwise
+    }
+}
+
+impl Tally {
+    /// Counts a request's bytes that left; up to `head` of them are its head's.
+    pub(crate) fn sent(&self, bytes: u64, head: u64) {
+        add(&self.head_out, bytes.min(head));
+        add(&self.body_out, bytes.saturating_sub(head));
+    }
+
+    pub(crate) fn head_came(&self, bytes: usize) {
+        add(&self.head_in, bytes as u64);
+    }
+
+    pub(crate) fn body_came(&self, bytes: u64) {
+        add(&self.body_in, bytes);
+    }
+
+    /// Counts a request for which no connection was tried.
+    pub(crate) fn held(&self) {
+        add(&self.held, 1);
+    }
+
+    /// Counts that there is no connection to send a request over.
+    pub(crate) fn unconnected(&self, error: &Error) {
+        let counter = match error {
+            Error::QueueFull { .. } | Error::Timeout { step: TimeoutStep::Queue, .. } => &self.busy,
+            Error::Timeout { .. } => &self.timed_out,
+            Error::Connect { source, .. } => match source.kind() {
+                io::ErrorKind::ConnectionRefused => &self.refused,
+                io::ErrorKind::TimedOut => &self.timed_out,
+                io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                    &self.unreachable
+                }
+                io::ErrorKind::PermissionDenied => &self.denied,
+                io::ErrorKind::AddrNotAvailable => &self.no_address,
+                _ => &self.unconnected_otherwise,
+            },
+            _ => &self.unconnected_otherwise,
+        };
+        add(counter, 1);
+    }
+}
+
+fn add(counter: &AtomicU64, n: u64) {
+    if n > 0 {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_connection_is_told_apart_by_why() {
+        let tally = Tally::default();
+        let server: Arc<str> = "app:80".into();
+        for kind in [io::ErrorKind::ConnectionRefused, io::ErrorKind::HostUnreachable] {
+            let server = Arc::clone(&server);
+            tally.unconnected(&Error::Connect { server, source: kind.into() });
+        }
+        let late = |step| Error::Timeout { server: Arc::clone(&server), step, after_ms: 1 };
+        tally.unconnected(&late(TimeoutStep::Connect));
+        tally.unconnected(&late(TimeoutStep::Queue));
+        let moved = tally.moved();
+        assert_eq!((moved.refused, moved.unreachable, moved.timed_out), (1, 1, 1));
+        assert_eq!((moved.busy, moved.unconnected()), (1, 3));
+    }
+
+    #[test]
+    fn bytes_that_left_are_the_heads_first() {
+        let tally = Tally::default();
+        tally.sent(30, 100);
+        tally.sent(130, 100);
+        let moved = tally.moved();
+        assert_eq!((moved.head_out, moved.body_out), (130, 30));
+    }
+}

@@ -1,0 +1,94 @@
+//! From a site's rules to what the request path reads.
+
+use super::plan::{RULES, Refusals, RoutePlan, Rule};
+use super::{Declared, Matcher};
+use crate::acl::CidrSet;
+use crate::forged_fields;
+use crate::rules::{self, Profile, SiteRules};
+use crate::scripts::ScriptNames;
+
+impl Declared {
+    /// The number of the rule by which requests that come too often are refused.
+    pub const RATE: u32 = Rule::Rate as u32;
+    /// The number of the rule by which requests are refused while too many are under way.
+    pub const CONCURRENT: u32 = Rule::Concurrent as u32;
+    /// The number of the rule by which a password is asked for.
+    pub const BASIC_AUTH: u32 = Rule::BasicAuth as u32;
+    /// The number of the rule by which another server refuses a request.
+    pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
+
+    /// Compiles `rules`.
+    pub fn new(rules: SiteRules) -> Self {
+        let SiteRules {
+            profile,
+            trusted_proxies,
+            client_field,
+            forwarded,
+            redirect_https,
+            opaque_spellings,
+            scripts,
+            routes,
+            settings,
+        } = rules;
+        let has_path_rules = !routes.is_empty()
+            || settings.bypass.iter().any(|reason| matches!(reason, rules::Bypass::Path(_)));
+        let scripts = match has_path_rules {
+            true => ScriptNames::new(scripts.iter().map(String::as_str), !opaque_spellings),
+            false => ScriptNames::default(),
+        };
+        let mut rule_names: Vec<String> = RULES.map(|(_, name)| name.to_owned()).into();
+        let mut plans = vec![RoutePlan::new(profile, settings, &mut rule_names)];
+        let mut route_names = vec!["site".to_owned()];
+        let mut matchers = Vec::with_capacity(routes.len());
+        for route in routes {
+            plans.push(RoutePlan::new(profile, route.settings, &mut rule_names));
+            route_names.push(route.name);
+            let meant = route.paths.iter().map(|path| scripts.are_meant_by(path)).collect();
+            let (paths, methods) = (route.paths, route.methods);
+            matchers.push(Matcher { paths, meant, methods });
+        }
+        Self {
+            requests_are_personal: profile == Profile::Safe,
+            trusted: CidrSet::new(&trusted_proxies),
+            client_field,
+            forwarded,
+            redirect_https,
+            keys_places: plans.iter().any(|plan| {
+                plan.header_key.iter().any(|key| forged_fields::is_place(key.as_bytes()))
+            }),
+            guards_spellings: !opaque_spellings,
+            scripts,
+            matchers,
+            plans,
+            route_names,
+            rule_names,
+            refusals: Refusals::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::points::StorageChoice;
+    use crate::rules::Settings;
+    use crate::{Notes, Policy as _};
+
+    #[test]
+    fn a_response_is_kept_where_its_route_says() {
+        let kept = |store| Settings { store, ..Settings::default() };
+        let route = rules::RouteRules {
+            name: "video".to_owned(),
+            paths: Vec::new(),
+            methods: Vec::new(),
+            settings: kept(StorageChoice::Disk),
+        };
+        let settings = kept(StorageChoice::Memory);
+        let site = SiteRules { routes: vec![route], settings, ..SiteRules::default() };
+        let policy = Declared::new(site);
+        let of = |route| policy.store_in(&Notes { route, ..Notes::default() });
+        assert_eq!((of(0), of(1)), (StorageChoice::Memory, StorageChoice::Disk));
+        let silent = Declared::new(SiteRules::default());
+        assert_eq!(silent.store_in(&Notes::default()), StorageChoice::Both);
+    }
+}

@@ -1,0 +1,338 @@
+//! The declared policy's decisions in words. Nothing is decided here.
+
+use message::{HeaderId, Method, Request, cookie, query as params};
+
+use super::Declared;
+use super::plan::{Access, BypassRules, Query, RoutePlan, Rule};
+use crate::answer::ConfiguredResponse;
+use crate::decision_steps::{DecisionStep, shown};
+use crate::forged_fields::HeadFindings;
+use crate::forwarded::ClientField;
+use crate::peer::ConnectionPeer;
+use crate::points::ReceiveCtx;
+
+impl Declared {
+    pub(super) fn tell_client(
+        &self,
+        ctx: &ReceiveCtx<'_>,
+        seen: HeadFindings,
+        client: ConnectionPeer,
+    ) -> DecisionStep {
+        let field = match &self.client_field {
+            ClientField::XForwardedFor => "X-Forwarded-For".to_owned(),
+            ClientField::Forwarded => "Forwarded".to_owned(),
+            ClientField::Named(name) => name.to_string(),
+        };
+        let trusted = !self.trusted.is_empty() && self.trusted.has(ctx.client);
+        let why = if client != ctx.client {
+            format!("{client}: so says the trusted proxy {} in `{field}`", ctx.client)
+        } else if trusted {
+            format!("{client}: a trusted proxy that names nobody in `{field}`")
+        } else if seen.forged {
+            format!(
+                "{client}: it is no trusted proxy, so the fields that only proxies may send \
+                 (`{field}` and the like) were removed"
+            )
+        } else {
+            format!("{client}: the connection's other end")
+        };
+        DecisionStep::new("client", why)
+    }
+
+    pub(super) fn tell_https(&self) -> DecisionStep {
+        let why = "asked over plain HTTP: the site sends such requests to HTTPS";
+        DecisionStep::new("answer", why)
+            .at(self.plans[0].places.of("redirect_https"))
+            .decisive()
+            .advise("Nothing: visitors are sent on. Ask about the https:// URL.")
+    }
+
+    pub(super) fn tell_route(&self, route: usize) -> DecisionStep {
+        let (name, plan) = (&self.route_names[route], &self.plans[route]);
+        let routes = self.matchers.len();
+        if route > 0 {
+            let why = match route {
+                1 => format!("`{name}`, the first of {routes}, is for this path and method"),
+                _ => format!(
+                    "`{name}`, number {route} of {routes}, is the first that is for this path and \
+                     method"
+                ),
+            };
+            return DecisionStep::new("route", why).at(plan.places.of("route"));
+        }
+        let why = match routes {
+            0 => "the site has no routes: its own settings count",
+            _ => "no route is for this path and method: the site's own settings count",
+        };
+        let others = self.route_names[1..].join(", ");
+        DecisionStep::new("route", why).fact("looked at", others)
+    }
+
+    /// `reason` is the rule that applies, if one does.
+    pub(super) fn tell_bypass(
+        &self,
+        plan: &RoutePlan,
+        request: &Request,
+        reason: Option<u32>,
+    ) -> DecisionStep {
+        let numbers = plan.bypass.numbers();
+        let names: Vec<&str> =
+            numbers.iter().map(|rule| self.rule_names[*rule as usize].as_str()).collect();
+        if let Some(rule) = reason {
+            let name = &self.rule_names[rule as usize];
+            let why = match found(&plan.bypass, rule, request) {
+                Some(found) => format!("`{name}`: {found}"),
+                None => format!("`{name}` applies"),
+            };
+            let before: Vec<&str> = names.into_iter().take_while(|other| other != name).collect();
+            return DecisionStep::new("rule", why)
+                .at(plan.places.of(name))
+                .fact("looked at before", short(&before))
+                .decisive()
+                .advise(advice(&plan.bypass, rule, request));
+        }
+        let why = match names.len() {
+            0 => "there is no `bypass` rule: it may be looked up".to_owned(),
+            1 => "the one `bypass` rule does not apply: it may be looked up".to_owned(),
+            n => format!("none of {n} `bypass` rules applies: it may be looked up"),
+        };
+        DecisionStep::new("rule", why).fact("looked at", short(&names))
+    }
+}
+
+/// Names of rules without the word that all begin with.
+fn short(names: &[&str]) -> String {
+    let bare = names.iter().map(|name| name.strip_prefix("bypass ").unwrap_or(name));
+    bare.collect::<Vec<_>>().join(", ")
+}
+
+/// The part of `request` that `rule` speaks of, in words.
+fn found(bypass: &BypassRules, rule: u32, request: &Request) -> Option<String> {
+    if bypass.paths.iter().any(|(_, of)| *of == rule) {
+        return Some(format!("the path is {}", shown(request.path())));
+    }
+    if let Some((pattern, _)) = bypass.cookies.iter().find(|(_, of)| *of == rule) {
+        let mut pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let pair = pairs.find(|pair| pattern.matches(pair.name))?;
+        return Some(format!("the request has the cookie `{}`", shown(pair.name)));
+    }
+    if let Some((name, ..)) = bypass.headers.iter().find(|(_, _, of)| *of == rule) {
+        return Some(format!("the request has the field `{name}`"));
+    }
+    Some(format!("the query is `{}`", shown(request.query()?)))
+}
+
+/// Advice to those who wonder why `rule` has the request go past the cache.
+fn advice(bypass: &BypassRules, rule: u32, request: &Request) -> String {
+    let path = shown(request.path());
+    if bypass.paths.iter().any(|(_, of)| *of == rule) {
+        return format!(
+            "Nothing, if what is there is one visitor's. If it is the same for all, a route of \
+             its own has no such rule: `[[site.route]] path = \"{path}\"`, `bypass = false`."
+        );
+    }
+    if let Some((pattern, _)) = bypass.cookies.iter().find(|(_, of)| *of == rule) {
+        let mut pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let name = pairs.find(|pair| pattern.matches(pair.name)).map(|pair| shown(pair.name));
+        let name = name.unwrap_or_else(|| "*".to_owned());
+        return format!(
+            "Nothing, if `{name}` says who the visitor is, by a login or a cart: such a visitor \
+             gets pages of their own. Pages that show nothing of it can have a route without the \
+             rule: `[[site.route]] path = \"/blog/*\"`, `bypass = false`, `cookies = {{ strip = \
+             [\"{name}\"] }}`."
+        );
+    }
+    if let Some((name, ..)) = bypass.headers.iter().find(|(_, _, of)| *of == rule) {
+        return format!(
+            "Nothing, if the answer is for clients with `{name}` alone. If it is the same for all, \
+             take the field out of `bypass`."
+        );
+    }
+    let names = params::params(request.query().unwrap_or_default()).map(params::name).map(shown);
+    let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
+    format!(
+        "Nothing, if each question has its own answer, as a search has. Parameters that change \
+         nothing can be removed: `[site.query] strip = [{}]`. Those that change the page, and have \
+         few values, can be kept with it: `[[site.route]] path = \"{path}\"`, `bypass = {{ query = \
+         false }}`.",
+        names.join(", ")
+    )
+}
+
+pub(super) fn method_refused(request: &Request) -> DecisionStep {
+    let advice = match request.method {
+        Method::Purge | Method::Ban => "`[site] purge` says which purges a site takes, from whom.",
+        _ => "Nothing: no server needs to answer such requests.",
+    };
+    let why = match request.method {
+        Method::Purge | Method::Ban => {
+            format!("{} is for purging, and this site takes no such purge", request.method)
+        }
+        _ => format!("{} requests are refused everywhere", request.method),
+    };
+    DecisionStep::new("rule", why).decisive().advise(advice)
+}
+
+pub(super) fn ambiguous(request: &Request) -> DecisionStep {
+    let path = shown(request.path());
+    let why = format!("the path `{path}` can be read in two ways that lead to different routes");
+    DecisionStep::new("rule", why)
+        .decisive()
+        .advise("Nothing here: links are to have the path as it is, not escaped or with dots.")
+}
+
+pub(super) fn access(plan: &RoutePlan, access: &Access, client: ConnectionPeer) -> DecisionStep {
+    let denied = access.deny.has(client);
+    let place = plan.places.of(if denied { "deny" } else { "allow" });
+    if access.admits(client) {
+        let place = place.or_else(|| plan.places.of("deny"));
+        return DecisionStep::new("access", format!("{client} is let in")).at(place);
+    }
+    let why = match denied {
+        true => format!("{client} is kept out by `deny`"),
+        false => format!("{client} is not among those that `allow` lets in"),
+    };
+    let advice = format!("Let {client} in by `allow`, or take it out of `deny`, if it may enter.");
+    DecisionStep::new("access", why).at(place).decisive().advise(advice)
+}
+
+pub(super) fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionStep {
+    let (what, key) = match answer {
+        ConfiguredResponse::Fixed(synthetic) => (format!("status {}", synthetic.status), "respond"),
+        ConfiguredResponse::Redirect(_) => ("a redirect".to_owned(), "redirect"),
+    };
+    let why = format!("the configuration itself answers, with {what}");
+    let advice = format!("Nothing: no origin is asked. `{key}` has it so.");
+    DecisionStep::new("answer", why).at(plan.places.of(key)).decisive().advise(advice)
+}
+
+pub(super) fn files(plan: &RoutePlan) -> DecisionStep {
+    DecisionStep::new("files", "files answer, not an origin")
+        .at(plan.places.of("files"))
+        .decisive()
+        .advise("Nothing: files need no cache in front of them.")
+}
+
+pub(super) fn upgrade(plan: &RoutePlan, request: &Request) -> DecisionStep {
+    let wanted = request.headers.value(HeaderId::Upgrade).unwrap_or_default();
+    let why = format!("it asks for another protocol that it may have: {}", shown(wanted));
+    DecisionStep::new("rule", why)
+        .at(plan.places.of("upgrade"))
+        .decisive()
+        .advise("Nothing: there is no page, but a connection that stays.")
+}
+
+/// `rule`: why a request goes past the cache before anything in it is looked at.
+pub(super) fn pass_unread(plan: &RoutePlan, rule: Rule, request: &Request) -> DecisionStep {
+    let (why, place, advice) = match rule {
+        Rule::Method => {
+            let method = &request.method;
+            let why = format!("{method} goes to the origin: the cache answers GET and HEAD only");
+            (why, None, "Nothing: forms and the like are for the application.")
+        }
+        Rule::RequestBody => {
+            let why = "a GET with a body: the body is not in the key, so the cache stays out";
+            (why.to_owned(), None, "Have the client ask by the URL alone, without a body.")
+        }
+        _ => {
+            let why = "the cache is switched off here: `cache = false`".to_owned();
+            (why, Some("cache"), "Take `cache = false` out, if answers may be kept.")
+        }
+    };
+    let place = place.and_then(|key| plan.places.of(key));
+    DecisionStep::new("rule", why).at(place).decisive().advise(advice)
+}
+
+/// The cookies of a request before those are removed that say nothing.
+pub(super) fn cookies(plan: &RoutePlan, request: &Request) -> DecisionStep {
+    let names = |keep: &dyn Fn(&[u8]) -> bool| {
+        let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+        let names = pairs.filter(|pair| keep(pair.name)).map(|pair| shown(pair.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let is_light = |name: &[u8]| !plan.is_in_key(name) && !plan.cookies.counts(name);
+    let dropped = names(&|name| plan.cookies.strips(name));
+    let kept = names(&|name| !plan.cookies.strips(name));
+    let light = names(&|name| !plan.cookies.strips(name) && is_light(name));
+    let why = match (dropped.is_empty(), kept.is_empty()) {
+        (true, _) => "none is removed".to_owned(),
+        (false, true) => format!("all are removed, the origin does not see them: {dropped}"),
+        (false, false) => format!("removed, the origin does not see them: {dropped}"),
+    };
+    let place = plan.places.of("cookies.strip").filter(|_| !dropped.is_empty());
+    let step =
+        DecisionStep::new("cookies", why).at(place).fact("kept", kept).fact("removed", dropped);
+    match light.is_empty() {
+        true => step,
+        false => step.fact("of no account for the cache", light),
+    }
+}
+
+/// The step that tells whether a request is somebody's own, once cookies are removed.
+pub(super) fn personal(plan: &RoutePlan, request: &Request, personal: bool) -> DecisionStep {
+    if !personal {
+        let why = "no cookie is left that tells one visitor from another";
+        let keyed = plan.cookie_key.iter().any(|_| request.headers.contains(HeaderId::Cookie));
+        let why = if keyed { "the cookies that are left are part of the key" } else { why };
+        return DecisionStep::new("personal", format!("not personal: {why}"));
+    }
+    let authorization = request.headers.contains(HeaderId::Authorization);
+    let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
+    let is_own = |name: &[u8]| !plan.is_in_key(name) && plan.cookies.counts(name);
+    let own = pairs.filter(|pair| is_own(pair.name));
+    let own: Vec<String> = own.map(|pair| shown(pair.name)).collect();
+    let mut names: Vec<String> = own.iter().map(|name| format!("cookie `{name}`")).collect();
+    if authorization {
+        names.insert(0, "`Authorization`".to_owned());
+    }
+    let why = format!(
+        "personal, because of {}: only what its origin marks as for all (`public`, `s-maxage`) \
+         answers it or is stored from it",
+        names.join(", ")
+    );
+    DecisionStep::new("personal", why).advise(advice_on_visitor(&own))
+}
+
+/// Advice on what makes a request personal: these cookies, or Authorization alone.
+fn advice_on_visitor(cookies: &[String]) -> String {
+    if cookies.is_empty() {
+        return "Nothing, if the answer is for this user. If it is for all, have the application \
+                say so: `Cache-Control: public`, or `s-maxage`."
+            .to_owned();
+    }
+    let list: Vec<_> = cookies.iter().map(|name| format!("\"{name}\"")).collect();
+    let list = list.join(", ");
+    format!(
+        "Say what the cookie is. One that only scripts in the browser read: `[site.cookies] strip \
+         = [{list}]`. One that changes the page and has few values: `[site.cookies] key = \
+         [{list}]`. Nothing, if it is a login: such a visitor gets pages of their own."
+    )
+}
+
+/// The step that tells of the change to a query; `request` still has the query as it came.
+pub(super) fn query(plan: &RoutePlan, query: &Query, request: &Request) -> DecisionStep {
+    let mut after = request.clone();
+    query.apply(&mut after);
+    let before = request.query().unwrap_or_default();
+    let dropped: Vec<String> = match query {
+        Query::Remove => params::params(before).map(shown).collect(),
+        Query::Change { strip, .. } => {
+            let gone = params::params(before).filter(|p| strip.contains(params::name(p)));
+            gone.map(shown).collect()
+        }
+    };
+    let place = match query {
+        Query::Remove => plan.places.of("query.ignore"),
+        Query::Change { .. } if dropped.is_empty() => plan.places.of("query.sort"),
+        Query::Change { .. } => plan.places.of("query.strip"),
+    };
+    let why = if after.target == request.target {
+        "stays as it is".to_owned()
+    } else if dropped.is_empty() {
+        "parameters were put in order of their names".to_owned()
+    } else {
+        format!("removed, the origin does not see them: {}", dropped.join(", "))
+    };
+    let place = place.filter(|_| after.target != request.target);
+    DecisionStep::new("query", why).at(place)
+}

@@ -1,0 +1,43 @@
+//! The core itself, asked without an engine.
+
+use std::sync::Arc;
+
+use base::Account;
+use flow::{Client, Front, LiveRef, Reply, Start};
+use h1::{HeadLimits, ReadProgress, RequestReader};
+use message::{Request, Scheme};
+use policy::ConnectionPeer;
+
+use crate::simulation::Simulation;
+
+/// Reads the text of a request.
+pub(crate) fn read_request(text: &str) -> Request {
+    let mut request = Request::new();
+    let limits = HeadLimits::from(&base::Limits::default());
+    let read = RequestReader::new().read(text.as_bytes(), &limits, Scheme::Http, &mut request);
+    assert!(matches!(read, Ok(ReadProgress::Complete(_))), "{read:?}: {text}");
+    request
+}
+
+/// The client that all requests are of, for which bytes are held on `account`.
+pub(crate) fn client(account: &Arc<Account>) -> Client<'_> {
+    let peer = ConnectionPeer::Host("192.0.2.7".parse().expect("an address"));
+    Client { peer, near: false, secured: None, line: None, account }
+}
+
+/// Sends a request and returns the reply, as a connection does.
+pub(crate) async fn reply_to(
+    world: &Simulation,
+    request: &mut Request,
+    account: &Arc<Account>,
+) -> (LiveRef, Reply) {
+    let live = world.core.live();
+    let client = client(account);
+    world.asked.set(world.asked.get() + 1);
+    let (start, _) = world.core.start(&live, request, &client, world.core.now());
+    let reply = match start {
+        Start::Reply(reply) => reply,
+        Start::Slow(slow) => slow.run(&world.core, request, None, Front::of(account)).await,
+    };
+    (live, reply)
+}

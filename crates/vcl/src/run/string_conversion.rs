@@ -1,0 +1,66 @@
+//! Values as strings, exactly as Varnish writes them.
+
+use crate::failure::ProgramFailure;
+use crate::state::backend::Backend;
+use crate::state::ctx::Ctx;
+use crate::state::value::Value;
+use crate::{headers, text};
+
+/// Appends `value` as a string. What has none (no header of that name, no address, ...) adds
+/// nothing.
+///
+/// # Errors
+/// A number of more than fifteen digits.
+pub(super) fn append(
+    ctx: &Ctx<'_>,
+    value: &Value,
+    out: &mut Vec<u8>,
+) -> Result<(), ProgramFailure> {
+    match value {
+        Value::Header(header) => {
+            out.extend_from_slice(headers::get(ctx, header).unwrap_or_default());
+            Ok(())
+        }
+        value => append_plain(value, out),
+    }
+}
+
+/// Appends a value that says all of itself, which is any but a header, as a string.
+///
+/// # Errors
+/// A number of more than fifteen digits.
+pub(crate) fn append_plain(value: &Value, out: &mut Vec<u8>) -> Result<(), ProgramFailure> {
+    match value {
+        Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
+        Value::Int(n) | Value::Bytes(n) => text::append_int(*n, out)?,
+        Value::Real(n) | Value::Duration(n) => text::append_real(*n, out)?,
+        Value::Time(secs) => text::calendar::append_http_date(*secs, out),
+        Value::String(Some(bytes)) => out.extend_from_slice(bytes),
+        Value::Ip(Some(addr)) => text::append_ip(addr.ip(), out),
+        Value::Backend(Backend::None) => {}
+        Value::Backend(backend) => out.extend_from_slice(backend.name().as_bytes()),
+        Value::Stevedore(Some(name)) => {
+            out.extend_from_slice(b"storage.");
+            out.extend_from_slice(name.as_bytes());
+        }
+        Value::Enum(word) => out.extend_from_slice(word.as_bytes()),
+        Value::Blob(Some(bytes)) => text::append_blob(bytes, out),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns true if `value` is no string, such as a header that is not there. An empty string is a
+/// string.
+pub(super) fn is_none(ctx: &Ctx<'_>, value: &Value) -> bool {
+    match value {
+        Value::Header(header) => headers::get(ctx, header).is_none(),
+        Value::String(None)
+        | Value::Blob(None)
+        | Value::Ip(None)
+        | Value::Stevedore(None)
+        | Value::Void => true,
+        Value::Backend(backend) => matches!(backend, Backend::None),
+        _ => false,
+    }
+}
