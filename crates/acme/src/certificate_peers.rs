@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::challenge_responder::ChallengeResponder;
 
 /// Something that takes a while.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type PendingFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An entry of what is common.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum SharedEntry {
 
 /// The answer to a daemon that wants to order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum OrderPermission {
     /// It may, until it is told otherwise.
     Own,
     /// Another is at it.
@@ -48,19 +48,20 @@ pub trait CertificatePeers: Send + Sync {
     /// Has all see `value` under this name, over what this daemon has seen there.
     ///
     /// The error says why they may not.
-    fn write<'a>(&'a self, name: &'a str, value: &'a [u8]) -> Pending<'a, Result<(), String>>;
+    fn write<'a>(&'a self, name: &'a str, value: &'a [u8])
+    -> PendingFuture<'a, Result<(), String>>;
 
     /// Notes that `value`, which is there, cannot be used.
     fn refuse(&self, name: &str, value: &[u8], why: &str);
 
     /// Takes the right to order, or keeps it.
-    fn claim(&self) -> Pending<'_, Turn>;
+    fn claim(&self) -> PendingFuture<'_, OrderPermission>;
 
     /// Ends when this daemon has not the right any more.
-    fn right_is_lost(&self) -> Pending<'_, ()>;
+    fn right_is_lost(&self) -> PendingFuture<'_, ()>;
 
     /// Gives up the right, if this daemon has it.
-    fn release(&self) -> Pending<'_, ()>;
+    fn release(&self) -> PendingFuture<'_, ()>;
 
     /// Has all others answer an authority's question, before this ends; `None` withdraws it.
     ///
@@ -68,7 +69,7 @@ pub trait CertificatePeers: Send + Sync {
     fn ask_all<'a>(
         &'a self,
         question: Option<&'a ChallengeAnswer>,
-    ) -> Pending<'a, Result<(), String>>;
+    ) -> PendingFuture<'a, Result<(), String>>;
 
     /// Grows when something of it may have changed.
     fn changes(&self) -> watch::Receiver<u64>;

@@ -26,7 +26,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::plan::Bounds;
-use crate::report::Reached;
+use crate::report::LimitError;
 
 /// The name by which this program calls itself (RFC 8555 6.1 asks for it).
 pub(crate) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
@@ -121,7 +121,7 @@ impl HttpClient for Client {
         Box::pin(async move {
             let bound = Duration::from_millis(client.bounds.exchange_ms);
             let answer = rt::time::timeout(bound, client.ask(request)).await;
-            let late = |_| Reached(Limit::AcmeTimeout).into();
+            let late = |_| LimitError(Limit::AcmeTimeout).into();
             let answer = answer.map_err(late).flatten().map_err(other)?;
             client.note_refusal(&answer.head, rt::now());
             answer.into_response()
@@ -211,7 +211,7 @@ pub(crate) async fn read(
         body.extend_from_slice(&received[step.data]);
         received.drain(..step.consumed);
         if body.len() as u64 > body_max {
-            return Err(Reached(limit).into());
+            return Err(LimitError(limit).into());
         }
         if step.done || !received.is_empty() {
             continue;

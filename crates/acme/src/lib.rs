@@ -21,7 +21,9 @@ mod shared_certificates;
 mod staple;
 mod storage;
 
-pub use crate::certificate_peers::{CertificatePeers, ChallengeAnswer, Pending, SharedEntry, Turn};
+pub use crate::certificate_peers::{
+    CertificatePeers, ChallengeAnswer, OrderPermission, PendingFuture, SharedEntry,
+};
 pub use crate::challenge_responder::ChallengeResponder;
 pub use crate::plan::{Authority, Binding, Bounds, CertificatePlan, Challenge};
 pub use crate::renewals::run;

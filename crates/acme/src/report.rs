@@ -143,7 +143,7 @@ impl From<instant_acme::Error> for OrderFailure {
             instant_acme::Error::Timeout(_) => Self::Limit(Limit::AcmeOrderTimeout),
             instant_acme::Error::Other(error) => match error.downcast::<io::Error>() {
                 Ok(error) => match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-                    Some(Reached(limit)) => Self::Limit(*limit),
+                    Some(LimitError(limit)) => Self::Limit(*limit),
                     None => Self::Unreachable(error.to_string()),
                 },
                 Err(error) => Self::Other(error.to_string()),
@@ -155,25 +155,25 @@ impl From<instant_acme::Error> for OrderFailure {
 
 /// Ends an exchange because of a limit.
 #[derive(Debug)]
-pub(crate) struct Reached(pub(crate) Limit);
+pub(crate) struct LimitError(pub(crate) Limit);
 
-impl fmt::Display for Reached {
+impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         OrderFailure::Limit(self.0).fmt(f)
     }
 }
 
-impl std::error::Error for Reached {}
+impl std::error::Error for LimitError {}
 
-impl Reached {
+impl LimitError {
     /// The limit that ended an exchange, if one did.
     pub(crate) fn of(error: &io::Error) -> Option<Limit> {
         error.get_ref().and_then(|inner| inner.downcast_ref()).map(|Self(limit)| *limit)
     }
 }
 
-impl From<Reached> for io::Error {
-    fn from(reached: Reached) -> Self {
+impl From<LimitError> for io::Error {
+    fn from(reached: LimitError) -> Self {
         Self::other(reached)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tls::CertificateKeyPair;
 
-use crate::certificate_peers::{CertificatePeers, SharedEntry, Turn, entry};
+use crate::certificate_peers::{CertificatePeers, OrderPermission, SharedEntry, entry};
 use crate::challenge_responder::ChallengeResponder;
 use crate::renewals::{ASK_MS, HeldCertificate, Name, Renewals, random};
 use crate::report::Event;
@@ -123,13 +123,15 @@ impl Renewals {
     ) -> Option<bool> {
         let Some(commons) = self.commons.clone() else { return Some(true) };
         let why = match commons.claim().await {
-            Turn::Own => {
+            OrderPermission::Own => {
                 self.share_one(&*commons, name, answers).await;
                 let held = self.names.get(name).and_then(|state| state.held.as_ref());
                 return Some(!held.is_some_and(is_good));
             }
-            Turn::Others(node) => format!("{node} orders"),
-            Turn::OutOfTouch => "it is not known who orders: the cluster is out of touch".into(),
+            OrderPermission::Others(node) => format!("{node} orders"),
+            OrderPermission::OutOfTouch => {
+                "it is not known who orders: the cluster is out of touch".into()
+            }
         };
         self.tell_waiting(name, &why, answers);
         None

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::client::{self, Client};
-use crate::report::Reached;
+use crate::report::LimitError;
 
 /// Exchanges at once; others wait for them.
 const AT_ONCE: usize = 8;
@@ -140,7 +140,7 @@ pub async fn staple(
 }
 
 /// An exchange that is over.
-struct Done {
+struct StapleResult {
     leaf: Vec<u8>,
     by: String,
     came: Result<Staple, io::Error>,
@@ -151,7 +151,7 @@ struct Staples {
     wanted: Option<StaplePlan>,
     /// The state of each certificate, by its own bytes.
     certificates: BTreeMap<Vec<u8>, State>,
-    running: JoinSet<Done>,
+    running: JoinSet<StapleResult>,
 }
 
 /// The state of a certificate.
@@ -218,7 +218,7 @@ impl Staples {
             let (leaf, by, inquiry) = (pair.leaf().to_vec(), url.clone(), inquiry.clone());
             self.running.spawn(async move {
                 let came = inquire(&inquiry, &by, bounds).await;
-                Done { leaf, by, came }
+                StapleResult { leaf, by, came }
             });
         }
         sleep.max(1)
@@ -232,9 +232,9 @@ impl Staples {
         }
     }
 
-    fn take(&mut self, done: Done, note: &impl Fn(StapleEvent)) {
+    fn take(&mut self, done: StapleResult, note: &impl Fn(StapleEvent)) {
         let now = rt::now();
-        let Done { leaf, by, came } = done;
+        let StapleResult { leaf, by, came } = done;
         let Some(of) = self.pairs(&leaf).next().map(|pair| pair.name().to_owned()) else { return };
         let retry_ms = self.wanted.as_ref().map_or(0, |wanted| wanted.bounds.retry_ms);
         match came {
@@ -266,7 +266,7 @@ impl Staples {
                 state.next_ms = now.mono_ms + spread(retry_ms);
                 (state.running, state.told) = (false, false);
                 state.failures += 1;
-                let limit = Reached::of(&error);
+                let limit = LimitError::of(&error);
                 let why = error.to_string();
                 note(StapleEvent::Failed { of, by, why, limit, shown });
             }
@@ -283,7 +283,7 @@ fn spread(ms: u64) -> u64 {
 async fn inquire(inquiry: &Inquiry, url: &str, bounds: StapleBounds) -> io::Result<Staple> {
     let bound = Duration::from_millis(bounds.exchange_ms);
     let asked = rt::time::timeout(bound, ask(inquiry, url, bounds)).await;
-    let answer = asked.map_err(|_| io::Error::from(Reached(Limit::OcspTimeout))).flatten()?;
+    let answer = asked.map_err(|_| io::Error::from(LimitError(Limit::OcspTimeout))).flatten()?;
     let judged = inquiry.judge(&answer, rt::now().unix_secs());
     judged.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.to_string()))
 }

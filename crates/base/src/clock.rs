@@ -91,10 +91,10 @@ const APART_MS: u64 = 10;
 const ATTEMPTS: u32 = 8;
 
 /// The time that the monotonic clock has not counted.
-static STILL: StoodStill = StoodStill::new();
+static STILL: SuspendDetector = SuspendDetector::new();
 
 /// Finds the times for which the machine stood still, by the wall clock's lead.
-struct StoodStill {
+struct SuspendDetector {
     /// Milliseconds that the wall clock was ahead of the monotonic one when last looked at.
     ahead_ms: AtomicI64,
     /// Milliseconds for which the machine stood still, in all.
@@ -102,7 +102,7 @@ struct StoodStill {
     looks: Mutex<()>,
 }
 
-impl StoodStill {
+impl SuspendDetector {
     const fn new() -> Self {
         Self {
             ahead_ms: AtomicI64::new(i64::MIN),
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn time_for_which_the_machine_stood_still_has_passed() {
-        let still = StoodStill::new();
+        let still = SuspendDetector::new();
         for (ahead_ms, missed_ms, why) in [
             (5_000, 0, "the first reading says nothing"),
             (5_090, 0, "slewed"),
@@ -199,7 +199,7 @@ mod tests {
         fn elapsed_time_never_goes_back(
             leads in prop::collection::vec(-1_i64 << 50..1 << 50, 1..20),
         ) {
-            let still = StoodStill::new();
+            let still = SuspendDetector::new();
             let mut before = 0;
             for ahead_ms in leads {
                 still.found(ahead_ms);

@@ -45,7 +45,7 @@ const CUSHION_PARTS: u64 = 8;
 const CUSHION_MAX: u64 = 16 << 20;
 
 /// Reserves bytes by having something else leave; false when nothing can.
-type Room = Box<dyn Fn(u64) -> bool + Send + Sync>;
+type EvictionCallback = Box<dyn Fn(u64) -> bool + Send + Sync>;
 
 /// Bytes in use against the budget.
 pub struct MemoryBudget {
@@ -64,7 +64,7 @@ pub struct MemoryBudget {
     further: AtomicU64,
     /// The last account that asked found no room, and nothing could make any.
     is_tight: AtomicBool,
-    room: OnceLock<Room>,
+    room: OnceLock<EvictionCallback>,
 }
 
 impl fmt::Debug for MemoryBudget {

@@ -167,7 +167,7 @@ struct List {
 
 /// The result of a test against the bans.
 #[derive(Debug)]
-pub(crate) enum Passed {
+pub(crate) enum BanTestResult {
     /// The object may be used.
     Yes,
     /// It has been banned; `None` for a ban that is no longer known.
@@ -272,10 +272,10 @@ impl Bans {
 
     /// Tests a response against the bans it has not passed. One in the index is counted with the
     /// soft ones that it meets.
-    pub(crate) fn test(&self, record: &Record, is_live: bool) -> Passed {
+    pub(crate) fn test(&self, record: &Record, is_live: bool) -> BanTestResult {
         let list = self.list();
         let from = record.passed();
-        let Some(met) = list.met(record, from) else { return Passed::No(None) };
+        let Some(met) = list.met(record, from) else { return BanTestResult::No(None) };
         let mut softly = Vec::new();
         for ban in met {
             match ban.soft {
@@ -286,7 +286,7 @@ impl Bans {
                     }
                     softly.push(ban);
                 }
-                None => return Passed::No(Some(Arc::clone(ban))),
+                None => return BanTestResult::No(Some(Arc::clone(ban))),
             }
         }
         // Of several who test at the same time one is the first to say that all are passed.
@@ -295,13 +295,13 @@ impl Bans {
                 ban.objects.fetch_add(1, Ordering::Relaxed);
             }
         }
-        Passed::Yes
+        BanTestResult::Yes
     }
 
     /// Tests what comes up from a lower tier. It may not have passed bans that are not known here:
     /// numbers have not been continued then.
     pub(crate) fn may_raise(&self, record: &Record) -> bool {
-        record.passed() <= self.newest() && matches!(self.test(record, false), Passed::Yes)
+        record.passed() <= self.newest() && matches!(self.test(record, false), BanTestResult::Yes)
     }
 
     /// No bans; `newest` is the newest that there was.

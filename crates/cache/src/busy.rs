@@ -31,12 +31,12 @@ pub enum WaiterOutcome {
 ///
 /// A hint about the fetch to wait for: a request that has been woken compares in full.
 #[derive(Debug, Default)]
-pub(crate) struct Shape(SmallVec<[(u64, u64); SPECS]>);
+pub(crate) struct VaryHashes(SmallVec<[(u64, u64); SPECS]>);
 
 /// Distinct lists of names noted; a key rarely has more than one.
 const SPECS: usize = 2;
 
-impl Shape {
+impl VaryHashes {
     pub(crate) fn note(&mut self, spec: &VarySpec, signature: &[u8]) {
         // A fixed seed will do: a collision makes its own author wait once in vain.
         let seed = HashSeed::from_u64(0);
@@ -56,7 +56,7 @@ impl Shape {
 /// The facts known of a fetch when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct NewFetch {
-    pub(crate) shape: Shape,
+    pub(crate) shape: VaryHashes,
     /// True if others may wait for the fetch.
     pub(crate) shared: bool,
     /// The newest ban.
@@ -68,7 +68,7 @@ pub(crate) struct NewFetch {
 pub(crate) struct Busy {
     pub(crate) key: Arc<[u8]>,
     pub(crate) hash: u64,
-    shape: Shape,
+    shape: VaryHashes,
     /// True if others may wait for the fetch.
     shared: bool,
     /// The newest ban when it began.
@@ -107,7 +107,7 @@ impl Busy {
     }
 
     /// Returns true if a request of this shape should wait here.
-    pub(crate) fn is_for(&self, shape: &Shape) -> bool {
+    pub(crate) fn is_for(&self, shape: &VaryHashes) -> bool {
         self.shared && self.shape.may_equal(shape)
     }
 

@@ -12,7 +12,7 @@ use crate::ledger::{Charge, Ledger, Stats, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
 use crate::record::LifetimeUpdate;
-use crate::shard::{Effort, KeyLocation, Position, RemovedObjects, Shard, Visit};
+use crate::shard::{Effort, EvictionOutcome, KeyLocation, Position, RemovedObjects, Shard};
 use crate::slot::{Marker, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::variant::SignatureFunction;
@@ -79,7 +79,7 @@ pub enum CacheLookup {
 /// The memory tier, over another one or over none.
 #[derive(Debug)]
 pub struct Cache<L: Lower = MemoryOnly> {
-    shards: Box<[Padded<L>]>,
+    shards: Box<[PaddedShard<L>]>,
     ledger: Arc<Ledger>,
     /// The shard whose turn to evict is next.
     cursor: AtomicUsize,
@@ -101,7 +101,7 @@ pub struct Cache<L: Lower = MemoryOnly> {
 /// A shard on cache lines of its own: two, as neighbours are fetched in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Padded<L: Lower>(RwLock<Shard<L>>);
+struct PaddedShard<L: Lower>(RwLock<Shard<L>>);
 
 impl Cache {
     /// An empty cache with no tier below.
@@ -123,7 +123,7 @@ impl<L: Lower> Cache<L> {
         let memory = MemoryBudget::new(config.budget_bytes, config.held_bytes_max);
         let ledger = Arc::new(Ledger::new(memory, Allowance::new(config.index_bytes)));
         let shards =
-            (0..shards).map(|_| Padded(RwLock::new(Shard::new(&ledger, &lower)))).collect();
+            (0..shards).map(|_| PaddedShard(RwLock::new(Shard::new(&ledger, &lower)))).collect();
         let cache = Arc::new(Self {
             shards,
             ledger,
@@ -453,9 +453,9 @@ impl<L: Lower> Cache<L> {
             };
             drop(dead);
             match visit {
-                Visit::Evicted => return true,
-                Visit::Progress => idle = 0,
-                Visit::Nothing => idle += 1,
+                EvictionOutcome::Evicted => return true,
+                EvictionOutcome::Progress => idle = 0,
+                EvictionOutcome::Nothing => idle += 1,
             }
         }
         false

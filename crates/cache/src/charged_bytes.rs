@@ -14,7 +14,7 @@ pub(crate) const CHUNK_OVERHEAD: u64 =
 
 /// The holder of the reservation for a chunk's memory.
 #[derive(Debug)]
-pub(crate) enum Cost {
+pub(crate) enum ChunkReservation {
     /// The store.
     Stored(Charge),
     /// The client that the body passes through to.
@@ -24,11 +24,11 @@ pub(crate) enum Cost {
 /// Bytes that give their cost back when the last reader has dropped them.
 pub(crate) struct ChargedBytes<T> {
     data: T,
-    _cost: Cost,
+    _cost: ChunkReservation,
 }
 
 impl<T: AsRef<[u8]> + Send + 'static> ChargedBytes<T> {
-    pub(crate) fn into_bytes(data: T, cost: Cost) -> Bytes {
+    pub(crate) fn into_bytes(data: T, cost: ChunkReservation) -> Bytes {
         Bytes::from_owner(Self { data, _cost: cost })
     }
 }

@@ -14,7 +14,7 @@ use message::Trailers;
 
 use crate::borrowed_body::{BodyChunks, BorrowedBody};
 use crate::fill::{Fill, HeldTrailers, IncompleteBody};
-use crate::forms::Forms;
+use crate::forms::EncodedForms;
 use crate::size;
 use crate::sync::Mutex;
 
@@ -137,7 +137,7 @@ pub trait ExternalBodyReader: fmt::Debug + Send + Sync {
 }
 
 /// Keeps a body, its own or another keeper's: a stored response.
-pub(crate) trait Keeper: fmt::Debug + Send + Sync {
+pub(crate) trait BodyOwner: fmt::Debug + Send + Sync {
     /// Where the body is.
     fn state(&self) -> Location<'_>;
     /// The body's length: as declared while it comes, as counted when it is complete.
@@ -149,7 +149,7 @@ pub(crate) trait Keeper: fmt::Debug + Send + Sync {
     /// Bytes that the keeper has in use, its body included.
     fn memory(&self) -> u64;
     /// Further forms of the body, if it may have any.
-    fn forms(&self) -> Option<&Forms>;
+    fn forms(&self) -> Option<&EncodedForms>;
     /// The trailers that came behind the body, once it is complete.
     fn trailers(&self) -> Option<&Trailers>;
 }
@@ -168,16 +168,16 @@ pub(crate) enum CompleteBody {
 #[derive(Debug)]
 pub(crate) enum IndirectBody {
     /// One exact allocation, of a body that may have further forms.
-    Formed { bytes: Box<[u8]>, forms: Forms },
+    Formed { bytes: Box<[u8]>, forms: EncodedForms },
     /// Several chunks, each with its own charge.
     Many {
         pieces: BodyChunks,
         /// Bytes that the chunks have reserved.
         cost: u64,
-        forms: Forms,
+        forms: EncodedForms,
     },
     /// Another object's body (after a 304). That one is never itself shared.
-    Shared(Arc<dyn Keeper>),
+    Shared(Arc<dyn BodyOwner>),
     /// Not in memory.
     Elsewhere(Arc<dyn ExternalBody>),
     /// A body of one of the other kinds, but for a shared one, that trailers came behind.
@@ -193,7 +193,7 @@ impl CompleteBody {
         Self::OTHER_BYTES + body.memory()
     }
 
-    pub(crate) fn shared(keeper: Arc<dyn Keeper>) -> Self {
+    pub(crate) fn shared(keeper: Arc<dyn BodyOwner>) -> Self {
         Self::Other(Box::new(IndirectBody::Shared(keeper)))
     }
 
@@ -202,7 +202,7 @@ impl CompleteBody {
     }
 
     pub(crate) fn many(chunks: Vec<Bytes>, cost: u64) -> Self {
-        let forms = Forms::default();
+        let forms = EncodedForms::default();
         Self::Other(Box::new(IndirectBody::Many { pieces: BodyChunks::new(chunks), cost, forms }))
     }
 
@@ -219,7 +219,7 @@ impl CompleteBody {
     /// A body of one piece that may have further forms; [`Complete::OTHER_BYTES`] are reserved for
     /// that.
     pub(crate) fn formed(bytes: Box<[u8]>) -> Self {
-        Self::Other(Box::new(IndirectBody::Formed { bytes, forms: Forms::default() }))
+        Self::Other(Box::new(IndirectBody::Formed { bytes, forms: EncodedForms::default() }))
     }
 
     #[inline]
@@ -251,7 +251,7 @@ impl CompleteBody {
         }
     }
 
-    fn forms(&self) -> Option<&Forms> {
+    fn forms(&self) -> Option<&EncodedForms> {
         let Self::Other(other) = self else { return None };
         match &**other {
             IndirectBody::Formed { forms, .. } | IndirectBody::Many { forms, .. } => Some(forms),
@@ -307,7 +307,7 @@ impl Content {
 
     /// Further forms of the body, wherever it is kept; `None` if it may have none.
     #[inline]
-    pub(crate) fn forms(&self) -> Option<&Forms> {
+    pub(crate) fn forms(&self) -> Option<&EncodedForms> {
         self.complete.get()?.forms()
     }
 
@@ -318,7 +318,7 @@ impl Content {
     }
 
     /// Whoever keeps the body, if that is another.
-    pub(crate) fn keeper(&self) -> Option<&Arc<dyn Keeper>> {
+    pub(crate) fn keeper(&self) -> Option<&Arc<dyn BodyOwner>> {
         match self.complete.get()? {
             CompleteBody::Other(other) => match &**other {
                 IndirectBody::Shared(keeper) => Some(keeper),

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use message::Trailers;
 use smallvec::SmallVec;
 
-use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, ChunkReservation};
 use crate::ledger::Charge;
 use crate::size;
 use crate::slots::Slots;
@@ -30,7 +30,7 @@ pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
 
 /// The memory that a body may hold while it passes through.
 #[derive(Clone, Debug)]
-pub struct Passage {
+pub struct WindowLimit {
     /// Bytes after which its writer has to wait.
     pub bytes: u64,
     /// For whom they are held. A client without memory left gets the smallest window, which is
@@ -90,7 +90,7 @@ pub(crate) enum FillPhase {
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub(crate) data: Vec<u8>,
-    pub(crate) cost: Option<Cost>,
+    pub(crate) cost: Option<ChunkReservation>,
 }
 
 impl Tail {
@@ -107,7 +107,7 @@ impl Tail {
             // It has been read already: it is taken, and counted.
             Err(_) => Some(account.hold_anyway(cost)),
         });
-        (Self { data: Vec::with_capacity(bytes), cost: held.map(Cost::Held) }, short)
+        (Self { data: Vec::with_capacity(bytes), cost: held.map(ChunkReservation::Held) }, short)
     }
 
     fn spare(&self) -> usize {
@@ -236,7 +236,7 @@ struct FillState {
     /// Bytes the window may hold; `None` for a body that is kept.
     window: Option<u64>,
     /// The window's limit while its client has memory for it, and that client.
-    passage: Option<Passage>,
+    passage: Option<WindowLimit>,
     followers: Slots<Follower>,
     /// True if there ever was a reader.
     followed: bool,
@@ -251,7 +251,7 @@ struct FillState {
 impl Fill {
     pub(crate) fn new(
         declared: Option<u64>,
-        passage: Option<Passage>,
+        passage: Option<WindowLimit>,
         charge: Option<Charge>,
     ) -> Self {
         let state = FillState {
@@ -349,7 +349,7 @@ impl Fill {
     // The writer of a window.
 
     /// From here on what every reader has taken is freed, and the writer waits for the slowest.
-    pub(crate) fn open_window(&self, passage: Passage) {
+    pub(crate) fn open_window(&self, passage: WindowLimit) {
         let gone = {
             let mut state = self.state.lock();
             state.window = Some(passage.bytes);
@@ -414,7 +414,7 @@ impl Fill {
     pub(crate) fn at_most(&self) -> usize {
         let state = self.state.lock();
         match &state.passage {
-            Some(Passage { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
+            Some(WindowLimit { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
             Some(passage) => {
                 usize::try_from(passage.bytes).unwrap_or(usize::MAX).max(WINDOW_CHUNK_BYTES)
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::cache::Cache;
-use crate::forms::Forms;
+use crate::forms::EncodedForms;
 use crate::keyed_forms::KeyedForms;
 use crate::lower::Lower;
 use crate::object::Object;
@@ -19,7 +19,7 @@ impl<L: Lower> Cache<L> {
         if !object.is_live() || !forms.is_wanted(number, effort) {
             return false;
         }
-        let charge = self.reserve(Forms::SLOTS_BYTES);
+        let charge = self.reserve(EncodedForms::SLOTS_BYTES);
         charge.is_some_and(|charge| forms.begin(number, effort, charge))
     }
 
@@ -36,7 +36,7 @@ impl<L: Lower> Cache<L> {
     ) -> bool {
         let Some(forms) = object.forms() else { return false };
         data.shrink_to_fit();
-        let Some(charge) = self.reserve(Forms::cost(data.capacity())) else { return false };
+        let Some(charge) = self.reserve(EncodedForms::cost(data.capacity())) else { return false };
         let place = self.place(hash);
         // Under the lock, so that eviction counts with what it will get.
         let mut shard = self.shard(place.shard);
@@ -74,7 +74,7 @@ impl<L: Lower> Cache<L> {
         key: u64,
         mut data: Vec<u8>,
     ) -> bool {
-        let Some(keyed) = object.forms().and_then(Forms::keyed) else { return false };
+        let Some(keyed) = object.forms().and_then(EncodedForms::keyed) else { return false };
         data.shrink_to_fit();
         let cost = KeyedForms::cost(data.capacity());
         let Some(charge) = self.reserve(cost) else { return false };

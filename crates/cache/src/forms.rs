@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 
-use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, ChunkReservation};
 use crate::keyed_forms::KeyedForms;
 use crate::ledger::{Charge, Ledger};
 use crate::size;
@@ -24,7 +24,7 @@ const PLAIN_ASKED: u64 = 1 << 63;
 
 /// The forms of one body; nothing is taken for them before the first.
 #[derive(Debug, Default)]
-pub(crate) struct Forms {
+pub(crate) struct EncodedForms {
     slots: OnceLock<Box<FormSlots>>,
     /// The length of the content without its coding, and one; 0 if it is not known. With
     /// [`PLAIN_ASKED`].
@@ -53,26 +53,26 @@ struct FormSlots {
 
 #[derive(Debug, Default)]
 struct FormSlot {
-    form: ArcSwapOption<Form>,
+    form: ArcSwapOption<EncodedForm>,
     /// The greatest effort that was ever begun with: 0 for none.
     begun: AtomicU8,
 }
 
 #[derive(Debug)]
-struct Form {
+struct EncodedForm {
     bytes: Bytes,
     effort: u8,
     /// Bytes that it has reserved.
     cost: u64,
 }
 
-impl Forms {
+impl EncodedForms {
     /// Bytes to reserve before the first form.
     pub(crate) const SLOTS_BYTES: u64 = size::class(size_of::<FormSlots>());
 
     /// Bytes to reserve for a form of `len` bytes.
     pub(crate) const fn cost(len: usize) -> u64 {
-        size::class(len) + CHUNK_OVERHEAD + size::arc::<Form>()
+        size::class(len) + CHUNK_OVERHEAD + size::arc::<EncodedForm>()
     }
 
     /// The length of the content without its coding, if it is known.
@@ -177,8 +177,8 @@ impl Forms {
         let Some(slot) = self.slots.get().and_then(|slots| slots.slots.get(number)) else { return };
         slot.begun.fetch_max(effort, Ordering::AcqRel);
         let cost = charge.bytes();
-        let bytes = ChargedBytes::into_bytes(data, Cost::Stored(charge));
-        let form = Arc::new(Form { bytes, effort, cost });
+        let bytes = ChargedBytes::into_bytes(data, ChunkReservation::Stored(charge));
+        let form = Arc::new(EncodedForm { bytes, effort, cost });
         slot.form.rcu(|old| match old {
             Some(old) if old.effort >= effort => Some(Arc::clone(old)),
             _ => Some(Arc::clone(&form)),

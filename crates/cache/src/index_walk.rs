@@ -18,7 +18,7 @@ const BATCH: usize = 128;
 
 /// The place that the walk over everything stored has reached. The next walk goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Walk {
+pub struct IndexWalk {
     shard: usize,
     cursor: Position,
 }
@@ -29,7 +29,7 @@ impl<L: Lower> Cache<L> {
     /// the cache. `pause` is called every few microseconds, no lock being held.
     pub fn drop_expired(
         &self,
-        walk: &mut Walk,
+        walk: &mut IndexWalk,
         places: usize,
         is_over: &dyn Fn(&Object) -> bool,
         pause: &mut dyn FnMut(),
@@ -41,13 +41,13 @@ impl<L: Lower> Cache<L> {
     /// says, where it takes them. Returns their number. `is_meant` must not call the cache.
     pub fn copy_down(
         &self,
-        walk: &mut Walk,
+        walk: &mut IndexWalk,
         places: usize,
         is_meant: &dyn Fn(&Object) -> bool,
         pause: &mut dyn FnMut(),
     ) -> usize {
         let copied = Cell::new(0);
-        let batch = |walk: &mut Walk| {
+        let batch = |walk: &mut IndexWalk| {
             let (made, more) = self.copy_batch(walk, is_meant);
             copied.set(copied.get() + made);
             more
@@ -66,9 +66,9 @@ impl<L: Lower> Cache<L> {
     /// Goes on with `walk` by batches; `batch` makes one, and says whether its shard has more.
     fn go_on(
         &self,
-        walk: &mut Walk,
+        walk: &mut IndexWalk,
         places: usize,
-        batch: &dyn Fn(&mut Walk) -> bool,
+        batch: &dyn Fn(&mut IndexWalk) -> bool,
         pause: &mut dyn FnMut(),
     ) {
         let mut left = places;
@@ -84,13 +84,18 @@ impl<L: Lower> Cache<L> {
             if left == 0 {
                 return;
             }
-            *walk = Walk { shard: (walk.shard + 1) % self.shards(), cursor: Position::default() };
+            *walk =
+                IndexWalk { shard: (walk.shard + 1) % self.shards(), cursor: Position::default() };
         }
     }
 
     /// Copies of the next places of the shard that `walk` is in; their number, and whether there
     /// are more places.
-    fn copy_batch(&self, walk: &mut Walk, is_meant: &dyn Fn(&Object) -> bool) -> (usize, bool) {
+    fn copy_batch(
+        &self,
+        walk: &mut IndexWalk,
+        is_meant: &dyn Fn(&Object) -> bool,
+    ) -> (usize, bool) {
         let mut found = Vec::new();
         let shard = self.shared_shard(walk.shard);
         let more = shard.collect(&mut walk.cursor, BATCH, &mut found, &|_, object| {
@@ -108,7 +113,7 @@ impl<L: Lower> Cache<L> {
     }
 
     /// Looks at the next places of the shard that `walk` is in; whether there are more.
-    fn drop_batch(&self, walk: &mut Walk, is_over: &dyn Fn(&Object) -> bool) -> bool {
+    fn drop_batch(&self, walk: &mut IndexWalk, is_over: &dyn Fn(&Object) -> bool) -> bool {
         let mut found = Vec::new();
         let shard = self.shared_shard(walk.shard);
         let more = shard.collect(&mut walk.cursor, BATCH, &mut found, &|slot, object| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 
-use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, ChunkReservation};
 use crate::ledger::Charge;
 use crate::size;
 use crate::sync::{AtomicU64, Ordering};
@@ -96,7 +96,7 @@ impl KeyedForms {
             return false;
         };
         let cost = charge.bytes();
-        let bytes = ChargedBytes::into_bytes(data, Cost::Stored(charge));
+        let bytes = ChargedBytes::into_bytes(data, ChunkReservation::Stored(charge));
         place.form.store(Some(Arc::new(KeyedForm { key, bytes, cost })));
         true
     }

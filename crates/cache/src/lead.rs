@@ -10,15 +10,15 @@ use message::store::Permit;
 use crate::borrowed_body::BorrowedBody;
 use crate::busy::{Busy, WaiterOutcome};
 use crate::cache::Cache;
-use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, ChunkReservation};
 use crate::content::{CompleteBody, ExternalBody};
-use crate::fill::{Fill, Passage};
-use crate::forms::Forms;
+use crate::fill::{Fill, WindowLimit};
+use crate::forms::EncodedForms;
 use crate::index_state::IndexState;
 use crate::ledger::{Charge, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
-use crate::object_writer::{BODY_BYTES, NotKept, ObjectWriter, STATE_BYTES};
+use crate::object_writer::{BODY_BYTES, ObjectWriter, STATE_BYTES, StoreRefusal};
 use crate::record::{NewObject, Record};
 use crate::shard::{DisplacedResponses, LowerRemovals, RemovedObjects, ReplacedResponse};
 use crate::size;
@@ -31,14 +31,14 @@ const COPY_BYTES_MAX: u64 = 16 * 1024;
 
 /// The body of a response that is lent from the lower tier.
 #[derive(Debug)]
-pub enum Loan {
+pub enum LowerTierBody {
     /// All of it, as it was read.
     Whole(Vec<Bytes>),
     /// It is read as it is sent.
     Elsewhere(Arc<dyn ExternalBody>),
 }
 
-impl Loan {
+impl LowerTierBody {
     /// Bytes that the object takes for it, but for those of its pieces.
     fn cost(&self) -> u64 {
         match self {
@@ -63,7 +63,7 @@ impl Loan {
             Self::Whole(pieces) => {
                 let charged = pieces.into_iter().map(|piece| {
                     let own = charge.split(size::class(piece.len()) + CHUNK_OVERHEAD);
-                    ChargedBytes::into_bytes(piece, Cost::Stored(own))
+                    ChargedBytes::into_bytes(piece, ChunkReservation::Stored(own))
                 });
                 CompleteBody::many(charged.collect(), cost)
             }
@@ -81,7 +81,7 @@ pub struct Lead<L: Lower = MemoryOnly> {
     owing: bool,
     /// The window of a body that is not kept; the configured one, held for nobody else, when it is
     /// not set.
-    passage: Option<Passage>,
+    passage: Option<WindowLimit>,
     /// Where the lower tier had something when the fetch began.
     cold: Box<[L::Place]>,
     /// Of these, what is no answer to this fetch.
@@ -135,7 +135,7 @@ impl<L: Lower> Lead<L> {
     }
 
     /// Says what the body may hold if it turns out not to be kept, and for whom.
-    pub fn set_window_limit(&mut self, passage: Passage) {
+    pub fn set_window_limit(&mut self, passage: WindowLimit) {
         self.passage = Some(passage);
     }
 
@@ -197,14 +197,14 @@ impl<L: Lower> Lead<L> {
         new: &NewObject,
         vary: Option<Variant<'_>>,
         body: Arc<dyn ExternalBody>,
-    ) -> (Arc<Object>, Option<NotKept>) {
+    ) -> (Arc<Object>, Option<StoreRefusal>) {
         let record = Record::new(new, &self.busy.key, vary, self.busy.began);
         let (object, has_room) = self.elsewhere(record, body, None);
         let refused = if has_room {
             self.admit(&object, None).err()
         } else {
             self.strike(None, true);
-            Some(NotKept::NoRoom)
+            Some(StoreRefusal::NoRoom)
         };
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         (object, refused)
@@ -277,7 +277,7 @@ impl<L: Lower> Lead<L> {
         _permit: Permit,
         place: L::Place,
         record: Record,
-        body: Loan,
+        body: LowerTierBody,
         trailers: Option<Trailers>,
     ) -> Result<Option<Arc<Object>>, Self> {
         let Ok(record) = self.may_raise(record) else { return Err(self) };
@@ -336,7 +336,7 @@ impl<L: Lower> Lead<L> {
         record: impl FnOnce(&Self) -> Record,
     ) -> ObjectWriter<L> {
         let config = self.cache.config();
-        let passage = self.passage.take().unwrap_or_else(|| Passage {
+        let passage = self.passage.take().unwrap_or_else(|| WindowLimit {
             bytes: config.window_bytes,
             account: Account::open(self.cache.memory(), u64::MAX),
         });
@@ -349,7 +349,7 @@ impl<L: Lower> Lead<L> {
             object.standing.set_broken();
             count(&self.cache.ledger().refused, 1);
             count(&self.cache.ledger().too_large, u64::from(!fits));
-            let why = if fits { NotKept::NoRoom } else { NotKept::TooLarge };
+            let why = if fits { StoreRefusal::NoRoom } else { StoreRefusal::TooLarge };
             self.refuse_for(why.is_lasting().then_some(None), true);
             return ObjectWriter::passing(
                 Arc::clone(&self.cache),
@@ -412,13 +412,13 @@ impl<L: Lower> Lead<L> {
         } else {
             count(&self.cache.ledger().refused, 1);
             self.leave();
-            Err(NotKept::NoRoom)
+            Err(StoreRefusal::NoRoom)
         };
         // Who waits may have come after an invalidation that took `old` away, even when this fetch
         // began after it, too.
         let is_true = match stored {
             Ok(()) => true,
-            Err(NotKept::NoRoom) => old.is_live() && self.cache.may_use(old),
+            Err(StoreRefusal::NoRoom) => old.is_live() && self.cache.may_use(old),
             Err(_) => false,
         };
         self.conclude(if is_true {
@@ -455,7 +455,7 @@ impl<L: Lower> Lead<L> {
     ) -> (Arc<Object>, bool) {
         let cost = Object::cost(new, &self.busy.key, vary);
         // Forms and trailers that there are stay with the body.
-        let stays = old.forms().is_some_and(Forms::is_begun) || old.trailers().is_some();
+        let stays = old.forms().is_some_and(EncodedForms::is_begun) || old.trailers().is_some();
         let copied = match old.whole() {
             Some(BorrowedBody::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !stays => {
                 let copy = size::class(bytes.len());
@@ -523,7 +523,7 @@ impl<L: Lower> Lead<L> {
     /// Puts the object into the index, in the place of what the fetch was to renew, unless an
     /// invalidation or want of memory forbids it. What comes up `from` the lower tier renews
     /// nothing.
-    fn admit(&self, object: &Arc<Object>, from: Option<L::Place>) -> Result<(), NotKept> {
+    fn admit(&self, object: &Arc<Object>, from: Option<L::Place>) -> Result<(), StoreRefusal> {
         let old = self.old.as_ref().filter(|_| from.is_none());
         self.admit_as(
             object,
@@ -537,7 +537,7 @@ impl<L: Lower> Lead<L> {
         object: &Arc<Object>,
         before: ReplacedResponse<'_>,
         from: Option<L::Place>,
-    ) -> Result<(), NotKept> {
+    ) -> Result<(), StoreRefusal> {
         let place = self.cache.place(self.busy.hash);
         let variants_max = self.cache.config().max_variants;
         let mut dead = RemovedObjects::new();
@@ -545,12 +545,12 @@ impl<L: Lower> Lead<L> {
             let both = [Some(object), before.confirmed()];
             if !both.into_iter().flatten().all(|it| self.cache.may_use(it)) {
                 self.leave();
-                break Err(NotKept::Invalidated);
+                break Err(StoreRefusal::Invalidated);
             }
             let Some(mut shard) = self.cache.room(place.shard) else {
                 count(&self.cache.ledger().refused, 1);
                 self.strike(None, before.confirmed().is_none());
-                break Err(NotKept::NoRoom);
+                break Err(StoreRefusal::NoRoom);
             };
             // A sweep may have been here since: it must not miss what comes in behind it.
             if object.passed() != self.cache.bans.newest() {
@@ -560,13 +560,13 @@ impl<L: Lower> Lead<L> {
             if from.is_some_and(|from| !shard.places(h32).any(|place| place == from)) {
                 // Something newer has taken its place, or it was invalidated.
                 shard.leave(h32, busy);
-                break Err(NotKept::Invalidated);
+                break Err(StoreRefusal::Invalidated);
             }
             // Another variant's is whatever else there is beside what comes up.
             let leaving = from.map_or(LowerRemovals::AllBut(&self.spared), LowerRemovals::Raised);
             let gone = DisplacedResponses { before, leaving };
             let admitted = shard.admit(h32, busy, object, gone, variants_max, &mut dead);
-            break admitted.then_some(()).ok_or(NotKept::Invalidated);
+            break admitted.then_some(()).ok_or(StoreRefusal::Invalidated);
         };
         count(&self.cache.ledger().stores, u64::from(stored.is_ok()));
         stored

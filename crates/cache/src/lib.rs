@@ -65,23 +65,23 @@ pub use busy::{Ticket, WaiterOutcome};
 pub use cache::collapsing::{BeginOptions, FetchDecision};
 pub use cache::{Cache, CacheLookup, Config};
 pub use content::{BodyDerivation, BodyOpenError, ExternalBody, ExternalBodyReader};
-pub use fill::{AbandonedBody, HeldTrailers, IncompleteBody, Passage, PushOutcome};
+pub use fill::{AbandonedBody, HeldTrailers, IncompleteBody, PushOutcome, WindowLimit};
 pub use forms::{DerivedData, FORMS};
 pub use index_state::DemotionPolicy;
-pub use index_walk::Walk;
+pub use index_walk::IndexWalk;
 pub use keyed_forms::KEYED_FORMS;
-pub use lead::{Lead, Loan};
+pub use lead::{Lead, LowerTierBody};
 pub use ledger::Stats;
 pub use lower::{Lower, MemoryOnly};
 pub use object::{BodyRef, Object};
-pub use object_writer::{NotKept, ObjectWriter};
+pub use object_writer::{ObjectWriter, StoreRefusal};
 pub use peek::{KeyInspection, VariantInspection};
 pub use reader::Reader;
 pub use record::{Flags, LifetimeUpdate, NewObject, Record};
 pub use sweep::BanListing;
 pub use tags::Tags;
 pub use variant::{SignatureFunction, Variant, VarySpec};
-pub use window::{BodyWindow, BodyWriter, Watch};
+pub use window::{BodyWindow, BodyWriter, ReaderWatch};
 
 #[cfg(loom)]
 pub mod model;

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use message::Trailers;
 
 use crate::borrowed_body::BorrowedBody;
-use crate::content::{CompleteBody, Content, ExternalBody, Keeper, Location};
+use crate::content::{BodyOwner, CompleteBody, Content, ExternalBody, Location};
 use crate::fill::Fill;
-use crate::forms::{DerivedData, Forms};
+use crate::forms::{DerivedData, EncodedForms};
 use crate::index_state::{BROKEN, DemotionPolicy, IndexState};
 use crate::keyed_forms::KeyedForms;
 use crate::reader::Reader;
@@ -153,7 +153,7 @@ impl Object {
 
     /// Returns true if a client has asked for the content without a coding since the body is there.
     pub fn is_plain_asked(&self) -> bool {
-        self.content.forms().is_some_and(Forms::is_plain_asked)
+        self.content.forms().is_some_and(EncodedForms::is_plain_asked)
     }
 
     /// The effort that the form with this number was made with; 0 without one.
@@ -175,7 +175,7 @@ impl Object {
     /// Returns true if there is a form for any key.
     #[inline]
     pub fn has_keyed_forms(&self) -> bool {
-        self.content.forms().and_then(Forms::keyed).is_some_and(KeyedForms::has_any)
+        self.content.forms().and_then(EncodedForms::keyed).is_some_and(KeyedForms::has_any)
     }
 
     /// Returns true if the body is complete, may have forms, and nobody has begun to make the one
@@ -191,18 +191,18 @@ impl Object {
     }
 
     /// Further forms of the body, if it may have any.
-    pub(crate) fn forms(&self) -> Option<&Forms> {
+    pub(crate) fn forms(&self) -> Option<&EncodedForms> {
         self.content.forms()
     }
 
     /// Whose body this one delivers, if it is another's.
-    fn owner(&self) -> Option<&Arc<dyn Keeper>> {
+    fn owner(&self) -> Option<&Arc<dyn BodyOwner>> {
         self.content.keeper()
     }
 
     /// Whoever keeps the body that this one delivers.
-    pub(crate) fn body_keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
-        self.owner().map_or_else(|| Arc::clone(self) as Arc<dyn Keeper>, Arc::clone)
+    pub(crate) fn body_keeper(self: &Arc<Self>) -> Arc<dyn BodyOwner> {
+        self.owner().map_or_else(|| Arc::clone(self) as Arc<dyn BodyOwner>, Arc::clone)
     }
 
     /// Returns true if `object` keeps the body that this one delivers.
@@ -236,7 +236,7 @@ impl Object {
 
     /// Returns true if somebody outside the index holds the object or its body.
     pub(crate) fn is_held(self: &Arc<Self>) -> bool {
-        let is_owner_held = |owner: &Arc<dyn Keeper>| Arc::strong_count(owner) > 1;
+        let is_owner_held = |owner: &Arc<dyn BodyOwner>| Arc::strong_count(owner) > 1;
         Arc::strong_count(self) > 1 || self.owner().is_some_and(is_owner_held)
     }
 
@@ -264,7 +264,7 @@ impl Object {
 /// A way to a stored body that does not keep it: it ends when the body leaves the store, and
 /// outlives a 304 by which the body got another head.
 #[derive(Clone, Debug)]
-pub struct BodyRef(Weak<dyn Keeper>);
+pub struct BodyRef(Weak<dyn BodyOwner>);
 
 impl BodyRef {
     /// Returns true if the body is still there.
@@ -286,7 +286,7 @@ impl Deref for Object {
     }
 }
 
-impl Keeper for Object {
+impl BodyOwner for Object {
     fn state(&self) -> Location<'_> {
         self.content.state()
     }
@@ -307,7 +307,7 @@ impl Keeper for Object {
         self.memory()
     }
 
-    fn forms(&self) -> Option<&Forms> {
+    fn forms(&self) -> Option<&EncodedForms> {
         self.content.forms()
     }
 

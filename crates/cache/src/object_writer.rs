@@ -9,9 +9,9 @@ use bytes::Bytes;
 use message::Trailers;
 
 use crate::cache::Cache;
-use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, ChunkReservation};
 use crate::content::CompleteBody;
-use crate::fill::{AbandonedBody, Fill, FillPhase, Passage, PushOutcome, Tail};
+use crate::fill::{AbandonedBody, Fill, FillPhase, PushOutcome, Tail, WindowLimit};
 use crate::ledger::{Charge, count};
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
@@ -33,7 +33,7 @@ pub(crate) const BODY_BYTES: u64 = STATE_BYTES + CompleteBody::OTHER_BYTES;
 
 /// Why a response is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotKept {
+pub enum StoreRefusal {
     /// Its body is larger than may be kept.
     TooLarge,
     /// There was no memory for it.
@@ -44,7 +44,7 @@ pub enum NotKept {
     Unwanted,
 }
 
-impl NotKept {
+impl StoreRefusal {
     /// Returns true if the next response under the key is likely not to be kept, either: requests
     /// for it are not to wait for each other. Want of memory is over before that is known.
     pub(crate) fn is_lasting(self) -> bool {
@@ -61,10 +61,10 @@ pub struct ObjectWriter<L: Lower = MemoryOnly> {
     fill: Arc<Fill>,
     hash: u64,
     /// Why it is not kept, if it is not.
-    refused: Option<NotKept>,
+    refused: Option<StoreRefusal>,
     window: bool,
     /// The window it becomes, if it does.
-    passage: Option<Passage>,
+    passage: Option<WindowLimit>,
     open: bool,
     /// For the list of chunks, should there be more than one.
     spare: Option<Charge>,
@@ -78,9 +78,9 @@ impl<L: Lower> ObjectWriter<L> {
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
-        refused: Option<NotKept>,
+        refused: Option<StoreRefusal>,
         spare: Charge,
-        passage: Passage,
+        passage: WindowLimit,
     ) -> Self {
         let (spare, passage) = (Some(spare), Some(passage));
         Self { cache, object, fill, hash, refused, window: false, passage, open: true, spare }
@@ -92,7 +92,7 @@ impl<L: Lower> ObjectWriter<L> {
         object: Arc<Object>,
         fill: Arc<Fill>,
         hash: u64,
-        refused: NotKept,
+        refused: StoreRefusal,
     ) -> Self {
         let refused = Some(refused);
         let (passage, spare) = (None, None);
@@ -110,7 +110,7 @@ impl<L: Lower> ObjectWriter<L> {
     }
 
     /// Why it is not, if so.
-    pub fn refused(&self) -> Option<NotKept> {
+    pub fn refused(&self) -> Option<StoreRefusal> {
         self.refused
     }
 
@@ -132,7 +132,7 @@ impl<L: Lower> ObjectWriter<L> {
         }
         if !self.window && len > self.cache.config().object_bytes_max {
             count(&self.cache.ledger().too_large, 1);
-            self.spill(NotKept::TooLarge);
+            self.spill(StoreRefusal::TooLarge);
         }
         let mut rest = data;
         while !self.window {
@@ -141,7 +141,7 @@ impl<L: Lower> ObjectWriter<L> {
                 return PushOutcome::Ok;
             }
             if !self.extend(rest.len()) {
-                self.spill(NotKept::NoRoom);
+                self.spill(StoreRefusal::NoRoom);
             }
         }
         match self.fill.push_window(rest) {
@@ -165,7 +165,8 @@ impl<L: Lower> ObjectWriter<L> {
         let Some(charge) = self.cache.reserve(size::class(data.len()) + CHUNK_OVERHEAD) else {
             return self.push(data);
         };
-        self.fill.add_chunk(ChargedBytes::into_bytes(data.clone(), Cost::Stored(charge)));
+        self.fill
+            .add_chunk(ChargedBytes::into_bytes(data.clone(), ChunkReservation::Stored(charge)));
         PushOutcome::Ok
     }
 
@@ -227,7 +228,7 @@ impl<L: Lower> ObjectWriter<L> {
     /// who read it already get all of it. False as of [`Filling::finish`].
     pub fn finish_unkept(mut self) -> bool {
         if self.open && self.refused.is_none() {
-            self.refused = Some(NotKept::Unwanted);
+            self.refused = Some(StoreRefusal::Unwanted);
             self.withdraw(false);
         }
         self.finish()
@@ -256,7 +257,7 @@ impl<L: Lower> ObjectWriter<L> {
     }
 
     /// Turns the body into a window: it is too large, or there is no memory for it.
-    fn spill(&mut self, why: NotKept) {
+    fn spill(&mut self, why: StoreRefusal) {
         self.refused = Some(why);
         count(&self.cache.ledger().refused, 1);
         self.withdraw(why.is_lasting());
@@ -282,7 +283,8 @@ impl<L: Lower> ObjectWriter<L> {
         let Some(charge) = self.cache.reserve(size::class(bytes) + CHUNK_OVERHEAD) else {
             return false;
         };
-        let next = Tail { data: Vec::with_capacity(bytes), cost: Some(Cost::Stored(charge)) };
+        let next =
+            Tail { data: Vec::with_capacity(bytes), cost: Some(ChunkReservation::Stored(charge)) };
         if widen {
             self.fill.widen_tail(next);
         } else {
@@ -297,7 +299,7 @@ impl<L: Lower> ObjectWriter<L> {
         let Tail { mut data, cost } = tail;
         let chunk_cost = |chunk: &Bytes| size::class(chunk.len()) + CHUNK_OVERHEAD;
         let cost_of = |chunks: &VecDeque<Bytes>| chunks.iter().map(chunk_cost).sum::<u64>();
-        let Some(Cost::Stored(mut charge)) = cost else {
+        let Some(ChunkReservation::Stored(mut charge)) = cost else {
             if chunks.is_empty() {
                 return CompleteBody::One(Box::default());
             }
@@ -320,7 +322,7 @@ impl<L: Lower> ObjectWriter<L> {
             };
         }
         let cost = cost_of(&chunks) + charge.bytes();
-        chunks.push_back(ChargedBytes::into_bytes(data, Cost::Stored(charge)));
+        chunks.push_back(ChargedBytes::into_bytes(data, ChunkReservation::Stored(charge)));
         // The object gives these bytes back.
         self.spare.take().map(Charge::into_ledger);
         CompleteBody::many(chunks.into(), cost)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::KeyBuf;
 
 use crate::bans::Ban;
-use crate::busy::Shape;
+use crate::busy::VaryHashes;
 use crate::cache::Cache;
 use crate::cache::collapsing::fetch_for;
 use crate::lower::Lower;
@@ -49,7 +49,7 @@ impl<L: Lower> Cache<L> {
     /// [`Cache::lookup`].
     pub fn peek(&self, key: &KeyBuf, variant: &mut SignatureFunction<'_>) -> KeyInspection {
         let place = self.place(key.hash());
-        let mut shape = Shape::default();
+        let mut shape = VaryHashes::default();
         let (variants, mut peek) = {
             let shard = self.shared_shard(place.shard);
             let below = shard.cold(place.h32).len();

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use message::Trailers;
 
 use crate::borrowed_body::BorrowedBody;
-use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, Cost};
+use crate::charged_bytes::{CHUNK_OVERHEAD, ChargedBytes, ChunkReservation};
 use crate::content::{
-    BodyDerivation, BodyOpenError, ExternalBody, ExternalBodyReader, Keeper, Location,
+    BodyDerivation, BodyOpenError, BodyOwner, ExternalBody, ExternalBodyReader, Location,
 };
 use crate::fill::{
     COPY_BYTES, Cursor, Fill, FillItem, HeldTrailers, IncompleteBody, WINDOW_CHUNK_BYTES,
@@ -23,7 +23,7 @@ use crate::size;
 #[derive(Debug)]
 pub struct Reader {
     /// Whose own body this is; `None` for a standalone window.
-    object: Option<Arc<dyn Keeper>>,
+    object: Option<Arc<dyn BodyOwner>>,
     link: ReadSource,
     cursor: Cursor,
     /// For whom copies of what is still being filled are held.
@@ -67,9 +67,9 @@ struct ExternalBodyRead {
 }
 
 /// Keeps an object alive for bytes that point into it.
-struct Borrowed(Arc<dyn Keeper>);
+struct BodyPin(Arc<dyn BodyOwner>);
 
-impl AsRef<[u8]> for Borrowed {
+impl AsRef<[u8]> for BodyPin {
     fn as_ref(&self) -> &[u8] {
         match self.0.state() {
             Location::Whole(BorrowedBody::One(bytes)) => bytes,
@@ -80,7 +80,7 @@ impl AsRef<[u8]> for Borrowed {
 
 impl Reader {
     /// A reader of `object`'s body; `object` has a body of its own, not another's.
-    pub(crate) fn of_object(object: Arc<dyn Keeper>) -> Self {
+    pub(crate) fn of_object(object: Arc<dyn BodyOwner>) -> Self {
         if let Location::Elsewhere(body) = object.state() {
             let link = match Arc::clone(body).open_within() {
                 Ok(reading) => link(body, reading),
@@ -106,7 +106,7 @@ impl Reader {
         )
     }
 
-    fn over(object: Option<Arc<dyn Keeper>>, link: ReadSource) -> Self {
+    fn over(object: Option<Arc<dyn BodyOwner>>, link: ReadSource) -> Self {
         Self { object, link, cursor: Cursor::default(), account: None }
     }
 
@@ -115,7 +115,7 @@ impl Reader {
         Self::following(None, Some(fill))
     }
 
-    fn following(object: Option<Arc<dyn Keeper>>, fill: Option<Arc<Fill>>) -> Self {
+    fn following(object: Option<Arc<dyn BodyOwner>>, fill: Option<Arc<Fill>>) -> Self {
         let link = match fill.map(|fill| (fill.attach(), fill)) {
             Some((Some(place), fill)) => ReadSource::Fill(fill, place),
             Some((None, _)) => ReadSource::Behind,
@@ -258,7 +258,7 @@ impl Reader {
                 FillItem::Data(data) => return Poll::Ready(Ok(Some(data))),
                 FillItem::Copy(data) => {
                     return Poll::Ready(Ok(Some(match held.take() {
-                        Some(held) => ChargedBytes::into_bytes(data, Cost::Held(held)),
+                        Some(held) => ChargedBytes::into_bytes(data, ChunkReservation::Held(held)),
                         None => data.into(),
                     })));
                 }
@@ -344,11 +344,11 @@ impl Reader {
 fn next_of(
     cursor: &mut Cursor,
     whole: BorrowedBody<'_>,
-    object: &Arc<dyn Keeper>,
+    object: &Arc<dyn BodyOwner>,
 ) -> Option<Bytes> {
     match whole {
         BorrowedBody::One(bytes) if cursor.at < bytes.len() as u64 => {
-            cursor.take(&Bytes::from_owner(Borrowed(Arc::clone(object))), 0)
+            cursor.take(&Bytes::from_owner(BodyPin(Arc::clone(object))), 0)
         }
         BorrowedBody::One(_) => None,
         BorrowedBody::Many(pieces) => {

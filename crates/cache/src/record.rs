@@ -6,7 +6,7 @@ use message::Status;
 
 use crate::compact_duration::CompactDuration;
 use crate::sync::{AtomicI64, AtomicU32, Ordering};
-use crate::tags::{COUNT_BYTES, Stored, Tags};
+use crate::tags::{COUNT_BYTES, StoredTags, Tags};
 use crate::variant::{SignatureFunction, Variant, is_for};
 
 /// A response to be stored, as the caller knows it. Times are milliseconds of the monotonic clock.
@@ -290,7 +290,7 @@ impl Record {
         }
         let end = match self.flags & (TAGGED | NOTED) {
             0 => self.head_at as usize,
-            _ => self.tags_end() - self.stored_tags().map_or(0, Stored::block_bytes),
+            _ => self.tags_end() - self.stored_tags().map_or(0, StoredTags::block_bytes),
         };
         let (varying, spec_len) =
             self.block[self.key_len as usize..end].split_last_chunk::<SPEC_LEN_BYTES>()?;
@@ -299,14 +299,14 @@ impl Record {
     }
 
     /// Surrogate keys as they are stored; `None` when there are none.
-    pub(crate) fn stored_tags(&self) -> Option<Stored<'_>> {
+    pub(crate) fn stored_tags(&self) -> Option<StoredTags<'_>> {
         if self.flags & TAGGED == 0 {
             return None;
         }
         let (before, count) = self.block[..self.tags_end()].split_last_chunk::<COUNT_BYTES>()?;
         let count = u32::from_le_bytes(*count) as usize;
         let (_, tags) = before.split_at(before.len() - count * size_of::<u64>());
-        Some(Stored(tags.as_chunks().0))
+        Some(StoredTags(tags.as_chunks().0))
     }
 
     /// The bytes its maker keeps with it; empty when there are none.

@@ -14,7 +14,7 @@ mod table;
 mod tests;
 mod work;
 
-pub(crate) use eviction::{Effort, Visit};
+pub(crate) use eviction::{Effort, EvictionOutcome};
 pub(crate) use lower_removals::LowerRemovals;
 pub(crate) use pages::ColdEntry;
 pub(crate) use table::Position;

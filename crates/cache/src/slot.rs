@@ -22,9 +22,9 @@ pub(crate) enum IndexSlot {
 /// was zero, what it varies by, its length. Two that are alike by chance, one pair in sixteen
 /// million, cost a fetch: one of them counts as being in both tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Likeness([u8; 3]);
+pub(crate) struct ResponseFingerprint([u8; 3]);
 
-impl Likeness {
+impl ResponseFingerprint {
     /// That of a response that nothing in memory is like, as far as is known.
     pub(crate) const NONE: Self = Self([0; 3]);
 

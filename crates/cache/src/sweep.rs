@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::bans::{Ban, NewBan, Passed};
+use crate::bans::{Ban, BanTestResult, NewBan};
 use crate::cache::Cache;
 use crate::ledger::count;
 use crate::lower::Lower;
@@ -142,14 +142,14 @@ impl<L: Lower> Cache<L> {
     /// Returns true if no ban has met `object` since its fetch began.
     pub fn may_use(&self, object: &Object) -> bool {
         object.passed() == self.bans.newest()
-            || matches!(self.bans.test(object, object.is_live()), Passed::Yes)
+            || matches!(self.bans.test(object, object.is_live()), BanTestResult::Yes)
     }
 
     /// Tests what a lookup found against new bans; takes it out when one meets it.
     #[cold]
     pub(crate) fn weigh(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         count(&self.ledger().ban_lookups, 1);
-        let Passed::No(ban) = self.bans.test(object, object.is_live()) else { return true };
+        let BanTestResult::No(ban) = self.bans.test(object, object.is_live()) else { return true };
         count(&self.ledger().ban_lookups_met, 1);
         let mut dead = RemovedObjects::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
@@ -186,7 +186,7 @@ impl<L: Lower> Cache<L> {
         count(&self.ledger().ban_sweeps, found.len() as u64);
         let mut banned = Vec::new();
         for (h32, object) in found {
-            if let Passed::No(ban) = self.bans.test(&object, object.is_live()) {
+            if let BanTestResult::No(ban) = self.bans.test(&object, object.is_live()) {
                 banned.push((h32, object, ban));
             }
         }
@@ -198,7 +198,7 @@ impl<L: Lower> Cache<L> {
         more
     }
 
-    fn expel(&self, at: usize, banned: Vec<Banned>, dead: &mut RemovedObjects) {
+    fn expel(&self, at: usize, banned: Vec<BannedObject>, dead: &mut RemovedObjects) {
         {
             let mut shard = self.shard(at);
             for (h32, object, ban) in &banned {
@@ -214,4 +214,4 @@ impl<L: Lower> Cache<L> {
 }
 
 /// A response to be taken out, with its hash and the ban it has met.
-type Banned = (u32, Arc<Object>, Option<Arc<Ban>>);
+type BannedObject = (u32, Arc<Object>, Option<Arc<Ban>>);

@@ -31,7 +31,7 @@ impl Tags {
     }
 
     /// Returns true if one of the tags is among `theirs`, too.
-    pub(crate) fn meets(&self, theirs: Stored<'_>) -> bool {
+    pub(crate) fn meets(&self, theirs: StoredTags<'_>) -> bool {
         if self.len() <= theirs.len() {
             return self.iter().any(|tag| theirs.contains(tag));
         }
@@ -39,16 +39,16 @@ impl Tags {
     }
 
     /// The number of pairs of a tag and an equal one among `theirs`.
-    pub(crate) fn pairs_with(&self, theirs: Stored<'_>) -> u64 {
+    pub(crate) fn pairs_with(&self, theirs: StoredTags<'_>) -> u64 {
         self.iter().map(|tag| theirs.count(tag)).sum()
     }
 }
 
 /// Tags as an object keeps them: eight bytes each, sorted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored<'a>(pub(crate) &'a [[u8; 8]]);
+pub(crate) struct StoredTags<'a>(pub(crate) &'a [[u8; 8]]);
 
-impl Stored<'_> {
+impl StoredTags<'_> {
     fn len(self) -> usize {
         self.0.len()
     }
@@ -84,18 +84,18 @@ mod tests {
         for (tags, met) in
             [(vec![], false), (vec![5], true), (vec![4, 6], false), (vec![u64::MAX, 0], true)]
         {
-            assert_eq!(Tags::new(tags.clone()).meets(Stored(&many)), met, "{tags:?}");
+            assert_eq!(Tags::new(tags.clone()).meets(StoredTags(&many)), met, "{tags:?}");
         }
         let long = Tags::new((10..100).chain([5, 5]).collect());
         assert_eq!(long.len(), 92);
-        assert!(long.meets(Stored(&many)) && !long.meets(Stored(&bytes(&[1, 9]))));
+        assert!(long.meets(StoredTags(&many)) && !long.meets(StoredTags(&bytes(&[1, 9]))));
     }
 
     #[test]
     fn tags_that_are_said_again_count_again() {
         let bytes = [3_u64, 5, 5, 5, 9].map(u64::to_le_bytes);
         for (tags, pairs) in [(vec![], 0), (vec![4], 0), (vec![5], 3), (vec![9, 5, 9, 5], 8)] {
-            assert_eq!(Tags::new(tags.clone()).pairs_with(Stored(&bytes)), pairs, "{tags:?}");
+            assert_eq!(Tags::new(tags.clone()).pairs_with(StoredTags(&bytes)), pairs, "{tags:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use message::Trailers;
 
-use crate::fill::{AbandonedBody, Fill, FillPhase, Passage, PushOutcome};
+use crate::fill::{AbandonedBody, Fill, FillPhase, PushOutcome, WindowLimit};
 use crate::reader::Reader;
 
 /// A body between one writer and one reader.
@@ -16,13 +16,13 @@ pub struct BodyWindow;
 impl BodyWindow {
     /// A window that holds about as much as `passage` says: the writer is told to wait once more is
     /// held.
-    pub fn window(passage: Passage) -> (BodyWriter, Reader) {
+    pub fn window(passage: WindowLimit) -> (BodyWriter, Reader) {
         Self::window_of(passage, None)
     }
 
     /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes
     /// another number of bytes fails.
-    pub fn window_of(passage: Passage, length: Option<u64>) -> (BodyWriter, Reader) {
+    pub fn window_of(passage: WindowLimit, length: Option<u64>) -> (BodyWriter, Reader) {
         let fill = Arc::new(Fill::new(length, Some(passage), None));
         let reader = Reader::of_window(Arc::clone(&fill));
         (BodyWriter { fill, open: true }, reader)
@@ -32,12 +32,12 @@ impl BodyWindow {
 /// Tells of a window's reader, also after the body's end: for one who waits beside its writer. Each
 /// watch, and each of its questions, is answered apart from all others.
 #[derive(Debug)]
-pub struct Watch {
+pub struct ReaderWatch {
     fill: Arc<Fill>,
     number: usize,
 }
 
-impl Watch {
+impl ReaderWatch {
     fn of(fill: &Arc<Fill>) -> Self {
         Self { fill: Arc::clone(fill), number: fill.watch() }
     }
@@ -62,7 +62,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ReaderWatch {
     fn drop(&mut self) {
         self.fill.unwatch(self.number);
     }
@@ -117,8 +117,8 @@ impl BodyWriter {
     }
 
     /// A watch beside this writer.
-    pub fn watch(&self) -> Watch {
-        Watch::of(&self.fill)
+    pub fn watch(&self) -> ReaderWatch {
+        ReaderWatch::of(&self.fill)
     }
 
     /// Returns true if the reader is gone.

@@ -10,8 +10,8 @@ use std::task::Poll;
 use base::{Account, MemoryBudget};
 use cache::model::Fetch;
 use cache::{
-    AbandonedBody, BodyWindow, BodyWriter, IncompleteBody, Passage, PushOutcome, Reader,
-    WaiterOutcome,
+    AbandonedBody, BodyWindow, BodyWriter, IncompleteBody, PushOutcome, Reader, WaiterOutcome,
+    WindowLimit,
 };
 use loom::future::block_on;
 

@@ -13,11 +13,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::Cluster;
-use crate::error::{Error, NotWritten};
+use crate::error::{Error, SecretWriteError};
 use crate::link::{self, Context};
-use crate::seal::{SEALED_MORE, Seal};
+use crate::seal::{SEALED_MORE, SealKeyring};
 use crate::secret_store::{
-    Bound, ByteBounds, LEASE, ReceiptOutcome, ReceivedSecret, Right, Secret, SecretStore,
+    Bound, ByteBounds, LEASE, LeaseState, ReceiptOutcome, ReceivedSecret, Secret, SecretStore,
 };
 
 /// Bounds of what is shared.
@@ -50,7 +50,7 @@ pub trait SecretsHost: Send + Sync + 'static {
 pub struct Bucket {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) host: Arc<dyn SecretsHost>,
-    pub(crate) seal: Seal,
+    pub(crate) seal: SealKeyring,
     pub(crate) bounds: SecretBounds,
     pub(crate) state: Mutex<BucketState>,
     /// Grows whenever something of it has changed.
@@ -139,7 +139,7 @@ impl Bucket {
     /// [`Bucket::run`] does.
     pub fn new(
         cluster: &Arc<Cluster>,
-        seal: Seal,
+        seal: SealKeyring,
         bounds: SecretBounds,
         host: Arc<dyn SecretsHost>,
     ) -> Arc<Self> {
@@ -199,7 +199,7 @@ impl Bucket {
     ///
     /// # Errors
     /// It is not there, as far as it is known.
-    pub async fn write(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
+    pub async fn write(&self, name: &str, value: &[u8]) -> Result<(), SecretWriteError> {
         self.put(name, value, 0, None).await
     }
 
@@ -213,7 +213,7 @@ impl Bucket {
         name: &str,
         last: Option<&Arc<Secret>>,
         value: &[u8],
-    ) -> Result<(), NotWritten> {
+    ) -> Result<(), SecretWriteError> {
         self.put(name, value, 0, Some(last)).await
     }
 
@@ -221,14 +221,14 @@ impl Bucket {
     ///
     /// # Errors
     /// The bound that it reaches.
-    pub fn fits(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
+    pub fn fits(&self, name: &str, value: &[u8]) -> Result<(), SecretWriteError> {
         let (node, run) = (self.cluster.settings.name.clone(), self.cluster.run);
         let secret = Secret { node, run, number: u64::MAX, value: value.to_vec() };
         let sealed = secret.encode().len() + SEALED_MORE;
         match self.bounds.bytes.reached(name, sealed) {
             Some(bound) => {
                 self.host.bounded(bound);
-                Err(NotWritten::Bound(bound))
+                Err(SecretWriteError::Bound(bound))
             }
             None => Ok(()),
         }
@@ -238,10 +238,10 @@ impl Bucket {
     ///
     /// # Errors
     /// It is not there, or not all have taken it in time: [`NotWritten::NotReached`].
-    pub async fn write_for_all(&self, name: &str, value: &[u8]) -> Result<(), NotWritten> {
+    pub async fn write_for_all(&self, name: &str, value: &[u8]) -> Result<(), SecretWriteError> {
         let (number, ticket) = self.cluster.await_all();
         self.put(name, value, number, None).await?;
-        ticket.wait().await.map_err(NotWritten::NotReached)
+        ticket.wait().await.map_err(SecretWriteError::NotReached)
     }
 
     /// Writes a secret: over the one that is given, or over whatever is there.
@@ -251,12 +251,12 @@ impl Bucket {
         value: &[u8],
         number: u64,
         over: Option<Option<&Arc<Secret>>>,
-    ) -> Result<(), NotWritten> {
+    ) -> Result<(), SecretWriteError> {
         let _writing = self.writing.lock().await;
         let settings = &self.cluster.settings;
         let (context, next) = {
             let state = self.state.lock();
-            let context = state.context.clone().ok_or(NotWritten::OutOfTouch)?;
+            let context = state.context.clone().ok_or(SecretWriteError::OutOfTouch)?;
             let there = state.shelf.get(name).and_then(|slot| slot.taken.as_ref());
             let is_it = |over: Option<&Arc<Secret>>| match (over, there) {
                 (Some(over), Some(there)) => Arc::ptr_eq(over, there),
@@ -264,20 +264,20 @@ impl Bucket {
                 (Some(_), None) | (None, Some(_)) => false,
             };
             if !over.is_none_or(is_it) {
-                return Err(NotWritten::Overtaken);
+                return Err(SecretWriteError::Overtaken);
             }
             (context, state.shelf.next(name, rt::now().unix_ms))
         };
         let bound = |bound| {
             self.host.bounded(bound);
-            NotWritten::Bound(bound)
+            SecretWriteError::Bound(bound)
         };
         let (revision, version) = next.map_err(bound)?;
         let (node, run) = (settings.name.clone(), self.cluster.run);
         let secret = Secret { node, run, number, value: value.to_vec() };
         let subject = settings.secret_subject(name);
         let sealed = self.seal.seal(&subject, version, &secret.encode());
-        let sealed = sealed.ok_or(NotWritten::Random)?;
+        let sealed = sealed.ok_or(SecretWriteError::Random)?;
         if let Some(reached) = self.bounds.bytes.reached(name, sealed.len()) {
             return Err(bound(reached));
         }
@@ -301,10 +301,10 @@ impl Bucket {
             state.shelf.right(rt::now().mono_ms, self.bounds.lease_ms)
         };
         let expired = match right {
-            Right::Own => return Claim::Own,
-            Right::Others(node) => return Claim::Others(node),
-            Right::Free => None,
-            Right::Expired(node) => Some(node),
+            LeaseState::Own => return Claim::Own,
+            LeaseState::Others(node) => return Claim::Others(node),
+            LeaseState::Free => None,
+            LeaseState::Expired(node) => Some(node),
         };
         match self.write(LEASE, b"1").await {
             Ok(()) => {
@@ -315,14 +315,14 @@ impl Bucket {
                 }
                 Claim::Own
             }
-            Err(NotWritten::Overtaken) => Claim::Others("another node".to_owned()),
+            Err(SecretWriteError::Overtaken) => Claim::Others("another node".to_owned()),
             Err(_) => Claim::OutOfTouch,
         }
     }
 
     /// Returns true if this node has the right, as far as it knows.
     pub fn has_right(&self) -> bool {
-        self.state.lock().shelf.right(0, u64::MAX) == Right::Own
+        self.state.lock().shelf.right(0, u64::MAX) == LeaseState::Own
     }
 
     /// Waits until this node has not the right any more.
@@ -342,7 +342,7 @@ impl Bucket {
 
     /// Writes that this node still has the right, if it has.
     pub(crate) async fn renew(&self) {
-        if self.has_right() && self.write(LEASE, b"1").await == Err(NotWritten::Overtaken) {
+        if self.has_right() && self.write(LEASE, b"1").await == Err(SecretWriteError::Overtaken) {
             self.host.say("another node orders certificates now");
         }
     }
@@ -394,7 +394,7 @@ impl Bucket {
             }
             ReceiptOutcome::TooMuch(bound) => {
                 self.host.bounded(bound);
-                self.tell_refused(name, &NotWritten::Bound(bound).to_string());
+                self.tell_refused(name, &SecretWriteError::Bound(bound).to_string());
                 None
             }
         };

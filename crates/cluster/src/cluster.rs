@@ -16,8 +16,8 @@ use tokio::sync::{Notify, watch};
 use crate::Level;
 use crate::entries_in_force::EntriesInForce;
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
-use crate::error::{Error, NotReached};
-use crate::follower::Follower;
+use crate::error::{Error, PropagationError};
+use crate::follower::StreamFollower;
 use crate::link::Context;
 use crate::members::{AppliedRuns, Card, Members};
 use crate::outbox::{EntryFate, Outbox, OutboxEntry};
@@ -48,7 +48,7 @@ pub struct Cluster {
 }
 
 pub(crate) struct State {
-    pub(crate) follower: Follower,
+    pub(crate) follower: StreamFollower,
     /// The entries that are in force here, by which others may go: the follower's position is ahead
     /// of it while an entry is carried out.
     pub(crate) in_force: EntriesInForce,
@@ -149,7 +149,7 @@ impl Cluster {
     /// by itself: [`Cluster::run`] does.
     pub fn new(settings: Settings, host: Arc<dyn Host>, position: Option<Position>) -> Arc<Self> {
         let state = State {
-            follower: Follower::new(position, settings.max_isolation_ms),
+            follower: StreamFollower::new(position, settings.max_isolation_ms),
             in_force: EntriesInForce::new(position),
             members: Members::default(),
             outbox: Outbox::new(settings.queue),
@@ -334,12 +334,12 @@ impl Ticket {
     ///
     /// # Errors
     /// It has not come in time.
-    pub async fn wait(mut self) -> Result<(), NotReached> {
+    pub async fn wait(mut self) -> Result<(), PropagationError> {
         if self.level == Level::Local {
             return Ok(());
         }
         let most = Duration::from_millis(self.cluster.settings.wait_ms);
-        let mut reached = Reached::default();
+        let mut reached = DeliveryProgress::default();
         let done = rt::time::timeout(most, self.reach(&mut reached)).await;
         if matches!(done, Ok(true)) {
             return Ok(());
@@ -348,7 +348,7 @@ impl Ticket {
         let mut state = self.cluster.state.lock();
         state.counts.not_reached += 1;
         self.cluster.host.waited_in_vain();
-        Err(NotReached {
+        Err(PropagationError {
             level: self.level,
             is_stored: reached.is_stored,
             missing: if reached.is_stored { missing } else { Vec::new() },
@@ -357,7 +357,7 @@ impl Ticket {
     }
 
     /// Returns true if it is so; false if it will not be.
-    async fn reach(&mut self, reached: &mut Reached) -> bool {
+    async fn reach(&mut self, reached: &mut DeliveryProgress) -> bool {
         for fate in &mut self.fates {
             match fate.wait_for(|fate| *fate != EntryFate::Waits).await.as_deref() {
                 Ok(EntryFate::Stored(_)) => {}
@@ -447,7 +447,7 @@ impl PeerCaches for ClusterPeers {
 }
 
 #[derive(Default)]
-struct Reached {
+struct DeliveryProgress {
     is_stored: bool,
 }
 

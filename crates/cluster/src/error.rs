@@ -49,7 +49,7 @@ impl std::error::Error for Error {}
 /// The reason for which what was waited for has not come about. The invalidation is in force here,
 /// and the others are told all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotReached {
+pub struct PropagationError {
     /// The word that was waited for.
     pub level: Level,
     /// The stream has it.
@@ -60,7 +60,7 @@ pub struct NotReached {
     pub problem: Option<String>,
 }
 
-impl fmt::Display for NotReached {
+impl fmt::Display for PropagationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = self.problem.iter().map(|why| format!(" ({why})")).collect::<String>();
         if !self.is_stored {
@@ -75,7 +75,7 @@ impl fmt::Display for NotReached {
 
 /// The reason for which a secret was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotWritten {
+pub enum SecretWriteError {
     /// The node is out of touch.
     OutOfTouch,
     /// Another has written something in its place.
@@ -87,10 +87,10 @@ pub enum NotWritten {
     /// The random source fails.
     Random,
     /// It is there, and not all have taken it.
-    NotReached(NotReached),
+    NotReached(PropagationError),
 }
 
-impl fmt::Display for NotWritten {
+impl fmt::Display for SecretWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfTouch => f.write_str("the cluster is out of touch"),
@@ -105,4 +105,4 @@ impl fmt::Display for NotWritten {
     }
 }
 
-impl std::error::Error for NotWritten {}
+impl std::error::Error for SecretWriteError {}

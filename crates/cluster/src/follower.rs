@@ -109,7 +109,7 @@ pub enum FollowAction {
 
 /// A node's view of the stream.
 #[derive(Clone, Debug)]
-pub struct Follower {
+pub struct StreamFollower {
     max_isolation_ms: u64,
     position: Option<Position>,
     /// Questions put at these moments, each with the sequence to be caught up with.
@@ -127,7 +127,7 @@ pub struct Follower {
     back_ms: Option<u64>,
 }
 
-impl Follower {
+impl StreamFollower {
     /// A node that has applied all up to `position`; `None` for one that begins.
     pub fn new(position: Option<Position>, max_isolation_ms: u64) -> Self {
         Self {
@@ -343,7 +343,7 @@ mod tests {
             // All of it was removed, entries that were missed among them.
             (StreamFacts { first: 13, last: 12, found: None, ..good }, Some(Loss::Gap)),
         ] {
-            let mut follower = Follower::new(Some(AT), 30_000);
+            let mut follower = StreamFollower::new(Some(AT), 30_000);
             let course = loss.map_or(FollowAction::On, FollowAction::Doubt);
             if loss == Some(Loss::Back) {
                 assert_eq!(follower.answered(&facts, 5), FollowAction::On, "it may only be late");
@@ -355,7 +355,7 @@ mod tests {
                 Some(_) => assert_eq!((after.epoch, after.sequence), (facts.epoch, facts.last)),
             }
         }
-        let mut begins = Follower::new(None, 30_000);
+        let mut begins = StreamFollower::new(None, 30_000);
         let first = StreamFacts { asked: None, found: None, ..good };
         assert_eq!(begins.answered(&first, 5), FollowAction::Doubt(Loss::Joined));
         assert_eq!(begins.position().map(|at| (at.sequence, at.stamp)), Some((12, Some(OTHER))));
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_leader_that_is_late_renews_no_trust_and_is_no_loss() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&facts(10), 100), FollowAction::On);
         assert_eq!(follower.trusted_until_ms(), 30_100);
         let late = StreamFacts { last: 9, found: None, ..facts(9) };
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_lost_is_one_whatever_follows_it_meanwhile() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         let late = StreamFacts { last: 9, found: None, ..facts(9) };
         assert_eq!(follower.answered(&late, 200), FollowAction::On);
         // The one that takes its place is not delivered, and the next one is.
@@ -395,7 +395,7 @@ mod tests {
             FollowAction::Doubt(Loss::Other)
         );
         assert_eq!(follower.trusted_until_ms(), 30_300);
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&late, 200), FollowAction::On);
         follower.entry(11, 711, Ok(&entry(2)));
         assert_eq!(follower.answered(&facts(11), 300), FollowAction::On, "it was late");
@@ -407,14 +407,14 @@ mod tests {
 
     #[test]
     fn an_end_that_was_told_and_is_lost_is_a_loss_and_not_waited_for() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&facts(12), 100), FollowAction::On);
         // It has lost both that were not applied here, and what is here it has.
         assert_eq!(follower.answered(&facts(10), 200), FollowAction::On, "it may only be late");
         assert_eq!(follower.trusted_until_ms(), 0);
         assert_eq!(follower.answered(&facts(11), 1_200), FollowAction::Doubt(Loss::Back));
         assert_eq!(follower.trusted_until_ms(), 31_200);
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         follower.answered(&facts(12), 100);
         follower.answered(&facts(10), 200);
         assert_eq!(follower.answered(&facts(12), 1_200), FollowAction::On, "it was late");
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn an_answer_about_a_place_that_was_given_up_says_nothing() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         let anew = StreamFacts { epoch: Epoch(8), last: 3, ..facts(3) };
         assert_eq!(follower.answered(&anew, 5), FollowAction::Doubt(Loss::Anew));
         assert_eq!(follower.trusted_until_ms(), 30_005);
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn entries_are_applied_once_and_in_order_and_what_is_missing_is_a_loss() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         let (one, apply) = (entry(1), EntryAction { doubt: None, apply: true });
         assert_eq!(follower.entry(10, 500, Ok(&one)), EntryAction::default());
         assert_eq!(follower.entry(11, 700, Ok(&one)), apply);
@@ -456,18 +456,18 @@ mod tests {
             Some((14, Some(unknown)))
         );
         assert_eq!(follower.entry(15, 850, Ok(&one)), apply);
-        assert_eq!(Follower::new(None, 1).entry(1, 100, Ok(&one)), EntryAction::default());
+        assert_eq!(StreamFollower::new(None, 1).entry(1, 100, Ok(&one)), EntryAction::default());
     }
 
     /// The answer to a question about `sequence`, where the follower has this very entry.
-    fn about(follower: &Follower, last: u64) -> StreamFacts {
+    fn about(follower: &StreamFollower, last: u64) -> StreamFacts {
         let asked = follower.position();
         StreamFacts { asked, found: asked.and_then(|asked| asked.stamp), ..facts(last) }
     }
 
     #[test]
     fn trust_begins_with_a_question_whose_answer_was_caught_up_with_and_confirmed() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         assert_eq!(follower.trusted_until_ms(), 0);
         follower.answered(&about(&follower, 12), 100);
         assert_eq!(follower.trusted_until_ms(), 0, "two entries are missing");
@@ -487,12 +487,12 @@ mod tests {
 
     #[test]
     fn entries_of_a_stream_that_was_made_anew_confirm_nothing() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
         follower.entry(11, 711, Ok(&entry(1)));
         let anew = StreamFacts { epoch: Epoch(8), ..about(&follower, 11) };
         assert_eq!(follower.answered(&anew, 200), FollowAction::Doubt(Loss::Anew));
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 11), 100);
         follower.entry(11, 711, Ok(&entry(1)));
         let other = StreamFacts { found: Some(OTHER), ..about(&follower, 12) };
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn one_that_has_left_follows_and_trusts_nothing_until_it_is_back_and_was_shown() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         follower.answered(&about(&follower, 10), 100);
         assert_eq!(follower.trusted_until_ms(), 30_100);
         follower.answered(&about(&follower, 11), 150);
@@ -529,7 +529,7 @@ mod tests {
 
     #[test]
     fn one_that_stays_behind_gets_what_it_has_caught_up_with() {
-        let mut follower = Follower::new(Some(AT), 30_000);
+        let mut follower = StreamFollower::new(Some(AT), 30_000);
         for question in 0..100 {
             follower.answered(&about(&follower, 20 + question), 1_000 * question);
         }

@@ -3,7 +3,7 @@
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::members::{CARD_BYTES, Card, EntryAcknowledgement, is_name};
 use crate::position::SavedPosition;
-use crate::seal::{Seal, UnsealedBytes};
+use crate::seal::{SealKeyring, UnsealedBytes};
 use crate::secret_store::{ByteBounds, ReceiptOutcome, ReceivedSecret, Secret, SecretStore};
 
 /// Any bytes are an entry or are refused. One that was read is within its bounds, and is written so
@@ -69,7 +69,7 @@ pub fn saved(data: &[u8]) {
 /// is heard stays within its bounds.
 pub fn secret(data: &[u8]) {
     let operators: &[u8] = b"a secret that only this fuzz target has";
-    let seal = Seal::new([operators], "fuzz").expect("it is long enough");
+    let seal = SealKeyring::new([operators], "fuzz").expect("it is long enough");
     // The entry's name, and behind it what came by it.
     let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (name, bytes) = (String::from_utf8_lossy(&data[..at]), data.get(at + 1..));

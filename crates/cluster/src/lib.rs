@@ -23,7 +23,7 @@ mod error;
 mod follower;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzz;
-#[cfg_attr(larder_demo, path = "link_none.rs")]
+#[cfg_attr(larder_demo, path = "link_stub.rs")]
 mod link;
 mod members;
 #[cfg(not(larder_demo))]
@@ -53,20 +53,20 @@ pub use bucket::{
 };
 pub use cluster::{Cluster, ClusterPeers, Counts, MemberStatus, Status, Ticket};
 pub use entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryDecodeError, EntryId};
-pub use error::{Error, NotReached, NotWritten};
-pub use follower::{EntryAction, FollowAction, Follower, Loss, StreamFacts};
+pub use error::{Error, PropagationError, SecretWriteError};
+pub use follower::{EntryAction, FollowAction, Loss, StreamFacts, StreamFollower};
 pub use link::HAS_LINK;
 pub use members::{AppliedRuns, Card, EntryAcknowledgement, Member, Members, is_name};
 pub use outbox::{EntryFate, Outbox, OutboxEntry};
 pub use position::{Epoch, Position, SavedPosition, Stamp};
 pub use purge::Level;
 pub use rollout::{
-    CANARIES_MAX, CHECKS_MAX, Canary, NotRolled, Release, RollOut, RollOutPlan, RollOutStage,
+    CANARIES_MAX, CHECKS_MAX, Canary, Release, RollOut, RollOutPlan, RollOutRefusal, RollOutStage,
     SLOTS, version_of,
 };
-pub use seal::{BadSecret, NotOpened, SECRET_BYTES_MIN, SECRETS_MAX, Seal, UnsealedBytes};
+pub use seal::{BadSecret, SECRET_BYTES_MIN, SECRETS_MAX, SealKeyring, UnsealError, UnsealedBytes};
 pub use secret_store::{
-    Bound, ByteBounds, ReceiptOutcome, ReceivedSecret, Right, Secret, SecretSlot, SecretStore,
+    Bound, ByteBounds, LeaseState, ReceiptOutcome, ReceivedSecret, Secret, SecretSlot, SecretStore,
     is_entry_name,
 };
 pub use settings::{Credentials, Host, Settings, Tls};

@@ -116,7 +116,7 @@ pub struct RollOut {
 
 /// The reason for which there is no roll-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotRolled {
+pub enum RollOutRefusal {
     /// Another version is on its canaries.
     Busy {
         /// The version.
@@ -134,7 +134,7 @@ pub enum NotRolled {
     Plan(&'static str),
 }
 
-impl fmt::Display for NotRolled {
+impl fmt::Display for RollOutRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Busy { version, awaited } => write!(
@@ -151,7 +151,7 @@ impl fmt::Display for NotRolled {
     }
 }
 
-impl std::error::Error for NotRolled {}
+impl std::error::Error for RollOutRefusal {}
 
 impl RollOut {
     /// The state as bytes: JSON.
@@ -209,13 +209,13 @@ impl RollOut {
         before: Option<&Self>,
         release: Release,
         plan: RollOutPlan,
-    ) -> Result<Self, NotRolled> {
+    ) -> Result<Self, RollOutRefusal> {
         if let Some(own) = before.filter(|own| own.stage == RollOutStage::Canary) {
             return Err(own.busy());
         }
         let good = before.and_then(|own| own.good.clone());
         if good.as_ref() == Some(&release.version) {
-            return Err(NotRolled::Known(release.version));
+            return Err(RollOutRefusal::Known(release.version));
         }
         let RollOutPlan { mut canaries, watch_ms, checks } = plan;
         canaries.sort_unstable();
@@ -234,7 +234,7 @@ impl RollOut {
             () => None,
         };
         if let Some(fault) = fault {
-            return Err(NotRolled::Plan(fault));
+            return Err(RollOutRefusal::Plan(fault));
         }
         let canaries = canaries.into_iter().map(|node| Canary { node, is_well: false }).collect();
         let mut releases = before.map(|own| own.releases.clone()).unwrap_or_default();
@@ -246,10 +246,10 @@ impl RollOut {
         Ok(Self { number, version, stage, canaries, watch_ms, checks, why, good, releases })
     }
 
-    fn busy(&self) -> NotRolled {
+    fn busy(&self) -> RollOutRefusal {
         let awaited = self.canaries.iter().filter(|own| !own.is_well);
         let awaited = awaited.map(|own| own.node.clone()).collect();
-        NotRolled::Busy { version: self.version.clone(), awaited }
+        RollOutRefusal::Busy { version: self.version.clone(), awaited }
     }
 
     /// The version called so.
@@ -304,7 +304,7 @@ impl RollOut {
     ///
     /// # Errors
     /// There is nothing to go back to.
-    pub fn back(&self, version: Option<&str>) -> Result<Self, NotRolled> {
+    pub fn back(&self, version: Option<&str>) -> Result<Self, RollOutRefusal> {
         let mut next = self.clone();
         if self.stage == RollOutStage::Canary && version.is_none() {
             next.fail("it was rolled back by hand");
@@ -314,13 +314,13 @@ impl RollOut {
         let target = match version {
             Some(version) => {
                 let found = self.release(version).filter(|own| own.passed);
-                found.ok_or_else(|| NotRolled::Unknown(version.to_owned()))?
+                found.ok_or_else(|| RollOutRefusal::Unknown(version.to_owned()))?
             }
-            None => self.releases.iter().rev().find(is_other).ok_or(NotRolled::Nothing)?,
+            None => self.releases.iter().rev().find(is_other).ok_or(RollOutRefusal::Nothing)?,
         };
         let is_good = self.good.as_ref() == Some(&target.version);
         if is_good && self.stage == RollOutStage::All {
-            return Err(NotRolled::Known(target.version.clone()));
+            return Err(RollOutRefusal::Known(target.version.clone()));
         }
         next.number += 1;
         next.version.clone_from(&target.version);

@@ -55,7 +55,7 @@ impl std::error::Error for BadSecret {}
 
 /// The reason for which an entry was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOpened {
+pub enum UnsealError {
     /// It has not the form of one, or another version of it.
     Form,
     /// It was sealed with a secret that is not here.
@@ -64,7 +64,7 @@ pub enum NotOpened {
     Changed,
 }
 
-impl fmt::Display for NotOpened {
+impl fmt::Display for UnsealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Form => "it is no sealed entry of this version",
@@ -74,7 +74,7 @@ impl fmt::Display for NotOpened {
     }
 }
 
-impl std::error::Error for NotOpened {}
+impl std::error::Error for UnsealError {}
 
 /// Bytes that were sealed, and their version.
 #[derive(Clone, PartialEq, Eq)]
@@ -93,14 +93,14 @@ impl fmt::Debug for UnsealedBytes {
 }
 
 /// Keys made of an operator's secrets: the first seals, all open.
-pub struct Seal(Vec<SealKey>);
+pub struct SealKeyring(Vec<SealKey>);
 
 struct SealKey {
     id: [u8; KEY_ID],
     key: LessSafeKey,
 }
 
-impl fmt::Debug for Seal {
+impl fmt::Debug for SealKeyring {
     /// Without keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Seal").field(&self.0.len()).finish()
@@ -133,7 +133,7 @@ impl SealKey {
     }
 }
 
-impl Seal {
+impl SealKeyring {
     /// Keys made of `secrets`, for the cluster that has `prefix`. White space around a secret is
     /// no part of it: files end with a line.
     ///
@@ -174,19 +174,19 @@ impl Seal {
     ///
     /// # Errors
     /// It was not, or not with one of these secrets.
-    pub fn open(&self, name: &str, sealed: &[u8]) -> Result<UnsealedBytes, NotOpened> {
-        let (head, rest) = sealed.split_at_checked(HEAD).ok_or(NotOpened::Form)?;
-        let (form, of) = head.split_first().ok_or(NotOpened::Form)?;
+    pub fn open(&self, name: &str, sealed: &[u8]) -> Result<UnsealedBytes, UnsealError> {
+        let (head, rest) = sealed.split_at_checked(HEAD).ok_or(UnsealError::Form)?;
+        let (form, of) = head.split_first().ok_or(UnsealError::Form)?;
         if *form != FORM || rest.len() < TAG {
-            return Err(NotOpened::Form);
+            return Err(UnsealError::Form);
         }
-        let (id, of) = of.split_at_checked(KEY_ID).ok_or(NotOpened::Form)?;
-        let (version, nonce) = of.split_first_chunk().ok_or(NotOpened::Form)?;
-        let key = self.0.iter().find(|key| key.id == *id).ok_or(NotOpened::Stranger)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| NotOpened::Form)?;
+        let (id, of) = of.split_at_checked(KEY_ID).ok_or(UnsealError::Form)?;
+        let (version, nonce) = of.split_first_chunk().ok_or(UnsealError::Form)?;
+        let key = self.0.iter().find(|key| key.id == *id).ok_or(UnsealError::Stranger)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| UnsealError::Form)?;
         let mut bytes = rest.to_vec();
         let opened = key.key.open_in_place(nonce, Aad::from(bound(head, name)), &mut bytes);
-        let length = opened.map_err(|_| NotOpened::Changed)?.len();
+        let length = opened.map_err(|_| UnsealError::Changed)?.len();
         bytes.truncate(length);
         Ok(UnsealedBytes { version: u64::from_be_bytes(*version), bytes })
     }
@@ -206,13 +206,13 @@ mod tests {
     const ONE: &[u8] = b"a secret of the operator, number one\n";
     const TWO: &[u8] = b"a secret of the operator, number two\n";
 
-    fn seal(secrets: &[&[u8]]) -> Seal {
-        Seal::new(secrets.iter().copied(), "larder").expect("good secrets")
+    fn seal(secrets: &[&[u8]]) -> SealKeyring {
+        SealKeyring::new(secrets.iter().copied(), "larder").expect("good secrets")
     }
 
     #[test]
     fn a_secret_that_can_be_guessed_is_refused_and_says_how_to_make_one() {
-        let new = |secrets: &[&[u8]]| Seal::new(secrets.iter().copied(), "larder").err();
+        let new = |secrets: &[&[u8]]| SealKeyring::new(secrets.iter().copied(), "larder").err();
         assert_eq!(new(&[ONE.trim_ascii()]), None);
         let spaces = [b' '; 64];
         for (secrets, error) in [
@@ -233,16 +233,16 @@ mod tests {
         let after = both.seal("a", 2, b"y").expect("random bytes");
         assert_eq!(both.open("a", &before), Ok(UnsealedBytes { version: 1, bytes: b"x".to_vec() }));
         assert_eq!(new.open("a", &after), Ok(UnsealedBytes { version: 2, bytes: b"y".to_vec() }));
-        assert_eq!(new.open("a", &before), Err(NotOpened::Stranger));
-        assert_eq!(old.open("a", &after), Err(NotOpened::Stranger));
+        assert_eq!(new.open("a", &before), Err(UnsealError::Stranger));
+        assert_eq!(old.open("a", &after), Err(UnsealError::Stranger));
         assert!(!after.windows(3).any(|bytes| bytes == b"ope"), "nothing lies there in clear");
     }
 
     #[test]
     fn a_cluster_opens_nothing_of_another() {
         let sealed = seal(&[ONE]).seal("a", 1, b"x").expect("random bytes");
-        let other = Seal::new([ONE], "other").expect("a good secret");
-        assert_eq!(other.open("a", &sealed), Err(NotOpened::Stranger));
+        let other = SealKeyring::new([ONE], "other").expect("a good secret");
+        assert_eq!(other.open("a", &sealed), Err(UnsealError::Stranger));
     }
 
     proptest! {
@@ -258,7 +258,7 @@ mod tests {
             prop_assert_eq!(sealed.len(), bytes.len() + SEALED_MORE);
             prop_assert_eq!(seal.open(&name, &sealed), Ok(UnsealedBytes { version, bytes }));
             if name != other {
-                prop_assert_eq!(seal.open(&other, &sealed), Err(NotOpened::Changed));
+                prop_assert_eq!(seal.open(&other, &sealed), Err(UnsealError::Changed));
             }
         }
 

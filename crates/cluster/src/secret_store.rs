@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::members::is_name;
-use crate::seal::{SEALED_MORE, Seal};
+use crate::seal::{SEALED_MORE, SealKeyring};
 
 /// The name of the entry that says who has the right.
 pub(crate) const LEASE: &str = "lease";
@@ -133,7 +133,7 @@ pub struct SecretSlot {
 
 /// The right to do what only one may do, as a node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Right {
+pub enum LeaseState {
     /// Nobody has it.
     Free,
     /// This run has it.
@@ -182,7 +182,7 @@ impl SecretStore {
     }
 
     /// Takes an entry, or refuses it.
-    pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &Seal) -> ReceiptOutcome {
+    pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &SealKeyring) -> ReceiptOutcome {
         let ReceivedSecret { name, sealed_as, revision, bytes, now_ms } = came;
         if !is_entry_name(name) {
             return ReceiptOutcome::Refused("its name is none of an entry".to_owned());
@@ -267,19 +267,19 @@ impl SecretStore {
     }
 
     /// The state of the right: who has it must have written so in the last `lease_ms`.
-    pub fn right(&self, now_ms: u64, lease_ms: u64) -> Right {
-        let Some(slot) = self.get(LEASE) else { return Right::Free };
+    pub fn right(&self, now_ms: u64, lease_ms: u64) -> LeaseState {
+        let Some(slot) = self.get(LEASE) else { return LeaseState::Free };
         let is_silent = now_ms.saturating_sub(slot.heard_ms) >= lease_ms;
         // One that cannot be read may be that of somebody who has it.
         let holder = match (&slot.taken, &slot.refused) {
-            (Some(secret), None) if secret.value.is_empty() => return Right::Free,
-            (Some(secret), None) if secret.run == self.run => return Right::Own,
+            (Some(secret), None) if secret.value.is_empty() => return LeaseState::Free,
+            (Some(secret), None) if secret.run == self.run => return LeaseState::Own,
             // The node's run before this one has ended.
-            (Some(secret), None) if secret.node == self.name => return Right::Free,
+            (Some(secret), None) if secret.node == self.name => return LeaseState::Free,
             (Some(secret), None) => secret.node.clone(),
             _ => "somebody whose entry cannot be read".to_owned(),
         };
-        if is_silent { Right::Expired(holder) } else { Right::Others(holder) }
+        if is_silent { LeaseState::Expired(holder) } else { LeaseState::Others(holder) }
     }
 }
 
@@ -288,7 +288,7 @@ fn open(
     slot: &SecretSlot,
     sealed_as: &str,
     bytes: &[u8],
-    seal: &Seal,
+    seal: &SealKeyring,
 ) -> Result<(u64, Secret), String> {
     let opened = seal.open(sealed_as, bytes).map_err(|why| why.to_string())?;
     if opened.version < slot.version {
@@ -311,8 +311,8 @@ mod tests {
 
     const SECRET: &[u8] = b"the secret of an operator of a cluster";
 
-    fn seal() -> Seal {
-        Seal::new([SECRET], "larder").expect("a good secret")
+    fn seal() -> SealKeyring {
+        SealKeyring::new([SECRET], "larder").expect("a good secret")
     }
 
     fn shelf() -> SecretStore {
@@ -416,14 +416,14 @@ mod tests {
             shelf.hear(came(LEASE, revision, &sealed), &seal());
             [0, 999, 1_000].map(|ms| shelf.right(revision * 100 + ms, 1_000))
         };
-        let (others, expired) = (Right::Others("n2".into()), Right::Expired("n2".into()));
+        let (others, expired) = (LeaseState::Others("n2".into()), LeaseState::Expired("n2".into()));
         assert_eq!(hear(1, 2, "n2", b"1"), [others.clone(), others, expired]);
-        assert_eq!(hear(2, 2, "n2", b""), [const { Right::Free }; 3], "it was given up");
-        assert_eq!(hear(3, 1, "n1", b"1"), [const { Right::Own }; 3]);
-        assert_eq!(hear(4, 9, "n1", b"1"), [const { Right::Free }; 3], "a run before");
+        assert_eq!(hear(2, 2, "n2", b""), [const { LeaseState::Free }; 3], "it was given up");
+        assert_eq!(hear(3, 1, "n1", b"1"), [const { LeaseState::Own }; 3]);
+        assert_eq!(hear(4, 9, "n1", b"1"), [const { LeaseState::Free }; 3], "a run before");
         shelf.hear(came(LEASE, 5, b"nonsense"), &seal());
-        assert!(matches!(shelf.right(500, 1_000), Right::Others(_)));
-        assert!(matches!(shelf.right(1_500, 1_000), Right::Expired(_)));
+        assert!(matches!(shelf.right(500, 1_000), LeaseState::Others(_)));
+        assert!(matches!(shelf.right(1_500, 1_000), LeaseState::Expired(_)));
     }
 
     #[test]

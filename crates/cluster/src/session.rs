@@ -45,11 +45,11 @@ const SAVE: Duration = Duration::from_secs(1);
 /// The longest time that leaving may take.
 const LEAVE: Duration = Duration::from_secs(2);
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// An answer of the stream.
 type StreamReplyResult = Result<StreamReply, Error>;
 /// A letter's number, and what the stream said.
-type Ack = (u64, Result<PublishAck, Error>);
+type PublishOutcome = (u64, Result<PublishAck, Error>);
 
 /// An answer of the stream, and what came before it.
 struct StreamReply {
@@ -390,9 +390,9 @@ struct Session {
     shown: u64,
     /// Through the entries and through the cards.
     progress: [StreamProgress; 2],
-    question: Option<Boxed<StreamReplyResult>>,
-    acks: FuturesUnordered<Boxed<Ack>>,
-    saving: Option<Boxed<Result<Position, String>>>,
+    question: Option<BoxedFuture<StreamReplyResult>>,
+    acks: FuturesUnordered<BoxedFuture<PublishOutcome>>,
+    saving: Option<BoxedFuture<Result<Position, String>>>,
     saved: Option<Position>,
 }
 
@@ -661,7 +661,7 @@ pub(crate) fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Resu
 }
 
 /// The outcome of what is under way; it never comes if nothing is.
-async fn polled<T>(under_way: &mut Option<Boxed<T>>) -> T {
+async fn polled<T>(under_way: &mut Option<BoxedFuture<T>>) -> T {
     match under_way {
         Some(future) => future.await,
         None => std::future::pending().await,

@@ -114,7 +114,7 @@ mod tests {
     use crate::entry::{Entry, EntryId};
     use crate::follower::StreamFacts;
     use crate::position::{Epoch, Stamp};
-    use crate::testing::{Looking, nobody, settings};
+    use crate::testing::{CallbackHost, nobody, settings};
 
     /// The position of an entry that was stored at ten times its sequence.
     fn at(sequence: u64) -> Position {
@@ -145,7 +145,7 @@ mod tests {
         let (node, said) = (Arc::new(OnceLock::<Arc<Cluster>>::new()), Arc::new(Mutex::default()));
         let host = {
             let (next, node, said) = (Arc::clone(&next), Arc::clone(&node), Arc::clone(&said));
-            Looking(move || {
+            CallbackHost(move || {
                 let node = node.get().expect("set");
                 let (has_applied, asks) = (node.has_applied(*next.lock()), node.asks());
                 Mutex::<Vec<_>>::lock(&said).push((has_applied, asks));

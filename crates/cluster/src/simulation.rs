@@ -8,8 +8,8 @@
 
 mod checks;
 mod clock;
+mod events;
 mod faults;
-mod happening;
 mod message;
 mod network;
 mod node;
@@ -26,8 +26,8 @@ use crate::follower::{FollowAction, StreamFacts};
 use crate::members::Card;
 use crate::position::{Epoch, Stamp};
 use crate::settings::question_ms;
-use happening::{Happening, Queued};
-use message::{KEYS, Stored, ToNode, ToServer};
+use events::{QueuedEvent, SimulationEvent};
+use message::{KEYS, StoredEntry, ToNode, ToServer};
 use node::{NameState, WaitingPurge};
 use shape::{Bug, Shape, told};
 use simulated_cluster::{Promise, SimulatedCluster};
@@ -42,7 +42,7 @@ impl SimulatedCluster {
 
     fn run_until(&mut self, end_ms: u64) -> Result<(), String> {
         while self.queue.peek().is_some_and(|next| next.0 <= end_ms) {
-            let Some(Queued(at_ms, _, what)) = self.queue.pop() else { break };
+            let Some(QueuedEvent(at_ms, _, what)) = self.queue.pop() else { break };
             self.now_ms = at_ms;
             self.happens(what);
             if let Some(broken) = self.broken.take() {
@@ -52,27 +52,27 @@ impl SimulatedCluster {
         Ok(())
     }
 
-    fn happens(&mut self, what: Happening) {
+    fn happens(&mut self, what: SimulationEvent) {
         match what {
-            Happening::AtServer(node, what) if self.server.up => self.serve_node(node, what),
-            Happening::AtServer(..) => {}
-            Happening::AtNode(node, run, what) if self.nodes[node].run == run => {
+            SimulationEvent::AtServer(node, what) if self.server.up => self.serve_node(node, what),
+            SimulationEvent::AtServer(..) => {}
+            SimulationEvent::AtNode(node, run, what) if self.nodes[node].run == run => {
                 if self.nodes[node].stopped {
                     self.nodes[node].held.push(what);
                 } else if self.nodes[node].up {
                     self.at_node(node, what);
                 }
             }
-            Happening::AtNode(..) => {}
-            Happening::Tick(node, run) => self.tick(node, run),
-            Happening::Apply(node, run, entry) if self.nodes[node].run == run => {
+            SimulationEvent::AtNode(..) => {}
+            SimulationEvent::Tick(node, run) => self.tick(node, run),
+            SimulationEvent::Apply(node, run, entry) if self.nodes[node].run == run => {
                 self.nodes[node].apply(&entry);
             }
-            Happening::Apply(..) => {}
-            Happening::Serve => self.serve(),
-            Happening::Purge => self.purge(),
-            Happening::Trouble => self.trouble(),
-            Happening::Heal(trouble) => self.heal(trouble),
+            SimulationEvent::Apply(..) => {}
+            SimulationEvent::Serve => self.serve(),
+            SimulationEvent::Purge => self.purge(),
+            SimulationEvent::Trouble => self.trouble(),
+            SimulationEvent::Heal(trouble) => self.heal(trouble),
         }
     }
 
@@ -82,7 +82,7 @@ impl SimulatedCluster {
                 let known = self.server.log.iter().position(|own| own.entry.id == entry.id);
                 let at = known.unwrap_or_else(|| {
                     let at_ns = self.stored_ns();
-                    self.server.log.push(Stored { entry: Rc::clone(&entry), at_ns });
+                    self.server.log.push(StoredEntry { entry: Rc::clone(&entry), at_ns });
                     self.server.stored.insert(entry.id);
                     self.server.log.len() - 1
                 });
@@ -266,7 +266,7 @@ impl SimulatedCluster {
         subscription: u64,
         order: u64,
         sequence: u64,
-        Stored { entry, at_ns }: &Stored,
+        StoredEntry { entry, at_ns }: &StoredEntry,
     ) {
         let node = &mut self.nodes[at];
         let passes_over_gaps = self.shape.bug == Some(Bug::PassesOverGaps);
@@ -302,7 +302,7 @@ impl SimulatedCluster {
     fn apply(&mut self, at: usize, entry: &Rc<Entry>) {
         if self.shape.bug == Some(Bug::SpeaksTooSoon) {
             let run = self.nodes[at].run;
-            self.later(500, Happening::Apply(at, run, Rc::clone(entry)));
+            self.later(500, SimulationEvent::Apply(at, run, Rc::clone(entry)));
             return;
         }
         self.nodes[at].apply(entry);
@@ -377,7 +377,7 @@ impl SimulatedCluster {
         }
         let members = self.nodes[at].members.count_live(self.nodes[at].clock(self.now_ms));
         let in_ms = question_ms(self.shape.max_isolation_ms, members);
-        self.later(in_ms, Happening::Tick(at, run));
+        self.later(in_ms, SimulationEvent::Tick(at, run));
         if !self.nodes[at].up || self.nodes[at].stopped {
             return;
         }

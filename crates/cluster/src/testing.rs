@@ -27,14 +27,14 @@ pub(crate) fn settings(name: &str) -> Settings {
 }
 
 /// A host with nothing behind it, which looks around when it is to carry something out.
-pub(crate) struct Looking<F>(pub(crate) F);
+pub(crate) struct CallbackHost<F>(pub(crate) F);
 
 /// A host with nothing behind it.
 pub(crate) fn nobody() -> Arc<dyn Host> {
-    Arc::new(Looking(|| {}))
+    Arc::new(CallbackHost(|| {}))
 }
 
-impl<F: Fn() + Send + Sync + 'static> Host for Looking<F> {
+impl<F: Fn() + Send + Sync + 'static> Host for CallbackHost<F> {
     fn apply(&self, _: &[u8]) -> Result<(), String> {
         self.0();
         Ok(())

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::KeyBuf;
-use flow::vcl::{Sight, VclConnection};
+use flow::vcl::{ProgramWorld, VclConnection};
 use flow::{CoreState, LiveConfiguration, SharedState};
 use vcl::program::{CompileSettings, Input, Instance, Program};
 use vcl::source::Loader;
@@ -92,6 +92,6 @@ fn core(text: &str) -> Rc<CoreState> {
 
 fn started(shared: &Arc<SharedState>, live: &LiveConfiguration, text: &str) -> Arc<Instance> {
     let log = RefCell::default();
-    let world = Sight::without_request(shared, live, NOW, &log);
+    let world = ProgramWorld::without_request(shared, live, NOW, &log);
     compiled(text).start(&world, NOW.unix_ms as f64 / 1000.0).expect("it starts")
 }

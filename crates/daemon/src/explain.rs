@@ -17,7 +17,7 @@ use admin::AdminResponse;
 use flow::explain::{
     Application, Explanation, ForecastOutcome, OF_MARK, explain, not_stored_advice,
 };
-use flow::{Forward, SharedState};
+use flow::{ForwardReason, SharedState};
 use http::StatusCode;
 use policy::ConnectionPeer;
 use serde_json::{Value, json};
@@ -167,7 +167,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
         not_stored_advice(token, evidence, application)
     };
     let place = decided().find_map(|step| step.place.as_deref());
-    let is_passed = |reason| matches!(reason, Forward::Bypass | Forward::Method);
+    let is_passed = |reason| matches!(reason, ForwardReason::Bypass | ForwardReason::Method);
     let sentence = match (told.foreseen, place) {
         (ForecastOutcome::Answer { served, .. }, _) if served.outcome().is_hit() => {
             "Nothing: the cache answers.".to_owned()
@@ -188,7 +188,7 @@ fn advice(told: &Explanation, past: &[Row], application: Option<Application>) ->
         _ => "Nothing: it is no matter of the cache.".to_owned(),
     };
     match told.foreseen {
-        ForecastOutcome::Fetch { reason: Forward::HitForMiss, .. } => {
+        ForecastOutcome::Fetch { reason: ForwardReason::HitForMiss, .. } => {
             vec![sentence, OF_MARK.to_owned()]
         }
         _ => vec![sentence],

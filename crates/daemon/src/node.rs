@@ -15,7 +15,7 @@ use cluster::{
     Bucket, Card, Cluster, Credentials, Host, Loss, Position, SavedPosition, Settings, Stance, Tls,
 };
 use config::{ClusterConfig, ClusterCredentials, Config, Isolation, PlacedPath};
-use flow::invalidate::{NotDone, PeerCaches};
+use flow::invalidate::{InvalidationError, PeerCaches};
 use flow::{Readiness, SharedState};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -181,7 +181,7 @@ impl Host for Store {
     fn apply(&self, invalidation: &[u8]) -> Result<(), String> {
         match self.shared.door.apply_told(invalidation, rt::now()) {
             // Of a site that is not here nothing is stored.
-            Ok(_) | Err(NotDone::NoSite(_)) => Ok(()),
+            Ok(_) | Err(InvalidationError::NoSite(_)) => Ok(()),
             Err(why) => Err(why.to_string()),
         }
     }

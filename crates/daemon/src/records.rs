@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::counters::Counters;
 use config::Config;
 use flow::SharedState;
-use flow::finish::{Records, Taker};
+use flow::finish::{RecordTaker, Records};
 use net::AccessLog;
 use observe::record::{SENT, USER};
 use observe::{FieldSubscription, Pattern};
@@ -47,7 +47,7 @@ pub(crate) fn records(
         }
         None => None,
     };
-    let taker = log.clone().map(|log| Arc::new(log) as Arc<dyn Taker>);
+    let taker = log.clone().map(|log| Arc::new(log) as Arc<dyn RecordTaker>);
     Ok((Records { ring, log: taker, names }, log))
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Bucket, Cluster, NotRolled, NotWritten, Release, RollOut, RollOutPlan, RollOutStage, Secret,
-    SecretLookup,
+    Bucket, Cluster, Release, RollOut, RollOutPlan, RollOutRefusal, RollOutStage, Secret,
+    SecretLookup, SecretWriteError,
 };
 use net::ListenerSettings;
 use serde::Deserialize;
@@ -318,22 +318,22 @@ pub(crate) enum NotBegun {
     OutOfTouch(String),
 }
 
-impl From<NotRolled> for NotBegun {
-    fn from(why: NotRolled) -> Self {
+impl From<RollOutRefusal> for NotBegun {
+    fn from(why: RollOutRefusal) -> Self {
         match why {
-            NotRolled::Plan(_) | NotRolled::Unknown(_) => Self::Bad(why.to_string()),
-            NotRolled::Busy { .. } | NotRolled::Known(_) | NotRolled::Nothing => {
+            RollOutRefusal::Plan(_) | RollOutRefusal::Unknown(_) => Self::Bad(why.to_string()),
+            RollOutRefusal::Busy { .. } | RollOutRefusal::Known(_) | RollOutRefusal::Nothing => {
                 Self::Conflict(why.to_string())
             }
         }
     }
 }
 
-impl From<NotWritten> for NotBegun {
-    fn from(why: NotWritten) -> Self {
+impl From<SecretWriteError> for NotBegun {
+    fn from(why: SecretWriteError) -> Self {
         match why {
-            NotWritten::Bound(_) => Self::Bad(why.to_string()),
-            NotWritten::Overtaken => {
+            SecretWriteError::Bound(_) => Self::Bad(why.to_string()),
+            SecretWriteError::Overtaken => {
                 let why = "another roll-out was begun at the same time: `larder cluster \
                            configuration` says which";
                 Self::Conflict(why.to_owned())
@@ -401,7 +401,7 @@ pub(crate) async fn begin(daemon: &Daemon, wish: RolloutRequest) -> Result<RollO
     let plan = RollOutPlan { canaries, watch_ms: watch_ms.min(WATCH_MAX_MS), checks };
     bucket.fits(&entry, &configuration.encode())?;
     let next = match RollOut::begin(before.as_ref(), release, plan) {
-        Err(known @ NotRolled::Known(_)) => {
+        Err(known @ RollOutRefusal::Known(_)) => {
             // Its content may have been lost, or damaged.
             lay(&bucket, &entry, &configuration).await?;
             return Err(known.into());
@@ -431,7 +431,7 @@ fn found(own: &ConfigBundle, name: &str) -> RollOut {
 }
 
 /// Lays a configuration where its entry is, unless it is there.
-async fn lay(bucket: &Bucket, entry: &str, carried: &ConfigBundle) -> Result<(), NotWritten> {
+async fn lay(bucket: &Bucket, entry: &str, carried: &ConfigBundle) -> Result<(), SecretWriteError> {
     let (last, bytes) = (bucket.last(entry), carried.encode());
     let is_there = |secret: &Arc<Secret>| secret.value == bytes;
     match bucket.read(entry) {
@@ -469,7 +469,7 @@ pub(crate) async fn back(daemon: &Daemon, version: Option<&str>) -> Result<RollO
     let RolloutContext { bucket, .. } = means(daemon)?;
     let last = bucket.last(STATE);
     let state = last.as_ref().and_then(|secret| RollOut::decode(&secret.value));
-    let next = state.ok_or(NotRolled::Nothing)?.back(version)?;
+    let next = state.ok_or(RollOutRefusal::Nothing)?.back(version)?;
     bucket.write_over(STATE, last.as_ref(), &next.encode()).await?;
     Ok(next)
 }

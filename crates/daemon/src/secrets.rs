@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acme::{CertificatePeers, ChallengeAnswer, Pending, SharedEntry, Turn};
+use acme::{CertificatePeers, ChallengeAnswer, OrderPermission, PendingFuture, SharedEntry};
 use base::{Counters, Limit};
 use cluster::{
-    Bound, Bucket, ByteBounds, Claim, Cluster, NotWritten, Seal, Secret, SecretBounds,
-    SecretLookup, SecretsHost,
+    Bound, Bucket, ByteBounds, Claim, Cluster, SealKeyring, Secret, SecretBounds, SecretLookup,
+    SecretWriteError, SecretsHost,
 };
 use config::{Config, Diagnostic};
 use flow::SharedState;
@@ -48,7 +48,7 @@ fn warn_if_public(path: &Path) {
 ///
 /// # Errors
 /// A file cannot be used.
-pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
+pub(crate) fn seal(config: &Config) -> Result<Option<SealKeyring>, Box<Diagnostic>> {
     let Some(cluster) = &config.cluster else { return Ok(None) };
     let Some(files) = cluster.secret_files.as_ref().filter(|files| !files.is_empty()) else {
         return Ok(None);
@@ -58,11 +58,11 @@ pub(crate) fn seal(config: &Config) -> Result<Option<Seal>, Box<Diagnostic>> {
         let secret = keeper::read(&file.path).map_err(|error| Box::new(file.error(error)))?;
         warn_if_public(&file.path);
         // One at a time, so that the fault has its file.
-        Seal::new([secret.as_slice()], "").map_err(|bad| Box::new(file.error(bad)))?;
+        SealKeyring::new([secret.as_slice()], "").map_err(|bad| Box::new(file.error(bad)))?;
         secrets.push(secret);
     }
     let prefix = cluster.prefix.as_deref().unwrap_or("larder");
-    let seal = Seal::new(secrets.iter().map(Vec::as_slice), prefix);
+    let seal = SealKeyring::new(secrets.iter().map(Vec::as_slice), prefix);
     let bad = |bad: cluster::BadSecret| Box::new(files[0].place.error(bad.to_string()));
     seal.map(Some).map_err(bad)
 }
@@ -194,7 +194,11 @@ impl CertificatePeers for Nodes {
         }
     }
 
-    fn write<'a>(&'a self, name: &'a str, value: &'a [u8]) -> Pending<'a, Result<(), String>> {
+    fn write<'a>(
+        &'a self,
+        name: &'a str,
+        value: &'a [u8],
+    ) -> PendingFuture<'a, Result<(), String>> {
         Box::pin(async move { self.0.write(name, value).await.map_err(|why| why.to_string()) })
     }
 
@@ -206,35 +210,35 @@ impl CertificatePeers for Nodes {
         }
     }
 
-    fn claim(&self) -> Pending<'_, Turn> {
+    fn claim(&self) -> PendingFuture<'_, OrderPermission> {
         Box::pin(async move {
             match self.0.claim().await {
-                Claim::Own => Turn::Own,
-                Claim::Others(node) => Turn::Others(node),
-                Claim::OutOfTouch => Turn::OutOfTouch,
+                Claim::Own => OrderPermission::Own,
+                Claim::Others(node) => OrderPermission::Others(node),
+                Claim::OutOfTouch => OrderPermission::OutOfTouch,
             }
         })
     }
 
-    fn right_is_lost(&self) -> Pending<'_, ()> {
+    fn right_is_lost(&self) -> PendingFuture<'_, ()> {
         Box::pin(self.0.right_is_lost())
     }
 
-    fn release(&self) -> Pending<'_, ()> {
+    fn release(&self) -> PendingFuture<'_, ()> {
         Box::pin(self.0.release())
     }
 
     fn ask_all<'a>(
         &'a self,
         question: Option<&'a ChallengeAnswer>,
-    ) -> Pending<'a, Result<(), String>> {
+    ) -> PendingFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let value = ChallengeAnswer::encode(question);
             let written = match question {
                 Some(_) => self.0.write_for_all(CHALLENGE, &value).await,
                 None => self.0.write(CHALLENGE, &value).await,
             };
-            written.map_err(|why: NotWritten| why.to_string())
+            written.map_err(|why: SecretWriteError| why.to_string())
         })
     }
 

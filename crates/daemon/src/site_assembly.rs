@@ -10,8 +10,8 @@ use files::Root;
 use flow::tier::{Cache, memory_only};
 use flow::tracing::Tracing;
 use flow::{
-    CertificateFields, ClientCheck, ConnectionRules, Gates, LiveConfiguration, ProxyFields,
-    ShownFields, Site, SiteOrigin, SitePurges, SiteTable, Throttles, VclSettings,
+    CertificateFields, ClientCheck, ConnectionRules, LiveConfiguration, ProxyFields, PurgeAccess,
+    ShownFields, Site, SiteAuthChecks, SiteOrigin, SiteTable, Throttles, VclSettings,
 };
 use h1::HeadLimits;
 use origin::{Origin, OriginConfig, ReservedAddresses, TlsConfig};
@@ -113,7 +113,7 @@ fn site_of(
     let SiteInputs { config, material, origins, view, limits } = *parts;
     let name = site.hosts.first().map_or("", String::as_str);
     let users = |path: &Path| material.users.of(path);
-    let gates = Gates::new(&rules, name, users, origins, limits);
+    let gates = SiteAuthChecks::new(&rules, name, users, origins, limits);
     let throttles = Throttles::new(&rules, limits);
     Site {
         name: name.into(),
@@ -123,7 +123,7 @@ fn site_of(
         origins: site.origins.iter().map(|i| SiteOrigin::new(&origins[*i])).collect(),
         files: site.files.iter().map(|files| Root::new(files.clone())).collect(),
         client_check: site.tls.client.as_ref().and_then(|files| client_check(material, files)),
-        purges: SitePurges { by_request: site.purge.clone(), by_htcp: site.by_htcp },
+        purges: PurgeAccess { by_request: site.purge.clone(), by_htcp: site.by_htcp },
         shown: ShownFields {
             hsts,
             server_timing: site.server_timing,

@@ -91,15 +91,12 @@ enum SessionClose {
     Failed,
 }
 
-/// Figures of clients' connections and requests.
-fn clients(daemon: &Daemon) -> Vec<Figure> {
-    let sum = |counter: Counter| daemon.shared.counters.sum(counter);
-    let limits = |limit: Limit| daemon.shared.limit_hits(limit);
-    let failed = daemon.shared.vcl.counts.sum(counts::Count::ScVclFailure);
-    let of_programs = failed.min(sum(Counter::ClosedByReply));
-    let by_reply = sum(Counter::ClosedByReply) - of_programs;
-    // Why connections ended, and how Varnish counts that.
-    let ends = [
+/// Name, description and count of a cause for which connections end, and Varnish's class of it.
+type SessionEnd = (&'static str, &'static str, u64, SessionClose);
+
+/// Why connections ended, and how Varnish counts that.
+fn session_ends(sum: &impl Fn(Counter) -> u64, by_reply: u64) -> [SessionEnd; 13] {
+    [
         ("rem_close", "Closed by the client", sum(Counter::ClosedByClient), SessionClose::Left),
         ("rx_close_idle", "Closed without a request", sum(Counter::ClosedIdle), SessionClose::Left),
         ("rx_timeout", "Closed for a slow request", sum(Counter::ClosedHead), SessionClose::Late),
@@ -133,7 +130,17 @@ fn clients(daemon: &Daemon) -> Vec<Figure> {
         ),
         ("rx_body", "Closed for a request's body", sum(Counter::ClosedBody), SessionClose::Failed),
         ("tx_error", "Closed while sending", sum(Counter::ClosedSending), SessionClose::Failed),
-    ];
+    ]
+}
+
+/// Figures of clients' connections and requests.
+fn clients(daemon: &Daemon) -> Vec<Figure> {
+    let sum = |counter: Counter| daemon.shared.counters.sum(counter);
+    let limits = |limit: Limit| daemon.shared.limit_hits(limit);
+    let failed = daemon.shared.vcl.counts.sum(counts::Count::ScVclFailure);
+    let of_programs = failed.min(sum(Counter::ClosedByReply));
+    let by_reply = sum(Counter::ClosedByReply) - of_programs;
+    let ends = session_ends(&sum, by_reply);
     let total = |such: [SessionClose; 2]| {
         let such = ends.iter().filter(|(_, _, _, end)| such.contains(end));
         such.map(|(_, _, value, _)| value).sum::<u64>()

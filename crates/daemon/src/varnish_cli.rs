@@ -20,7 +20,7 @@ use base::{Counter, Counters, Limit, Limits};
 use rt::time::timeout;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use varnishcli::{Call, Challenge, Reader, Reply, Status, Verb};
+use varnishcli::{Call, Challenge, CliCommand, Reader, Reply, Status};
 
 use crate::guard::Guard;
 use crate::ports::Port;
@@ -311,7 +311,7 @@ impl<'a> Session<'a> {
             return Reply::new(Status::Close, "This is no HTTP server.\n");
         }
         match varnishcli::read(words, self.asked.is_none()) {
-            Ok(call) if call.verb == Verb::Auth => self.authenticate(&call).await,
+            Ok(call) if call.verb == CliCommand::Auth => self.authenticate(&call).await,
             Ok(call) => {
                 self.port.counters.inc(Counter::CliCommands);
                 answers::answer(&self.port.daemon, &self.port.counters, self.peer, &call).await

@@ -15,7 +15,7 @@ use crate::segment::{Segment, Usage};
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::{File, read_all};
-use crate::volume::{Finder, Job, Judged, Volume};
+use crate::volume::{Finder, Job, RowVerdict, Volume};
 
 /// Records that the owner is told of at once.
 const BATCH: usize = 4096;
@@ -35,7 +35,7 @@ struct SegmentRecords {
 const WINDOW_BYTES: u32 = 1 << 20;
 
 /// A part of a segment in memory, which moves on.
-struct Window<'a> {
+struct SegmentWindow<'a> {
     file: &'a dyn File,
     /// Where the segment begins in its file.
     base: u64,
@@ -46,7 +46,7 @@ struct Window<'a> {
     bytes: Vec<u8>,
 }
 
-impl<'a> Window<'a> {
+impl<'a> SegmentWindow<'a> {
     fn new(volume: &'a Volume, segment: u32) -> Self {
         let (file, base) = volume.file(segment);
         let end = volume.segment_bytes() - FRAME_BYTES;
@@ -158,11 +158,11 @@ impl Volume {
             }
             let place = self.place(segment, epoch, &row);
             match finder.judge(place, &mut row, &forgotten, now_ms) {
-                Judged::Alive(_) if row.is(PART) => {}
-                Judged::Alive(record) if row.is(LISTED) => listed.push(record),
-                Judged::Alive(record) => found.push(record),
-                Judged::Expired => add(&self.tallies.found_expired, 1),
-                Judged::Dead => {}
+                RowVerdict::Alive(_) if row.is(PART) => {}
+                RowVerdict::Alive(record) if row.is(LISTED) => listed.push(record),
+                RowVerdict::Alive(record) => found.push(record),
+                RowVerdict::Expired => add(&self.tallies.found_expired, 1),
+                RowVerdict::Dead => {}
             }
             fresh.push(row);
         }
@@ -220,7 +220,7 @@ impl Volume {
     fn walk(&self, segment: u32, epoch: u64) -> io::Result<SegmentRecords> {
         let mut looked =
             SegmentRecords { rows: Vec::new(), sealed: 0, full: false, is_lost: false };
-        let mut window = Window::new(self, segment);
+        let mut window = SegmentWindow::new(self, segment);
         let mut at = FRAME_BYTES;
         while at < window.end {
             let Some(header) = self.record_at(&mut window, epoch, at)? else {
@@ -237,7 +237,12 @@ impl Volume {
     }
 
     /// The header of the record at an offset of a segment; `None` if no sound one is there.
-    fn record_at(&self, window: &mut Window, epoch: u64, at: u32) -> io::Result<Option<Header>> {
+    fn record_at(
+        &self,
+        window: &mut SegmentWindow,
+        epoch: u64,
+        at: u32,
+    ) -> io::Result<Option<Header>> {
         let Some(header) = Header::decode(window.bytes(at, HEADER_BYTES as u32)?) else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::config::{Clock, Config, INVALIDATION_BYTES_MAX};
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::hold::Hold;
+use crate::hold::SegmentPin;
 use crate::journal::{JournalItem, StoreBaseline};
 use crate::opening::{Candidate, Purpose, look, remove_all};
 use crate::owner::{Owner, Reason, VolumeCondition};
@@ -49,39 +49,39 @@ pub struct OpenedStore {
 
 /// The duty to carry out an invalidation that is durable. What is put before this is dropped counts
 /// as older than the invalidation, as its effect may have missed it.
-pub struct Effect {
+pub struct InvalidationGuard {
     number: u64,
     core: Arc<StoreCore>,
 }
 
-impl Effect {
+impl InvalidationGuard {
     /// The invalidation's number.
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-impl fmt::Debug for Effect {
+impl fmt::Debug for InvalidationGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Effect({})", self.number)
     }
 }
 
 /// An invalidation on its way to the journals.
-pub struct Durability {
+pub struct InvalidationWrite {
     core: Arc<StoreCore>,
     tickets: Vec<(Arc<Volume>, u64)>,
     /// No volume writes it down, and what some of them have may be found by a later start.
     is_lost: bool,
 }
 
-impl fmt::Debug for Durability {
+impl fmt::Debug for InvalidationWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Durability({} volumes)", self.tickets.len())
     }
 }
 
-impl Durability {
+impl InvalidationWrite {
     /// Waits until it is durable, unless the settings say that nobody waits. A volume that cannot
     /// write it is taken out.
     ///
@@ -117,7 +117,7 @@ impl Durability {
     }
 }
 
-impl Drop for Effect {
+impl Drop for InvalidationGuard {
     fn drop(&mut self) {
         self.core.shared.order.end(self.number);
     }
@@ -165,7 +165,7 @@ impl Disk {
             let (mut volume, mut absence, mut is_bare) = (None, Absence::default(), false);
             match begin(number, found, &all, &shared, &mut emptied) {
                 Ok(begun) => volume = Some(Arc::new(begun)),
-                Err(Unopened { why, is_bare: bare }) => {
+                Err(UnavailableVolume { why, is_bare: bare }) => {
                     let until_ms = shared.now().mono_ms + shared.config.retry_ms;
                     absence = Absence { why: why.to_string(), until_ms, is_tried: false };
                     is_bare = bare;
@@ -239,7 +239,7 @@ impl Disk {
     /// Keeps the record at `place` from being reclaimed as long as what is returned is there:
     /// somebody reads it. `None` if it is not there, or if more than `percent` of its volume would
     /// be kept so; then it may go while it is read.
-    pub fn hold(&self, place: RecordAddress, percent: u64) -> Option<Hold> {
+    pub fn hold(&self, place: RecordAddress, percent: u64) -> Option<SegmentPin> {
         self.core.volume_at(place)?.hold(place, percent)
     }
 
@@ -291,7 +291,7 @@ impl Disk {
     ///
     /// # Errors
     /// As [`Disk::begin_append`] and [`Durability::wait`].
-    pub fn append(&self, bytes: Bytes) -> Result<Effect, Error> {
+    pub fn append(&self, bytes: Bytes) -> Result<InvalidationGuard, Error> {
         let (effect, writing) = self.begin_append(bytes)?;
         writing.wait().map(|()| effect)
     }
@@ -305,7 +305,10 @@ impl Disk {
     ///
     /// # Errors
     /// [`Error::Journal`] if it is too long.
-    pub fn begin_append(&self, bytes: Bytes) -> Result<(Effect, Durability), Error> {
+    pub fn begin_append(
+        &self,
+        bytes: Bytes,
+    ) -> Result<(InvalidationGuard, InvalidationWrite), Error> {
         if bytes.len() > INVALIDATION_BYTES_MAX {
             let why = format!(
                 "an invalidation of {} bytes: {INVALIDATION_BYTES_MAX} at most",
@@ -314,14 +317,14 @@ impl Disk {
             return Err(Error::Journal { why });
         }
         let number = self.core.shared.order.begin();
-        let effect = Effect { number, core: Arc::clone(&self.core) };
+        let effect = InvalidationGuard { number, core: Arc::clone(&self.core) };
         let tickets = self.core.push(&JournalItem::Invalidation(number, bytes));
         let is_lost = tickets.is_empty() && !self.core.slots.iter().all(VolumeSlot::is_void);
-        Ok((effect, Durability { core: Arc::clone(&self.core), tickets, is_lost }))
+        Ok((effect, InvalidationWrite { core: Arc::clone(&self.core), tickets, is_lost }))
     }
 
     /// Waits, where that is called, for all that has been begun.
-    pub fn begun(&self) -> Durability {
+    pub fn begun(&self) -> InvalidationWrite {
         let core = Arc::clone(&self.core);
         let volumes = core.volumes().filter(|volume| !volume.health.is_out());
         let tickets = volumes
@@ -330,7 +333,7 @@ impl Disk {
                 (volume, ticket)
             })
             .collect();
-        Durability { core, tickets, is_lost: false }
+        InvalidationWrite { core, tickets, is_lost: false }
     }
 
     /// Invalidations up to this number are needed no more: nothing that the store has is older, or
@@ -470,7 +473,7 @@ fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> StoreBasel
 }
 
 /// A volume that cannot be used now.
-struct Unopened {
+struct UnavailableVolume {
     why: Error,
     /// Nothing that is there will ever be found.
     is_bare: bool,
@@ -482,8 +485,8 @@ fn begin(
     all: &StoreBaseline,
     shared: &Arc<StoreContext>,
     emptied: &mut Vec<usize>,
-) -> Result<Volume, Unopened> {
-    let found = found.map_err(|why| Unopened { why, is_bare: false })?;
+) -> Result<Volume, UnavailableVolume> {
+    let found = found.map_err(|why| UnavailableVolume { why, is_bare: false })?;
     let (new, marked) = (found.superblock.is_none(), found.marker.is_some());
     let void = found.is_void(all);
     if void && !new {
@@ -497,7 +500,7 @@ fn begin(
         if new {
             _ = remove_all(&*vfs);
         }
-        Unopened { why, is_bare: new || marked }
+        UnavailableVolume { why, is_bare: new || marked }
     })
 }
 

@@ -13,9 +13,9 @@ use crate::vfs::MemoryDirectory;
 use crate::{Body, Clock, Config, Disk, Entry, OpenedStore, VolumeConfig};
 
 /// An owner that takes nothing to heart.
-struct Nobody;
+struct NullOwner;
 
-impl Owner for Nobody {
+impl Owner for NullOwner {
     fn found(&self, _: &[FoundRecord]) {}
 
     fn moved(&self, _: u64, _: RecordAddress, _: RecordAddress) -> bool {
@@ -36,7 +36,7 @@ fn open(vfs: &MemoryDirectory) -> Option<Disk> {
     let sizes = Config { part_bytes: 700, journal_bytes: 1024, ..Config::new(vec![volume]) };
     let config = Config { threads: false, ..sizes };
     let clock: Clock = Arc::new(|| Now { mono_ms: 1000, unix_ms: 1_700_000_000_000 });
-    let OpenedStore { disk, .. } = Disk::open(config, Arc::new(Nobody), clock).ok()?;
+    let OpenedStore { disk, .. } = Disk::open(config, Arc::new(NullOwner), clock).ok()?;
     disk.settle();
     Some(disk)
 }

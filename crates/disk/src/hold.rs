@@ -11,13 +11,13 @@ use crate::sync::Ordering;
 use crate::volume::Volume;
 
 /// Keeps a record's segments from being reclaimed until it is dropped.
-pub struct Hold {
+pub struct SegmentPin {
     volume: Weak<Volume>,
     segments: Vec<u32>,
     is_within: bool,
 }
 
-impl std::fmt::Debug for Hold {
+impl std::fmt::Debug for SegmentPin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { segments, is_within, .. } = self;
         let mut shown = f.debug_struct("Hold");
@@ -25,7 +25,7 @@ impl std::fmt::Debug for Hold {
     }
 }
 
-impl Hold {
+impl SegmentPin {
     /// Returns true if no more was kept than may be when it began.
     pub fn is_within(&self) -> bool {
         self.is_within
@@ -35,14 +35,14 @@ impl Hold {
 impl Volume {
     /// Holds the record at `place`, within the bound if it keeps no more than `percent` of the
     /// segments, or only what others keep already; `None` if it is not there or is just leaving.
-    pub(crate) fn hold(self: &Arc<Self>, place: RecordAddress, percent: u64) -> Option<Hold> {
+    pub(crate) fn hold(self: &Arc<Self>, place: RecordAddress, percent: u64) -> Option<SegmentPin> {
         let mut numbers = BTreeSet::from([place.segment()]);
         if let Some(parts) = self.lists.lock().get(&place) {
             numbers.extend(parts.iter().map(|part| part.place.segment()));
         }
         let most = self.segments.len() as u64 * percent.min(100) / 100;
         let volume = Arc::downgrade(self);
-        let mut hold = Hold { volume, segments: Vec::new(), is_within: true };
+        let mut hold = SegmentPin { volume, segments: Vec::new(), is_within: true };
         for number in numbers {
             let mut segment = self.segments.get(number as usize)?.lock();
             if segment.leaves {
@@ -63,7 +63,7 @@ impl Volume {
     }
 }
 
-impl Drop for Hold {
+impl Drop for SegmentPin {
     fn drop(&mut self) {
         let Some(volume) = self.volume.upgrade() else { return };
         for number in &self.segments {

@@ -29,7 +29,7 @@ fn begun_name(generation: u64) -> String {
 
 /// The file that frames are added to.
 #[derive(Debug)]
-struct Writing {
+struct JournalFile {
     file: Arc<dyn File>,
     generation: u64,
     at: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Journal {
     vfs: Arc<dyn Vfs>,
     key: u64,
     /// `None` where nothing is to be written.
-    writing: Mutex<Option<Writing>>,
+    writing: Mutex<Option<JournalFile>>,
     waiting: Mutex<JournalQueue>,
     done: Condvar,
     /// The newest invalidation that is durable.
@@ -83,7 +83,7 @@ pub(crate) struct Journal {
 
 /// The work of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flushed {
+pub(crate) struct FlushResult {
     pub(crate) bytes: u64,
 }
 
@@ -217,27 +217,27 @@ impl Journal {
     ///
     /// # Errors
     /// The reason, in words. It is final.
-    pub(crate) fn flush(&self, moment: CommitMoment) -> Result<Flushed, String> {
+    pub(crate) fn flush(&self, moment: CommitMoment) -> Result<FlushResult, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
             Some(writing) => self.write(writing, moment, None),
-            None => Ok(Flushed { bytes: 0 }),
+            None => Ok(FlushResult { bytes: 0 }),
         }
     }
 
     fn write(
         &self,
-        writing: &mut Writing,
+        writing: &mut JournalFile,
         moment: CommitMoment,
         last: Option<&JournalItem>,
-    ) -> Result<Flushed, String> {
+    ) -> Result<FlushResult, String> {
         let taken = {
             let mut waiting = self.waiting.lock();
             if let Some(why) = &waiting.failed {
                 return Err(why.clone());
             }
             if waiting.payload.is_empty() && last.is_none() {
-                return Ok(Flushed { bytes: 0 });
+                return Ok(FlushResult { bytes: 0 });
             }
             waiting.take(moment)
         };
@@ -247,15 +247,15 @@ impl Journal {
     /// Writes a frame, and tells those who wait for it.
     fn write_taken(
         &self,
-        writing: &mut Writing,
+        writing: &mut JournalFile,
         moment: CommitMoment,
         mut taken: JournalPayload,
         last: Option<&JournalItem>,
-    ) -> Result<Flushed, String> {
+    ) -> Result<FlushResult, String> {
         if let Some(last) = last {
             last.encode(&mut taken.payload);
         }
-        let Writing { file, generation, at } = writing;
+        let JournalFile { file, generation, at } = writing;
         let wall_ms = moment.now.unix_ms;
         let frame = encode_frame(self.key, *generation, *at, wall_ms, &taken.payload);
         let written = write_all(&**file, &frame, *at).and_then(|()| file.sync());
@@ -266,7 +266,7 @@ impl Journal {
                 self.bytes.store(*at, Ordering::Relaxed);
                 waiting.durable = taken.added;
                 self.sealed.store(taken.newest, Ordering::Relaxed);
-                Ok(Flushed { bytes: frame.len() as u64 })
+                Ok(FlushResult { bytes: frame.len() as u64 })
             }
             Err(error) => {
                 // What the disk has of the frame is not known: nothing may follow it.
@@ -333,7 +333,7 @@ impl Journal {
         // Where there was no file before, all that was added is what is carried on.
         self.waiting.lock().durable = added;
         self.sealed.store(newest, Ordering::Relaxed);
-        *slot = Some(Writing { file, generation, at: first.len() as u64 });
+        *slot = Some(JournalFile { file, generation, at: first.len() as u64 });
         Ok(bytes)
     }
 
@@ -352,7 +352,7 @@ impl Journal {
     ///
     /// # Errors
     /// The reason, in words.
-    pub(crate) fn close(&self, moment: CommitMoment) -> Result<Flushed, String> {
+    pub(crate) fn close(&self, moment: CommitMoment) -> Result<FlushResult, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
             Some(writing) => {
@@ -360,7 +360,7 @@ impl Journal {
                 _ = writing.file.truncate(writing.at);
                 Ok(closed)
             }
-            None => Ok(Flushed { bytes: 0 }),
+            None => Ok(FlushResult { bytes: 0 }),
         }
     }
 

@@ -82,7 +82,7 @@ pub(crate) struct Superblock {
 
 /// A copy of the superblock, as it is found.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Copied {
+pub(crate) enum SuperblockCopy {
     /// A whole one.
     Sound(Superblock),
     /// One of another format.
@@ -118,21 +118,21 @@ impl Superblock {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Copied {
+    pub(crate) fn decode(bytes: &[u8]) -> SuperblockCopy {
         if bytes.iter().all(|byte| *byte == 0) {
-            return Copied::Empty;
+            return SuperblockCopy::Empty;
         }
-        let Some(rest) = bytes.strip_prefix(&SUPER_MAGIC) else { return Copied::Foreign };
-        let Some(used) = bytes.get(..SUPER_USED) else { return Copied::Damaged };
+        let Some(rest) = bytes.strip_prefix(&SUPER_MAGIC) else { return SuperblockCopy::Foreign };
+        let Some(used) = bytes.get(..SUPER_USED) else { return SuperblockCopy::Damaged };
         let mut numbers = Numbers(rest);
         let format = numbers.u32();
         if format != FORMAT {
-            return Copied::Format(format);
+            return SuperblockCopy::Format(format);
         }
         numbers.u32();
         let (told, stored) = used.split_at(SUPER_USED - SUM_BYTES);
         if checksum::sum(0, told).to_le_bytes() != stored {
-            return Copied::Damaged;
+            return SuperblockCopy::Damaged;
         }
         let found = Self {
             id: numbers.take(),
@@ -145,7 +145,7 @@ impl Superblock {
             valid_from: numbers.u64(),
             generation: numbers.u64(),
         };
-        Copied::Sound(found)
+        SuperblockCopy::Sound(found)
     }
 }
 
@@ -499,13 +499,13 @@ mod tests {
         };
         let mut bytes = found.encode();
         assert_eq!(bytes.len(), SUPER_BYTES);
-        assert_eq!(Superblock::decode(&bytes), Copied::Sound(found));
+        assert_eq!(Superblock::decode(&bytes), SuperblockCopy::Sound(found));
         bytes[40] ^= 1;
-        assert_eq!(Superblock::decode(&bytes), Copied::Damaged);
+        assert_eq!(Superblock::decode(&bytes), SuperblockCopy::Damaged);
         bytes[8] = 9;
-        assert_eq!(Superblock::decode(&bytes), Copied::Format(9));
+        assert_eq!(Superblock::decode(&bytes), SuperblockCopy::Format(9));
         bytes[0] = 9;
-        assert_eq!(Superblock::decode(&bytes), Copied::Foreign);
+        assert_eq!(Superblock::decode(&bytes), SuperblockCopy::Foreign);
 
         let segment = SegmentHeader { epoch: 77 };
         let bytes = segment.encode(1, 2);

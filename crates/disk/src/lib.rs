@@ -174,10 +174,10 @@ mod tests;
 
 pub use body::{Body, BorrowedBytes};
 pub use config::{Clock, Config, VolumeConfig};
-pub use disk::{Disk, Durability, Effect, Invalidation, OpenedStore};
+pub use disk::{Disk, Invalidation, InvalidationGuard, InvalidationWrite, OpenedStore};
 pub use entry::Entry;
 pub use error::{Damage, Error};
-pub use hold::Hold;
+pub use hold::SegmentPin;
 pub use owner::{FoundRecord, Owner, Reason, VolumeCondition};
 pub use part_record::PartRecord;
 pub use record_address::RecordAddress;

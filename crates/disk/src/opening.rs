@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::health;
 use crate::journal::{Chain, Journal, JournalHistory, StoreBaseline};
 use crate::layout::{
-    Blocks, Copied, FRAME_BYTES, SUPER_BYTES, SUPERBLOCK, SegmentHeader, Superblock,
+    Blocks, FRAME_BYTES, SUPER_BYTES, SUPERBLOCK, SegmentHeader, Superblock, SuperblockCopy,
 };
 use crate::owner::Reason;
 use crate::segment::{Segment, Usage};
@@ -27,13 +27,13 @@ use crate::volume::{Finder, Health, ReadQueue, RecordQueue, StoreContext, Volume
 const FILE_BYTES: u64 = 16 << 30;
 
 /// The lock of a volume, which lasts as long as anybody has it.
-type Locked = Arc<dyn Any + Send + Sync>;
+type VolumeLock = Arc<dyn Any + Send + Sync>;
 
 /// A volume that was looked at, and not changed.
 pub(crate) struct Candidate {
     pub(crate) config: VolumeConfig,
     name: String,
-    pub(crate) lock: Locked,
+    pub(crate) lock: VolumeLock,
     /// The superblock, and which of the two copies it is; `None` for a new volume.
     pub(crate) superblock: Option<Superblock>,
     copy: usize,
@@ -64,7 +64,7 @@ struct Basis {
     snapshot: u64,
 }
 
-fn lock(vfs: &dyn Vfs) -> Result<Locked, Error> {
+fn lock(vfs: &dyn Vfs) -> Result<VolumeLock, Error> {
     match vfs.lock() {
         Ok(lock) => Ok(lock.into()),
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -75,7 +75,7 @@ fn lock(vfs: &dyn Vfs) -> Result<Locked, Error> {
 }
 
 /// Looks at a volume; with `lock`, it is locked already.
-pub(crate) fn look(config: &VolumeConfig, known: Option<Locked>) -> Result<Candidate, Error> {
+pub(crate) fn look(config: &VolumeConfig, known: Option<VolumeLock>) -> Result<Candidate, Error> {
     config.check()?;
     let vfs = &*config.vfs;
     let name = vfs.name();
@@ -139,18 +139,25 @@ fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usi
     let copies = bytes.chunks(SUPER_BYTES).map(Superblock::decode).collect::<Vec<_>>();
     for copy in &copies {
         match copy {
-            Copied::Format(found) => {
+            SuperblockCopy::Format(found) => {
                 let (volume, known) = (name.to_owned(), crate::layout::FORMAT);
                 return Err(Error::Format { volume, found: *found, known });
             }
-            Copied::Foreign if !copies.iter().any(|copy| matches!(copy, Copied::Sound(_))) => {
+            SuperblockCopy::Foreign
+                if !copies.iter().any(|copy| matches!(copy, SuperblockCopy::Sound(_))) =>
+            {
                 return Err(Error::Foreign { volume: name.to_owned() });
             }
-            Copied::Foreign | Copied::Sound(_) | Copied::Damaged | Copied::Empty => {}
+            SuperblockCopy::Foreign
+            | SuperblockCopy::Sound(_)
+            | SuperblockCopy::Damaged
+            | SuperblockCopy::Empty => {}
         }
     }
     let sound = copies.into_iter().enumerate().filter_map(|(copy, found)| match found {
-        Copied::Sound(superblock) if shape_is_sound(&superblock) => Some((superblock, copy)),
+        SuperblockCopy::Sound(superblock) if shape_is_sound(&superblock) => {
+            Some((superblock, copy))
+        }
         _ => None,
     });
     let newest = sound.max_by_key(|(superblock, _)| superblock.session);

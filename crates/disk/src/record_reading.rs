@@ -31,14 +31,14 @@ pub(crate) enum ReadMode {
 }
 
 /// A reason not to have read something.
-enum Missed {
+enum ReadFailure {
     /// It is not in memory.
     Away,
     Damaged(Damage),
     Failed,
 }
 
-impl From<Damage> for Missed {
+impl From<Damage> for ReadFailure {
     fn from(damage: Damage) -> Self {
         Self::Damaged(damage)
     }
@@ -46,7 +46,7 @@ impl From<Damage> for Missed {
 
 /// A record's place, and what its checksums are bound to.
 #[derive(Clone, Copy)]
-struct Spot {
+struct RecordExtent {
     segment: u32,
     epoch: u64,
     offset: u32,
@@ -57,7 +57,7 @@ struct Spot {
 }
 
 /// Blocks of a record that were read and are sound.
-struct Sound {
+struct VerifiedBlocks {
     header: Header,
     seed: u64,
     /// From the beginning of the record on.
@@ -65,13 +65,13 @@ struct Sound {
 }
 
 impl ReadContinuation {
-    fn new(spot: &Spot, sound: &Sound) -> Option<Self> {
-        let Spot { segment, epoch, offset, .. } = *spot;
-        let Sound { header, seed, .. } = *sound;
+    fn new(spot: &RecordExtent, sound: &VerifiedBlocks) -> Option<Self> {
+        let RecordExtent { segment, epoch, offset, .. } = *spot;
+        let VerifiedBlocks { header, seed, .. } = *sound;
         (header.flags & IS_LISTED == 0).then_some(Self { segment, epoch, offset, header, seed })
     }
 
-    fn is_of(&self, spot: &Spot) -> bool {
+    fn is_of(&self, spot: &RecordExtent) -> bool {
         let place = (spot.segment, spot.epoch, spot.offset, spot.hash);
         (self.segment, self.epoch, self.offset, self.header.hash) == place
     }
@@ -135,7 +135,7 @@ impl Volume {
         let known = ask.known.filter(|seal| seal.is_of(&spot) && !ask.head);
         let sound = match known {
             Some(ReadContinuation { header, seed, .. }) => {
-                Ok(Sound { header, seed, bytes: Bytes::new() })
+                Ok(VerifiedBlocks { header, seed, bytes: Bytes::new() })
             }
             None => self.read_spot(way, spot, ask),
         };
@@ -148,21 +148,21 @@ impl Volume {
         });
         match read {
             Ok((answer, parts)) => self.add_parts(way, hash, answer, &parts, ask),
-            Err(Missed::Away) => Ok(None),
+            Err(ReadFailure::Away) => Ok(None),
             Err(missed) => Err(self.missed(place, spot, missed)),
         }
     }
 
-    fn spot(&self, place: RecordAddress) -> Option<Spot> {
+    fn spot(&self, place: RecordAddress) -> Option<RecordExtent> {
         self.spot_for(place, false)
     }
 
     /// The spot of a record, which is noted as asked for if `asked`.
-    fn spot_for(&self, place: RecordAddress, asked: bool) -> Option<Spot> {
+    fn spot_for(&self, place: RecordAddress, asked: bool) -> Option<RecordExtent> {
         let mut segment = self.segment(place)?.lock();
         let (epoch, is_written) = (segment.epoch, segment.usage == Usage::Sealed);
         let row = if asked { segment.ask(place) } else { segment.row(place) }?;
-        Some(Spot {
+        Some(RecordExtent {
             segment: place.segment(),
             epoch,
             is_written,
@@ -173,7 +173,7 @@ impl Volume {
     }
 
     /// Draws the consequences of a failed read.
-    fn missed(&self, place: RecordAddress, spot: Spot, missed: Missed) -> Error {
+    fn missed(&self, place: RecordAddress, spot: RecordExtent, missed: ReadFailure) -> Error {
         // Where the segment has been reclaimed meanwhile, other bytes are no damage.
         let Some(row) =
             self.spot(place).filter(|now| now.epoch == spot.epoch).and_then(|_| self.kill(place))
@@ -183,11 +183,11 @@ impl Volume {
         };
         self.bury(place, row);
         let error = match missed {
-            Missed::Damaged(damage) => {
+            ReadFailure::Damaged(damage) => {
                 self.tallies.damaged(damage);
                 Error::Damaged(damage)
             }
-            Missed::Away | Missed::Failed => {
+            ReadFailure::Away | ReadFailure::Failed => {
                 add(&self.tallies.errors_read, 1);
                 self.note_read_error(spot.segment);
                 Error::Unreadable
@@ -212,7 +212,12 @@ impl Volume {
     }
 
     /// Reads the beginning of a record: all of it if it is asked for and not much.
-    fn read_spot(&self, way: ReadMode, spot: Spot, ask: &RecordRequest) -> Result<Sound, Missed> {
+    fn read_spot(
+        &self,
+        way: ReadMode,
+        spot: RecordExtent,
+        ask: &RecordRequest,
+    ) -> Result<VerifiedBlocks, ReadFailure> {
         let (len, block) = (u64::from(spot.len), u64::from(self.blocks.bytes));
         let most = self.shared.config.read_bytes;
         let whole = ask.body.start < block && ask.body.end >= len && len <= most + block;
@@ -231,7 +236,7 @@ impl Volume {
         }
         let seed = self.binding(spot.segment, spot.epoch, spot.offset, &header).seed();
         self.check_blocks(seed, 0, &bytes)?;
-        Ok(Sound { header, seed, bytes })
+        Ok(VerifiedBlocks { header, seed, bytes })
     }
 
     /// Checks blocks from number `first` on.
@@ -243,15 +248,20 @@ impl Volume {
     }
 
     /// Bytes of a record, as they are.
-    fn read_bytes(&self, way: ReadMode, spot: Spot, range: Range<u32>) -> Result<Bytes, Missed> {
+    fn read_bytes(
+        &self,
+        way: ReadMode,
+        spot: RecordExtent,
+        range: Range<u32>,
+    ) -> Result<Bytes, ReadFailure> {
         let (file, base) = self.file(spot.segment);
         let at = base + u64::from(spot.offset) + u64::from(range.start);
         let mut buffer = self.shared.buffers.take((range.end - range.start) as usize);
         match read(way, &**file, buffer.bytes_mut(), at) {
             Ok(true) => Ok(buffer.into_bytes()),
-            Ok(false) => Err(Missed::Away),
+            Ok(false) => Err(ReadFailure::Away),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(Damage::Cut.into()),
-            Err(_) => Err(Missed::Failed),
+            Err(_) => Err(ReadFailure::Failed),
         }
     }
 
@@ -259,10 +269,10 @@ impl Volume {
     fn section(
         &self,
         way: ReadMode,
-        spot: Spot,
-        sound: &Sound,
+        spot: RecordExtent,
+        sound: &VerifiedBlocks,
         range: Range<u64>,
-    ) -> Result<Vec<Bytes>, Missed> {
+    ) -> Result<Vec<Bytes>, ReadFailure> {
         let mut pieces = Vec::new();
         if range.is_empty() {
             return Ok(pieces);
@@ -296,10 +306,10 @@ impl Volume {
     fn answer(
         &self,
         way: ReadMode,
-        spot: Spot,
-        sound: Sound,
+        spot: RecordExtent,
+        sound: VerifiedBlocks,
         ask: &RecordRequest,
-    ) -> Result<(RecordData, Vec<PartRecord>), Missed> {
+    ) -> Result<(RecordData, Vec<PartRecord>), ReadFailure> {
         let Header { flags, head_len, body_len, .. } = sound.header;
         let (head_len, body_len) = (u64::from(head_len), u64::from(body_len));
         let mut answer = RecordData::of(&sound.header, self.journal.shift_of(sound.header.order));

@@ -84,9 +84,9 @@ pub struct ExportedRecord {
 
 /// Notes what is found.
 #[derive(Debug, Default)]
-struct Collected(Mutex<Vec<FoundRecord>>);
+struct RecordCollector(Mutex<Vec<FoundRecord>>);
 
-impl Owner for Collected {
+impl Owner for RecordCollector {
     fn found(&self, records: &[FoundRecord]) {
         self.0.lock().extend_from_slice(records);
     }
@@ -101,7 +101,7 @@ impl Owner for Collected {
 }
 
 /// A volume with all that was found on it.
-struct Exhibit {
+struct OfflineVolume {
     volume: Volume,
     found: Vec<FoundRecord>,
     generation: Option<u64>,
@@ -109,7 +109,7 @@ struct Exhibit {
     trusted: bool,
 }
 
-impl Exhibit {
+impl OfflineVolume {
     fn open(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Self, Error> {
         let settings = VolumeConfig::new(Arc::clone(vfs), ANY_BYTES);
         let seen = look(&settings, None)?;
@@ -122,7 +122,7 @@ impl Exhibit {
         all.add(&seen.past.keep);
         let (out, generation) = (seen.marker, seen.past.generation);
         let trusted = !seen.is_broken();
-        let notes = Arc::new(Collected::default());
+        let notes = Arc::new(RecordCollector::default());
         let shared = StoreContext {
             config: Config { threads: false, ..Config::new(vec![settings]) },
             owner: Arc::clone(&notes) as _,
@@ -160,7 +160,7 @@ impl Exhibit {
     }
 }
 
-impl Exhibit {
+impl OfflineVolume {
     /// When the oldest and the newest record were written: segments are written in order, so the
     /// first and the last record of each tell.
     fn written_ms(&self) -> Option<(u64, u64)> {
@@ -191,7 +191,7 @@ impl Exhibit {
 /// # Errors
 /// Those of [`crate::Disk::open`], and no volume there.
 pub fn stat(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Summary, Error> {
-    Ok(Exhibit::open(vfs, clock)?.summary())
+    Ok(OfflineVolume::open(vfs, clock)?.summary())
 }
 
 /// Reads every block of every live record of a volume.
@@ -199,7 +199,7 @@ pub fn stat(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Summary, Error> {
 /// # Errors
 /// Those of [`crate::Disk::open`], and no volume there.
 pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<CheckReport, Error> {
-    let exhibit = Exhibit::open(vfs, clock)?;
+    let exhibit = OfflineVolume::open(vfs, clock)?;
     let volume = &exhibit.volume;
     let (mut sound, mut flaws) = (0, Vec::new());
     for (number, slot) in (0..).zip(&volume.segments) {
@@ -229,7 +229,7 @@ pub fn export(
     clock: &Clock,
     mut each: impl FnMut(ExportedRecord, &mut dyn FnMut() -> Option<Bytes>),
 ) -> Result<(u64, u64), Error> {
-    let exhibit = Exhibit::open(vfs, clock)?;
+    let exhibit = OfflineVolume::open(vfs, clock)?;
     let volume = &exhibit.volume;
     let (mut brought, mut missed) = (0, 0);
     for found in &exhibit.found {

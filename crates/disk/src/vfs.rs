@@ -16,7 +16,7 @@ pub use directory_content::{DirectoryContent, is_volumes};
 pub use fault_injection::{FaultyDirectory, Hook, InjectedFault, Operation};
 pub use memory::MemoryDirectory;
 pub use real_directory::RealDirectory;
-pub use recording::Recording;
+pub use recording::RecordingDirectory;
 
 /// A directory and its files. What is made, renamed and removed is durable after
 /// [`Vfs::sync_names`], and bytes of a file after [`File::sync`].

@@ -15,7 +15,7 @@ mod state;
 mod store_context;
 mod writer_notes;
 
-pub(crate) use finder::{Finder, Judged};
+pub(crate) use finder::{Finder, RowVerdict};
 pub(crate) use health::{Health, IN, OUT, PAUSING, often};
 pub(crate) use new_record::NewRecord;
 pub(crate) use queue::{PendingRead, ReadQueue};

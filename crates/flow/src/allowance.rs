@@ -34,7 +34,7 @@ pub(crate) struct Allowance {
 
 /// The reason for not making a form now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoTime {
+pub(crate) enum AllowanceRefusal {
     /// Somebody makes one, or nobody may ask yet.
     Busy,
     /// The time is used up.
@@ -54,11 +54,11 @@ impl Allowance {
     ///
     /// # Errors
     /// If somebody makes one, or if the time is used up: once, and again a while later.
-    pub(crate) fn begin(&self, now_ms: u64, percent: u64) -> Result<(), NoTime> {
+    pub(crate) fn begin(&self, now_ms: u64, percent: u64) -> Result<(), AllowanceRefusal> {
         if percent == 0 || now_ms < self.refused_until_ms.load(Ordering::Relaxed) {
-            return Err(NoTime::Busy);
+            return Err(AllowanceRefusal::Busy);
         }
-        let Some(mut state) = self.state.try_lock() else { return Err(NoTime::Busy) };
+        let Some(mut state) = self.state.try_lock() else { return Err(AllowanceRefusal::Busy) };
         let most_us = (SAVED_MS * percent * 10) as i64;
         let since_ms = state.filled_ms.map_or(SAVED_MS, |before| now_ms.saturating_sub(before));
         let more_us = (since_ms.min(SAVED_MS) * percent * 10) as i64;
@@ -70,7 +70,7 @@ impl Allowance {
             return Ok(());
         }
         self.refused_until_ms.store(now_ms + REFUSED_MS, Ordering::Relaxed);
-        Err(if state.is_busy { NoTime::Busy } else { NoTime::UsedUp })
+        Err(if state.is_busy { AllowanceRefusal::Busy } else { AllowanceRefusal::UsedUp })
     }
 
     /// Gives the right back, which was used for so long.
@@ -115,16 +115,20 @@ mod tests {
     #[test]
     fn the_allowance_fills_with_time_and_is_used_by_one_at_a_time() {
         let allowance = Allowance::default();
-        assert_eq!(allowance.begin(0, 0), Err(NoTime::Busy), "no share is no time");
+        assert_eq!(allowance.begin(0, 0), Err(AllowanceRefusal::Busy), "no share is no time");
         assert_eq!(allowance.begin(1000, 10), Ok(()));
-        assert_eq!(allowance.begin(1000, 10), Err(NoTime::Busy), "one at a time");
+        assert_eq!(allowance.begin(1000, 10), Err(AllowanceRefusal::Busy), "one at a time");
         // Ten seconds' share of a tenth is one second; twice as much is used.
         allowance.end(2_000_000);
-        assert_eq!(allowance.begin(1001, 10), Err(NoTime::Busy), "nobody asks at once again");
-        assert_eq!(allowance.begin(2000, 10), Err(NoTime::UsedUp));
-        assert_eq!(allowance.begin(10_000, 10), Err(NoTime::UsedUp));
+        assert_eq!(
+            allowance.begin(1001, 10),
+            Err(AllowanceRefusal::Busy),
+            "nobody asks at once again"
+        );
+        assert_eq!(allowance.begin(2000, 10), Err(AllowanceRefusal::UsedUp));
+        assert_eq!(allowance.begin(10_000, 10), Err(AllowanceRefusal::UsedUp));
         assert_eq!(allowance.begin(12_000, 10), Ok(()));
-        assert_eq!(allowance.begin(12_000, 10), Err(NoTime::Busy));
+        assert_eq!(allowance.begin(12_000, 10), Err(AllowanceRefusal::Busy));
         allowance.end(100);
         assert_eq!(allowance.begin(12_000, 10), Ok(()), "there is time left for the next");
     }

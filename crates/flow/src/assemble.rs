@@ -26,15 +26,15 @@ use base::Counter;
 use codec::Coding;
 use message::HeaderId;
 
-use crate::state::assemble::{Clip, ComposedPage, Draft, PAGE_BYTES, ReadPage, Stitch, places};
+use crate::state::assemble::{Clip, ComposedPage, Draft, GzipPage, PAGE_BYTES, ReadPage, places};
 use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::reply::{HeadSource, Reply};
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 use feed::UnfinishedPage;
 use forwarder::{PageCoder, PageWriter};
 use operations::Operations;
-use pieces::{Beginning, PageSlot, PageTextSource, Slots};
+use pieces::{FragmentStarter, PagePiece, PagePieces, PageTextSource};
 
 pub(crate) use document::plain;
 
@@ -85,7 +85,7 @@ impl Assembly {
                 let (read, text) = pieces::read(core, page, part);
                 let mut ops = Operations::of_read(page, &read);
                 let known = ops.known(core).unwrap_or_default();
-                let slots = Beginning::new(core, page).of_known(known);
+                let slots = FragmentStarter::new(core, page).of_known(known);
                 match at_hand(slots, page, &read, &text) {
                     Ok(parts) => self.put_together(parts),
                     Err(slots) => return Some(UnfinishedPage { slots, text, ops }),
@@ -94,7 +94,7 @@ impl Assembly {
             }
             ReplyBody::Stream { reader, .. } => {
                 let ops = Operations::of_arriving(page, reader);
-                Some(UnfinishedPage { slots: Slots::new(), text: PageTextSource::None, ops })
+                Some(UnfinishedPage { slots: PagePieces::new(), text: PageTextSource::None, ops })
             }
             body => {
                 if page.gzip && matches!(body, ReplyBody::None | ReplyBody::Head(_)) {
@@ -128,23 +128,23 @@ impl Assembly {
 
 /// The parts of a page if all of them are there.
 fn at_hand(
-    slots: Slots,
+    slots: PagePieces,
     page: &ComposedPage,
     read: &ReadPage,
     text: &PageTextSource,
-) -> Result<VecDeque<BodyPart>, Slots> {
+) -> Result<VecDeque<BodyPart>, PagePieces> {
     let mut summed = 0;
-    let is_there = |slot: &PageSlot| match slot {
-        PageSlot::Text(_) | PageSlot::Gzip(..) => true,
-        PageSlot::Part(part) if page.gzip => {
+    let is_there = |slot: &PagePiece| match slot {
+        PagePiece::Text(_) | PagePiece::Gzip(..) => true,
+        PagePiece::Part(part) if page.gzip => {
             summed += part.len();
             !part.is_file() && summed <= SUMMED_BYTES
         }
-        PageSlot::Own(bytes) => {
+        PagePiece::Own(bytes) => {
             summed += bytes.len() as u64;
             !page.gzip || summed <= SUMMED_BYTES
         }
-        PageSlot::Part(_) => true,
+        PagePiece::Part(_) => true,
         _ => false,
     };
     let is_long = page.gzip && text.length() > PAGE_BYTES;
@@ -153,23 +153,23 @@ fn at_hand(
     }
     if !page.gzip {
         let part = |slot| match slot {
-            PageSlot::Part(part) => Some(part),
-            PageSlot::Own(bytes) => Some(BodyPart::Bytes(bytes)),
-            PageSlot::Text(range) => text.part(range),
+            PagePiece::Part(part) => Some(part),
+            PagePiece::Own(bytes) => Some(BodyPart::Bytes(bytes)),
+            PagePiece::Text(range) => text.part(range),
             _ => None,
         };
         return Ok(slots.into_iter().filter_map(part).collect());
     }
-    let mut stitch = Stitch::begin(slots.len());
+    let mut stitch = GzipPage::begin(slots.len());
     for slot in slots {
         match slot {
-            PageSlot::Text(range) => match Clip::find(&read.cuts, &range) {
+            PagePiece::Text(range) => match Clip::find(&read.cuts, &range) {
                 Some(cut) => stitch.add_cut(cut),
                 None => text.part(range).into_iter().for_each(|part| stitch.add_plain(part)),
             },
-            PageSlot::Part(part) => stitch.add_plain(part),
-            PageSlot::Own(bytes) => stitch.add_plain(BodyPart::Bytes(bytes)),
-            PageSlot::Gzip(cut) => stitch.add_coded(&cut),
+            PagePiece::Part(part) => stitch.add_plain(part),
+            PagePiece::Own(bytes) => stitch.add_plain(BodyPart::Bytes(bytes)),
+            PagePiece::Gzip(cut) => stitch.add_coded(&cut),
             _ => {}
         }
     }
@@ -194,15 +194,15 @@ impl Draft for Assembly {
     }
 
     fn memory(&self) -> u64 {
-        let bytes = |slot: &PageSlot| match slot {
-            PageSlot::Body(..) | PageSlot::Gzip(..) => BODY_BYTES,
-            PageSlot::Waits(_) => WAITS_BYTES,
-            _ => size_of::<PageSlot>() as u64,
+        let bytes = |slot: &PagePiece| match slot {
+            PagePiece::Body(..) | PagePiece::Gzip(..) => BODY_BYTES,
+            PagePiece::Waits(_) => WAITS_BYTES,
+            _ => size_of::<PagePiece>() as u64,
         };
         self.pieces.iter().flat_map(|pieces| &pieces.slots).map(bytes).sum()
     }
 
-    fn run(mut self: Box<Self>, core: &Rc<CoreState>, front: Front<'_>) -> Reply {
+    fn run(mut self: Box<Self>, core: &Rc<CoreState>, front: RequestConnection<'_>) -> Reply {
         let Some(pieces) = self.pieces(core) else { return self.reply };
         let Self { mut reply, page, .. } = *self;
         let mut passage = front.passage(&page.live.limits);

@@ -5,16 +5,16 @@ use std::future::pending;
 use std::time::Duration;
 
 use base::{Counter, Limit};
-use cache::{AbandonedBody, BodyWriter, NotKept, PushOutcome, Variant, Watch};
+use cache::{AbandonedBody, BodyWriter, PushOutcome, ReaderWatch, StoreRefusal, Variant};
 use message::vary::{VaryNames, vary_signature};
 use message::{Request, Trailers};
 use origin::Exchange;
 
-use crate::recode::{Coder, Strides, limit_of};
+use crate::recode::{Coder, YieldCounter, limit_of};
 use crate::state::core::CoreState;
 use crate::state::tier::Filling;
 use crate::state::trace::{FailureNote, Trace};
-use crate::trailers::{Gate, of_any_form};
+use crate::trailers::{TrailerFilter, of_any_form};
 use crate::unstored_reason::UnstoredReason;
 
 /// The outcome of carrying a body.
@@ -83,13 +83,13 @@ pub(crate) trait Sink {
     }
 
     /// Why the store does not keep it, if it was meant to.
-    fn refused(&self) -> Option<NotKept> {
+    fn refused(&self) -> Option<StoreRefusal> {
         None
     }
 
     /// Returns a watch that tells when nobody is left to take the body, for a sink that ends at
     /// once then.
-    fn watch(&self) -> Option<Watch> {
+    fn watch(&self) -> Option<ReaderWatch> {
         None
     }
 }
@@ -127,7 +127,7 @@ impl Sink for Filling {
         Self::stored(self)
     }
 
-    fn refused(&self) -> Option<NotKept> {
+    fn refused(&self) -> Option<StoreRefusal> {
         Self::refused(self)
     }
 }
@@ -157,7 +157,7 @@ impl Sink for BodyWriter {
         Self::finish_with(self, trailers)
     }
 
-    fn watch(&self) -> Option<Watch> {
+    fn watch(&self) -> Option<ReaderWatch> {
         Some(Self::watch(self))
     }
 }
@@ -173,7 +173,7 @@ pub(crate) async fn carry(
     mut sink: impl Sink,
     mut coder: Option<Coder>,
     trace: Option<&Trace>,
-    gate: Option<&Gate>,
+    gate: Option<&TrailerFilter>,
 ) -> TransferOutcome {
     let mut watch = sink.watch();
     let mut left = async || match &mut watch {
@@ -207,8 +207,8 @@ pub(crate) async fn carry(
             let last = next.as_ref().map(|next| matches!(next, Ok(false)));
             match recode(coder, last, &mut sink).await {
                 Ok(last) => push = last,
-                Err(Hitch::Left) => break TransferEnd::Left,
-                Err(Hitch::Bad(error)) => {
+                Err(RecodeFailure::Left) => break TransferEnd::Left,
+                Err(RecodeFailure::Bad(error)) => {
                     limit = limit_of(error);
                     break TransferEnd::Uncoded;
                 }
@@ -267,7 +267,7 @@ impl BodyEnd {
         let stored = sink.stored() && is_fit;
         let whole = match is_fit {
             false => {
-                note_refused(trace, Some(NotKept::Unwanted));
+                note_refused(trace, Some(StoreRefusal::Unwanted));
                 sink.finish_unkept()
             }
             true => sink.finish_with(trailers),
@@ -279,7 +279,7 @@ impl BodyEnd {
 }
 
 /// Why recoding does not go on.
-enum Hitch {
+enum RecodeFailure {
     /// Nobody is left to take the body.
     Left,
     /// It is not in its coding, or beyond a limit.
@@ -292,19 +292,19 @@ async fn recode(
     coder: &mut Coder,
     last: Option<bool>,
     sink: &mut impl Sink,
-) -> Result<PushOutcome, Hitch> {
-    let mut turns = Strides::default();
+) -> Result<PushOutcome, RecodeFailure> {
+    let mut turns = YieldCounter::default();
     let mut push = PushOutcome::Ok;
     loop {
         let step = match last {
             Some(last) => coder.step(last),
             None => coder.flush(),
         };
-        let Some(out) = step.map_err(Hitch::Bad)? else { return Ok(push) };
+        let Some(out) = step.map_err(RecodeFailure::Bad)? else { return Ok(push) };
         let made = out.len();
         if !out.is_empty() {
             if push != PushOutcome::Ok && sink.room().await.is_err() {
-                return Err(Hitch::Left);
+                return Err(RecodeFailure::Left);
             }
             push = sink.push(out);
         }
@@ -316,7 +316,7 @@ async fn recode(
 pub(crate) fn note_begun(
     core: &CoreState,
     trace: Option<&Trace>,
-    refused: Option<NotKept>,
+    refused: Option<StoreRefusal>,
 ) -> bool {
     let stored = refused.is_none();
     core.counters.inc(if stored { Counter::Stores } else { Counter::StoreRefused });
@@ -324,7 +324,7 @@ pub(crate) fn note_begun(
     stored
 }
 
-fn note_refused(trace: Option<&Trace>, refused: Option<NotKept>) {
+fn note_refused(trace: Option<&Trace>, refused: Option<StoreRefusal>) {
     if let (Some(trace), Some(why)) = (trace, refused) {
         trace.note_why(UnstoredReason::Store(why));
     }

@@ -15,9 +15,9 @@ const PREFIX: &[u8] = b"/.well-known/acme-challenge/";
 
 /// The one challenge that is pending, if any.
 #[derive(Default)]
-pub struct Challenges(ArcSwapOption<Pending>);
+pub struct Challenges(ArcSwapOption<PendingChallenge>);
 
-struct Pending {
+struct PendingChallenge {
     token: Box<[u8]>,
     answer: Bytes,
 }
@@ -33,7 +33,7 @@ impl Challenges {
     /// pending before is withdrawn.
     pub fn show(&self, token: &str, answer: &str) {
         let (token, answer) = (token.as_bytes().into(), Bytes::copy_from_slice(answer.as_bytes()));
-        self.0.store(Some(Arc::new(Pending { token, answer })));
+        self.0.store(Some(Arc::new(PendingChallenge { token, answer })));
     }
 
     /// Withdraws what is pending.

@@ -13,11 +13,11 @@ use policy::{ReceiveVerdict, Synthetic};
 
 use crate::decisions::{self, Course, LookupDecision};
 use crate::key::make_key;
-use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 
 /// The deeds on the course of a request, or the words about them.
-pub(crate) trait Mode {
+pub(crate) trait CourseHandler {
     /// The outcome for the request.
     type End;
     /// Room for a key.
@@ -81,7 +81,7 @@ pub(crate) trait Mode {
     fn fetch(&mut self, ask: &RequestContext<'_>, key: &KeyBuf, next: LookupDecision) -> Self::End;
 
     /// A fetch past the store.
-    fn pass(&mut self, ask: &RequestContext<'_>, reason: Forward) -> Self::End;
+    fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Self::End;
 
     /// A fetch past the store, after which the connection may be a tunnel.
     fn upgrade(&mut self, ask: &RequestContext<'_>) -> Self::End;
@@ -99,7 +99,7 @@ pub(crate) trait Mode {
 /// Follows policy's verdict; files that lie beside the scripts come before the store and the
 /// origin, as nginx's `try_files` comes before its cache.
 #[inline(always)]
-pub(crate) fn follow<M: Mode>(
+pub(crate) fn follow<M: CourseHandler>(
     mode: &mut M,
     ask: &RequestContext<'_>,
     verdict: ReceiveVerdict,
@@ -114,7 +114,7 @@ pub(crate) fn follow<M: Mode>(
 
 /// Follows it once no file beside the scripts answers.
 #[inline(always)]
-pub(crate) fn go_on<M: Mode>(
+pub(crate) fn go_on<M: CourseHandler>(
     mode: &mut M,
     ask: &RequestContext<'_>,
     verdict: ReceiveVerdict,
@@ -132,7 +132,7 @@ pub(crate) fn go_on<M: Mode>(
 
 /// Asks the store.
 #[inline(always)]
-fn lookup<M: Mode>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
+fn lookup<M: CourseHandler>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
     let mut room = mode.key();
     make_key(mode.seed(), &*ask.site.policy, ask.request, &ask.notes, &mut room);
     let key = &*room;
@@ -151,7 +151,7 @@ fn lookup<M: Mode>(mode: &mut M, ask: &RequestContext<'_>) -> M::End {
 
 /// Goes on where nothing that is stored answers.
 #[inline(never)]
-fn missed<M: Mode>(
+fn missed<M: CourseHandler>(
     mode: &mut M,
     ask: &RequestContext<'_>,
     key: &KeyBuf,
@@ -166,7 +166,7 @@ fn missed<M: Mode>(
 }
 
 /// Asks for a plugin's page, and then an origin.
-pub(crate) fn miss<M: Mode>(
+pub(crate) fn miss<M: CourseHandler>(
     mode: &mut M,
     ask: &RequestContext<'_>,
     key: &KeyBuf,

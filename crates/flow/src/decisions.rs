@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::purge::{self, PurgeRequest, Refusal};
 use crate::state::client::Client;
 use crate::state::live_configuration::LiveConfiguration;
-use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::{RequestContext, only_if_cached};
 use crate::state::site::Site;
 
@@ -85,7 +85,7 @@ pub(crate) enum Course {
     /// It may go no further, and is answered here.
     LastHop,
     /// The origin is asked, past the store.
-    Pass(Forward),
+    Pass(ForwardReason),
     /// The same, and the connection may become a tunnel.
     Upgrade,
     /// Policy answers.
@@ -104,13 +104,13 @@ pub(crate) fn course(ask: &RequestContext<'_>, verdict: ReceiveVerdict) -> Cours
         ReceiveVerdict::Lookup | ReceiveVerdict::Pass if is_last_hop(request) => Course::LastHop,
         // A body on a cacheable request is outside the key: it never meets the store.
         ReceiveVerdict::Lookup | ReceiveVerdict::Pass => Course::Pass(match request.method {
-            Method::Get | Method::Head => Forward::Bypass,
-            _ => Forward::Method,
+            Method::Get | Method::Head => ForwardReason::Bypass,
+            _ => ForwardReason::Method,
         }),
         // An application behind FastCGI cannot change the protocol: there the wish is overheard.
         ReceiveVerdict::Upgrade => match ask.site.origin(&ask.notes) {
             Some(own) if own.origin.protocol() == Protocol::FastCgi => {
-                Course::Pass(Forward::Bypass)
+                Course::Pass(ForwardReason::Bypass)
             }
             _ => Course::Upgrade,
         },
@@ -129,7 +129,7 @@ pub(crate) enum LookupDecision {
     /// Past the store.
     Pass,
     /// A fetch of its own, whose answer may be stored.
-    Alone(Forward),
+    Alone(ForwardReason),
 }
 
 /// Returns the step that follows a lookup; `freshness` gives an object's times.
@@ -144,10 +144,10 @@ pub(crate) fn next(
             Judgement::Deliver(served) => LookupDecision::Deliver(object, served),
             Judgement::Fetch => LookupDecision::Fetch(Some(object)),
             Judgement::Pass => LookupDecision::Pass,
-            Judgement::Private => LookupDecision::Alone(Forward::Bypass),
+            Judgement::Private => LookupDecision::Alone(ForwardReason::Bypass),
         },
-        CacheLookup::HitForMiss => LookupDecision::Alone(Forward::HitForMiss),
-        CacheLookup::Nothing if ask.notes.personal => LookupDecision::Alone(Forward::UriMiss),
+        CacheLookup::HitForMiss => LookupDecision::Alone(ForwardReason::HitForMiss),
+        CacheLookup::Nothing if ask.notes.personal => LookupDecision::Alone(ForwardReason::UriMiss),
         CacheLookup::Nothing => LookupDecision::Fetch(None),
     }
 }
@@ -172,17 +172,19 @@ pub(crate) fn judge(ask: &RequestContext<'_>, object: &Arc<Object>) -> Judgement
 #[inline]
 fn judge_by(ask: &RequestContext<'_>, object: &Arc<Object>, freshness: &Freshness) -> Judgement {
     match ground(ask, object, freshness) {
-        Ground::Personal => Judgement::Private,
-        Ground::Condition | Ground::Passed => Judgement::Pass,
-        Ground::Fresh => Judgement::Deliver(CacheOutcome::Hit),
-        Ground::Grace | Ground::MaxStale => Judgement::Deliver(CacheOutcome::Stale),
-        Ground::Unwanted | Ground::Stale => Judgement::Fetch,
+        JudgementReason::Personal => Judgement::Private,
+        JudgementReason::Condition | JudgementReason::Passed => Judgement::Pass,
+        JudgementReason::Fresh => Judgement::Deliver(CacheOutcome::Hit),
+        JudgementReason::Grace | JudgementReason::MaxStale => {
+            Judgement::Deliver(CacheOutcome::Stale)
+        }
+        JudgementReason::Unwanted | JudgementReason::Stale => Judgement::Fetch,
     }
 }
 
 /// The ground of a [`Judgement`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ground {
+pub(crate) enum JudgementReason {
     /// The request is personal, and the object is not for all.
     Personal,
     /// The request has a condition that only the origin can judge (RFC 9110 13.1).
@@ -200,22 +202,28 @@ pub(crate) enum Ground {
 
 /// Returns the ground for judging a stored response.
 #[inline(always)]
-pub(crate) fn ground(ask: &RequestContext<'_>, object: &Object, freshness: &Freshness) -> Ground {
+pub(crate) fn ground(
+    ask: &RequestContext<'_>,
+    object: &Object,
+    freshness: &Freshness,
+) -> JudgementReason {
     if ask.notes.personal && !object.flags().shared {
-        return Ground::Personal;
+        return JudgementReason::Personal;
     }
     if conditional::belongs_to_origin(&ask.request.headers) {
-        return Ground::Condition;
+        return JudgementReason::Condition;
     }
     let now_ms = ask.now.mono_ms;
     let ctx = HitCtx { request: ask.request, notes: &ask.notes, freshness, now_ms };
     match (freshness.state(now_ms), ask.site.policy.hit(&ctx)) {
-        (State::Fresh | State::Grace, HitVerdict::Miss) => Ground::Unwanted,
-        (State::Fresh | State::Grace, HitVerdict::Pass) => Ground::Passed,
-        (State::Fresh, _) => Ground::Fresh,
-        (State::Grace, _) => Ground::Grace,
-        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => Ground::MaxStale,
-        (State::Stale, _) => Ground::Stale,
+        (State::Fresh | State::Grace, HitVerdict::Miss) => JudgementReason::Unwanted,
+        (State::Fresh | State::Grace, HitVerdict::Pass) => JudgementReason::Passed,
+        (State::Fresh, _) => JudgementReason::Fresh,
+        (State::Grace, _) => JudgementReason::Grace,
+        (State::Stale, HitVerdict::DeliverStale) if may_be_stale(object) => {
+            JudgementReason::MaxStale
+        }
+        (State::Stale, _) => JudgementReason::Stale,
     }
 }
 

@@ -9,6 +9,6 @@ mod revalidation;
 mod substitute;
 
 pub(crate) use delivery::{fetched, is_negotiated, occasion, passing, stored, switched};
-pub(crate) use fetch::{ByPolicy, refresh};
+pub(crate) use fetch::{PolicyJudge, refresh};
 pub(crate) use includes::of_stored as dialect_of;
 pub(crate) use substitute::SubstituteAnswer;

@@ -24,14 +24,14 @@ use policy::{ConnectionPeer, Notes, ReceiveCtx, ReceiveVerdict};
 use crate::sent_form::SentForm;
 use crate::state::core::CoreState;
 use crate::state::dictionary::{
-    Birth, Dictionaries, Dictionary, form_with, is_readable, named, origin,
+    Dictionaries, Dictionary, DictionaryScope, form_with, is_readable, named, origin,
 };
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 
 /// A request for a stored response, as far as dictionaries go by it.
 #[derive(Clone, Copy)]
-pub(crate) struct Occasion<'a> {
+pub(crate) struct DictionaryContext<'a> {
     pub(crate) live: &'a LiveConfiguration,
     /// As the client sent it.
     pub(crate) request: &'a Request,
@@ -42,7 +42,7 @@ pub(crate) struct Occasion<'a> {
     pub(crate) now: Now,
 }
 
-impl Occasion<'_> {
+impl DictionaryContext<'_> {
     /// Returns true if whoever may ask for this may ask for `target`, too, and is given what is
     /// stored: one route has both, and so the same rules for who is let in. That holds for every
     /// client, so that a form may be sent without another look.
@@ -78,8 +78,8 @@ impl Occasion<'_> {
     }
 }
 
-impl Birth {
-    fn of(occasion: Occasion<'_>, object: &Record) -> Self {
+impl DictionaryScope {
+    fn of(occasion: DictionaryContext<'_>, object: &Record) -> Self {
         Self {
             origin: origin(occasion.request).into(),
             target: occasion.request.target.as_slice().into(),
@@ -90,7 +90,7 @@ impl Birth {
 
 impl Dictionary {
     /// Returns true if it may be used for `object`, the answer to a request.
-    fn is_for(&self, occasion: Occasion<'_>, object: &Record) -> bool {
+    fn is_for(&self, occasion: DictionaryContext<'_>, object: &Record) -> bool {
         let request = occasion.request;
         let destination = request.headers.value_named(b"sec-fetch-dest");
         *self.birth.origin == *origin(request)
@@ -102,14 +102,14 @@ impl Dictionary {
 
 /// Takes note that a client gets `object`, which may be a dictionary for what it asks for next.
 #[inline]
-pub(crate) fn note(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>) {
+pub(crate) fn note(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
     if occasion.request.scheme == Scheme::Https && object.flags().dictionary {
         note_dictionary(core, occasion, object);
     }
 }
 
 #[inline(never)]
-fn note_dictionary(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>) {
+fn note_dictionary(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
     let attached = object.attached::<Dictionary>();
     if attached.is_none_or(|dictionary| !dictionary.is_settled(occasion.now.mono_ms)) {
         note_first(core, occasion, object);
@@ -122,7 +122,7 @@ fn is_on(live: &LiveConfiguration) -> bool {
 }
 
 #[cold]
-fn note_first(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>) {
+fn note_first(core: &Rc<CoreState>, occasion: DictionaryContext<'_>, object: &Arc<Object>) {
     if !is_on(occasion.live) || object.status() != Status::OK {
         return;
     }
@@ -130,16 +130,19 @@ fn note_first(core: &Rc<CoreState>, occasion: Occasion<'_>, object: &Arc<Object>
     if object.whole().is_none() {
         // It is still coming, and may not be asked for again before somebody names it.
         let most = occasion.live.limits.dictionaries;
-        dictionaries.expect(object, most, || Birth::of(occasion, object));
+        dictionaries.expect(object, most, || DictionaryScope::of(occasion, object));
         return;
     }
-    if let Some(dictionary) = attach(object, || Birth::of(occasion, object)) {
+    if let Some(dictionary) = attach(object, || DictionaryScope::of(occasion, object)) {
         delta_coding::settle(core, occasion.live, dictionary);
     }
 }
 
 /// Makes `object` a dictionary, unless it is one. `None` if there is no room for that.
-fn attach(object: &Arc<Object>, birth: impl FnOnce() -> Birth) -> Option<Arc<Dictionary>> {
+fn attach(
+    object: &Arc<Object>,
+    birth: impl FnOnce() -> DictionaryScope,
+) -> Option<Arc<Dictionary>> {
     if object.attached::<Dictionary>().is_none() {
         object.attach(Arc::new(Dictionary::of(object, birth())));
     }
@@ -163,14 +166,14 @@ impl From<DictionaryUse> for DictionaryAnswer {
 
 /// The one for whom a form is looked for.
 #[derive(Clone, Copy)]
-pub(crate) enum Seeker<'a> {
+pub(crate) enum FormRequester<'a> {
     /// A request, which may have the form made.
     Request(&'a Rc<CoreState>),
     /// A forecast, which changes nothing.
     Forecast(&'a Dictionaries),
 }
 
-impl<'a> Seeker<'a> {
+impl<'a> FormRequester<'a> {
     fn core(self) -> Option<&'a Rc<CoreState>> {
         match self {
             Self::Request(core) => Some(core),
@@ -190,8 +193,8 @@ impl<'a> Seeker<'a> {
 /// made if there is such a dictionary and nobody has begun.
 #[inline]
 pub(crate) fn seek(
-    seeker: Seeker<'_>,
-    occasion: Occasion<'_>,
+    seeker: FormRequester<'_>,
+    occasion: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
     match occasion.request.headers.contains(HeaderId::AvailableDictionary) {
@@ -217,11 +220,11 @@ pub(crate) fn may_use_dictionary(request: &Request, object: &Object) -> bool {
 
 #[cold]
 fn seek_named(
-    seeker: Seeker<'_>,
-    occasion: Occasion<'_>,
+    seeker: FormRequester<'_>,
+    occasion: DictionaryContext<'_>,
     object: &Arc<Object>,
 ) -> DictionaryAnswer {
-    let Occasion { live, request, .. } = occasion;
+    let DictionaryContext { live, request, .. } = occasion;
     let named = match named(request) {
         Ok(named) => named,
         Err(why) => return why.into(),

@@ -16,7 +16,7 @@ use crate::state::downstream::Downstream;
 use crate::state::gate::User;
 use crate::state::gate::parked_request::ParkedRequest;
 use crate::state::live_configuration::LiveRef;
-use crate::state::reply::{Forward, Reply};
+use crate::state::reply::{ForwardReason, Reply};
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::vcl::halted_request::HaltedRequest;
@@ -91,7 +91,7 @@ pub(crate) enum RequestDisposition {
     /// Perhaps a page on the disk, which must be asked for it; otherwise the other way.
     Page(Box<Self>),
     /// Past the store.
-    Pass(Forward),
+    Pass(ForwardReason),
     /// Past the store, and perhaps to another protocol.
     Upgrade,
     /// One fetch for everybody who asks meanwhile.
@@ -111,7 +111,7 @@ pub(crate) enum RequestDisposition {
     /// Through a site's program.
     Vcl(Box<HaltedRequest>),
     /// A fetch of its own, whose answer may be stored.
-    Alone { key: KeyBuf, reason: Forward },
+    Alone { key: KeyBuf, reason: ForwardReason },
 }
 
 impl Start {

@@ -43,10 +43,10 @@ use crate::{files as from_files, pages, stage_row};
 
 pub use crate::forecast::outcome::ForecastOutcome;
 pub use advice::{Application, OF_MARK, not_stored_advice};
-use teller::{ComposablePage, Teller, error_of, look};
+use teller::{ComposablePage, ForecastBuilder, error_of, look};
 
 use crate::forecast::outcome::Ending;
-use crate::forecast::steps::{Telling, answered};
+use crate::forecast::steps::{ForecastSteps, answered};
 pub use crate::forecast::words::not_stored;
 
 /// The forecast of a request.
@@ -107,15 +107,16 @@ fn forecast(
     // Nothing is held for a forecast.
     let account = &Account::open(shared.cache.memory(), 0);
     let client = Client { peer, near: false, secured: None, line: None, account };
-    let telling = Telling { shared, steps: vec![asked(&request)] };
+    let telling = ForecastSteps { shared, steps: vec![asked(&request)] };
     let mut teller =
-        Teller { telling, key: 0, site: None, decided: None, page: None, looked: None };
+        ForecastBuilder { telling, key: 0, site: None, decided: None, page: None, looked: None };
     let (foreseen, summary) = teller.tell(live, &mut request, &client, now);
-    let Teller { telling: Telling { steps, .. }, key, site, decided, page, .. } = teller;
+    let ForecastBuilder { telling: ForecastSteps { steps, .. }, key, site, decided, page, .. } =
+        teller;
     (Explanation { foreseen, summary, steps, request, key, site, decided }, page)
 }
 
-impl Teller<'_> {
+impl ForecastBuilder<'_> {
     fn tell(
         &mut self,
         live: &LiveRef,

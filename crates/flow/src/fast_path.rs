@@ -12,11 +12,11 @@ use message::freshness::Freshness;
 use message::{HeaderId, Method, Request};
 use policy::{ConnectionPeer, Notes, Policy, ReceiveCtx, ReceiveVerdict, Synthetic};
 
-use crate::course::{self, Mode};
+use crate::course::{self, CourseHandler};
 use crate::decisions::{self, LookupDecision, RequestDestination, freshness};
 use crate::disposition::{RequestDisposition, Start, WaitingRequest};
 use crate::invalidate::{InvalidationTarget, Sites};
-use crate::peers::{self, Silence};
+use crate::peers::{self, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeRequest, Refusal};
 use crate::stage::Entrant;
@@ -27,7 +27,7 @@ use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::gate::SiteAdmission;
 use crate::state::live_configuration::LiveRef;
-use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
@@ -90,7 +90,7 @@ impl CoreState {
         client: &Client<'_>,
         now: Now,
     ) -> (Start, ConnectionPeer) {
-        let silent = || Start::Reply(peers::silent(Silence::Nothing));
+        let silent = || Start::Reply(peers::silent(PeerRefusal::Nothing));
         let start = match decisions::enter(&self.shared.challenges, live, request, client) {
             RequestDestination::Site(site) if site.client_check.is_none() => {
                 let place = SiteContext { live, site };
@@ -290,7 +290,7 @@ fn note(
 /// A core that does what is on a request's course.
 pub(crate) struct ServingCore<'a>(pub(crate) &'a Rc<CoreState>);
 
-impl<'a> Mode for ServingCore<'a> {
+impl<'a> CourseHandler for ServingCore<'a> {
     type End = Start;
     type Key = RefMut<'a, KeyBuf>;
 
@@ -353,7 +353,7 @@ impl<'a> Mode for ServingCore<'a> {
         let mut start = declared::stored(Some(self.0), ask, &object, served);
         if note(&mut start, ask, key, cause) {
             let next = match object.is_live() {
-                true => LookupDecision::Alone(Forward::UriMiss),
+                true => LookupDecision::Alone(ForwardReason::UriMiss),
                 // The disk has it no more, and no lookup finds it.
                 false => LookupDecision::Fetch(None),
             };
@@ -398,7 +398,7 @@ impl<'a> Mode for ServingCore<'a> {
         self.0.slow(ask, RequestDisposition::after(next, key))
     }
 
-    fn pass(&mut self, ask: &RequestContext<'_>, reason: Forward) -> Start {
+    fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Start {
         self.0.slow(ask, RequestDisposition::Pass(reason))
     }
 
@@ -437,7 +437,7 @@ impl RequestDisposition {
             LookupDecision::Fetch(old) => Self::Fetch { key: key.clone(), old },
             LookupDecision::Alone(reason) => Self::Alone { key: key.clone(), reason },
             // What is delivered needs none.
-            LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(Forward::Bypass),
+            LookupDecision::Pass | LookupDecision::Deliver(..) => Self::Pass(ForwardReason::Bypass),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use base::{Counter, Now};
 use bytes::Bytes;
-use cache::{DemotionPolicy, DerivedData, Flags, NewObject, Object, Passage, Reader, Record};
+use cache::{DemotionPolicy, DerivedData, Flags, NewObject, Object, Reader, Record, WindowLimit};
 use codec::Coding;
 use message::store::{NotStored, Permit};
 use message::{Request, Response};
@@ -33,13 +33,13 @@ use crate::state::core::CoreState;
 use crate::state::live_configuration::LiveRef;
 use crate::state::miss::Miss;
 use crate::state::peers::OwnerRequest;
-use crate::state::request_context::Front;
-use crate::state::siblings::sibling_miss::AskingSiblings;
+use crate::state::request_context::RequestConnection;
+use crate::state::siblings::sibling_miss::SiblingMiss;
 use crate::state::site::Site;
 use crate::state::slices::{Edition, Extent};
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
-use crate::trailers::Gate;
+use crate::trailers::TrailerFilter;
 use vcl::trace;
 
 /// One fetch and all it needs, independent of the client's connection.
@@ -66,13 +66,13 @@ pub(crate) struct Fetch {
     /// The client that the origin is asked for.
     pub(crate) caller: OriginRequestContext,
     /// Bytes of a passing body that may be ahead of its client.
-    pub(crate) passage: Passage,
+    pub(crate) passage: WindowLimit,
     /// Notes for the record of the request that caused the fetch.
     pub(crate) trace: Option<Rc<Trace>>,
     /// The question to the node that owns its key; absent where no other node may have it.
     pub(crate) asking: Option<Box<OwnerRequest>>,
     /// The question to siblings; absent where none may have it.
-    pub(crate) siblings: Option<Box<AskingSiblings>>,
+    pub(crate) siblings: Option<Box<SiblingMiss>>,
     /// The record of the fetch itself, if no client waits for it.
     pub(crate) background: Option<Box<BackgroundFetch>>,
 }
@@ -82,7 +82,7 @@ impl Fetch {
     pub(crate) fn new(
         core: &Rc<CoreState>,
         live: &LiveRef,
-        front: &Front<'_>,
+        front: &RequestConnection<'_>,
         key_hash: u64,
     ) -> Self {
         let account = Some(Arc::clone(front.account));
@@ -116,7 +116,7 @@ impl Fetch {
     /// Has others asked before the origin that may have what is missed.
     pub(crate) fn ask_others(&mut self, miss: Miss<'_>) {
         self.asking = OwnerRequest::of(&self.core.shared.peers, miss);
-        self.siblings = AskingSiblings::of(&self.core.shared.siblings, miss);
+        self.siblings = SiblingMiss::of(&self.core.shared.siblings, miss);
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -266,7 +266,7 @@ pub(crate) struct InsertionPlan {
     /// The change that the body undergoes on its way.
     pub(crate) recode: BodyRecoding,
     /// The gate that trailers pass on their way into the store; without one they are dropped.
-    pub(crate) gate: Option<Gate>,
+    pub(crate) gate: Option<TrailerFilter>,
     /// Something to be kept beside a body that is there.
     pub(crate) attached: Option<Arc<dyn DerivedData>>,
     /// Its fate when it leaves memory.
@@ -323,7 +323,7 @@ pub(crate) struct UnstoredResponse<F> {
     /// The coding of the body after that.
     pub(crate) coding: Coding,
     /// The gate that trailers pass; without one they are dropped.
-    pub(crate) gate: Option<Gate>,
+    pub(crate) gate: Option<TrailerFilter>,
     pub(crate) facts: F,
 }
 
@@ -360,7 +360,7 @@ pub(crate) enum FetchResult<J: Judge> {
 }
 
 /// The news that the causing request waits for.
-pub(crate) type News<J> = (FetchResult<J>, <J as Judge>::Report);
+pub(crate) type FetchNews<J> = (FetchResult<J>, <J as Judge>::Report);
 
 /// A fetch with its judge.
 pub(crate) struct Job<J: Judge> {
@@ -368,7 +368,7 @@ pub(crate) struct Job<J: Judge> {
     pub(crate) judge: J,
     /// The destination of the try under way, once policy has named it.
     pub(crate) target: Option<FetchTarget>,
-    pub(crate) tell: Option<oneshot::Sender<News<J>>>,
+    pub(crate) tell: Option<oneshot::Sender<FetchNews<J>>>,
 }
 
 impl<J: Judge> Job<J> {
@@ -379,10 +379,10 @@ impl<J: Judge> Job<J> {
 }
 
 /// Starts `job`; its result arrives on the channel.
-pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<News<J>> {
+pub(crate) fn start<J: Judge>(mut job: Box<Job<J>>) -> oneshot::Receiver<FetchNews<J>> {
     let (tell, told) = oneshot::channel();
     job.tell = Some(tell);
-    let count = CountPanic(Rc::clone(&job.fetch.core));
+    let count = PanicCounter(Rc::clone(&job.fetch.core));
     // Boxed, it is written once; the runtime copies what it is given at every turn of its life.
     rt::spawn_local(Box::pin(async move {
         let _count = count;
@@ -405,9 +405,9 @@ pub(crate) fn start_behind<J: Judge>(
 }
 
 /// Counts the panic that ends a fetch, and only the fetch, whoever waits for it.
-struct CountPanic(Rc<CoreState>);
+struct PanicCounter(Rc<CoreState>);
 
-impl Drop for CountPanic {
+impl Drop for PanicCounter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.counters.inc(Counter::Panics);

@@ -4,7 +4,7 @@
 mod background;
 
 pub use crate::state::finish::{
-    CoreLog, Records, RequestStart, Taker, TransactionFacts, UnreadableRequest,
+    CoreLog, RecordTaker, Records, RequestStart, TransactionFacts, UnreadableRequest,
 };
 
 pub(crate) use self::background::{BackgroundCause, BackgroundFetch};

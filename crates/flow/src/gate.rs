@@ -14,5 +14,7 @@ mod gate_verdict;
 mod stages;
 
 pub(crate) use self::admission::admit;
-pub(crate) use self::admitted_requests::{Doorstep, inherit, may_include, remove_page_user_fields};
-pub(crate) use self::stages::{Access, Redirect};
+pub(crate) use self::admitted_requests::{
+    ArrivingRequest, inherit, may_include, remove_page_user_fields,
+};
+pub(crate) use self::stages::{AuthStage, HttpsRedirect};

@@ -17,11 +17,11 @@ use origin::Events;
 /// them out.
 #[derive(Debug, Default)]
 pub struct Interims {
-    inner: RefCell<Inner>,
+    inner: RefCell<InterimQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct InterimQueue {
     waiting: VecDeque<Response>,
     taker: Option<Waker>,
 }

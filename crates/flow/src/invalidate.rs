@@ -14,12 +14,13 @@ mod stored_response;
 mod sweep;
 
 pub use purge::{
-    AllPeerCaches, Cause, Id, Invalidation, InvalidationDecodeError, InvalidationSource,
-    InvalidationTarget, Journal, Level, NewTimes, NotDone, PeerCaches, PreparedPropagation,
-    Propagation, PropagationBatch, Recording, ResponseSelector, Sites, Url, htcp, neighbour,
+    AllPeerCaches, Cause, Id, Invalidation, InvalidationDecodeError, InvalidationError,
+    InvalidationSource, InvalidationTarget, Journal, JournalWrite, Level, NewTimes, PeerCaches,
+    PreparedPropagation, Propagation, PropagationBatch, ResponseSelector, Sites, Url, htcp,
+    neighbour,
 };
 
-pub use crate::state::invalidate::{Invalidator, Outcome, Patience};
+pub use crate::state::invalidate::{InvalidationWait, Invalidator, Outcome};
 pub(crate) use plan::selection_tests;
 pub use stored_response::PurgeableSites;
 pub(crate) use stored_response::{BanCriteria, StoredUrl};

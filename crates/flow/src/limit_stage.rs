@@ -11,13 +11,13 @@ use message::Request;
 
 use crate::disposition::Start;
 use crate::forecast::outcome::Ending;
-use crate::forecast::steps::{Telling, answered};
+use crate::forecast::steps::{ForecastSteps, answered};
 use crate::limit_permit::{LimitPermit, limited};
 use crate::pages;
 use crate::stage::{Clearance, Entrant, RowStage, StageResult};
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::gate::parked_request::Wait;
+use crate::state::gate::parked_request::StageWait;
 use crate::throttle::{LimitDecision, LimitedClient, LimitedRequest};
 
 /// The limits of a site, on how often and how much at once its clients may ask.
@@ -53,7 +53,7 @@ impl RowStage for SiteLimits {
         if let Some(turn) = turn {
             clearance.marks.pass = Some(Box::new(pass));
             return StageResult::End(
-                entrant.wait(request, Wait::Turn(turn), clearance),
+                entrant.wait(request, StageWait::Turn(turn), clearance),
                 visitor.client,
             );
         }
@@ -67,7 +67,7 @@ impl RowStage for SiteLimits {
     }
 
     fn look(
-        telling: &mut Telling<'_>,
+        telling: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         _: &mut Clearance,

@@ -17,7 +17,7 @@ use crate::{form, surrogate, tags};
 use codec::CompressionScope;
 
 /// For what the origin is asked.
-pub(crate) enum Errand<'a> {
+pub(crate) enum FetchPurpose<'a> {
     /// This client's request as it is: nothing of it is shared.
     Own,
     /// This client's request, with its wish to speak another protocol.
@@ -53,7 +53,7 @@ const ADDED_BYTES: usize = 256;
 pub(crate) const HOPS_MAX: usize = 8;
 
 /// Builds the origin request from the client's canonical one.
-pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &Errand<'_>) -> Request {
+pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &FetchPurpose<'_>) -> Request {
     let mut request = Request::new();
     let own = &ask.request.headers;
     request.headers.reserve(own.len() + ADDED_FIELDS, own.memory() + ADDED_BYTES);
@@ -67,13 +67,13 @@ pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &Errand<'_>) -> R
     // they must not answer in HTTP/1.0 what is kept for others.
     request.version = request.version.max(Version::Http11);
     request.upgrade = Upgrade::None;
-    if matches!(errand, Errand::Upgrade)
+    if matches!(errand, FetchPurpose::Upgrade)
         && let Some(protocols) = ask.request.headers.value(HeaderId::Upgrade)
     {
         request.headers.push(HeaderId::Upgrade, protocols);
         request.upgrade = ask.request.upgrade;
     }
-    if !matches!(errand, Errand::Own | Errand::Upgrade) {
+    if !matches!(errand, FetchPurpose::Own | FetchPurpose::Upgrade) {
         // What the store tells apart is what the origin must be asked with, else one client's
         // spelling of Accept-Encoding would choose a coding for another that cannot read it.
         if ask.site.compress != CompressionScope::Off {
@@ -104,7 +104,7 @@ pub(crate) fn origin_request(ask: &RequestContext<'_>, errand: &Errand<'_>) -> R
         };
         list_plain_tags(&mut request.headers, HeaderId::IfNoneMatch, is_told);
     }
-    if let Errand::Store(validate) = errand {
+    if let FetchPurpose::Store(validate) = errand {
         request.method = Method::Get;
         request.framing = Framing::None;
         request.headers.retain(|f| !CONDITIONS.contains(&f.id));

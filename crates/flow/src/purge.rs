@@ -16,7 +16,7 @@ pub(crate) use execution::purge_shares;
 pub use listing::{ListedResponse, Listing};
 pub(crate) use purge_sites::find;
 
-use crate::invalidate::NotDone;
+use crate::invalidate::InvalidationError;
 use crate::pages;
 use crate::state::invalidate::Outcome;
 use crate::state::reply::Reply;
@@ -33,7 +33,7 @@ pub(crate) fn refused(counters: &Counters, request: &Request, refusal: Refusal) 
 }
 
 /// The answer to a purge that did not take effect.
-pub(crate) fn not_done(request: &Request, why: &NotDone) -> Reply {
+pub(crate) fn not_done(request: &Request, why: &InvalidationError) -> Reply {
     let status = Status::new(503).unwrap_or(Status::OK);
     pages::purge_refused(request, status, &why.to_string())
 }

@@ -304,9 +304,9 @@ impl Coder {
 
 /// Counts bytes of work, and says when it is the others' turn.
 #[derive(Default)]
-pub(crate) struct Strides(usize);
+pub(crate) struct YieldCounter(usize);
 
-impl Strides {
+impl YieldCounter {
     /// Notes a step that has made so much. A step takes no more than [`STEP_BYTES`], so that each
     /// counts as half of them at least.
     pub(crate) async fn pass(&mut self, made: usize) {

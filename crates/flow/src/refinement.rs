@@ -12,7 +12,7 @@ use codec::{Coding, DecodeLimits, Decoder, EncodeSettings, Encoder, FlushMode, S
 use message::HeaderId;
 use message::cache_control::CacheControl;
 
-use crate::allowance::NoTime;
+use crate::allowance::AllowanceRefusal;
 use crate::form;
 use crate::recode::{decode_limits, limit_of};
 use crate::state::core::CoreState;
@@ -74,8 +74,8 @@ impl RefinementPermit {
     pub(crate) fn take(core: &Rc<CoreState>, limits: &Limits, now_ms: u64) -> Option<Self> {
         match core.shared.forms.allowance.begin(now_ms, limits.coding_time) {
             Ok(()) => return Some(Self { core: Rc::clone(core), used_us: 0 }),
-            Err(NoTime::UsedUp) => core.counters.limit(Limit::CodingTime),
-            Err(NoTime::Busy) => {}
+            Err(AllowanceRefusal::UsedUp) => core.counters.limit(Limit::CodingTime),
+            Err(AllowanceRefusal::Busy) => {}
         }
         None
     }
@@ -140,7 +140,7 @@ fn put(
 }
 
 /// The right to put gzip in the place of a stored body.
-struct Folding {
+struct GzipReplacement {
     lead: Lead,
     new: NewObject,
     plain: u64,
@@ -148,7 +148,7 @@ struct Folding {
 
 /// The right to put the form of `object` with this number in the place of its body, where it had
 /// better be: it is gzip, memory is full, and no client has asked for the body without a coding.
-fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<Folding> {
+fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<GzipReplacement> {
     let (cache, flags) = (&core.shared.cache, object.flags());
     let is_gzip = number == form::number(Coding::Gzip) && flags.coding == Coding::Identity;
     // What is read again for instructions or beside a dictionary, or has a tail, stays as it is.
@@ -159,10 +159,10 @@ fn folding(core: &CoreState, object: &Arc<Object>, number: usize) -> Option<Fold
     let (new, plain) = form::folded(object).zip(object.length())?;
     // It is fetched, as it were, from memory: what invalidates it meanwhile holds for both.
     let lead = cache.begin_refresh(&KeyBuf::of_bytes(object.key(), &core.shared.seed), object)?;
-    Some(Folding { lead, new, plain })
+    Some(GzipReplacement { lead, new, plain })
 }
 
-impl Folding {
+impl GzipReplacement {
     /// Puts `data` there; false if that can no longer be.
     fn put(self, core: &CoreState, object: &Arc<Object>, data: Vec<u8>) -> bool {
         let saved = self.plain.saturating_sub(data.len() as u64);

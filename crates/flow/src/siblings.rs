@@ -23,7 +23,7 @@ use origin::{Exchange, Origin, OriginRequestContext, RequestBody};
 use policy::DecisionStep;
 use tokio::sync::oneshot;
 
-pub(crate) use crate::state::siblings::sibling_miss::AskingSiblings;
+pub(crate) use crate::state::siblings::sibling_miss::SiblingMiss;
 pub use crate::state::siblings::{Sibling, SiblingPort, SiblingQuestion, Siblings};
 
 use self::usable_answers::is_usable;
@@ -75,7 +75,7 @@ pub(crate) fn foretell(siblings: &Siblings, miss: Miss<'_>) -> Option<DecisionSt
     Some(step.fact("left alone", left.join(", ")))
 }
 
-impl AskingSiblings {
+impl SiblingMiss {
     /// Asks the siblings for `fetch.request`, as it would go to its origin, and returns the
     /// response of one; `None` if the origin is to be asked.
     pub(crate) async fn ask(self: Box<Self>, fetch: &mut Fetch) -> Option<Box<Exchange>> {

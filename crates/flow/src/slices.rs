@@ -9,4 +9,4 @@
 mod slice_fetch;
 mod slicing;
 
-pub(crate) use self::slicing::{Cut, cut, may_slice, shape_of};
+pub(crate) use self::slicing::{SliceStart, cut, may_slice, shape_of};

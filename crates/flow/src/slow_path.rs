@@ -11,25 +11,25 @@ use policy::ReceiveVerdict;
 
 use crate::course;
 use crate::decisions::{Judgement, freshness, goes_alone, judge, refusal};
-use crate::declared::{self, ByPolicy, SubstituteAnswer};
+use crate::declared::{self, PolicyJudge, SubstituteAnswer};
 use crate::disposition::{RequestDisposition, Start, WaitingRequest};
 use crate::fast_path::ServingCore;
 use crate::fetch::{self, FetchResult, Job, Upload};
 use crate::invalidate::Level;
 use crate::key::select_by;
-use crate::peers::{self, Silence};
+use crate::peers::{self, PeerRefusal};
 use crate::problem::Problem;
 use crate::purge::{self, Answers, PurgeContext, PurgeOrder, Share};
 use crate::state::assemble::Draft;
 use crate::state::core::CoreState;
 use crate::state::duty::Duty;
-use crate::state::reply::{CacheOutcome, Forward, Reply};
-use crate::state::request_context::{Front, RequestContext};
+use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
+use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
 use crate::vcl::start as program;
 use crate::verdict::RevalidationJudge;
-use crate::wait::{FetchPart, PauseEnd, Pausing, Role, Verdict};
+use crate::wait::{FetchPart, PauseContext, PauseEnd, Role, Verdict};
 use crate::{files as from_files, pages, stage_row};
 
 /// The number of fetches of others that a request waits for before it fetches for itself, if none
@@ -46,7 +46,7 @@ impl WaitingRequest {
         core: &Rc<CoreState>,
         request: &Request,
         body: Option<Reader>,
-        front: Front<'_>,
+        front: RequestConnection<'_>,
     ) -> Reply {
         let marks = std::mem::take(&mut self.marks);
         if let RequestDisposition::Row(parked) = self.way {
@@ -64,7 +64,7 @@ impl WaitingRequest {
         core: &Rc<CoreState>,
         request: &Request,
         body: Option<Reader>,
-        front: Front<'_>,
+        front: RequestConnection<'_>,
     ) -> Reply {
         if self.downstream.is_node() {
             return self.run_for_node(core, request, front).await;
@@ -80,7 +80,7 @@ impl WaitingRequest {
         self,
         core: &Rc<CoreState>,
         request: &Request,
-        front: Front<'_>,
+        front: RequestConnection<'_>,
     ) -> Reply {
         if let (Some(interims), Some(status)) = (front.interims, Status::new(PROCESSING)) {
             interims.put(Response::new(status));
@@ -94,7 +94,7 @@ impl WaitingRequest {
         core: &Rc<CoreState>,
         request: &Request,
         body: Option<Reader>,
-        front: Front<'_>,
+        front: RequestConnection<'_>,
     ) -> Reply {
         let (live, site, notes) = (Rc::clone(&self.live), Arc::clone(&self.site), self.notes);
         let cookies = self.cookies.take();
@@ -162,21 +162,24 @@ impl WaitingRequest {
             }
             _ if let Some(problem) = refusal(request, ask.live) => pages::problem(request, problem),
             RequestDisposition::Pass(reason) => {
-                fetch_own(core, ask, ByPolicy::pass(core, ask), reason, body).await
+                fetch_own(core, ask, PolicyJudge::pass(core, ask), reason, body).await
             }
             RequestDisposition::Upgrade => {
-                fetch_own(core, ask, ByPolicy::upgrade(core, ask), Forward::Bypass, body).await
+                fetch_own(core, ask, PolicyJudge::upgrade(core, ask), ForwardReason::Bypass, body)
+                    .await
             }
             RequestDisposition::Alone { .. } | RequestDisposition::Fetch { .. }
                 if ask.is_of_a_connection() =>
             {
-                fetch_own(core, ask, ByPolicy::pass(core, ask), Forward::Bypass, body).await
+                fetch_own(core, ask, PolicyJudge::pass(core, ask), ForwardReason::Bypass, body)
+                    .await
             }
             RequestDisposition::Alone { key, reason } => {
                 take_part(core, *ask, &key, None, reason, false).await
             }
             RequestDisposition::Fetch { key, old } => {
-                let reason = if old.is_some() { Forward::Stale } else { Forward::UriMiss };
+                let reason =
+                    if old.is_some() { ForwardReason::Stale } else { ForwardReason::UriMiss };
                 let coalesce = !goes_alone(request, ask.live);
                 take_part(core, *ask, &key, old, reason, coalesce).await
             }
@@ -242,7 +245,7 @@ async fn take_part(
     mut ask: RequestContext<'_>,
     key: &KeyBuf,
     mut old: Option<Arc<Object>>,
-    reason: Forward,
+    reason: ForwardReason,
     coalesce: bool,
 ) -> Reply {
     ask.note(|trace| trace.key.set(key.hash()));
@@ -257,7 +260,7 @@ async fn take_part(
             let patience = stand_in(core, &ask, old.as_ref()).map(|_| limit);
             let (request, again, trace) =
                 (ask.request, RevalidationJudge::of(&ask), ask.trace.map(|t| &**t));
-            let end = Pausing { core, request, again, trace, patience }.wait(pause).await;
+            let end = PauseContext { core, request, again, trace, patience }.wait(pause).await;
             ask.now = core.now();
             role = match end {
                 PauseEnd::Fetch(duty) => Role::Fetch(duty),
@@ -284,21 +287,21 @@ async fn take_part(
             // It is over.
             Role::Pause(_) => continue,
             // It would not be for another node.
-            Role::End(_) if ask.downstream.is_node() => return peers::silent(Silence::Nothing),
+            Role::End(_) if ask.downstream.is_node() => return peers::silent(PeerRefusal::Nothing),
             Role::Fetch(Duty { lead, is_alone: true }) if ask.downstream.is_node() => {
                 lead.refuse(None);
-                return peers::silent(Silence::Nothing);
+                return peers::silent(PeerRefusal::Nothing);
             }
             Role::Fetch(Duty { lead, is_alone: false }) => {
-                (ByPolicy::store(core, &ask, key, lead, old), reason)
+                (PolicyJudge::store(core, &ask, key, lead, old), reason)
             }
             Role::Fetch(Duty { lead, .. }) => {
                 let marked = part.coalesces() && !lead.is_detached();
-                let reason = if marked { Forward::HitForMiss } else { reason };
-                (ByPolicy::alone(core, &ask, key, lead, old), reason)
+                let reason = if marked { ForwardReason::HitForMiss } else { reason };
+                (PolicyJudge::alone(core, &ask, key, lead, old), reason)
             }
-            Role::End(HitOutcome::Pass) => (ByPolicy::pass(core, &ask), Forward::Bypass),
-            Role::End(HitOutcome::Beside) => (ByPolicy::beside(core, &ask, old), reason),
+            Role::End(HitOutcome::Pass) => (PolicyJudge::pass(core, &ask), ForwardReason::Bypass),
+            Role::End(HitOutcome::Beside) => (PolicyJudge::beside(core, &ask, old), reason),
         };
         return fetch_own(core, &ask, job, reason, None).await;
     }
@@ -362,7 +365,7 @@ fn waited(
     key: &KeyBuf,
     ended: Option<WaiterOutcome>,
     old: Option<&Arc<Object>>,
-    reason: Forward,
+    reason: ForwardReason,
 ) -> Verdict<Reply> {
     match ended {
         Some(WaiterOutcome::Ready(object)) => {
@@ -440,8 +443,8 @@ fn put_together(
 async fn fetch_own(
     core: &Rc<CoreState>,
     ask: &RequestContext<'_>,
-    mut job: Box<Job<ByPolicy>>,
-    reason: Forward,
+    mut job: Box<Job<PolicyJudge>>,
+    reason: ForwardReason,
     body: Option<Reader>,
 ) -> Reply {
     job.fetch.upload = Upload::of(body);
@@ -460,7 +463,7 @@ async fn fetch_own(
         FetchResult::Confirmed { stored: false, .. } | FetchResult::Passing(_)
             if ask.downstream.is_node() =>
         {
-            return peers::silent(Silence::Nothing);
+            return peers::silent(PeerRefusal::Nothing);
         }
         FetchResult::Confirmed { object, .. } => {
             return stored(core, ask, &object, CacheOutcome::Revalidated);

@@ -9,12 +9,12 @@ use policy::ConnectionPeer;
 
 use crate::disposition::{Marks, RequestDisposition, Start, WaitingRequest};
 use crate::forecast::outcome::Ending;
-use crate::forecast::steps::Telling;
+use crate::forecast::steps::ForecastSteps;
 use crate::state::client::Client;
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::gate::SiteAdmission;
-use crate::state::gate::parked_request::{ParkedRequest, Wait};
+use crate::state::gate::parked_request::{ParkedRequest, StageWait};
 use crate::state::site_context::SiteContext;
 
 /// A request that has come to its site, without the [`Request`] itself, which stages change.
@@ -42,7 +42,7 @@ pub(crate) trait RowStage {
     /// Foretells what [`RowStage::act`] would do, and changes nothing but the request and what it
     /// carries; the outcome if the request would end here.
     fn look(
-        telling: &mut Telling<'_>,
+        telling: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,
@@ -97,7 +97,12 @@ impl Clearance {
 
 impl Entrant<'_> {
     /// The request waits at a stage, and goes on along the row from there.
-    pub(crate) fn wait(&self, request: &Request, wait: Wait, clearance: &mut Clearance) -> Start {
+    pub(crate) fn wait(
+        &self,
+        request: &Request,
+        wait: StageWait,
+        clearance: &mut Clearance,
+    ) -> Start {
         let marks = std::mem::take(&mut clearance.marks);
         let parked = ParkedRequest::new(wait, request, self.client);
         Start::Slow(Box::new(WaitingRequest {

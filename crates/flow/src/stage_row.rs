@@ -12,17 +12,17 @@ use policy::ConnectionPeer;
 
 use crate::disposition::{Marks, Start};
 use crate::forecast::outcome::Ending;
-use crate::forecast::steps::Telling;
-use crate::gate::{Access, Redirect, admit};
+use crate::forecast::steps::ForecastSteps;
+use crate::gate::{AuthStage, HttpsRedirect, admit};
 use crate::limit_stage::SiteLimits;
 use crate::pages;
 use crate::problem::Problem;
 use crate::stage::{Clearance, Entrant, RowStage, StageOutcome, StageResult};
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
-use crate::state::gate::parked_request::{ParkedRequest, Wait};
+use crate::state::gate::parked_request::{ParkedRequest, StageWait};
 use crate::state::reply::Reply;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 use crate::state::site_context::SiteContext;
 
 /// Declares the row: its stages in the order in which requests meet them, what each asks, and the
@@ -66,7 +66,7 @@ macro_rules! row {
 
         /// Foretells what becomes of a request on the row; the outcome if it would end there.
         pub(crate) fn look(
-            telling: &mut Telling<'_>,
+            telling: &mut ForecastSteps<'_>,
             entrant: &Entrant<'_>,
             request: &mut Request,
             clearance: &mut Clearance,
@@ -88,9 +88,9 @@ row! {
     /// how often the client has asked, and how much of it is under way (`rate`, `concurrent`)
     SiteLimits => GoesOn, Answered, Waits;
     /// whether it comes in the clear to a site whose gates take passwords, and HTTPS is wanted
-    Redirect => GoesOn, Answered;
+    HttpsRedirect => GoesOn, Answered;
     /// a password, or another server (`basic_auth`, `forward_auth`)
-    Access => GoesOn, Answered, Waits;
+    AuthStage => GoesOn, Answered, Waits;
 }
 
 /// Takes a request that has come to its site along the row, and has it received; and says on whose
@@ -131,20 +131,20 @@ pub(crate) async fn resume(
     place: SiteContext<'_>,
     asked: &Request,
     body: Option<Reader>,
-    front: Front<'_>,
+    front: RequestConnection<'_>,
 ) -> Reply {
     let ParkedRequest { wait, kept } = *parked;
     let client = kept.client(front.account);
     let waited = match wait {
-        Wait::Turn(turn) => match &mut marks.pass {
+        StageWait::Turn(turn) => match &mut marks.pass {
             Some(pass) => match Box::pin(pass.wait(turn, core, place.site, asked)).await {
-                Ok(()) => Ok((Station::Redirect, None)),
+                Ok(()) => Ok((Station::HttpsRedirect, None)),
                 Err(refusal) => Err(Box::new(refusal)),
             },
             // It would go past the limits.
             None => Err(Box::new(pages::problem(asked, Problem::Internal))),
         },
-        Wait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)
+        StageWait::Check(check, guest) => admit(check, guest, core, place, asked, front.account)
             .await
             .map(|entering| (Station::Policy, Some(entering))),
     };

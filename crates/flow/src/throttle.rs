@@ -288,23 +288,23 @@ impl Throttle {
 }
 
 /// A rule with its terms.
-trait Ruled {
+trait LimitRule {
     fn terms(&self) -> &Terms;
 }
 
-impl Ruled for (RateRule, Rate) {
+impl LimitRule for (RateRule, Rate) {
     fn terms(&self) -> &Terms {
         &self.0.terms
     }
 }
 
-impl Ruled for ConcurrencyRule {
+impl LimitRule for ConcurrencyRule {
     fn terms(&self) -> &Terms {
         &self.terms
     }
 }
 
-impl<R: Ruled + PartialEq, T> ClientLimit<R, T> {
+impl<R: LimitRule + PartialEq, T> ClientLimit<R, T> {
     fn new(rule: R, of: &str, terms: &Terms, clients: usize) -> Self {
         let exempt = terms.exempted();
         Self { rule, of: of.into(), exempt, clients, table: OnceLock::new() }

@@ -10,8 +10,8 @@ mod start;
 pub(crate) mod tests;
 
 pub use self::record_view::RecordView;
-pub use self::start::{OpenedDisk, TakenUp, open};
-pub use crate::state::tier::{Cache, DiskRules, Lead, Resting, Tier, memory_only};
+pub use self::start::{DiskStartOutcome, OpenedDisk, open};
+pub use crate::state::tier::{Cache, DiskRules, Lead, ShutdownOutcome, Tier, memory_only};
 
 pub(crate) use self::promotion::raise;
 pub(crate) use self::spool::Spool;

@@ -22,7 +22,7 @@ use crate::state::reply::Reply;
 use crate::state::site::Site;
 
 /// The gate that the trailers of one message have to pass.
-pub(crate) struct Gate {
+pub(crate) struct TrailerFilter {
     site: Arc<Site>,
     notes: Notes,
     of_request: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Gate {
     nominated: Vec<u8>,
 }
 
-impl Gate {
+impl TrailerFilter {
     /// For a request whose client sent `headers`.
     pub(crate) fn of_request(site: &Arc<Site>, notes: Notes, headers: &HeaderBlock) -> Self {
         Self { site: Arc::clone(site), notes, of_request: true, nominated: nominated(headers) }
@@ -79,7 +79,7 @@ fn nominated(headers: &HeaderBlock) -> Vec<u8> {
 
 /// Has the origin told that trailers are taken, where `client` takes some, and which ones follow
 /// the request's body.
-pub(crate) fn tell_origin(request: &mut Request, client: &Request, gate: &Gate) {
+pub(crate) fn tell_origin(request: &mut Request, client: &Request, gate: &TrailerFilter) {
     request.passes_trailers = true;
     if are_taken(&client.headers) {
         request.headers.push(HeaderId::Te, b"trailers");
@@ -129,7 +129,7 @@ fn follow_some(request: &Request, kept: &Trailers, reply: &mut Reply) {
     let reader = match std::mem::replace(&mut reply.body, ReplyBody::None) {
         ReplyBody::Parts(BodyParts::One(BodyPart::Stored(object, _))) => object.reader(),
         ReplyBody::Parts(BodyParts::One(BodyPart::Bytes(bytes))) => {
-            Reader::of_elsewhere(&(Arc::new(Followed { bytes, trailers: follows }) as _))
+            Reader::of_elsewhere(&(Arc::new(TrailedBytes { bytes, trailers: follows }) as _))
         }
         ReplyBody::Stream { reader, .. } => reader,
         other => return reply.body = other,
@@ -140,18 +140,18 @@ fn follow_some(request: &Request, kept: &Trailers, reply: &mut Reply) {
 
 /// Bytes that trailers follow.
 #[derive(Debug)]
-struct Followed {
+struct TrailedBytes {
     bytes: Bytes,
     trailers: Trailers,
 }
 
-impl ExternalBody for Followed {
+impl ExternalBody for TrailedBytes {
     fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
     fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
-        Box::new(Following { bytes: self.bytes.clone(), at: 0 })
+        Box::new(TrailedReading { bytes: self.bytes.clone(), at: 0 })
     }
 
     fn trailers(&self) -> Option<Trailers> {
@@ -161,12 +161,12 @@ impl ExternalBody for Followed {
 
 /// A read of such bytes.
 #[derive(Debug)]
-struct Following {
+struct TrailedReading {
     bytes: Bytes,
     at: usize,
 }
 
-impl ExternalBodyReader for Following {
+impl ExternalBodyReader for TrailedReading {
     fn seek(&mut self, offset: u64) {
         self.at = usize::try_from(offset).unwrap_or(usize::MAX);
     }

@@ -1,7 +1,7 @@
 //! Why an answer is not stored, under both policies: a word for the record, and what people are
 //! told.
 
-use cache::NotKept;
+use cache::StoreRefusal;
 use message::store::NotStored;
 
 /// Why an answer is not stored.
@@ -16,7 +16,7 @@ pub(crate) enum UnstoredReason {
     /// The body's end cannot be told from a cut.
     Framing,
     /// The store does not keep it.
-    Store(NotKept),
+    Store(StoreRefusal),
     /// The body broke off.
     Cut,
     /// The body was not in the coding that it claimed.
@@ -36,10 +36,10 @@ pub(crate) const OWN: [UnstoredReason; 13] = [
     UnstoredReason::Pass,
     UnstoredReason::Beside,
     UnstoredReason::Framing,
-    UnstoredReason::Store(NotKept::TooLarge),
-    UnstoredReason::Store(NotKept::NoRoom),
-    UnstoredReason::Store(NotKept::Invalidated),
-    UnstoredReason::Store(NotKept::Unwanted),
+    UnstoredReason::Store(StoreRefusal::TooLarge),
+    UnstoredReason::Store(StoreRefusal::NoRoom),
+    UnstoredReason::Store(StoreRefusal::Invalidated),
+    UnstoredReason::Store(StoreRefusal::Unwanted),
     UnstoredReason::Cut,
     UnstoredReason::NoGzip,
     UnstoredReason::File,
@@ -75,18 +75,18 @@ impl UnstoredReason {
                 "Its body ended with its connection, so nobody knows whether it is whole.",
                 "RFC 9112 8; the origin's `store_close_delimited`",
             ),
-            Self::Store(NotKept::TooLarge) => {
+            Self::Store(StoreRefusal::TooLarge) => {
                 ("too-large", "Its body is larger than the limit.", "limit `object_bytes`")
             }
-            Self::Store(NotKept::NoRoom) => {
+            Self::Store(StoreRefusal::NoRoom) => {
                 ("no-room", "The cache had no memory for it.", "`[memory] size`")
             }
-            Self::Store(NotKept::Invalidated) => (
+            Self::Store(StoreRefusal::Invalidated) => (
                 "invalidated",
                 "It was purged, or a ban met it, while it was fetched.",
                 "RFC 9111 4.4",
             ),
-            Self::Store(NotKept::Unwanted) => (
+            Self::Store(StoreRefusal::Unwanted) => (
                 "script-failed",
                 "Its script ended with a status that means failure.",
                 "FastCGI's appStatus, not 0",

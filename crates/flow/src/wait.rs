@@ -15,7 +15,7 @@ use message::Request;
 use crate::key::select_by;
 use crate::state::core::CoreState;
 use crate::state::duty::{Duty, FetchPause};
-use crate::state::tier::{Begin, Lead};
+use crate::state::tier::{Lead, MissStep};
 use crate::state::trace::Trace;
 use crate::tier::raise;
 use crate::verdict::RevalidationJudge;
@@ -34,17 +34,17 @@ pub(crate) enum FetchAssignment<L = Lead, T = Ticket> {
     Full,
 }
 
-impl From<Begin> for FetchAssignment {
-    fn from(begin: Begin) -> Self {
-        let is_alone = matches!(begin, Begin::Alone(_));
+impl From<MissStep> for FetchAssignment {
+    fn from(begin: MissStep) -> Self {
+        let is_alone = matches!(begin, MissStep::Alone(_));
         match begin {
-            Begin::Lead(lead) | Begin::Alone(lead) if lead.cold().is_empty() => {
+            MissStep::Lead(lead) | MissStep::Alone(lead) if lead.cold().is_empty() => {
                 Self::Fetch(Duty { lead, is_alone })
             }
-            Begin::Lead(lead) | Begin::Alone(lead) => Self::Below(Duty { lead, is_alone }),
-            Begin::Object(object) => Self::Object(object),
-            Begin::Wait(ticket) => Self::Wait(ticket),
-            Begin::Full => Self::Full,
+            MissStep::Lead(lead) | MissStep::Alone(lead) => Self::Below(Duty { lead, is_alone }),
+            MissStep::Object(object) => Self::Object(object),
+            MissStep::Wait(ticket) => Self::Wait(ticket),
+            MissStep::Full => Self::Full,
         }
     }
 }
@@ -167,7 +167,7 @@ pub(crate) enum PauseEnd {
 }
 
 /// The surroundings of a pause.
-pub(crate) struct Pausing<'a> {
+pub(crate) struct PauseContext<'a> {
     pub(crate) core: &'a Rc<CoreState>,
     pub(crate) request: &'a Request,
     /// The side that judges what the disk has.
@@ -177,7 +177,7 @@ pub(crate) struct Pausing<'a> {
     pub(crate) patience: Option<Duration>,
 }
 
-impl Pausing<'_> {
+impl PauseContext<'_> {
     /// Waits until `pause` is over.
     pub(crate) async fn wait(&self, pause: FetchPause) -> PauseEnd {
         match pause {

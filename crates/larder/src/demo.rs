@@ -119,18 +119,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     let requests = if cfg!(larder_demo) { "log" } else { "top" };
     println!("  requests  {program} {requests} --admin-socket {}", socket.display());
     println!();
-    for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
-    {
-        match visit(address, url) {
-            Ok((took, verdict)) => println!("  {label}  {took:>9.3?}  {verdict}"),
-            Err(e) => println!("  {label}  failed: {e}"),
-        }
-    }
-    println!("\n  why, and why not?");
-    for (target, what) in TOLD {
-        let url = format!("http://{address}{target}");
-        println!("    {program} explain --admin-socket {} {url}  # {what}", socket.display());
-    }
+    first_requests(address);
+    questions(&program, &socket, address);
     let visitors = Visitors { count: args.visitors, until: Instant::now() + VISIT };
     visitors.come(&runtime, address);
     println!("\n  Ctrl-C ends the demo. Requests of {}:\n", visitors.words());
@@ -143,6 +133,26 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), String> {
     }
     drop(left);
     Ok(())
+}
+
+/// Shows what the first three requests take.
+fn first_requests(address: SocketAddr) {
+    for (label, url) in [("first request ", "/"), ("second request", "/"), ("third request ", "/")]
+    {
+        match visit(address, url) {
+            Ok((took, verdict)) => println!("  {label}  {took:>9.3?}  {verdict}"),
+            Err(e) => println!("  {label}  failed: {e}"),
+        }
+    }
+}
+
+/// Shows commands that explain how requests are answered.
+fn questions(program: &str, socket: &Path, address: SocketAddr) {
+    println!("\n  why, and why not?");
+    for (target, what) in TOLD {
+        let url = format!("http://{address}{target}");
+        println!("    {program} explain --admin-socket {} {url}  # {what}", socket.display());
+    }
 }
 
 /// Files that the demo would leave behind. Dropping this value removes them. If the demo is killed,

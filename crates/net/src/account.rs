@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::memory::HoldError;
 use base::{Account, ClientId, HeldBytes, Limit, Limits};
-use cache::Passage;
+use cache::WindowLimit;
 use flow::reply::HeadSource;
 use flow::{BodyPart, ConnectionPeer, Reply, WaitingRequest, pages};
 use message::{Request, Status};
@@ -192,12 +192,12 @@ pub(crate) fn window(account: &Account, limits: &Limits) -> u64 {
 }
 
 /// The bounds of a body that passes through: its window now, and the account that is charged.
-pub(crate) fn passage(account: &Arc<Account>, limits: &Limits) -> Passage {
-    Passage { bytes: window(account, limits), account: Arc::clone(account) }
+pub(crate) fn passage(account: &Arc<Account>, limits: &Limits) -> WindowLimit {
+    WindowLimit { bytes: window(account, limits), account: Arc::clone(account) }
 }
 
 /// The window of `passage` where it is narrower than the limit, else 0: an origin is read in small
 /// pieces only where memory is scarce, since that costs time.
-pub(crate) fn narrowed(passage: &Passage, limits: &Limits) -> u64 {
+pub(crate) fn narrowed(passage: &WindowLimit, limits: &Limits) -> u64 {
     if passage.bytes == limits.window_bytes { 0 } else { passage.bytes }
 }

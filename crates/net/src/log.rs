@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use base::{Counter, Counters};
-use flow::finish::Taker;
+use flow::finish::RecordTaker;
 use observe::format::{self, FieldPositions};
 use observe::pattern::TransactionView;
 use observe::{Pattern, Record};
@@ -113,7 +113,7 @@ impl AccessLog {
     }
 }
 
-impl Taker for AccessLog {
+impl RecordTaker for AccessLog {
     /// Hands `records` over; false when the writer is too far behind, and they are lost.
     fn take(&self, records: Vec<u8>) -> bool {
         self.sender.try_send(LogWriterMessage::Records(records)).is_ok()

@@ -444,7 +444,7 @@ impl<'a> Record<'a> {
 
     fn put_numbers(&self, fixed: &mut [u8; FIXED]) {
         let p = &self.phases;
-        let mut out = Put { bytes: fixed, at: 4 };
+        let mut out = FieldWriter { bytes: fixed, at: 4 };
         out.put(self.status.to_le_bytes());
         out.at += 2;
         out.put(self.id.to_le_bytes());
@@ -667,12 +667,12 @@ fn short<'t>(text: &'t [u8], most: usize, flags: &mut Flags) -> &'t [u8] {
 }
 
 /// Writes numbers one behind the other.
-struct Put<'a> {
+struct FieldWriter<'a> {
     bytes: &'a mut [u8; FIXED],
     at: usize,
 }
 
-impl Put<'_> {
+impl FieldWriter<'_> {
     fn put<const N: usize>(&mut self, number: [u8; N]) {
         self.bytes[self.at..self.at + N].copy_from_slice(&number);
         self.at += N;

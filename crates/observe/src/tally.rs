@@ -45,8 +45,8 @@ macro_rules! words {
 }
 
 words! {
-    /// By which field records are added up.
-    By {
+    /// The field by which records are added up.
+    GroupingKey {
         Url "url" 'u' "Host, port where it is not the scheme's own, and path with the query.";
         Client "client" 'c' "Client.";
         Agent "agent" 'a' "User-Agent.";
@@ -136,7 +136,7 @@ impl Sums {
 /// The table.
 #[derive(Clone, Debug)]
 pub struct FrequencyTable {
-    by: By,
+    by: GroupingKey,
     fade: Option<f64>,
     rows: HashMap<Vec<u8>, Sums>,
     all: Sums,
@@ -147,13 +147,13 @@ pub struct FrequencyTable {
 
 impl FrequencyTable {
     /// An empty table; with `period_s` what was counted fades.
-    pub fn new(by: By, period_s: Option<f64>) -> Self {
+    pub fn new(by: GroupingKey, period_s: Option<f64>) -> Self {
         let fade = period_s.map(|period| (-1.0 / period.max(1.0)).exp());
         Self { by, fade, rows: HashMap::new(), all: Sums::default(), seconds: 0.0, key: Vec::new() }
     }
 
-    /// By what it adds up.
-    pub fn by(&self) -> By {
+    /// The field by which it adds up.
+    pub fn by(&self) -> GroupingKey {
         self.by
     }
 
@@ -229,25 +229,25 @@ impl FrequencyTable {
     }
 }
 
-fn write_key(by: By, record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>) {
+fn write_key(by: GroupingKey, record: &Record<'_>, fields: &FieldPositions, out: &mut Vec<u8>) {
     let parts: [&[u8]; 3] = match by {
-        By::Url if record.port == 0 => [record.host, record.target, b""],
-        By::Url => {
+        GroupingKey::Url if record.port == 0 => [record.host, record.target, b""],
+        GroupingKey::Url => {
             out.extend_from_slice(&record.address());
             return;
         }
-        By::Agent => [fields.agent(record).unwrap_or_default(), b"", b""],
-        By::Referer => [fields.referer(record).unwrap_or_default(), b"", b""],
-        By::Served => [record.served.word().as_bytes(), b"", b""],
-        By::Site => [record.site, b"", b""],
-        By::Rule => [record.rule, b"", b""],
-        By::Origin if record.origin.is_empty() => [b"", b"", b""],
-        By::Origin => [record.origin, b" ", record.server],
-        By::Error => [record.error, b"", b""],
-        By::Client | By::Status => {
+        GroupingKey::Agent => [fields.agent(record).unwrap_or_default(), b"", b""],
+        GroupingKey::Referer => [fields.referer(record).unwrap_or_default(), b"", b""],
+        GroupingKey::Served => [record.served.word().as_bytes(), b"", b""],
+        GroupingKey::Site => [record.site, b"", b""],
+        GroupingKey::Rule => [record.rule, b"", b""],
+        GroupingKey::Origin if record.origin.is_empty() => [b"", b"", b""],
+        GroupingKey::Origin => [record.origin, b" ", record.server],
+        GroupingKey::Error => [record.error, b"", b""],
+        GroupingKey::Client | GroupingKey::Status => {
             // Writing to a Vec cannot fail.
             _ = match (by, record.client) {
-                (By::Status, _) => write!(out, "{}", record.status),
+                (GroupingKey::Status, _) => write!(out, "{}", record.status),
                 (_, Some(client)) => write!(out, "{client}"),
                 (_, None) => write!(out, "unix:"),
             };
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn rows_come_by_weight() {
-        let mut tally = FrequencyTable::new(By::Url, None);
+        let mut tally = FrequencyTable::new(GroupingKey::Url, None);
         let fields = FieldPositions::default();
         for _ in 0..3 {
             tally.add(&hit(b"/often"), &fields);
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_any_more_fades() {
-        let mut tally = FrequencyTable::new(By::Status, Some(10.0));
+        let mut tally = FrequencyTable::new(GroupingKey::Status, Some(10.0));
         let fields = FieldPositions::default();
         for _ in 0..200 {
             tally.add(&hit(b"/"), &fields);
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_scan_costs_no_memory_and_the_frequent_stay() {
-        let mut tally = FrequencyTable::new(By::Url, None);
+        let mut tally = FrequencyTable::new(GroupingKey::Url, None);
         let fields = FieldPositions::default();
         for n in 0..3 * KEYS_MAX {
             tally.add(&hit(format!("/{n}").as_bytes()), &fields);
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn keys_of_the_keyboard_differ() {
-        let mut keys: Vec<char> = By::ALL.iter().map(|by| by.key()).collect();
+        let mut keys: Vec<char> = GroupingKey::ALL.iter().map(|by| by.key()).collect();
         keys.extend(Sort::ALL.iter().map(|sort| sort.key()));
         keys.push('q');
         let count = keys.len();

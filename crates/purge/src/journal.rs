@@ -16,7 +16,7 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     /// A sentence that says why the batch cannot be recorded: it does not take effect then.
-    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String>;
+    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn JournalWrite>, String>;
 
     /// Waits until all that was begun will outlive this process.
     ///
@@ -26,7 +26,7 @@ pub trait Journal: Send + Sync {
 }
 
 /// A batch on its way into a journal.
-pub trait Recording: Send {
+pub trait JournalWrite: Send {
     /// The least number for the batch's first ban, where the journal numbers bans.
     fn least_ban(&self) -> Option<u32> {
         None
@@ -45,7 +45,7 @@ pub trait Recording: Send {
 
 /// A reason for which an invalidation is not done, nor any other of its batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotDone {
+pub enum InvalidationError {
     /// The journal did not record it.
     Refused {
         /// The journal's name.
@@ -68,7 +68,7 @@ pub enum NotDone {
     Unreadable(InvalidationDecodeError),
 }
 
-impl fmt::Display for NotDone {
+impl fmt::Display for InvalidationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { journal, why } => {
@@ -90,9 +90,9 @@ impl fmt::Display for NotDone {
     }
 }
 
-impl std::error::Error for NotDone {}
+impl std::error::Error for InvalidationError {}
 
-impl From<InvalidationDecodeError> for NotDone {
+impl From<InvalidationDecodeError> for InvalidationError {
     fn from(error: InvalidationDecodeError) -> Self {
         Self::Unreadable(error)
     }

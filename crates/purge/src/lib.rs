@@ -29,7 +29,7 @@ pub use crate::invalidation::{
     Cause, Id, Invalidation, InvalidationSource, InvalidationTarget, NewTimes, Sites, TOLD_FIELD,
     Url,
 };
-pub use crate::journal::{Journal, NotDone, Recording};
+pub use crate::journal::{InvalidationError, Journal, JournalWrite};
 pub use crate::peer_caches::{
     AllPeerCaches, Level, PeerCaches, PreparedPropagation, Propagation, PropagationBatch,
     WAIT_FIELD,

@@ -87,19 +87,19 @@ impl fmt::Display for UnsupportedPurge {
 /// Stored responses, as neighbours can be told of them.
 enum Subject<'a> {
     Url(&'a Url),
-    Tags(&'a [Vec<u8>], Described),
-    Described(Described),
+    Tags(&'a [Vec<u8>], MatchPatterns),
+    Described(MatchPatterns),
 }
 
 /// Regular expressions that must all match; absent ones match everything.
 #[derive(Default)]
-struct Described {
+struct MatchPatterns {
     host: Option<String>,
     url: Option<String>,
     content_type: Option<String>,
 }
 
-impl Described {
+impl MatchPatterns {
     fn is_all(&self) -> bool {
         self.host.is_none() && self.url.is_none() && self.content_type.is_none()
     }
@@ -209,7 +209,7 @@ impl NeighbourProfile {
     fn of_tags(
         &self,
         tags: &[Vec<u8>],
-        of: &Described,
+        of: &MatchPatterns,
         soft: bool,
     ) -> Result<Vec<Message>, UnsupportedPurge> {
         let is_plain = |tag: &Vec<u8>| {
@@ -266,7 +266,7 @@ impl NeighbourProfile {
     fn of_all(&self) -> Result<Message, UnsupportedPurge> {
         Ok(match self.dialect {
             NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => {
-                plain(ban(&Described::default()))
+                plain(ban(&MatchPatterns::default()))
             }
             NeighbourDialect::Souin => plain(self.to_api(Method::Purge, "/flush")),
             NeighbourDialect::Fastly => plain(self.to_api(Method::Post, "/purge_all")),
@@ -279,7 +279,7 @@ impl NeighbourProfile {
         })
     }
 
-    fn described(&self, what: &Described) -> Result<Message, UnsupportedPurge> {
+    fn described(&self, what: &MatchPatterns) -> Result<Message, UnsupportedPurge> {
         match self.dialect {
             NeighbourDialect::FosHttpCache | NeighbourDialect::Xkey => Ok(plain(ban(what))),
             NeighbourDialect::Cloudflare if what.content_type.is_none() => {
@@ -347,7 +347,7 @@ fn subject(
     invalidation: &Invalidation,
     host: Option<String>,
 ) -> Result<Subject<'_>, UnsupportedPurge> {
-    let of_sites = Described { host, ..Described::default() };
+    let of_sites = MatchPatterns { host, ..MatchPatterns::default() };
     match &invalidation.what {
         InvalidationTarget::Url(url) => Ok(Subject::Url(url)),
         InvalidationTarget::Key(_) | InvalidationTarget::Retime(..) => invalidation
@@ -372,8 +372,11 @@ fn subject(
 }
 
 /// The conditions of `expression`, which are on responses of `of_sites`.
-fn described(expression: &Expression, of_sites: Described) -> Result<Described, UnsupportedPurge> {
-    let mut what = Described::default();
+fn described(
+    expression: &Expression,
+    of_sites: MatchPatterns,
+) -> Result<MatchPatterns, UnsupportedPurge> {
+    let mut what = MatchPatterns::default();
     for (field, wanted) in expression.wanted().ok_or(UnsupportedPurge("ages and times"))? {
         let pattern = match wanted {
             FieldRequirement::Equal(text) => format!("^{}$", linear::escape(&text)),
@@ -414,7 +417,7 @@ fn plain(request: Request) -> Message {
 }
 
 /// FOSHttpCache's BAN: every field is there, `.*` where nothing is wanted of it.
-fn ban(what: &Described) -> Request {
+fn ban(what: &MatchPatterns) -> Request {
     let mut request = request(Method::Ban, b"/".to_vec());
     for (name, pattern) in [
         (&b"x-host"[..], &what.host),

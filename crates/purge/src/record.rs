@@ -22,11 +22,11 @@ pub(crate) struct WireInvalidation {
     at_unix_ms: u64,
     soft: bool,
     sites: Option<Vec<String>>,
-    what: Selected,
+    what: WireTarget,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Selected {
+enum WireTarget {
     Key(Vec<u8>),
     Url { host: Vec<u8>, port: Option<u16>, target: Vec<u8>, client: WireClient },
     Tags(Vec<Vec<u8>>),
@@ -104,20 +104,20 @@ impl From<Invalidation> for WireInvalidation {
             Sites::Named(names) => Some(names),
         };
         let what = match from.what {
-            InvalidationTarget::Key(key) => Selected::Key(key.into()),
+            InvalidationTarget::Key(key) => WireTarget::Key(key.into()),
             InvalidationTarget::Url(Url { host, port, target, client }) => {
-                Selected::Url { host, port, target, client: client.into() }
+                WireTarget::Url { host, port, target, client: client.into() }
             }
             InvalidationTarget::Retime(key, NewTimes { ttl_ms, grace_ms, keep_ms }) => {
-                Selected::Retime { key: key.into(), ttl_ms, grace_ms, keep_ms }
+                WireTarget::Retime { key: key.into(), ttl_ms, grace_ms, keep_ms }
             }
-            InvalidationTarget::Many(ResponseSelector::Everything) => Selected::All,
-            InvalidationTarget::Many(ResponseSelector::Tags(tags)) => Selected::Tags(tags),
+            InvalidationTarget::Many(ResponseSelector::Everything) => WireTarget::All,
+            InvalidationTarget::Many(ResponseSelector::Tags(tags)) => WireTarget::Tags(tags),
             InvalidationTarget::Many(ResponseSelector::Ban { expression, tags }) => {
-                Selected::Expression { text: expression.to_string(), tags }
+                WireTarget::Expression { text: expression.to_string(), tags }
             }
             InvalidationTarget::Many(ResponseSelector::Listed(regex)) => {
-                Selected::Listed(regex.as_str().to_owned())
+                WireTarget::Listed(regex.as_str().to_owned())
             }
         };
         let Id { node, sequence } = from.id;
@@ -130,21 +130,21 @@ impl TryFrom<WireInvalidation> for Invalidation {
 
     fn try_from(wire: WireInvalidation) -> Result<Self, InvalidationDecodeError> {
         let what = match wire.what {
-            Selected::Key(key) => InvalidationTarget::Key(key.into()),
-            Selected::Url { host, port, target, client } => {
+            WireTarget::Key(key) => InvalidationTarget::Key(key.into()),
+            WireTarget::Url { host, port, target, client } => {
                 InvalidationTarget::Url(Url { host, port, target, client: client.into() })
             }
-            Selected::Retime { key, ttl_ms, grace_ms, keep_ms } => {
+            WireTarget::Retime { key, ttl_ms, grace_ms, keep_ms } => {
                 InvalidationTarget::Retime(key.into(), NewTimes { ttl_ms, grace_ms, keep_ms })
             }
-            Selected::All => InvalidationTarget::Many(ResponseSelector::Everything),
-            Selected::Tags(tags) => InvalidationTarget::Many(ResponseSelector::Tags(tags)),
-            Selected::Expression { text, tags } => {
+            WireTarget::All => InvalidationTarget::Many(ResponseSelector::Everything),
+            WireTarget::Tags(tags) => InvalidationTarget::Many(ResponseSelector::Tags(tags)),
+            WireTarget::Expression { text, tags } => {
                 let expression =
                     Expression::of_text(&text).map_err(InvalidationDecodeError::Expression)?;
                 InvalidationTarget::Many(ResponseSelector::Ban { expression, tags })
             }
-            Selected::Listed(regex) => {
+            WireTarget::Listed(regex) => {
                 let regex = ban::regex(&regex).map_err(InvalidationDecodeError::Pattern)?;
                 InvalidationTarget::Many(ResponseSelector::Listed(regex))
             }

@@ -17,7 +17,7 @@ const START: Now = Now { mono_ms: 86_400_000, unix_ms: 1_767_225_600_000 };
 const PUT_OFF: u64 = 4;
 
 #[derive(Clone, Copy)]
-struct Running {
+struct SimulationState {
     began: Instant,
     state: Draws,
 }
@@ -49,7 +49,7 @@ impl Draws {
 }
 
 thread_local! {
-    static RUNNING: Cell<Option<Running>> = const { Cell::new(None) };
+    static RUNNING: Cell<Option<SimulationState>> = const { Cell::new(None) };
 }
 
 /// Ends the simulation of this thread, however the run ends.
@@ -70,7 +70,7 @@ pub fn run<F: Future>(seed: u64, future: F) -> io::Result<F::Output> {
     let local = LocalSet::new();
     let _end = SimulationGuard;
     Ok(local.block_on(&runtime, async {
-        RUNNING.set(Some(Running { began: Instant::now(), state: Draws::new(seed) }));
+        RUNNING.set(Some(SimulationState { began: Instant::now(), state: Draws::new(seed) }));
         future.await
     }))
 }
@@ -106,13 +106,13 @@ fn micros_since() -> Option<u64> {
 }
 
 /// A task whose polls are put off now and then, so that others run before it.
-pub(crate) struct Unsteady<T>(Pin<Box<dyn Future<Output = T>>>);
+pub(crate) struct JitteredTask<T>(Pin<Box<dyn Future<Output = T>>>);
 
-pub(crate) fn unsteady<T>(future: impl Future<Output = T> + 'static) -> Unsteady<T> {
-    Unsteady(Box::pin(future))
+pub(crate) fn unsteady<T>(future: impl Future<Output = T> + 'static) -> JitteredTask<T> {
+    JitteredTask(Box::pin(future))
 }
 
-impl<T> Future for Unsteady<T> {
+impl<T> Future for JitteredTask<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::Account;
-use flow::{Client, Front, LiveRef, Reply, Start};
+use flow::{Client, LiveRef, Reply, RequestConnection, Start};
 use h1::{HeadLimits, ReadProgress, RequestReader};
 use message::{Request, Scheme};
 use policy::ConnectionPeer;
@@ -37,7 +37,9 @@ pub(crate) async fn reply_to(
     let (start, _) = world.core.start(&live, request, &client, world.core.now());
     let reply = match start {
         Start::Reply(reply) => reply,
-        Start::Slow(slow) => slow.run(&world.core, request, None, Front::of(account)).await,
+        Start::Slow(slow) => {
+            slow.run(&world.core, request, None, RequestConnection::of(account)).await
+        }
     };
     (live, reply)
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use base::rate::RateQuota;
 use base::{Account, HashSeed};
 use flow::explain::{Explanation, ForecastOutcome, explain};
-use flow::reply::{CacheOutcome, Forward};
-use flow::{BodyPart, CoreState, Front, Reply, ReplyBody, SharedState, Start};
+use flow::reply::{CacheOutcome, ForwardReason};
+use flow::{BodyPart, CoreState, Reply, ReplyBody, RequestConnection, SharedState, Start};
 use message::Status;
 use message::store::StatusMatch;
 use origin::Origin;
@@ -346,7 +346,7 @@ async fn ask(scene: &Scene, text: &str, account: &Arc<Account>) {
     let waits = matches!(start, Start::Slow(_));
     let mut reply = match start {
         Start::Reply(reply) => reply,
-        Start::Slow(slow) => slow.run(core, &request, None, Front::of(account)).await,
+        Start::Slow(slow) => slow.run(core, &request, None, RequestConnection::of(account)).await,
     };
     let outcome = format!(
         "{:?} with status {}, {}: {}",
@@ -503,9 +503,8 @@ fn holds(foreseen: ForecastOutcome, waited: bool, reply: &Reply) -> Result<(), &
             _ => Ok(()),
         },
         ForecastOutcome::Tunnel => match reply.served {
-            CacheOutcome::Fetched { reason: Forward::Bypass, .. } | CacheOutcome::Synthetic => {
-                Ok(())
-            }
+            CacheOutcome::Fetched { reason: ForwardReason::Bypass, .. }
+            | CacheOutcome::Synthetic => Ok(()),
             _ => Err("no tunnel"),
         },
         ForecastOutcome::Purge => Ok(()),

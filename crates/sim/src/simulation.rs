@@ -12,11 +12,11 @@ use std::time::Duration;
 use base::{Account, Counter, HashSeed, Limits};
 use cache::Config;
 use flow::tier::{Cache, memory_only};
-use flow::vcl::Sight;
+use flow::vcl::ProgramWorld;
 use flow::vcl::link::BackendOrigin;
 use flow::{
-    CoreState, Gates, LiveConfiguration, ProxyFields, SharedState, ShownFields, Site, SiteOrigin,
-    SiteTable, Throttles, VclSettings,
+    CoreState, LiveConfiguration, ProxyFields, SharedState, ShownFields, Site, SiteAuthChecks,
+    SiteOrigin, SiteTable, Throttles, VclSettings,
 };
 use net::SimulatedPort;
 use origin::{Address, EjectConfig, Origin, OriginConfig, Protocol, ServerConfig};
@@ -265,7 +265,7 @@ pub(crate) fn start(text: &str, shared: &Arc<SharedState>) -> Arc<Instance> {
     let input = Input { name: "sim.vcl", text: text.as_bytes(), loader: &NoFiles, rules };
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
     let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
-    let world = Sight::without_request(shared, &live, now, &log);
+    let world = ProgramWorld::without_request(shared, &live, now, &log);
     let instance = compiled
         .program
         .start(&world, now.unix_ms as f64 / 1_000.0)
@@ -290,7 +290,7 @@ pub(crate) fn site_of(
     let (name, limits) = (HOSTS[number as usize], limits());
     let throttles = Throttles::new(&rules, &limits);
     let users = Arc::new(Users::parse(USERS.as_bytes()).expect("a user"));
-    let gates = Gates::new(&rules, name, |_| Some(Arc::clone(&users)), &[], &limits);
+    let gates = SiteAuthChecks::new(&rules, name, |_| Some(Arc::clone(&users)), &[], &limits);
     Arc::new(Site {
         number,
         vcl,

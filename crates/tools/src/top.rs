@@ -4,7 +4,7 @@ use base::tally::Outcome;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use observe::ring::FollowStart;
-use observe::tally::{By, FrequencyTable, Sort, Sums};
+use observe::tally::{FrequencyTable, GroupingKey, Sort, Sums};
 use observe::text::Printable;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
@@ -60,15 +60,15 @@ pub struct TopArgs {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct ByArg(By);
+struct ByArg(GroupingKey);
 
 impl ValueEnum for ByArg {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [ByArg; By::ALL.len()] = {
-            let mut all = [ByArg(By::Url); By::ALL.len()];
+        const ALL: [ByArg; GroupingKey::ALL.len()] = {
+            let mut all = [ByArg(GroupingKey::Url); GroupingKey::ALL.len()];
             let mut at = 0;
             while at < all.len() {
-                all[at] = ByArg(By::ALL[at]);
+                all[at] = ByArg(GroupingKey::ALL[at]);
                 at += 1;
             }
             all
@@ -114,11 +114,12 @@ pub fn run(args: &TopArgs) -> Result<(), String> {
     }
     let feed = args.feed.open(FollowStart::Now)?;
     // Every table is kept, so that a key shows what was counted all along.
-    let tallies = By::ALL.iter().map(|by| FrequencyTable::new(*by, Some(PERIOD_S))).collect();
+    let tallies =
+        GroupingKey::ALL.iter().map(|by| FrequencyTable::new(*by, Some(PERIOD_S))).collect();
     screen::show(&mut Top { feed, tallies, by, sort, lost: 0, held: None })
 }
 
-fn once(args: &TopArgs, by: By, sort: Sort) -> Result<(), String> {
+fn once(args: &TopArgs, by: GroupingKey, sort: Sort) -> Result<(), String> {
     let mut tally = FrequencyTable::new(by, None);
     let window =
         args.feed.read_last(args.seconds, &mut |record, fields| tally.add(record, fields))?;
@@ -221,7 +222,7 @@ fn json(tally: &FrequencyTable, sort: Sort, count: usize, window: &Window) -> St
 struct Top {
     feed: Feed,
     tallies: Vec<FrequencyTable>,
-    by: By,
+    by: GroupingKey,
     sort: Sort,
     lost: u64,
     /// The table that is shown while the view is held.
@@ -240,7 +241,7 @@ impl ScreenView for Top {
 
     fn key(&mut self, key: KeyCode) {
         let KeyCode::Char(key) = key else { return };
-        if let Some(by) = By::ALL.iter().find(|by| by.key() == key) {
+        if let Some(by) = GroupingKey::ALL.iter().find(|by| by.key() == key) {
             (self.by, self.held) = (*by, None);
         } else if let Some(sort) = Sort::ALL.iter().find(|sort| sort.key() == key) {
             self.sort = *sort;

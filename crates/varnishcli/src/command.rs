@@ -10,7 +10,7 @@ use crate::reply::{Reply, Status};
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// The command.
-    pub verb: Verb,
+    pub verb: CliCommand,
     /// Its name.
     pub name: &'static str,
     /// Name and arguments, as `help` shows them.
@@ -30,11 +30,11 @@ macro_rules! commands {
        $help:literal;)*) => {
         /// A command.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Verb { $(#[doc = $help] $verb,)* }
+        pub enum CliCommand { $(#[doc = $help] $verb,)* }
 
         /// The table itself, in the order of the names.
         pub const TABLE: &[Spec] = &[$(Spec {
-            verb: Verb::$verb,
+            verb: CliCommand::$verb,
             name: $name,
             syntax: concat!($name, $syntax),
             help: $help,
@@ -89,7 +89,7 @@ commands! {
     VclUse "vcl.use" " <configname|label>" 1 Some(1), false, "Put a VCL in force for every request that begins from now on.";
 }
 
-impl Verb {
+impl CliCommand {
     /// Tells whether a client may call the command before it has shown that it knows the secret.
     fn is_open(self) -> bool {
         matches!(self, Self::Auth | Self::Help | Self::Ping | Self::Quit)
@@ -100,7 +100,7 @@ impl Verb {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The command.
-    pub verb: Verb,
+    pub verb: CliCommand,
     /// True if the answer is to be JSON.
     pub json: bool,
     /// Its arguments, without the `-j` that may stand before them.

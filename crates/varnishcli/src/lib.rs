@@ -17,7 +17,7 @@ mod tests;
 mod words;
 
 pub use auth::Challenge;
-pub use command::{Call, Spec, TABLE, Verb, help, help_json, read};
+pub use command::{Call, CliCommand, Spec, TABLE, help, help_json, read};
 pub use json::{begin as json_begin, string as json_string};
 pub use reader::{OversizedRequest, Reader, Words};
 pub use reply::{Reply, Status};

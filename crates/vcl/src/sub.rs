@@ -28,8 +28,8 @@ macro_rules! subs {
             }
 
             /// The verbs that it may return.
-            pub fn actions(self) -> &'static [Verb] {
-                match self { $(Self::$name => &[$(Verb::$action),*],)* }
+            pub fn actions(self) -> &'static [ActionKind] {
+                match self { $(Self::$name => &[$(ActionKind::$action),*],)* }
             }
         }
     };
@@ -110,9 +110,9 @@ macro_rules! verbs {
     ($($name:ident = $word:literal;)*) => {
         /// The word of a `return (...)`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Verb { $(#[doc = concat!("`", $word, "`")] $name,)* }
+        pub enum ActionKind { $(#[doc = concat!("`", $word, "`")] $name,)* }
 
-        impl Verb {
+        impl ActionKind {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
@@ -150,7 +150,7 @@ verbs! {
     Vcl = "vcl";
 }
 
-impl fmt::Display for Verb {
+impl fmt::Display for ActionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
@@ -200,26 +200,26 @@ pub enum Action {
 
 impl Action {
     /// Its word.
-    pub fn verb(&self) -> Verb {
+    pub fn verb(&self) -> ActionKind {
         match self {
-            Self::Abandon => Verb::Abandon,
-            Self::Beresp => Verb::Beresp,
-            Self::Deliver => Verb::Deliver,
-            Self::Error(_) => Verb::Error,
-            Self::Fail(_) => Verb::Fail,
-            Self::Fetch => Verb::Fetch,
-            Self::Hash => Verb::Hash,
-            Self::Lookup => Verb::Lookup,
-            Self::Merge => Verb::Merge,
-            Self::ObjStale => Verb::ObjStale,
-            Self::Ok => Verb::Ok,
-            Self::Pass(_) => Verb::Pass,
-            Self::Pipe => Verb::Pipe,
-            Self::Purge => Verb::Purge,
-            Self::Restart => Verb::Restart,
-            Self::Retry => Verb::Retry,
-            Self::Synth(_) => Verb::Synth,
-            Self::Vcl(_) => Verb::Vcl,
+            Self::Abandon => ActionKind::Abandon,
+            Self::Beresp => ActionKind::Beresp,
+            Self::Deliver => ActionKind::Deliver,
+            Self::Error(_) => ActionKind::Error,
+            Self::Fail(_) => ActionKind::Fail,
+            Self::Fetch => ActionKind::Fetch,
+            Self::Hash => ActionKind::Hash,
+            Self::Lookup => ActionKind::Lookup,
+            Self::Merge => ActionKind::Merge,
+            Self::ObjStale => ActionKind::ObjStale,
+            Self::Ok => ActionKind::Ok,
+            Self::Pass(_) => ActionKind::Pass,
+            Self::Pipe => ActionKind::Pipe,
+            Self::Purge => ActionKind::Purge,
+            Self::Restart => ActionKind::Restart,
+            Self::Retry => ActionKind::Retry,
+            Self::Synth(_) => ActionKind::Synth,
+            Self::Vcl(_) => ActionKind::Vcl,
         }
     }
 }

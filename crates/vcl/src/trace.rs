@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::source::StatementNumber;
 use crate::state::program::{Instance, Program};
-use crate::sub::{Sub, Verb};
+use crate::sub::{ActionKind, Sub};
 use crate::tag::Tag;
 
 /// A line that a program has logged.
@@ -22,7 +22,7 @@ pub struct SubroutineRun {
     /// The subroutine.
     pub sub: Sub,
     /// The verb that it returned.
-    pub verb: Verb,
+    pub verb: ActionKind,
     /// The number of lines that had been logged by then.
     pub lines: u16,
     /// The `return`, or the statement that failed.
@@ -31,7 +31,7 @@ pub struct SubroutineRun {
 
 impl SubroutineRun {
     /// `sub` has returned `verb` at `at`, with so many `lines` in the log.
-    pub fn new(sub: Sub, verb: Verb, at: Option<StatementNumber>, lines: usize) -> Self {
+    pub fn new(sub: Sub, verb: ActionKind, at: Option<StatementNumber>, lines: usize) -> Self {
         Self { sub, verb, lines: u16::try_from(lines).unwrap_or(u16::MAX), at }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::KeyBuf;
 
 use super::{Cache, CacheLookup};
-use crate::busy::{Busy, NewFetch, Shape, TICKET_BYTES, Ticket};
+use crate::busy::{Busy, NewFetch, TICKET_BYTES, Ticket, VaryHashes};
 use crate::lead::Lead;
 use crate::lower::{Lower, MemoryOnly};
 use crate::object::Object;
@@ -86,7 +86,7 @@ impl<L: Lower> Cache<L> {
             });
         };
         let began = self.bans.newest();
-        let mut shape = Shape::default();
+        let mut shape = VaryHashes::default();
         let mut shared = options.coalesce;
         shard.test_marker(place.h32, key.bytes(), &self.bans);
         if let Some(slot) = shard.find(place.h32, key.bytes()) {
@@ -128,7 +128,7 @@ impl<L: Lower> Cache<L> {
         let charge = self.reserve(Busy::BYTES + KeyEntries::cost(key.bytes().len()))?;
         let mut shard = self.room(place.shard)?;
         let slot = shard.find(place.h32, key.bytes())?;
-        let mut shape = Shape::default();
+        let mut shape = VaryHashes::default();
         if let Some(vary) = old.vary() {
             shape.note(vary.spec, vary.signature);
         }
@@ -154,7 +154,7 @@ impl<L: Lower> Cache<L> {
     }
 }
 
-pub(crate) fn fetch_for<'a>(slot: &'a IndexSlot, shape: &Shape) -> Option<&'a Arc<Busy>> {
+pub(crate) fn fetch_for<'a>(slot: &'a IndexSlot, shape: &VaryHashes) -> Option<&'a Arc<Busy>> {
     match slot {
         IndexSlot::One(..) => None,
         IndexSlot::Many(_, more) => more.leads.iter().find(|busy| busy.is_for(shape)),

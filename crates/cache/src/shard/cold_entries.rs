@@ -7,7 +7,7 @@ use super::lower_removals::LowerRemovals;
 use super::{ColdEntry, Shard};
 use crate::lower::Lower;
 use crate::object::Object;
-use crate::slot::{IndexSlot, Likeness};
+use crate::slot::{IndexSlot, ResponseFingerprint};
 
 impl<L: Lower> Shard<L> {
     /// Returns true if the lower tier may have something, or take it.
@@ -28,7 +28,7 @@ impl<L: Lower> Shard<L> {
             return false;
         }
         let Some(place) = self.lower.demote(object) else { return false };
-        let cold = ColdEntry { likeness: Likeness::of(object), h32, place };
+        let cold = ColdEntry { likeness: ResponseFingerprint::of(object), h32, place };
         self.work.add(self.cold.insert(cold));
         true
     }
@@ -50,14 +50,14 @@ impl<L: Lower> Shard<L> {
 
     /// Where the lower tier has a copy of `object`.
     pub(crate) fn copy_of(&self, h32: u32, object: &Object) -> Option<L::Place> {
-        let likeness = Likeness::of(object);
+        let likeness = ResponseFingerprint::of(object);
         self.entries(h32).find(|(other, _)| *other == likeness).map(|(_, place)| place)
     }
 
     /// Notes that what is at `place` is the copy of `object`.
     fn note_copy(&mut self, h32: u32, place: L::Place, object: &Object) {
         if let Some(cold) = self.cold.find_mut(h32, |cold| cold.place == place) {
-            cold.likeness = Likeness::of(object);
+            cold.likeness = ResponseFingerprint::of(object);
         }
     }
 
@@ -75,7 +75,11 @@ impl<L: Lower> Shard<L> {
     pub(crate) fn add_cold(&mut self, h32: u32, place: L::Place) -> bool {
         let has_room = self.cold_room(h32);
         if has_room {
-            self.work.add(self.cold.insert(ColdEntry { likeness: Likeness::NONE, h32, place }));
+            self.work.add(self.cold.insert(ColdEntry {
+                likeness: ResponseFingerprint::NONE,
+                h32,
+                place,
+            }));
         }
         has_room
     }
@@ -111,7 +115,7 @@ impl<L: Lower> Shard<L> {
         more
     }
 
-    fn entries(&self, h32: u32) -> impl Iterator<Item = (Likeness, L::Place)> {
+    fn entries(&self, h32: u32) -> impl Iterator<Item = (ResponseFingerprint, L::Place)> {
         let cold = self.has_lower().then(|| self.cold.of_hash(h32)).into_iter().flatten();
         cold.map(|cold| (cold.likeness, cold.place))
     }
@@ -127,9 +131,9 @@ impl<L: Lower> Shard<L> {
         cold.map(|(_, place)| place).collect()
     }
 
-    fn is_in_memory(&self, h32: u32, likeness: Likeness) -> bool {
+    fn is_in_memory(&self, h32: u32, likeness: ResponseFingerprint) -> bool {
         let mut variants = self.table.of_hash(h32).flat_map(IndexSlot::variants);
-        variants.any(|object| Likeness::of(object) == likeness)
+        variants.any(|object| ResponseFingerprint::of(object) == likeness)
     }
 
     /// Has the lower tier forget what leaves as `object` comes into the index: the copies of what

@@ -59,7 +59,7 @@ impl Effort {
 
 /// The outcome of a visit of [`Shard::evict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visit {
+pub(crate) enum EvictionOutcome {
     /// Something left the index.
     Evicted,
     /// Nothing left yet, but the next visit is nearer to it.
@@ -78,20 +78,31 @@ enum Verdict {
 
 impl<L: Lower> Shard<L> {
     /// Looks at a few tokens and lets at most one object or marker leave.
-    pub(crate) fn evict(&mut self, effort: &mut Effort, dead: &mut RemovedObjects) -> Visit {
+    pub(crate) fn evict(
+        &mut self,
+        effort: &mut Effort,
+        dead: &mut RemovedObjects,
+    ) -> EvictionOutcome {
         let total = self.small.bytes + self.main.bytes;
         let from_main = self.small.bytes * SMALL_SHARE < total;
         match self.evict_from(from_main, effort, dead) {
             // What was asked for once and is still being read must not push out what is asked for
             // again and again: beyond half of the bytes it gets no more.
-            Visit::Nothing if !from_main && self.small.bytes * 2 > total => Visit::Nothing,
-            Visit::Nothing => self.evict_from(!from_main, effort, dead),
+            EvictionOutcome::Nothing if !from_main && self.small.bytes * 2 > total => {
+                EvictionOutcome::Nothing
+            }
+            EvictionOutcome::Nothing => self.evict_from(!from_main, effort, dead),
             visit => visit,
         }
     }
 
-    fn evict_from(&mut self, main: bool, effort: &mut Effort, dead: &mut RemovedObjects) -> Visit {
-        let mut visit = Visit::Nothing;
+    fn evict_from(
+        &mut self,
+        main: bool,
+        effort: &mut Effort,
+        dead: &mut RemovedObjects,
+    ) -> EvictionOutcome {
+        let mut visit = EvictionOutcome::Nothing;
         let urgent = effort.is_urgent();
         for _ in 0..self.queue_of(main).len().min(SCAN) {
             let Some(token) = self.queue_of(main).pop() else { break };
@@ -101,19 +112,19 @@ impl<L: Lower> Shard<L> {
                 Verdict::Keep => self.requeue(token, main),
                 Verdict::Again => {
                     self.requeue(token, main);
-                    visit = Visit::Progress;
+                    visit = EvictionOutcome::Progress;
                 }
                 Verdict::Dead => {
                     self.queue_of(main).bury();
-                    visit = Visit::Progress;
+                    visit = EvictionOutcome::Progress;
                 }
                 Verdict::Promote => {
                     self.promote(token);
-                    visit = Visit::Progress;
+                    visit = EvictionOutcome::Progress;
                 }
                 Verdict::Evict => {
                     self.remove(token, main, dead);
-                    visit = Visit::Evicted;
+                    visit = EvictionOutcome::Evicted;
                     break;
                 }
             }

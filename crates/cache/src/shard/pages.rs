@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::Allowance;
 
 use crate::size;
-use crate::slot::Likeness;
+use crate::slot::ResponseFingerprint;
 
 /// Entries that a page has on average when another one is begun. A page is looked through from its
 /// beginning, and a split moves about half of one.
@@ -24,7 +24,7 @@ const GROWTH_PARTS: usize = 4;
 /// variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColdEntry<P> {
-    pub(super) likeness: Likeness,
+    pub(super) likeness: ResponseFingerprint,
     pub(super) h32: u32,
     pub(super) place: P,
 }
@@ -274,7 +274,7 @@ mod tests {
     fn cold(n: u32) -> ColdEntry<u64> {
         // Some share a hash.
         let h32 = (n / 3).wrapping_mul(0x9e37_79b9);
-        ColdEntry { likeness: Likeness::NONE, h32, place: u64::from(n) }
+        ColdEntry { likeness: ResponseFingerprint::NONE, h32, place: u64::from(n) }
     }
 
     #[derive(Clone, Debug)]

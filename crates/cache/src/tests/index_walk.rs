@@ -3,7 +3,7 @@
 use super::*;
 
 /// Goes once around, taking what became stale before `now_ms`; how many places were paused at.
-fn drop_stale(cache: &Cache, walk: &mut Walk, places: usize, now_ms: u64) -> usize {
+fn drop_stale(cache: &Cache, walk: &mut IndexWalk, places: usize, now_ms: u64) -> usize {
     let mut pauses = 0;
     cache.drop_expired(walk, places, &|object| !object.is_fresh(now_ms), &mut || pauses += 1);
     pauses
@@ -17,7 +17,7 @@ fn what_is_over_leaves_and_gives_its_memory_back() {
         put(&cache, &format!("page {n}"), b"body");
     }
     let full = cache.stats().bytes;
-    let mut walk = Walk::default();
+    let mut walk = IndexWalk::default();
     drop_stale(&cache, &mut walk, 1 << 20, 9_999);
     assert_eq!(cache.stats().objects, 1000);
     drop_stale(&cache, &mut walk, 1 << 20, 10_000);
@@ -33,7 +33,7 @@ fn a_walk_goes_on_where_it_was_left() {
     for n in 0..20_000 {
         put(&cache, &format!("page {n}"), b"");
     }
-    let mut walk = Walk::default();
+    let mut walk = IndexWalk::default();
     let mut before = 20_000;
     for _ in 0..1000 {
         drop_stale(&cache, &mut walk, 1024, 10_000);
@@ -52,10 +52,10 @@ fn what_is_being_fetched_anew_stays_until_that_has_ended() {
     let cache = cache();
     let old = put(&cache, "page", b"old");
     let lead = cache.begin_refresh(&key("page"), &old).expect("a fetch");
-    drop_stale(&cache, &mut Walk::default(), 1 << 20, 10_000);
+    drop_stale(&cache, &mut IndexWalk::default(), 1 << 20, 10_000);
     assert!(old.is_live() && cache.stats().objects == 1);
     let new = NewObject { born_ms: 10_000, length: None, ..head(None) };
     assert!(lead.freshen(permit(), &old, new, None).is_live());
-    drop_stale(&cache, &mut Walk::default(), 1 << 20, 10_000);
+    drop_stale(&cache, &mut IndexWalk::default(), 1 << 20, 10_000);
     assert_eq!(cache.stats().objects, 1);
 }

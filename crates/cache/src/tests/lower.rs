@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base::Now;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use proptest::prelude::*;
 
 use super::*;
+
+mod properties;
 
 /// A tier that keeps records as bytes, as a disk would.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ fn over(budget: u64) -> (Arc<Attic>, Arc<Cache<Attic>>) {
 
 /// Has the tier copy everything.
 fn copy(cache: &Cache<Attic>) -> usize {
-    cache.copy_down(&mut Walk::default(), usize::MAX, &|_| true, &mut || ())
+    cache.copy_down(&mut IndexWalk::default(), usize::MAX, &|_| true, &mut || ())
 }
 
 /// Evicts what can be.
@@ -162,8 +163,13 @@ fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obje
             continue;
         }
         let (first, second) = (body.slice(..body.len() / 2), body.slice(body.len() / 2..));
-        match lead.serve_from_lower(permit(), place, record, Loan::Whole(vec![first, second]), None)
-        {
+        match lead.serve_from_lower(
+            permit(),
+            place,
+            record,
+            LowerTierBody::Whole(vec![first, second]),
+            None,
+        ) {
             Ok(lent) => return lent,
             Err(goes_on) => lead = goes_on,
         }
@@ -222,7 +228,7 @@ fn what_is_purged_superseded_or_over_does_not_sink() {
     assert_eq!(cache.invalidate(&key("purged")), 1);
     store(&cache, "superseded", head(None), b"new");
     let over = |object: &Object| object.key() == key("over").bytes();
-    cache.drop_expired(&mut Walk::default(), usize::MAX, &over, &mut || ());
+    cache.drop_expired(&mut IndexWalk::default(), usize::MAX, &over, &mut || ());
     assert_eq!(attic.len(), 0);
     let banned = |record: &Record| record.key() == key("banned").bytes();
     ban(&cache, banned, 0);
@@ -284,7 +290,7 @@ fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() 
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
         let mut filling = lead.refill(permit(), place, record, 5).expect("its key");
-        assert_eq!(filling.refused(), Some(NotKept::Invalidated));
+        assert_eq!(filling.refused(), Some(StoreRefusal::Invalidated));
         assert_eq!(filling.push(&body), PushOutcome::Ok);
         assert!(filling.finish());
         if let CacheLookup::Object(object) = cache.lookup(&key("/a"), &mut of("a"), 0) {
@@ -323,7 +329,8 @@ fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it()
         let [place] = *lead.cold() else { panic!("it has sunk") };
         let (record, body) = attic.read(place).expect("kept");
         overtake(&cache);
-        let lent = lead.serve_from_lower(permit(), place, record, Loan::Whole(vec![body]), None);
+        let lent =
+            lead.serve_from_lower(permit(), place, record, LowerTierBody::Whole(vec![body]), None);
         assert!(!matches!(lent, Ok(Some(_))));
         drop(lent);
         cache.check();
@@ -343,7 +350,7 @@ fn those_who_wait_are_lent_what_is_lent() {
     let [place] = *lead.cold() else { panic!("it has sunk") };
     let (record, body) = attic.read(place).expect("kept");
     let lent = lead
-        .serve_from_lower(permit(), place, record, Loan::Whole(vec![body]), None)
+        .serve_from_lower(permit(), place, record, LowerTierBody::Whole(vec![body]), None)
         .expect("its key")
         .expect("there");
     match poll_once(&mut ticket) {
@@ -680,121 +687,8 @@ fn what_is_below_is_lent_where_there_is_no_memory_to_know_of_the_fetch() {
     cache.memory().release(4_000);
     let (record, body) = attic.read(place).expect("kept");
     let lent = lead
-        .serve_from_lower(permit(), place, record, Loan::Whole(vec![body]), None)
+        .serve_from_lower(permit(), place, record, LowerTierBody::Whole(vec![body]), None)
         .expect("its key");
     assert_eq!(bytes_of(&lent.expect("it is there")).as_deref(), Some(&b"body"[..]));
     assert_eq!(cache.stats().markers, 0);
-}
-
-/// An event that happens to a key or to the whole cache.
-#[derive(Clone, Debug)]
-enum Op {
-    Store(usize),
-    Get(usize),
-    Lend(usize),
-    Purge(usize),
-    Soft(usize),
-    Ban(usize),
-    Copy,
-    Press,
-    Restart,
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
-    /// Against a map: nothing comes up that was purged or superseded, and nothing else is lost.
-    #[test]
-    fn a_random_walk_over_both_tiers_is_a_walk_over_a_map(
-        ops in proptest::collection::vec(
-            prop_oneof![
-                4 => (0..5_usize).prop_map(Op::Store),
-                6 => (0..5_usize).prop_map(Op::Get),
-                4 => (0..5_usize).prop_map(Op::Lend),
-                1 => (0..5_usize).prop_map(Op::Purge),
-                1 => (0..5_usize).prop_map(Op::Soft),
-                1 => (0..5_usize).prop_map(Op::Ban),
-                2 => Just(Op::Copy),
-                3 => Just(Op::Press),
-                1 => Just(Op::Restart),
-            ],
-            0..80,
-        ),
-    ) {
-        let (mut attic, mut cache) = over(64 * MIB);
-        let mut map: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-        // The journal of bans, and keys that have been purged softly: those in memory stay.
-        let (mut bans, mut stale) = (Vec::new(), [false; 5]);
-        let ban_of = |number, at: usize| NewBan {
-            number,
-            text: at.to_string().into(),
-            which: BanSelector { tags: Some(Tags::new(vec![at as u64])), test: None },
-            ..NewBan::default()
-        };
-        for (turn, op) in ops.into_iter().enumerate() {
-            match op {
-                Op::Store(at) => {
-                    let body = pattern(turn * 100);
-                    let new = NewObject { tags: Tags::new(vec![at as u64]), ..head(None) };
-                    if !is_in_memory(&cache, &at.to_string()) {
-                        store(&cache, &at.to_string(), new, &body);
-                        map.insert(at, body);
-                        stale[at] = false;
-                    }
-                }
-                Op::Get(at) => {
-                    let name = at.to_string();
-                    let object = match cache.lookup(&key(&name), &mut of("a"), 0) {
-                        CacheLookup::Object(object) => Some(object),
-                        _ => raise(&cache, &attic, &name),
-                    };
-                    let body = object.as_ref().and_then(|object| bytes_of(object));
-                    match (&body, map.get(&at)) {
-                        (Some(body), Some(current)) => prop_assert!(body == current),
-                        (None, None) => {}
-                        (None, Some(_)) => prop_assert!(stale[at], "{at} is lost"),
-                        (Some(_), None) => prop_assert!(false, "{at} was purged"),
-                    }
-                    let is_fresh = object.is_some_and(|object| object.is_fresh(0));
-                    prop_assert!(!(is_fresh && stale[at]), "{at} was purged softly");
-                }
-                Op::Lend(at) if !is_in_memory(&cache, &at.to_string()) => {
-                    let lent = lend(&cache, &attic, &at.to_string());
-                    let body = lent.and_then(|object| bytes_of(&object));
-                    prop_assert!(body.is_none() || body.as_ref() == map.get(&at), "{at}");
-                    let is_lost = body.is_none() && map.contains_key(&at) && !stale[at];
-                    prop_assert!(!is_lost, "{at} is lost");
-                }
-                Op::Lend(_) => {}
-                Op::Purge(at) => {
-                    cache.invalidate(&key(&at.to_string()));
-                    map.remove(&at);
-                }
-                Op::Soft(at) => {
-                    cache.soft_invalidate(&key(&at.to_string()), 0);
-                    stale[at] = true;
-                }
-                Op::Ban(at) => {
-                    let ban = cache.ban(ban_of(0, at));
-                    bans.push((ban.number(), at));
-                    map.remove(&at);
-                }
-                Op::Copy => {
-                    copy(&cache);
-                    prop_assert_eq!(copy(&cache), 0);
-                }
-                Op::Press => press(&cache),
-                Op::Restart => {
-                    copy(&cache);
-                    (attic, cache) = attic.restart(0);
-                    // Those before have met what they can.
-                    let passed = attic.passed().unwrap_or(0);
-                    for (number, at) in bans.iter().filter(|(number, _)| *number > passed) {
-                        cache.ban(ban_of(*number, *at));
-                    }
-                }
-            }
-            cache.check();
-        }
-    }
 }

@@ -73,8 +73,8 @@ fn head(length: Option<u64>) -> NewObject {
 }
 
 /// A window of so many bytes, on an account with room.
-fn passage(bytes: u64) -> Passage {
-    Passage { bytes, account: Account::open(&MemoryBudget::new(64 * MIB, 32 * MIB), u64::MAX) }
+fn passage(bytes: u64) -> WindowLimit {
+    WindowLimit { bytes, account: Account::open(&MemoryBudget::new(64 * MIB, 32 * MIB), u64::MAX) }
 }
 
 /// The permission to store what nothing forbids to be stored.

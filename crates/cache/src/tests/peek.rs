@@ -88,19 +88,22 @@ fn fetches_under_way_and_marks_are_seen() {
 fn why_a_response_is_not_kept_is_told() {
     let cache = cache();
     let large = begin_anew(&cache, "a").store(permit(), head(Some(2 * MIB)), None);
-    assert_eq!(large.refused(), Some(NotKept::TooLarge));
+    assert_eq!(large.refused(), Some(StoreRefusal::TooLarge));
     let lead = begin_anew(&cache, "b");
     cache.invalidate(&key("b"));
-    assert_eq!(lead.store(permit(), head(Some(1)), None).refused(), Some(NotKept::Invalidated));
+    assert_eq!(
+        lead.store(permit(), head(Some(1)), None).refused(),
+        Some(StoreRefusal::Invalidated)
+    );
     let mut grown = begin_anew(&cache, "c").store(permit(), head(None), None);
     assert_eq!(grown.refused(), None);
     let reader = grown.object().reader();
     for _ in 0..3 {
         let _ = grown.push(&vec![0; MIB as usize / 2]);
     }
-    assert_eq!(grown.refused(), Some(NotKept::TooLarge));
+    assert_eq!(grown.refused(), Some(StoreRefusal::TooLarge));
     drop(reader);
     let tight = Cache::new(config(1));
     let lead = begin_anew(&tight, "d");
-    assert_eq!(lead.store(permit(), head(Some(1)), None).refused(), Some(NotKept::NoRoom));
+    assert_eq!(lead.store(permit(), head(Some(1)), None).refused(), Some(StoreRefusal::NoRoom));
 }

@@ -173,7 +173,7 @@ fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
     cache.invalidate(&key("/a"));
     let body = Shelf::of(pattern(10));
     let (object, refused) = fetching.store_elsewhere(permit(), &head(Some(10)), None, body);
-    assert_eq!(refused, Some(NotKept::Invalidated));
+    assert_eq!(refused, Some(StoreRefusal::Invalidated));
     assert!(found(&cache, "/a").is_none());
     assert!(read_all(object.reader()).expect("complete") == pattern(10));
 }

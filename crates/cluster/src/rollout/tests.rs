@@ -74,23 +74,23 @@ fn one_at_a_time_and_none_that_all_have() {
         RollOut::begin(Some(before), release(version, 3), plan(&["n1"])).expect_err("refused")
     };
     let busy = begin(&well(&one, "n2"), "v2");
-    assert_eq!(busy, NotRolled::Busy { version: "v1".into(), awaited: vec!["n1".into()] });
+    assert_eq!(busy, RollOutRefusal::Busy { version: "v1".into(), awaited: vec!["n1".into()] });
     let all = well(&well(&one, "n1"), "n2");
-    assert_eq!(begin(&all, "v1"), NotRolled::Known("v1".into()));
+    assert_eq!(begin(&all, "v1"), RollOutRefusal::Known("v1".into()));
     for wrong in [
         plan(&[]),
         plan(&["a b"]),
         RollOutPlan { checks: vec!["x".repeat(1_001)], ..plan(&["n1"]) },
     ] {
         let refused = RollOut::begin(Some(&all), release("v2", 1), wrong).expect_err("refused");
-        assert!(matches!(refused, NotRolled::Plan(_)) && !refused.to_string().is_empty());
+        assert!(matches!(refused, RollOutRefusal::Plan(_)) && !refused.to_string().is_empty());
     }
 }
 
 #[test]
 fn all_go_back_to_what_once_passed_and_canaries_to_what_was_before() {
     let one = well(&rolled(None, "v1", &["n1"]), "n1");
-    assert_eq!(one.back(None), Err(NotRolled::Nothing));
+    assert_eq!(one.back(None), Err(RollOutRefusal::Nothing));
     let two = well(&rolled(Some(&one), "v2", &["n1"]), "n1");
     let back = two.back(None).expect("v1 is there");
     assert_eq!((back.stage, has(&back, "n5")), (RollOutStage::All, Some("v1")));
@@ -98,10 +98,14 @@ fn all_go_back_to_what_once_passed_and_canaries_to_what_was_before() {
     let three = rolled(Some(&back), "v3", &["n1"]);
     let ended = three.back(None).expect("it ends");
     assert_eq!((ended.stage, has(&ended, "n1")), (RollOutStage::Failed, Some("v1")));
-    assert_eq!(ended.back(Some("v3")), Err(NotRolled::Unknown("v3".into())), "it never passed");
+    assert_eq!(
+        ended.back(Some("v3")),
+        Err(RollOutRefusal::Unknown("v3".into())),
+        "it never passed"
+    );
     assert_eq!(has(&three.back(Some("v2")).expect("it passed"), "n1"), Some("v2"));
     let known = back.back(Some("v1"));
-    assert_eq!(known, Err(NotRolled::Known("v1".into())));
+    assert_eq!(known, Err(RollOutRefusal::Known("v1".into())));
 }
 
 #[test]

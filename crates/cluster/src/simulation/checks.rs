@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::happening::Happening;
+use super::events::SimulationEvent;
 use super::message::{KEYS, ToServer};
 use super::node::WaitingPurge;
 use super::shape::Bug;
@@ -13,7 +13,7 @@ use crate::members::AppliedRuns;
 impl SimulatedCluster {
     pub(super) fn serve(&mut self) {
         let in_ms = self.rng.u64(1..self.shape.serve_ms);
-        self.later(in_ms, Happening::Serve);
+        self.later(in_ms, SimulationEvent::Serve);
         let at = self.rng.usize(..self.nodes.len());
         if self.nodes[at].up && !self.nodes[at].stopped {
             self.serve_at(at);
@@ -77,7 +77,7 @@ impl SimulatedCluster {
             return;
         }
         let in_ms = self.rng.u64(most_ms / 60..most_ms);
-        self.later(in_ms, Happening::Purge);
+        self.later(in_ms, SimulationEvent::Purge);
         let (at, key) = (self.rng.usize(..self.nodes.len()), self.rng.usize(..KEYS));
         if !self.nodes[at].up || self.nodes[at].stopped {
             return;

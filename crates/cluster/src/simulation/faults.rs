@@ -1,6 +1,6 @@
 //! Troubles of a simulated cluster, and how they are healed.
 
-use super::happening::{Happening, SimulatedFault};
+use super::events::{SimulatedFault, SimulationEvent};
 use super::simulated_cluster::SimulatedCluster;
 
 impl SimulatedCluster {
@@ -10,13 +10,13 @@ impl SimulatedCluster {
             return;
         }
         let in_ms = self.rng.u64(most_ms / 40..most_ms);
-        self.later(in_ms, Happening::Trouble);
+        self.later(in_ms, SimulationEvent::Trouble);
         let trouble = self.drawn();
         self.begin(trouble);
         let in_ms = self.rng.u64(50..3 * self.shape.max_isolation_ms);
         // Then all is healed.
         let left_ms = self.shape.troubles_ms - self.now_ms;
-        self.later(in_ms.min(left_ms), Happening::Heal(trouble));
+        self.later(in_ms.min(left_ms), SimulationEvent::Heal(trouble));
     }
 
     fn drawn(&mut self) -> SimulatedFault {
@@ -121,7 +121,7 @@ impl SimulatedCluster {
         let new_run = 1_000_000 + self.order;
         self.nodes[at].restart(new_run, self.shape.max_isolation_ms);
         self.server.subscriptions.remove(&at);
-        self.later(1, Happening::Tick(at, new_run));
+        self.later(1, SimulationEvent::Tick(at, new_run));
     }
 
     /// A node has another connection, and begins another session with it.

@@ -11,7 +11,7 @@ use crate::position::Position;
 pub(super) const KEYS: usize = 4;
 
 /// A purge: the key, and the version that the origin has had since.
-pub(super) type Purged = (usize, u64);
+pub(super) type SimulatedPurge = (usize, u64);
 
 /// A message of a node to the server.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub(super) enum ToNode {
         subscription: u64,
         order: u64,
         sequence: u64,
-        stored: Stored,
+        stored: StoredEntry,
     },
     Card(u64, Rc<Card>),
     /// All cards up to this one, as they are at the beginning of a subscription.
@@ -48,16 +48,16 @@ pub(super) enum ToNode {
 
 /// An entry as the stream has it, and when it was stored.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredEntry {
     pub(super) entry: Rc<Entry>,
     pub(super) at_ns: u64,
 }
 
-pub(super) fn purge_bytes((key, version): Purged) -> Vec<u8> {
+pub(super) fn purge_bytes((key, version): SimulatedPurge) -> Vec<u8> {
     [(key as u64).to_le_bytes(), version.to_le_bytes()].concat()
 }
 
-pub(super) fn purged_of(bytes: &[u8]) -> Purged {
+pub(super) fn purged_of(bytes: &[u8]) -> SimulatedPurge {
     let number = |at: usize| bytes[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
     (number(0) as usize, number(8))
 }

@@ -44,7 +44,7 @@ impl Kind {
 
 /// Messages and bytes of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct MessageVolume {
     pub(super) messages: u64,
     pub(super) bytes: u64,
 }
@@ -53,19 +53,19 @@ pub(super) struct Passed {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     kind: Kind,
-    passed: Passed,
+    passed: MessageVolume,
 }
 
 impl Load {
     fn new(kind: Kind, messages: u64, bytes: u64) -> Self {
-        Self { kind, passed: Passed { messages, bytes } }
+        Self { kind, passed: MessageVolume { messages, bytes } }
     }
 }
 
 /// Traffic over the edge of each region, by kind, to the stream and from it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Traffic {
-    pub(super) regions: Vec<[[Passed; 2]; 4]>,
+    pub(super) regions: Vec<[[MessageVolume; 2]; 4]>,
 }
 
 /// Bytes of a card, an entry and a word as nodes have them in use.

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 
-use super::message::{KEYS, Purged, ToNode, purged_of};
+use super::message::{KEYS, SimulatedPurge, ToNode, purged_of};
 use crate::Level;
 use crate::entry::Entry;
-use crate::follower::Follower;
+use crate::follower::StreamFollower;
 use crate::members::{AppliedRuns, Card, Members};
 use crate::position::Position;
 
@@ -16,7 +16,7 @@ use crate::position::Position;
 #[derive(Debug)]
 pub(super) struct WaitingPurge {
     pub(super) level: Level,
-    pub(super) purged: Purged,
+    pub(super) purged: SimulatedPurge,
     pub(super) sent_ms: u64,
     pub(super) entry: Rc<Entry>,
     pub(super) stored: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Node {
     pub(super) stopped: bool,
     pub(super) has_disk: bool,
     pub(super) cut: (bool, bool),
-    pub(super) follower: Follower,
+    pub(super) follower: StreamFollower,
     pub(super) members: Members,
     /// All cards up to this one are known.
     pub(super) cards_seen: Option<u64>,
@@ -74,7 +74,7 @@ impl Node {
             stopped: false,
             has_disk: rng.bool(),
             cut: (false, false),
-            follower: Follower::new(None, max_isolation_ms),
+            follower: StreamFollower::new(None, max_isolation_ms),
             members: Members::default(),
             cards_seen: None,
             name_state: NameState::default(),
@@ -134,6 +134,6 @@ impl Node {
             (self.saved, self.doubted_ms) = (None, 0);
             self.cache.clear();
         }
-        self.follower = Follower::new(self.saved, max_isolation_ms);
+        self.follower = StreamFollower::new(self.saved, max_isolation_ms);
     }
 }

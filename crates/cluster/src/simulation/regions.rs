@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::network::{Kind, Passed};
+use super::network::{Kind, MessageVolume};
 use super::shape::{Bug, Shape, told};
 use super::simulated_cluster::SimulatedCluster;
 use super::tally::RunFigures;
@@ -62,7 +62,7 @@ fn calm(seed: u64, shape: Shape, purges: u64) -> u64 {
     println!("{purges} purges a second, {seconds} s:");
     let counts = &mut world.counts;
     println!("  `all` acknowledged: {}", spread(&mut counts.all_ms));
-    let mut sum = [[Passed::default(); 2]; 4];
+    let mut sum = [[MessageVolume::default(); 2]; 4];
     for (region, passed) in counts.traffic.regions.iter().enumerate() {
         let far_ms = world.network.far_ms[region];
         let in_force = spread(&mut counts.in_force_ms[region]);

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use fastrand::Rng;
 
 use super::clock::Clock;
-use super::happening::{Happening, Queued};
-use super::message::{KEYS, Purged, Stored, ToNode, ToServer, purge_bytes};
+use super::events::{QueuedEvent, SimulationEvent};
+use super::message::{KEYS, SimulatedPurge, StoredEntry, ToNode, ToServer, purge_bytes};
 use super::network::Network;
 use super::node::Node;
 use super::shape::{Bug, Shape};
@@ -22,7 +22,7 @@ pub(super) struct Server {
     pub(super) up: bool,
     pub(super) epoch: u64,
     pub(super) first: u64,
-    pub(super) log: Vec<Stored>,
+    pub(super) log: Vec<StoredEntry>,
     pub(super) clock: Clock,
     /// The last of each name.
     pub(super) cards: BTreeMap<String, (u64, Rc<Card>)>,
@@ -40,7 +40,7 @@ pub(super) struct Server {
 pub(super) struct Promise {
     pub(super) id: EntryId,
     pub(super) since_ms: u64,
-    pub(super) of: Purged,
+    pub(super) of: SimulatedPurge,
     /// Runs that said they have applied it.
     pub(super) by: Vec<u64>,
 }
@@ -52,7 +52,7 @@ pub(super) struct SimulatedCluster {
     pub(super) now_ms: u64,
     pub(super) order: u64,
     pub(super) shape: Shape,
-    pub(super) queue: BinaryHeap<Queued>,
+    pub(super) queue: BinaryHeap<QueuedEvent>,
     pub(super) network: Network,
     pub(super) server: Server,
     pub(super) nodes: Vec<Node>,
@@ -60,9 +60,9 @@ pub(super) struct SimulatedCluster {
     /// Since this moment no node may serve an older version.
     pub(super) promised: Vec<Promise>,
     /// Purges with `quorum`, which the stream may lose again.
-    pub(super) quorum: Vec<(EntryId, u64, Purged)>,
+    pub(super) quorum: Vec<(EntryId, u64, SimulatedPurge)>,
     /// All purges, and when each was made.
-    pub(super) made: BTreeMap<EntryId, (u64, Purged)>,
+    pub(super) made: BTreeMap<EntryId, (u64, SimulatedPurge)>,
     pub(super) counts: RunFigures,
     /// The first thing that was not as claimed.
     pub(super) broken: Option<String>,
@@ -119,17 +119,17 @@ impl SimulatedCluster {
         for node in 0..world.nodes.len() {
             let run = world.nodes[node].run;
             let in_ms = world.rng.u64(0..world.shape.first_ms);
-            world.later(in_ms, Happening::Tick(node, run));
+            world.later(in_ms, SimulationEvent::Tick(node, run));
         }
-        for first in [Happening::Serve, Happening::Purge, Happening::Trouble] {
+        for first in [SimulationEvent::Serve, SimulationEvent::Purge, SimulationEvent::Trouble] {
             world.later(100, first);
         }
         world
     }
 
-    pub(super) fn later(&mut self, in_ms: u64, what: Happening) {
+    pub(super) fn later(&mut self, in_ms: u64, what: SimulationEvent) {
         self.order += 1;
-        self.queue.push(Queued(self.now_ms + in_ms, self.order, what));
+        self.queue.push(QueuedEvent(self.now_ms + in_ms, self.order, what));
     }
 
     pub(super) fn send(&mut self, node: usize, what: ToServer) {
@@ -137,7 +137,7 @@ impl SimulatedCluster {
         if own.up && !own.cut.0 && !self.network.cut[region].0 && self.server.up {
             self.counts.traffic.add(region, self.network.to_server(&what), true);
             let at_ms = self.network.arrives(node, true, self.now_ms, &mut self.rng);
-            self.later(at_ms - self.now_ms, Happening::AtServer(node, what));
+            self.later(at_ms - self.now_ms, SimulationEvent::AtServer(node, what));
         }
     }
 
@@ -147,11 +147,11 @@ impl SimulatedCluster {
             self.counts.traffic.add(region, self.network.to_node(&what), false);
             let run = own.run;
             let at_ms = self.network.arrives(node, false, self.now_ms, &mut self.rng);
-            self.later(at_ms - self.now_ms, Happening::AtNode(node, run, what));
+            self.later(at_ms - self.now_ms, SimulationEvent::AtNode(node, run, what));
         }
     }
 
-    pub(super) fn entry(&mut self, at: usize, level: Level, purged: Purged) -> Rc<Entry> {
+    pub(super) fn entry(&mut self, at: usize, level: Level, purged: SimulatedPurge) -> Rc<Entry> {
         let node = &mut self.nodes[at];
         node.numbers += 1;
         let id = EntryId { run: node.run, number: node.numbers };

@@ -10,6 +10,7 @@ use policy::answer::ConfiguredResponse;
 use policy::rules::Settings;
 
 use super::answers::{redirect, respond};
+use super::authentication::{BASIC_AUTH, FORWARD_AUTH};
 use super::bypass::{BYPASS, bypass, show_bypass};
 use super::cache::{CACHE, CACHE_ROWS, cache};
 use super::cookies::{COOKIES, COOKIES_ROWS, QUERY, QUERY_ROWS};
@@ -37,17 +38,20 @@ pub(crate) const SETTINGS_ROWS: &[Row<Settings>] = rows! {
     #SiteOnly #BesideVcl @table(throttle::CONCURRENT) "concurrent", "a table, a list of tables, or false", "none", "Maximum number of concurrent requests per client: see `[site.concurrent]`.",
         |r, item, to| to.concurrent = throttle::concurrency_limits(r, item)
         => throttle::show_concurrency_limits;
-    #SiteOnly #BesideVcl @table(authentication::BASIC_AUTH) "basic_auth", "a table or false", "none", "Access with user and password only: see `[site.basic_auth]`.",
+    #SiteOnly #BesideVcl @table(BASIC_AUTH) "basic_auth", "a table or false", "none", "Access with user and password only: see `[site.basic_auth]`.",
         |r, item, to| to.basic_auth = authentication::basic(r, item)
         => |page, s| page.list("users", s.basic_auth.iter().map(|own| own.file.display()));
-    #SiteOnly #BesideVcl @table(authentication::FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
+    #SiteOnly #BesideVcl @table(FORWARD_AUTH) "forward_auth", "a table or false", "none", "Access decided by an authentication server: see `[site.forward_auth]`.",
         |r, item, to| to.forward_auth = authentication::forward(r, item)
         => authentication::show_forward;
     @table(answers::REDIRECT) "redirect", "a URL or a table", "none", "Answers with a redirect: see `[site.redirect]`.",
         |r, item, to| to.answer = redirect(r, item).map(ConfiguredResponse::Redirect)
         => answers::show;
     @table(answers::RESPOND) "respond", TABLE, "none", "Answers with a fixed response: see `[site.respond]`.",
-        |r, item, to| to.answer = respond(r, item).map(|answer| ConfiguredResponse::Fixed(Arc::new(answer)));
+        |r, item, to| {
+            let fixed = respond(r, item);
+            to.answer = fixed.map(|answer| ConfiguredResponse::Fixed(Arc::new(answer)));
+        };
     #SiteOnly @table(files::FILES) "files", "a path or a table", "none", "Serves files of a directory instead of responses from an origin: see `[site.files]`.",
         |r, item, to| {
             if let Some(root) = files::root(r, item) {

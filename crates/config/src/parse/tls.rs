@@ -55,7 +55,10 @@ section! {
         };
     "client_fields", "a list of \"x-ssl\" and \"client-cert\"", "[\"x-ssl\"]", "Request fields that tell origins about the client's certificate. `x-ssl`: X-SSL-Client-Verify (`SUCCESS` or `NONE`), X-SSL-Client-S-DN and X-SSL-Client-Fingerprint. `client-cert`: Client-Cert (RFC 9440). `[]`: none. With any of them, Larder stores only responses that the origin marked as shared.",
         |r, item, to| {
-            let words = [("x-ssl", CertificateForwarding::XSsl), ("client-cert", CertificateForwarding::ClientCert)];
+            let words = [
+                ("x-ssl", CertificateForwarding::XSsl),
+                ("client-cert", CertificateForwarding::ClientCert),
+            ];
             let each = item.each();
             let told: Vec<_> = each.iter().filter_map(|item| r.word(item, &words)).collect();
             if let Some(client) = client_beside(r, item, &mut to.client, "") {

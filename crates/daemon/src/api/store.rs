@@ -5,7 +5,9 @@ use std::sync::Arc;
 use admin::{AdminRequest, AdminResponse};
 use ban::Expression;
 use base::{Counter, Limits};
-use flow::invalidate::{Level, NotDone, Patience, PurgeableSites, ResponseSelector};
+use flow::invalidate::{
+    InvalidationError, InvalidationWait, Level, PurgeableSites, ResponseSelector,
+};
 use flow::purge::PurgeContext;
 use flow::{ConnectionPeer, LiveConfiguration, Site};
 use h1::{HeadLimits, ReadProgress, RequestReader};
@@ -34,7 +36,7 @@ fn unprocessable(why: impl Into<String>) -> ApiRefusal {
 }
 
 /// The journal refuses.
-fn refused(why: NotDone) -> ApiRefusal {
+fn refused(why: InvalidationError) -> ApiRefusal {
     (StatusCode::SERVICE_UNAVAILABLE, why.to_string())
 }
 
@@ -210,7 +212,7 @@ impl Daemon {
     /// Invalidates what the body says.
     pub(super) async fn purge(&self, asked: AdminRequest) -> Result<AdminResponse, ApiRefusal> {
         let wanted: PurgeBody = super::body(asked.body)?;
-        let patience = Patience { count_ms: wanted.wait_ms()?, level: wanted.level()? };
+        let patience = InvalidationWait { count_ms: wanted.wait_ms()?, level: wanted.level()? };
         let soft = wanted.soft;
         let now = rt::now();
         let outcome = match wanted.meant()? {

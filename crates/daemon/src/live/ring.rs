@@ -9,7 +9,7 @@ use observe::failed_requests::{FailedRequest, FailedRequests};
 use observe::format::FieldPositions;
 use observe::histogram::{DECADES, Histogram, HitHistograms, quantiles};
 use observe::ring::{FollowStart, RingFollower};
-use observe::tally::{By, FrequencyTable, Sort, Sums};
+use observe::tally::{FrequencyTable, GroupingKey, Sort, Sums};
 use observe::text::Printable;
 use observe::{Flags, Record};
 use serde_json::{Value, json};
@@ -123,8 +123,8 @@ impl RequestCounts {
     fn new(troubles: FailedRequests) -> Self {
         Self {
             times: HitHistograms::default(),
-            urls: FrequencyTable::new(By::Url, Some(PERIOD_S)),
-            clients: FrequencyTable::new(By::Client, Some(PERIOD_S)),
+            urls: FrequencyTable::new(GroupingKey::Url, Some(PERIOD_S)),
+            clients: FrequencyTable::new(GroupingKey::Client, Some(PERIOD_S)),
             reasons: BTreeMap::new(),
             troubles,
         }
@@ -212,8 +212,9 @@ fn note_reason(
     if let Some(urls) = reasons.get_mut(&reason) {
         urls.add(record, fields);
     } else if reasons.len() < REASONS {
-        let urls =
-            reasons.entry(reason).or_insert_with(|| FrequencyTable::new(By::Url, Some(PERIOD_S)));
+        let urls = reasons
+            .entry(reason)
+            .or_insert_with(|| FrequencyTable::new(GroupingKey::Url, Some(PERIOD_S)));
         urls.add(record, fields);
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use ban::Expression;
 use base::{Counter, Counters};
 use flow::invalidate::ResponseSelector;
-use varnishcli::{Call, Reply, Status, Verb, json_string};
+use varnishcli::{Call, CliCommand, Reply, Status, json_string};
 
 use super::reply::{NAME, json, unknown_parameter};
 use super::{backends, certificates, params};
@@ -40,7 +40,7 @@ pub(super) async fn answer(
     let reply = carry_out(daemon, counters, peer, call).await;
     match params::reply_limit(daemon) {
         // What reads these wants all of them or none.
-        Some(limit) if call.verb != Verb::Stats => reply.cut(limit),
+        Some(limit) if call.verb != CliCommand::Stats => reply.cut(limit),
         _ => reply,
     }
 }
@@ -48,61 +48,65 @@ pub(super) async fn answer(
 async fn carry_out(daemon: &Daemon, counters: &Counters, peer: SocketAddr, call: &Call) -> Reply {
     match call.verb {
         // Sessions see to it.
-        Verb::Auth => Reply::new(Status::Close, ""),
-        Verb::Banner => banner(),
-        Verb::Help if call.json => varnishcli::help_json(call, rt::now().unix_ms),
-        Verb::Help => varnishcli::help(call),
-        Verb::Ping if call.json => json(call, 2, " \"PONG\"\n"),
-        Verb::Ping => Reply::ok(format!("PONG {} 1.0", rt::now().unix_secs())),
-        Verb::Quit => Reply::new(Status::Close, "Closing CLI connection"),
-        Verb::Status if call.json => json(call, 2, " \"running\""),
-        Verb::Status => Reply::ok(RUNNING),
-        Verb::Start => Reply::new(Status::Cannot, RUNNING),
-        Verb::Stop => Reply::new(Status::Cannot, "The cache ends with the daemon"),
-        Verb::Pid => pid(call),
-        Verb::PanicShow => {
+        CliCommand::Auth => Reply::new(Status::Close, ""),
+        CliCommand::Banner => banner(),
+        CliCommand::Help if call.json => varnishcli::help_json(call, rt::now().unix_ms),
+        CliCommand::Help => varnishcli::help(call),
+        CliCommand::Ping if call.json => json(call, 2, " \"PONG\"\n"),
+        CliCommand::Ping => Reply::ok(format!("PONG {} 1.0", rt::now().unix_secs())),
+        CliCommand::Quit => Reply::new(Status::Close, "Closing CLI connection"),
+        CliCommand::Status if call.json => json(call, 2, " \"running\""),
+        CliCommand::Status => Reply::ok(RUNNING),
+        CliCommand::Start => Reply::new(Status::Cannot, RUNNING),
+        CliCommand::Stop => Reply::new(Status::Cannot, "The cache ends with the daemon"),
+        CliCommand::Pid => pid(call),
+        CliCommand::PanicShow => {
             Reply::new(Status::Cannot, "Child has not panicked or panic has been cleared")
         }
-        Verb::PanicClear => panic_clear(call),
-        Verb::StorageList => storage_list(daemon, call),
+        CliCommand::PanicClear => panic_clear(call),
+        CliCommand::StorageList => storage_list(daemon, call),
         // What the settings are is in the place of a program, where there is none.
-        Verb::VclList if daemon.vcls.is_empty() && !daemon.vcls.is_varnishd() => settings(call),
-        Verb::VclList
-        | Verb::VclLoad
-        | Verb::VclInline
-        | Verb::VclUse
-        | Verb::VclDiscard
-        | Verb::VclLabel
-        | Verb::VclState
-        | Verb::VclShow
-        | Verb::VclDeps
-        | Verb::ParamSet
-        | Verb::ParamReset
-        | Verb::DebugXid => {
+        CliCommand::VclList if daemon.vcls.is_empty() && !daemon.vcls.is_varnishd() => {
+            settings(call)
+        }
+        CliCommand::VclList
+        | CliCommand::VclLoad
+        | CliCommand::VclInline
+        | CliCommand::VclUse
+        | CliCommand::VclDiscard
+        | CliCommand::VclLabel
+        | CliCommand::VclState
+        | CliCommand::VclShow
+        | CliCommand::VclDeps
+        | CliCommand::ParamSet
+        | CliCommand::ParamReset
+        | CliCommand::DebugXid => {
             // It may compile: milliseconds during which nobody else must wait.
             tokio::task::block_in_place(|| super::vcl::answer(daemon, call))
         }
-        Verb::TlsCertCommit
-        | Verb::TlsCertDiscard
-        | Verb::TlsCertList
-        | Verb::TlsCertLoad
-        | Verb::TlsCertReload
-        | Verb::TlsCertRollback => {
+        CliCommand::TlsCertCommit
+        | CliCommand::TlsCertDiscard
+        | CliCommand::TlsCertList
+        | CliCommand::TlsCertLoad
+        | CliCommand::TlsCertReload
+        | CliCommand::TlsCertRollback => {
             // It may read files.
             tokio::task::block_in_place(|| certificates::answer(daemon, counters, call))
         }
-        Verb::DebugSrandom => Reply::ok(""),
-        Verb::Stats => Reply::ok(crate::stats::json(daemon)),
-        Verb::ParamShow => params::show(daemon, call),
-        Verb::BackendList => backends::list(daemon, call),
-        Verb::BackendSetHealth => backends::set_health(daemon, peer, call),
-        Verb::BanList => ban_list(daemon, call),
-        Verb::Ban | Verb::Purge | Verb::BanUrl | Verb::PurgeUrl | Verb::UrlPurge => {
-            match words(call) {
-                Ok(words) => ban(daemon, counters, peer, &words).await,
-                Err(reply) => reply,
-            }
-        }
+        CliCommand::DebugSrandom => Reply::ok(""),
+        CliCommand::Stats => Reply::ok(crate::stats::json(daemon)),
+        CliCommand::ParamShow => params::show(daemon, call),
+        CliCommand::BackendList => backends::list(daemon, call),
+        CliCommand::BackendSetHealth => backends::set_health(daemon, peer, call),
+        CliCommand::BanList => ban_list(daemon, call),
+        CliCommand::Ban
+        | CliCommand::Purge
+        | CliCommand::BanUrl
+        | CliCommand::PurgeUrl
+        | CliCommand::UrlPurge => match words(call) {
+            Ok(words) => ban(daemon, counters, peer, &words).await,
+            Err(reply) => reply,
+        },
     }
 }
 
@@ -162,7 +166,7 @@ fn words(call: &Call) -> Result<Vec<&str>, Reply> {
     let words: Result<Vec<_>, _> =
         call.arguments.iter().map(|word| std::str::from_utf8(word)).collect();
     match words.as_deref() {
-        Ok([regex]) if !matches!(call.verb, Verb::Ban | Verb::Purge) => {
+        Ok([regex]) if !matches!(call.verb, CliCommand::Ban | CliCommand::Purge) => {
             Ok(vec!["req.url", "~", regex])
         }
         Ok([whole]) => Ok(whole.split_ascii_whitespace().collect()),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use base::Counters;
 use config::Config;
-use varnishcli::{Call, Reply, Status, Verb, json_string};
+use varnishcli::{Call, CliCommand, Reply, Status, json_string};
 
 use super::vcl::{told, words};
 use crate::cli_certificates::{
@@ -22,7 +22,7 @@ pub(super) fn answer(daemon: &Daemon, counters: &Counters, call: &Call) -> Reply
         return Reply::new(Status::Cannot, "No listener speaks TLS (-a ADDRESS,https)\n");
     }
     let done = carry_out(daemon, counters, call);
-    let done = if call.verb == Verb::TlsCertList { done } else { told(daemon, call, done) };
+    let done = if call.verb == CliCommand::TlsCertList { done } else { told(daemon, call, done) };
     done.unwrap_or_else(|refused| refused)
 }
 
@@ -49,12 +49,12 @@ fn carry_out(daemon: &Daemon, counters: &Counters, call: &Call) -> Result<Reply,
     };
     let words = words(call)?;
     let changed = match (call.verb, &words[..]) {
-        (Verb::TlsCertList, []) => return Ok(list(daemon, call.json, false)),
-        (Verb::TlsCertList, ["-s"]) => return Ok(list(daemon, call.json, true)),
-        (Verb::TlsCertList, [other, ..]) => {
+        (CliCommand::TlsCertList, []) => return Ok(list(daemon, call.json, false)),
+        (CliCommand::TlsCertList, ["-s"]) => return Ok(list(daemon, call.json, true)),
+        (CliCommand::TlsCertList, [other, ..]) => {
             return Err(Reply::new(Status::Argument, format!("Unknown option: {other}\n")));
         }
-        (Verb::TlsCertLoad, words) => {
+        (CliCommand::TlsCertLoad, words) => {
             let Load { order, idle } = load(words)?;
             daemon.with_config(|config| check_frontend(config, &order))?;
             let limits = daemon.shared.live().limits.clone();
@@ -68,12 +68,12 @@ fn carry_out(daemon: &Daemon, counters: &Counters, call: &Call) -> Result<Reply,
                 })
                 .map_err(refused);
         }
-        (Verb::TlsCertDiscard, [id]) => daemon.change_shelf(|shelf| shelf.discard(id)),
-        (Verb::TlsCertRollback, _) => daemon.change_shelf(|shelf| {
+        (CliCommand::TlsCertDiscard, [id]) => daemon.change_shelf(|shelf| shelf.discard(id)),
+        (CliCommand::TlsCertRollback, _) => daemon.change_shelf(|shelf| {
             shelf.roll_back();
             Ok(())
         }),
-        (Verb::TlsCertReload, _) => {
+        (CliCommand::TlsCertReload, _) => {
             let limits = daemon.shared.live().limits.clone();
             daemon.change_shelf(|shelf| shelf.read_again(&limits))
         }
@@ -84,9 +84,9 @@ fn carry_out(daemon: &Daemon, counters: &Counters, call: &Call) -> Result<Reply,
         }),
     };
     changed.map_err(refused)?;
-    if matches!(call.verb, Verb::TlsCertCommit | Verb::TlsCertReload) {
+    if matches!(call.verb, CliCommand::TlsCertCommit | CliCommand::TlsCertReload) {
         let shown = daemon.with_shelf(|shelf| shelf.shown().count());
-        let done = if call.verb == Verb::TlsCertCommit { "committed" } else { "read again" };
+        let done = if call.verb == CliCommand::TlsCertCommit { "committed" } else { "read again" };
         base::tell!(Notice, "larder: Varnish CLI: certificates {done}: {shown} are in use");
     }
     Ok(Reply::ok(""))

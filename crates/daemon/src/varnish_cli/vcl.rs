@@ -1,6 +1,6 @@
 //! Answers to `vcl.*`, `param.set` and the other commands about programs.
 
-use varnishcli::{Call, Reply, Spec, Status, Verb, json_begin};
+use varnishcli::{Call, CliCommand, Reply, Spec, Status, json_begin};
 
 use crate::state::Daemon;
 use crate::vcl::{Code, State};
@@ -17,15 +17,15 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
     let vcls = &daemon.vcls;
     let words = words(call)?;
     match (call.verb, &words[..]) {
-        (Verb::VclLoad, [name, file, rest @ ..]) => {
+        (CliCommand::VclLoad, [name, file, rest @ ..]) => {
             let state = State::of(rest.first().map(|word| word.as_bytes()))?;
             told(daemon, call, vcls.load(name, Code::File(file), state))
         }
-        (Verb::VclInline, [name, text, rest @ ..]) => {
+        (CliCommand::VclInline, [name, text, rest @ ..]) => {
             let state = State::of(rest.first().map(|word| word.as_bytes()))?;
             told(daemon, call, vcls.load(name, Code::Text(INLINE, text.as_bytes()), state))
         }
-        (Verb::VclUse, [name]) => {
+        (CliCommand::VclUse, [name]) => {
             if !daemon.takes_programs() {
                 return Err(Reply::new(
                     Status::Cannot,
@@ -36,24 +36,24 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
             daemon.refresh();
             told(daemon, call, Ok(used))
         }
-        (Verb::VclDiscard, patterns) => told(daemon, call, vcls.discard(patterns)),
-        (Verb::VclLabel, [label, name]) => {
+        (CliCommand::VclDiscard, patterns) => told(daemon, call, vcls.discard(patterns)),
+        (CliCommand::VclLabel, [label, name]) => {
             let labelled = vcls.label(label, name)?;
             daemon.refresh();
             told(daemon, call, Ok(labelled))
         }
-        (Verb::VclState, [name, state]) => {
+        (CliCommand::VclState, [name, state]) => {
             told(daemon, call, vcls.set_state(name, State::of(Some(state.as_bytes()))?))
         }
-        (Verb::VclShow, ["-v", rest @ ..]) => vcls.show(one(rest)?, true),
-        (Verb::VclShow, rest) => vcls.show(one(rest)?, false),
-        (Verb::VclDeps, _) => Ok(Reply::ok(vcls.deps(call))),
-        (Verb::VclList, _) if call.json => {
+        (CliCommand::VclShow, ["-v", rest @ ..]) => vcls.show(one(rest)?, true),
+        (CliCommand::VclShow, rest) => vcls.show(one(rest)?, false),
+        (CliCommand::VclDeps, _) => Ok(Reply::ok(vcls.deps(call))),
+        (CliCommand::VclList, _) if call.json => {
             let begin = json_begin(2, &call.words, rt::now().unix_ms);
             Ok(Reply::ok(format!("{begin}{}\n]\n", vcls.list(true))))
         }
-        (Verb::VclList, _) => Ok(Reply::ok(vcls.list(false))),
-        (Verb::ParamSet, [name, value]) => {
+        (CliCommand::VclList, _) => Ok(Reply::ok(vcls.list(false))),
+        (CliCommand::ParamSet, [name, value]) => {
             vcls.set_param(name, Some(value))?;
             daemon.refresh();
             match call.json {
@@ -61,12 +61,12 @@ fn carry_out(daemon: &Daemon, call: &Call) -> Result<Reply, Reply> {
                 false => told(daemon, call, Ok(Reply::ok(""))),
             }
         }
-        (Verb::ParamReset, [name]) => {
+        (CliCommand::ParamReset, [name]) => {
             vcls.set_param(name, None)?;
             daemon.refresh();
             told(daemon, call, Ok(Reply::ok("")))
         }
-        (Verb::DebugXid, numbers) => Ok(xid(daemon, numbers)),
+        (CliCommand::DebugXid, numbers) => Ok(xid(daemon, numbers)),
         // Its numbers of arguments do not fit: the table has seen to that already.
         _ => Err(Reply::new(Status::TooFew, "Too few parameters\n")),
     }

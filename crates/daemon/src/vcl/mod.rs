@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-use flow::vcl::Sight;
+use flow::vcl::ProgramWorld;
 use flow::{SharedState, VclSettings};
 use origin::{LookupPace, ReservedAddresses};
 use parking_lot::{Mutex, MutexGuard};
@@ -145,7 +145,7 @@ impl Vcls {
         let text = Code::Text("<none>", b"vcl 4.1; backend none_loaded none;");
         let (program, _) = compile(text, &self.params(), &[], &[])?;
         let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
-        let world = Sight::without_request(shared, &live, now, &log);
+        let world = ProgramWorld::without_request(shared, &live, now, &log);
         let nothing = program.start(&world, seconds(now))?;
         let reserved = Arc::clone(reserved);
         _ = self.place.set(ProgramHost { shared: weak, reserved, runtime, nothing });
@@ -332,7 +332,7 @@ impl Vcls {
         let (place, shared) = self.place().ok_or_else(|| failed("the daemon ends"))?;
         let (live, log) = (shared.live(), RefCell::default());
         let now = rt::now();
-        let world = Sight::without_request(&shared, &live, now, &log);
+        let world = ProgramWorld::without_request(&shared, &live, now, &log);
         let started = program.start(&world, seconds(now));
         tell(name, &log.borrow());
         let instance = started.map_err(|why| {
@@ -539,7 +539,7 @@ impl Vcls {
     fn stop(&self, instance: &Arc<Instance>) {
         let Some((_, shared)) = self.place() else { return };
         let (live, log, now) = (shared.live(), RefCell::default(), rt::now());
-        let world = Sight::without_request(&shared, &live, now, &log);
+        let world = ProgramWorld::without_request(&shared, &live, now, &log);
         instance.stop(&world, seconds(now));
         tell(instance.program().name(), &log.borrow());
     }

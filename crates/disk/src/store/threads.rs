@@ -23,12 +23,12 @@ impl fmt::Debug for Threads {
 }
 
 /// Tells that a thread has ended, however it did.
-struct Leaving {
+struct ThreadExitGuard {
     running: Arc<Mutex<usize>>,
     gone: Arc<Condvar>,
 }
 
-impl Drop for Leaving {
+impl Drop for ThreadExitGuard {
     fn drop(&mut self) {
         *self.running.lock() -= 1;
         self.gone.notify_all();
@@ -50,7 +50,8 @@ impl Threads {
         work: impl Fn() + Send + 'static,
         panicked: impl Fn() + Send + 'static,
     ) {
-        let leaving = Leaving { running: Arc::clone(&self.running), gone: Arc::clone(&self.gone) };
+        let leaving =
+            ThreadExitGuard { running: Arc::clone(&self.running), gone: Arc::clone(&self.gone) };
         *self.running.lock() += 1;
         let own_name = name.to_owned();
         let work = move || {

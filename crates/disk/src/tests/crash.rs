@@ -4,7 +4,7 @@
 use fastrand::Rng;
 
 use super::*;
-use crate::vfs::{MemoryDirectory, Recording};
+use crate::vfs::{MemoryDirectory, RecordingDirectory};
 
 /// Power cuts in the suite; `DISK_CRASH_POINTS` asks for more.
 const POINTS: usize = 1200;
@@ -47,7 +47,7 @@ struct Told {
 /// One life of a store, with all that was done.
 struct Life {
     lab: Lab,
-    vfs: Recording,
+    vfs: RecordingDirectory,
     seed: u64,
     rng: Rng,
     puts: Vec<Put>,
@@ -69,7 +69,7 @@ struct Survivors {
 
 impl Life {
     fn begin(disk: &MemoryDirectory, seed: u64, clocks: &Arc<Clocks>, versions: u64) -> Self {
-        let vfs = Recording::over(disk);
+        let vfs = RecordingDirectory::over(disk);
         let base = vfs.point();
         let survivors = Survivors::of(vfs.clone(), clocks);
         survivors.lab.disk.settle();
@@ -311,7 +311,7 @@ fn a_power_cut_loses_the_newest_and_brings_nothing_back() {
 
 #[test]
 fn a_cut_while_the_volume_is_made_leaves_one_that_can_be_made() {
-    let vfs = Recording::new();
+    let vfs = RecordingDirectory::new();
     let clocks = Clocks::new();
     drop(Lab::over(vfs.clone(), &clocks));
     for point in 0..vfs.point() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::vfs::{MemoryDirectory, Recording};
+use crate::vfs::{MemoryDirectory, RecordingDirectory};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Step> {
 
 /// The store, and all that it may show.
 struct Walk {
-    vfs: Recording,
+    vfs: RecordingDirectory,
     lab: Lab,
     /// Versions that a hash may have after a crash: what was forgotten without an invalidation is
     /// among them until it is overwritten.
@@ -117,7 +117,7 @@ impl Walk {
             }
             Step::Cut(seed) => {
                 let disk = self.vfs.cut(self.vfs.point(), *seed);
-                self.vfs = Recording::over(&disk);
+                self.vfs = RecordingDirectory::over(&disk);
                 self.lab = Lab::over(MemoryDirectory::new(), clocks);
                 self.reopen(clocks);
             }
@@ -173,7 +173,7 @@ proptest! {
     fn a_random_walk_shows_nothing_but_what_was_put(
         steps in prop::collection::vec(steps(), 1..250),
     ) {
-        let (vfs, clocks) = (Recording::new(), Clocks::new());
+        let (vfs, clocks) = (RecordingDirectory::new(), Clocks::new());
         let lab = Lab::over(vfs.clone(), &clocks);
         let (may_be, lengths) = (BTreeMap::new(), BTreeMap::new());
         let mut walk = Walk { vfs, lab, may_be, lengths, version: 0 };

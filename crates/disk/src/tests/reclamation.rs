@@ -281,7 +281,7 @@ fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
     let hold = |place: &RecordAddress| lab.disk.hold(*place, 25).unwrap();
     let places: Vec<RecordAddress> = (0..60).map(|hash| lab.put(hash, 1, 900).unwrap()).collect();
     lab.disk.settle();
-    let mut holds: Vec<Hold> = places.iter().map(hold).collect();
+    let mut holds: Vec<SegmentPin> = places.iter().map(hold).collect();
     let within = holds.iter().filter(|hold| hold.is_within()).count();
     assert!(within > 20 && within < places.len(), "those of two segments of eight: {within}");
     assert!(hold(&places[59]).is_within(), "somebody keeps it already");

@@ -1,7 +1,7 @@
 //! Bodies that come in pieces, or are lent.
 
 use super::*;
-use crate::vfs::{MemoryDirectory, Recording};
+use crate::vfs::{MemoryDirectory, RecordingDirectory};
 
 /// Streams a body in pieces of this size.
 fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<RecordAddress> {
@@ -161,7 +161,7 @@ fn a_lent_body_is_held_until_it_is_written() {
 
 #[test]
 fn a_body_that_moves_on_outlives_a_power_cut_before_it_is_durable() {
-    let (vfs, clocks) = (Recording::new(), Clocks::new());
+    let (vfs, clocks) = (RecordingDirectory::new(), Clocks::new());
     let config = Config { move_percent: 60, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
     let lab = Lab::open(config, &clocks).unwrap();
     lab.find();

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 
 use super::real_directory::{LOCK, names};
-use crate::layout::{Copied, SUPER_BYTES, SUPERBLOCK, Superblock};
+use crate::layout::{SUPER_BYTES, SUPERBLOCK, Superblock, SuperblockCopy};
 
 /// The content of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +38,14 @@ impl DirectoryContent {
             });
         }
         let copies = superblocks(&directory)?;
-        let is_one = copies
-            .iter()
-            .any(|copy| matches!(copy, Copied::Sound(_) | Copied::Format(_) | Copied::Damaged));
+        let is_one = copies.iter().any(|copy| {
+            matches!(
+                copy,
+                SuperblockCopy::Sound(_) | SuperblockCopy::Format(_) | SuperblockCopy::Damaged
+            )
+        });
         // One that was never written is a volume's only among a volume's files.
-        let is_begun = copies.iter().all(|copy| *copy == Copied::Empty) && has_own_only;
+        let is_begun = copies.iter().all(|copy| *copy == SuperblockCopy::Empty) && has_own_only;
         Ok(if is_one || is_begun { Self::Volume } else { Self::Other })
     }
 }
@@ -64,16 +67,18 @@ pub fn is_volumes(name: &str) -> bool {
 }
 
 /// Both copies of the superblock; of a file that is cut off, what is missing is zeros.
-fn superblocks(directory: impl AsFd) -> io::Result<[Copied; 2]> {
+fn superblocks(directory: impl AsFd) -> io::Result<[SuperblockCopy; 2]> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(directory, SUPERBLOCK, flags, Mode::empty()) {
         Ok(file) => file,
         // A link.
-        Err(rustix::io::Errno::LOOP) => return Ok([Copied::Foreign, Copied::Foreign]),
+        Err(rustix::io::Errno::LOOP) => {
+            return Ok([SuperblockCopy::Foreign, SuperblockCopy::Foreign]);
+        }
         Err(error) => return Err(error.into()),
     };
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-        return Ok([Copied::Foreign, Copied::Foreign]);
+        return Ok([SuperblockCopy::Foreign, SuperblockCopy::Foreign]);
     }
     let mut bytes = Vec::with_capacity(2 * SUPER_BYTES);
     File::from(file).take(2 * SUPER_BYTES as u64).read_to_end(&mut bytes)?;

@@ -17,7 +17,7 @@ const SECTOR: u64 = 512;
 
 /// One thing done to a file (by number, as names change) or to the names.
 #[derive(Debug)]
-enum Deed {
+enum RecordedOperation {
     Make { name: String, file: usize },
     Rename { from: String, to: String },
     Remove { name: String },
@@ -30,19 +30,19 @@ enum Deed {
 /// All that was done, and the numbers of the files.
 #[derive(Debug, Default)]
 struct Log {
-    deeds: Vec<Deed>,
+    deeds: Vec<RecordedOperation>,
     numbers: BTreeMap<String, usize>,
     made: usize,
 }
 
 /// A directory in memory with a memory of its past.
 #[derive(Clone, Debug, Default)]
-pub struct Recording {
+pub struct RecordingDirectory {
     under: MemoryDirectory,
     log: Arc<Mutex<Log>>,
 }
 
-impl Recording {
+impl RecordingDirectory {
     /// An empty directory.
     pub fn new() -> Self {
         Self::default()
@@ -57,7 +57,7 @@ impl Recording {
             let written = file.write_at(&bytes, 0).and_then(|_| file.sync());
             debug_assert!(written.is_ok(), "memory takes everything");
         }
-        own.log.lock().deeds.push(Deed::SyncNames);
+        own.log.lock().deeds.push(RecordedOperation::SyncNames);
         own
     }
 
@@ -69,7 +69,7 @@ impl Recording {
     /// The disk after a power cut at `point`, and one of the states that it may then be in.
     pub fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let log = self.log.lock();
-        let mut disk = Platter::default();
+        let mut disk = SimulatedDisk::default();
         for deed in &log.deeds[..point.min(log.deeds.len())] {
             disk.play(deed);
         }
@@ -79,9 +79,9 @@ impl Recording {
 
 /// A disk with its cache: what is on it for good, and what may be.
 #[derive(Default)]
-struct Platter<'a> {
+struct SimulatedDisk<'a> {
     names: BTreeMap<&'a str, usize>,
-    unsure: Vec<&'a Deed>,
+    unsure: Vec<&'a RecordedOperation>,
     files: BTreeMap<usize, Track<'a>>,
 }
 
@@ -89,22 +89,24 @@ struct Platter<'a> {
 #[derive(Default)]
 struct Track<'a> {
     bytes: Vec<u8>,
-    unsure: Vec<&'a Deed>,
+    unsure: Vec<&'a RecordedOperation>,
 }
 
-impl<'a> Platter<'a> {
-    fn play(&mut self, deed: &'a Deed) {
+impl<'a> SimulatedDisk<'a> {
+    fn play(&mut self, deed: &'a RecordedOperation) {
         match deed {
-            Deed::Make { .. } | Deed::Rename { .. } | Deed::Remove { .. } => self.unsure.push(deed),
-            Deed::SyncNames => {
+            RecordedOperation::Make { .. }
+            | RecordedOperation::Rename { .. }
+            | RecordedOperation::Remove { .. } => self.unsure.push(deed),
+            RecordedOperation::SyncNames => {
                 for deed in std::mem::take(&mut self.unsure) {
                     name(&mut self.names, deed);
                 }
             }
-            Deed::Write { file, .. } | Deed::Size { file, .. } => {
+            RecordedOperation::Write { file, .. } | RecordedOperation::Size { file, .. } => {
                 self.files.entry(*file).or_default().unsure.push(deed);
             }
-            Deed::Sync { file } => {
+            RecordedOperation::Sync { file } => {
                 let track = self.files.entry(*file).or_default();
                 for deed in std::mem::take(&mut track.unsure) {
                     change(&mut track.bytes, deed, |_| true);
@@ -138,11 +140,11 @@ impl<'a> Platter<'a> {
     }
 }
 
-fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a Deed) {
+fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a RecordedOperation) {
     match deed {
-        Deed::Make { name, file } => drop(names.insert(name, *file)),
-        Deed::Remove { name } => drop(names.remove(name.as_str())),
-        Deed::Rename { from, to } => {
+        RecordedOperation::Make { name, file } => drop(names.insert(name, *file)),
+        RecordedOperation::Remove { name } => drop(names.remove(name.as_str())),
+        RecordedOperation::Rename { from, to } => {
             if let Some(file) = names.remove(from.as_str()) {
                 names.insert(to, file);
             }
@@ -152,9 +154,9 @@ fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a Deed) {
 }
 
 /// Does to `bytes` what `deed` did, sector by sector where `reaches` says so.
-fn change(bytes: &mut Vec<u8>, deed: &Deed, mut reaches: impl FnMut(u64) -> bool) {
+fn change(bytes: &mut Vec<u8>, deed: &RecordedOperation, mut reaches: impl FnMut(u64) -> bool) {
     match deed {
-        Deed::Write { at, bytes: new, .. } => {
+        RecordedOperation::Write { at, bytes: new, .. } => {
             let end = at + new.len() as u64;
             let mut from = *at;
             while from < end {
@@ -170,14 +172,16 @@ fn change(bytes: &mut Vec<u8>, deed: &Deed, mut reaches: impl FnMut(u64) -> bool
                 from = to;
             }
         }
-        Deed::Size { size, cuts, .. } if reaches(0) && (*cuts || bytes.len() < *size as usize) => {
+        RecordedOperation::Size { size, cuts, .. }
+            if reaches(0) && (*cuts || bytes.len() < *size as usize) =>
+        {
             bytes.resize(*size as usize, 0);
         }
         _ => {}
     }
 }
 
-impl Vfs for Recording {
+impl Vfs for RecordingDirectory {
     fn name(&self) -> String {
         "recording".to_owned()
     }
@@ -191,7 +195,7 @@ impl Vfs for Recording {
                 let number = log.made;
                 log.made += 1;
                 log.numbers.insert(name.to_owned(), number);
-                log.deeds.push(Deed::Make { name: name.to_owned(), file: number });
+                log.deeds.push(RecordedOperation::Make { name: name.to_owned(), file: number });
                 number
             }
         };
@@ -208,7 +212,7 @@ impl Vfs for Recording {
         if let Some(number) = log.numbers.remove(from) {
             log.numbers.insert(to.to_owned(), number);
         }
-        log.deeds.push(Deed::Rename { from: from.to_owned(), to: to.to_owned() });
+        log.deeds.push(RecordedOperation::Rename { from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }
 
@@ -216,12 +220,12 @@ impl Vfs for Recording {
         self.under.remove(name)?;
         let mut log = self.log.lock();
         log.numbers.remove(name);
-        log.deeds.push(Deed::Remove { name: name.to_owned() });
+        log.deeds.push(RecordedOperation::Remove { name: name.to_owned() });
         Ok(())
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.log.lock().deeds.push(Deed::SyncNames);
+        self.log.lock().deeds.push(RecordedOperation::SyncNames);
         Ok(())
     }
 
@@ -239,7 +243,7 @@ struct RecordingFile {
 }
 
 impl RecordingFile {
-    fn note(&self, deed: Deed) {
+    fn note(&self, deed: RecordedOperation) {
         self.log.lock().deeds.push(deed);
     }
 }
@@ -254,22 +258,22 @@ impl File for RecordingFile {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
-        self.note(Deed::Write { file: self.number, at, bytes: bytes.into() });
+        self.note(RecordedOperation::Write { file: self.number, at, bytes: bytes.into() });
         self.under.write_at(bytes, at)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.note(Deed::Sync { file: self.number });
+        self.note(RecordedOperation::Sync { file: self.number });
         self.under.sync()
     }
 
     fn preallocate(&self, bytes: u64) -> io::Result<()> {
-        self.note(Deed::Size { file: self.number, size: bytes, cuts: false });
+        self.note(RecordedOperation::Size { file: self.number, size: bytes, cuts: false });
         self.under.preallocate(bytes)
     }
 
     fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.note(Deed::Size { file: self.number, size: bytes, cuts: true });
+        self.note(RecordedOperation::Size { file: self.number, size: bytes, cuts: true });
         self.under.truncate(bytes)
     }
 

@@ -86,12 +86,12 @@ impl Finder {
         row: &mut Row,
         forgotten: &[RecordAddress],
         now_ms: u64,
-    ) -> Judged {
+    ) -> RowVerdict {
         if forgotten.binary_search(&place.on(0)).is_ok() || row.order < self.floor {
             row.set(LIVE, false);
         }
         if !row.is(LIVE) {
-            return Judged::Dead;
+            return RowVerdict::Dead;
         }
         let expires_ms = match row.expires_ms() {
             u64::MAX => u64::MAX,
@@ -99,15 +99,15 @@ impl Finder {
         };
         if expires_ms <= now_ms {
             row.set(LIVE, false);
-            return Judged::Expired;
+            return RowVerdict::Expired;
         }
         let Row { hash, passed, order, .. } = *row;
-        Judged::Alive(FoundRecord { hash, place, expires_ms, passed, order })
+        RowVerdict::Alive(FoundRecord { hash, place, expires_ms, passed, order })
     }
 }
 
 /// The judgement of a row.
-pub(crate) enum Judged {
+pub(crate) enum RowVerdict {
     Alive(FoundRecord),
     Expired,
     Dead,

@@ -21,7 +21,7 @@ pub(crate) struct PendingRead {
 }
 
 #[derive(Default)]
-pub(crate) struct Requests {
+pub(crate) struct PendingReads {
     pub(crate) waiting: VecDeque<Arc<PendingRead>>,
     /// Those that have not been answered, by deadline.
     pub(crate) open: BTreeMap<(u64, u64), Arc<PendingRead>>,
@@ -31,7 +31,7 @@ pub(crate) struct Requests {
 /// The reads of a volume that wait.
 #[derive(Default)]
 pub(crate) struct ReadQueue {
-    pub(crate) requests: Mutex<Requests>,
+    pub(crate) requests: Mutex<PendingReads>,
     pub(crate) wake: Condvar,
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use base::Limit;
-use cache::Passage;
+use cache::WindowLimit;
 use codec::Coding;
 use esi::{Fragment, ResolvedNode};
 use origin::ClientEnds;
@@ -18,20 +18,22 @@ use super::document;
 use super::forwarder::{PageForwarder, PageWriter};
 use super::fragment::{self, FragmentFailure, FragmentRequest, Gap};
 use super::operations::{Operations, PageTruncation, decides};
-use super::pieces::{Beginning, ComingBody, PageSlot, PageTextSource, PendingFragment, Slots};
-use super::readahead::{Ahead, OwnText};
-use crate::state::assemble::{ComposedPage, GzipSegment, OwnPlace, places};
+use super::pieces::{
+    ComingBody, FragmentStarter, PagePiece, PagePieces, PageTextSource, PendingFragment,
+};
+use super::readahead::{AssemblyReadahead, OwnText};
+use crate::state::assemble::{ComposedPage, FragmentPermit, GzipSegment, places};
 use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::reply::Reply;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 
 /// Pieces that wait for those before them.
 const PIECES: usize = 256;
 
 /// The pieces of a page that must wait for some of them, and what is still to follow.
 pub(super) struct UnfinishedPage {
-    pub(super) slots: Slots,
+    pub(super) slots: PagePieces,
     pub(super) text: PageTextSource,
     pub(super) ops: Operations,
 }
@@ -52,7 +54,7 @@ pub(super) enum Arrival {
 
 /// A fragment's reply, which comes. Nobody waits for it any more when this is dropped.
 pub(super) struct FragmentReply {
-    reply: oneshot::Receiver<(FragmentRequest, Reply, OwnPlace)>,
+    reply: oneshot::Receiver<(FragmentRequest, Reply, FragmentPermit)>,
     /// Its turn has come: what it is answered with is read at once.
     is_turn: Rc<Cell<bool>>,
     task: JoinHandle<()>,
@@ -69,7 +71,7 @@ impl FragmentReply {
     pub(super) async fn wait(
         mut self,
         most: Option<Duration>,
-    ) -> Result<(FragmentRequest, Reply, OwnPlace), FragmentFailure> {
+    ) -> Result<(FragmentRequest, Reply, FragmentPermit), FragmentFailure> {
         let reply = &mut self.reply;
         let came = match most {
             Some(most) => {
@@ -85,8 +87,8 @@ impl FragmentReply {
 pub(super) struct Feed {
     pub(super) core: Rc<CoreState>,
     pub(super) page: Rc<ComposedPage>,
-    pub(super) passage: Passage,
-    pub(super) ahead: Rc<Ahead>,
+    pub(super) passage: WindowLimit,
+    pub(super) ahead: Rc<AssemblyReadahead>,
     /// The client's address and ours.
     ends: Option<ClientEnds>,
     text: PageTextSource,
@@ -100,12 +102,12 @@ pub(super) async fn run(
     page: Rc<ComposedPage>,
     pieces: UnfinishedPage,
     out: PageWriter,
-    passage: Passage,
+    passage: WindowLimit,
     ends: Option<ClientEnds>,
 ) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let mut watch = out.writer.watch();
-    let ahead = Rc::new(Ahead::new(&passage.account));
+    let ahead = Rc::new(AssemblyReadahead::new(&passage.account));
     let UnfinishedPage { slots, text, ops } = pieces;
     let has_first = Cell::new(false);
     let feed = &Feed { core, page, passage, ahead, ends, text, has_first };
@@ -132,7 +134,7 @@ impl Feed {
     /// Hands on what has begun, and what follows as soon as it is known.
     async fn feed(
         &self,
-        slots: Slots,
+        slots: PagePieces,
         mut ops: Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), PageAbandonment> {
@@ -151,7 +153,7 @@ impl Feed {
     /// Hands pieces on; what has not begun begins when there is a place for it.
     async fn send(
         &self,
-        slots: Slots,
+        slots: PagePieces,
         ops: &mut Operations,
         to: &Sender<Arrival>,
     ) -> Result<(), PageAbandonment> {
@@ -242,7 +244,7 @@ impl Feed {
         let came = coming.wait(most).await.and_then(|(asked, reply, place)| {
             Ok((fragment::judge(&self.core, &self.page, &fragment, &asked, reply)?, place))
         });
-        let (mut slots, beginning) = (Slots::new(), self.beginning());
+        let (mut slots, beginning) = (PagePieces::new(), self.beginning());
         match came {
             Ok((came, place)) => beginning.add_body(came, place, &fragment, &mut slots),
             Err(failed) => beginning.instead(fragment, failed, &mut slots)?,
@@ -271,7 +273,7 @@ impl Feed {
         while let Some(op) = rest.pop() {
             let is_turn = is_turn || self.place_or_turn().await;
             let beginning = match is_turn {
-                true => Beginning::in_turn(&self.core, &self.page),
+                true => FragmentStarter::in_turn(&self.core, &self.page),
                 false => self.beginning(),
             };
             for piece in self.pieces(beginning.of_ops(vec![op])).into_iter().rev() {
@@ -302,28 +304,28 @@ impl Feed {
         }
     }
 
-    fn beginning(&self) -> Beginning<'_> {
-        Beginning::new(&self.core, &self.page)
+    fn beginning(&self) -> FragmentStarter<'_> {
+        FragmentStarter::new(&self.core, &self.page)
     }
 
-    fn pieces(&self, slots: Slots) -> Vec<Arrival> {
+    fn pieces(&self, slots: PagePieces) -> Vec<Arrival> {
         slots.into_iter().map(|slot| self.piece(slot)).collect()
     }
 
     /// The piece of a slot: fragments that wait do so in tasks of their own from here on.
-    fn piece(&self, slot: PageSlot) -> Arrival {
+    fn piece(&self, slot: PagePiece) -> Arrival {
         match slot {
-            PageSlot::Text(range) => {
+            PagePiece::Text(range) => {
                 Arrival::Part(self.text.part(range).unwrap_or_else(BodyPart::empty))
             }
-            PageSlot::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
-            PageSlot::Gzip(cut) => self.unfolded(cut),
-            PageSlot::Part(part) => Arrival::Part(part),
-            PageSlot::Body(coming) => Arrival::Body(coming),
-            PageSlot::Waits(begun) => self.wait_for(*begun),
-            PageSlot::Op(op) => Arrival::Op(Box::new(op)),
-            PageSlot::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
-            PageSlot::Broken => Arrival::Broken,
+            PagePiece::Own(bytes) => Arrival::Text(OwnText::new(bytes, &self.ahead)),
+            PagePiece::Gzip(cut) => self.unfolded(cut),
+            PagePiece::Part(part) => Arrival::Part(part),
+            PagePiece::Body(coming) => Arrival::Body(coming),
+            PagePiece::Waits(begun) => self.wait_for(*begun),
+            PagePiece::Op(op) => Arrival::Op(Box::new(op)),
+            PagePiece::Try(slots, except) => Arrival::Try(self.pieces(slots), except),
+            PagePiece::Broken => Arrival::Broken,
         }
     }
 
@@ -339,7 +341,8 @@ impl Feed {
         let task = rt::spawn_local(async move {
             let most = passage.bytes.min(places::part_of(&passage.account));
             let window = behind.map_or(most, |bytes| bytes.min(most));
-            let front = Front { ends, window, ..Front::of(&passage.account) };
+            let front =
+                RequestConnection { ends, window, ..RequestConnection::of(&passage.account) };
             let mut answer = Box::pin(slow.run(&core, &asked.request, None, front)).await;
             if let (ReplyBody::Stream { reader, .. }, false) = (&mut answer.body, has_turn.get()) {
                 reader.park();

@@ -1,7 +1,7 @@
 //! The half of a page's task that hands on what has come, in the page's order.
 
 use base::{HeldBytes, Limit};
-use cache::{BodyWriter, Passage, PushOutcome};
+use cache::{BodyWriter, PushOutcome, WindowLimit};
 use codec::{Coding, EncodeSettings, Encoder, FlushMode, STEP_BYTES};
 use esi::{Fragment, ResolvedNode};
 use tokio::sync::mpsc::Receiver;
@@ -10,7 +10,7 @@ use super::feed::{Arrival, Feed, FragmentReply};
 use super::fragment::Gap;
 use super::operations::PageTruncation;
 use super::pieces::ComingBody;
-use super::readahead::Ahead;
+use super::readahead::AssemblyReadahead;
 use crate::state::body::BodyPart;
 
 /// Bytes of a file that are read at once.
@@ -30,7 +30,7 @@ pub(super) struct PageCoder {
 
 impl PageCoder {
     /// A coder for a page that passes through `passage`; `None` if there is no memory for it.
-    pub(super) fn begin(passage: &Passage) -> Option<Self> {
+    pub(super) fn begin(passage: &WindowLimit) -> Option<Self> {
         let settings = EncodeSettings::new(Coding::Gzip, LEVEL)?;
         let held = passage.account.hold(settings.most_memory() as u64).ok()?;
         let encoder = Encoder::new(&settings).ok()?;
@@ -238,7 +238,7 @@ impl PageForwarder<'_> {
 /// Hands bytes on, and waits until there is room for more.
 async fn hand_on(
     writer: &mut BodyWriter,
-    ahead: &Ahead,
+    ahead: &AssemblyReadahead,
     bytes: &[u8],
 ) -> Result<(), PageTruncation> {
     match writer.push(bytes) {

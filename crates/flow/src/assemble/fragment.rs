@@ -12,7 +12,7 @@ use message::{Framing, HeaderId, Method, Request, Status, Upgrade, Version, targ
 use observe::CipherSuite;
 use vcl::params::Param;
 
-use crate::gate::{self, Doorstep};
+use crate::gate::{self, ArrivingRequest};
 use crate::origin_messages::CONDITIONS;
 use crate::recode::{BodyDecoding, decode_limits};
 use crate::state::assemble::{ComposedPage, Dialect, GzipSegment};
@@ -130,8 +130,8 @@ pub(super) fn request(
     if site.vcl.is_none() {
         target::canonical(&mut request);
     }
-    let from = Doorstep { site: &page.site, request: &page.request };
-    if !gate::may_include(from, Doorstep { site: &site, request: &request }) {
+    let from = ArrivingRequest { site: &page.site, request: &page.request };
+    if !gate::may_include(from, ArrivingRequest { site: &site, request: &request }) {
         return Err(FragmentFailure::Target(
             "it stands behind a gate that its page does not stand behind",
         ));

@@ -15,7 +15,7 @@ use esi::{Fragment, Node, PageResolver, PageText, Parser, ResolvedNode};
 
 use super::document;
 use super::environment::PageEnvironment;
-use super::readahead::Ahead;
+use super::readahead::AssemblyReadahead;
 use crate::state::assemble::{ComposedPage, ReadPage};
 use crate::state::core::CoreState;
 
@@ -114,7 +114,7 @@ impl Operations {
     pub(super) async fn next(
         &mut self,
         core: &CoreState,
-        ahead: &Ahead,
+        ahead: &AssemblyReadahead,
     ) -> Result<Option<Vec<ResolvedNode>>, PageTruncation> {
         loop {
             let ops = self.known(core)?;
@@ -141,7 +141,7 @@ impl StreamedPage {
         &mut self,
         core: &CoreState,
         page: &ComposedPage,
-        ahead: &Ahead,
+        ahead: &AssemblyReadahead,
     ) -> Result<bool, PageTruncation> {
         let Some(parser) = &mut self.parser else { return Ok(false) };
         self.nodes.clear();

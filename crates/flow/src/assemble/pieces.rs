@@ -14,16 +14,16 @@ use super::document;
 use super::fragment::{self, FragmentBody, FragmentFailure, Gap};
 use super::operations::is_awaited;
 use crate::disposition::{Start, WaitingRequest};
-use crate::state::assemble::{ComposedPage, GzipSegment, OwnPlace, ReadPage};
+use crate::state::assemble::{ComposedPage, FragmentPermit, GzipSegment, ReadPage};
 use crate::state::body::{BodyPart, BodyParts, ReplyBody};
 use crate::state::core::CoreState;
 use crate::state::site_context::SiteContext;
 
 /// The pieces of a page, in its order.
-pub(super) type Slots = Vec<PageSlot>;
+pub(super) type PagePieces = Vec<PagePiece>;
 
 /// A piece of a page.
-pub(super) enum PageSlot {
+pub(super) enum PagePiece {
     /// A text of the page.
     Text(Range<u64>),
     /// A text of the page in bytes of its own.
@@ -37,7 +37,7 @@ pub(super) enum PageSlot {
     /// A fragment that must wait.
     Waits(Box<PendingFragment>),
     /// All of the first, or else the others.
-    Try(Slots, Vec<ResolvedNode>),
+    Try(PagePieces, Vec<ResolvedNode>),
     /// Something that has not begun: as many as may be are under way.
     Op(ResolvedNode),
     /// The page cannot go on without a fragment that failed.
@@ -50,7 +50,7 @@ pub(super) struct ComingBody {
     /// The page goes on when it breaks off.
     pub(super) goes_on: bool,
     /// Its place, as long as it comes.
-    pub(super) place: OwnPlace,
+    pub(super) place: FragmentPermit,
     /// The fragment that it is of, to be asked for anew if the body has passed by.
     pub(super) fragment: Option<Box<Fragment>>,
 }
@@ -58,7 +58,7 @@ pub(super) struct ComingBody {
 impl ComingBody {
     /// A body of the page itself.
     pub(super) fn own(reader: Reader) -> Self {
-        Self { reader, goes_on: false, place: OwnPlace::of_turn(), fragment: None }
+        Self { reader, goes_on: false, place: FragmentPermit::of_turn(), fragment: None }
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) struct PendingFragment {
     pub(super) fragment: Box<Fragment>,
     pub(super) asked: fragment::FragmentRequest,
     pub(super) slow: Box<WaitingRequest>,
-    pub(super) place: OwnPlace,
+    pub(super) place: FragmentPermit,
 }
 
 /// The text of a page.
@@ -122,16 +122,16 @@ pub(super) fn read(
 }
 
 /// The piece that is all of a page which is sent as it is.
-pub(super) fn verbatim(body: ReplyBody) -> Slots {
+pub(super) fn verbatim(body: ReplyBody) -> PagePieces {
     match body {
-        ReplyBody::Parts(parts) => parts.map(PageSlot::Part).collect(),
-        ReplyBody::Stream { reader, .. } => vec![PageSlot::Body(ComingBody::own(reader))],
-        _ => Slots::new(),
+        ReplyBody::Parts(parts) => parts.map(PagePiece::Part).collect(),
+        ReplyBody::Stream { reader, .. } => vec![PagePiece::Body(ComingBody::own(reader))],
+        _ => PagePieces::new(),
     }
 }
 
 /// A page whose fragments begin.
-pub(super) struct Beginning<'a> {
+pub(super) struct FragmentStarter<'a> {
     core: &'a Rc<CoreState>,
     page: &'a Rc<ComposedPage>,
     at: Now,
@@ -142,7 +142,7 @@ pub(super) struct Beginning<'a> {
     is_turn: Cell<bool>,
 }
 
-impl<'a> Beginning<'a> {
+impl<'a> FragmentStarter<'a> {
     /// Those of `page` that begin now.
     pub(super) fn new(core: &'a Rc<CoreState>, page: &'a Rc<ComposedPage>) -> Self {
         let at = core.now();
@@ -157,19 +157,19 @@ impl<'a> Beginning<'a> {
 
     /// The pieces that `ops` come to. The last may be a fragment that decides what follows it: that
     /// one does not begin yet.
-    pub(super) fn of_known(&self, mut ops: Vec<ResolvedNode>) -> Slots {
+    pub(super) fn of_known(&self, mut ops: Vec<ResolvedNode>) -> PagePieces {
         let awaited = ops.pop_if(|op| is_awaited(op));
         let mut slots = self.of_ops(ops);
-        slots.extend(awaited.map(PageSlot::Op));
+        slots.extend(awaited.map(PagePiece::Op));
         slots
     }
 
     /// The pieces that `ops` come to.
-    pub(super) fn of_ops(&self, ops: Vec<ResolvedNode>) -> Slots {
+    pub(super) fn of_ops(&self, ops: Vec<ResolvedNode>) -> PagePieces {
         let mut slots = Vec::with_capacity(ops.len());
         for op in ops {
             if let Err(Gap::Breaks) = self.add(op, &mut slots) {
-                slots.push(PageSlot::Broken);
+                slots.push(PagePiece::Broken);
             }
         }
         slots
@@ -179,10 +179,10 @@ impl<'a> Beginning<'a> {
     ///
     /// # Errors
     /// When it is a fragment that has failed.
-    fn add(&self, op: ResolvedNode, slots: &mut Slots) -> Result<(), Gap> {
+    fn add(&self, op: ResolvedNode, slots: &mut PagePieces) -> Result<(), Gap> {
         match op {
-            ResolvedNode::Text(range) => slots.push(PageSlot::Text(range)),
-            ResolvedNode::Bytes(bytes) => slots.push(PageSlot::Own(bytes.into())),
+            ResolvedNode::Text(range) => slots.push(PagePiece::Text(range)),
+            ResolvedNode::Bytes(bytes) => slots.push(PagePiece::Own(bytes.into())),
             ResolvedNode::Include(fragment) => return self.begin(fragment, slots),
             ResolvedNode::Try { attempt, except } => self.attempt(attempt, except, slots),
         }
@@ -190,7 +190,12 @@ impl<'a> Beginning<'a> {
     }
 
     /// Begins an attempt, which is decided at once if all of it is at hand.
-    fn attempt(&self, attempt: Vec<ResolvedNode>, except: Vec<ResolvedNode>, slots: &mut Slots) {
+    fn attempt(
+        &self,
+        attempt: Vec<ResolvedNode>,
+        except: Vec<ResolvedNode>,
+        slots: &mut PagePieces,
+    ) {
         let mut tried = Vec::with_capacity(attempt.len());
         let whole = attempt.into_iter().try_for_each(|op| self.add(op, &mut tried));
         if whole.is_err() {
@@ -198,9 +203,9 @@ impl<'a> Beginning<'a> {
         }
         match tried
             .iter()
-            .any(|slot| matches!(slot, PageSlot::Waits(_) | PageSlot::Op(_) | PageSlot::Try(..)))
+            .any(|slot| matches!(slot, PagePiece::Waits(_) | PagePiece::Op(_) | PagePiece::Try(..)))
         {
-            true => slots.push(PageSlot::Try(tried, except)),
+            true => slots.push(PagePiece::Try(tried, except)),
             false => slots.append(&mut tried),
         }
     }
@@ -209,17 +214,17 @@ impl<'a> Beginning<'a> {
     ///
     /// # Errors
     /// When it has failed, and so has what may take its place.
-    fn begin(&self, fragment: Box<Fragment>, slots: &mut Slots) -> Result<(), Gap> {
+    fn begin(&self, fragment: Box<Fragment>, slots: &mut PagePieces) -> Result<(), Gap> {
         let top = &self.page.within.top;
         let place = top.places.take(&top.account);
-        let Some(place) = place.or_else(|| self.is_turn.get().then(OwnPlace::of_turn)) else {
-            slots.push(PageSlot::Op(ResolvedNode::Include(fragment)));
+        let Some(place) = place.or_else(|| self.is_turn.get().then(FragmentPermit::of_turn)) else {
+            slots.push(PagePiece::Op(ResolvedNode::Include(fragment)));
             return Ok(());
         };
         match self.start(&fragment) {
             Ok((asked, Start::Slow(slow))) => {
                 self.is_turn.set(false);
-                slots.push(PageSlot::Waits(Box::new(PendingFragment {
+                slots.push(PagePiece::Waits(Box::new(PendingFragment {
                     fragment,
                     asked,
                     slow,
@@ -235,9 +240,9 @@ impl<'a> Beginning<'a> {
                 match judged {
                     Ok(came) => {
                         let from = slots.len();
-                        self.add_body(came, OwnPlace::of_turn(), &fragment, slots);
+                        self.add_body(came, FragmentPermit::of_turn(), &fragment, slots);
                         for slot in &mut slots[from..] {
-                            if let PageSlot::Body(coming) = slot {
+                            if let PagePiece::Body(coming) = slot {
                                 coming.reader.park();
                             }
                         }
@@ -261,7 +266,7 @@ impl<'a> Beginning<'a> {
         &self,
         mut fragment: Box<Fragment>,
         failed: FragmentFailure,
-        slots: &mut Slots,
+        slots: &mut PagePieces,
     ) -> Result<(), Gap> {
         if let Some(alt) = fragment.alt.take() {
             fragment.src = alt;
@@ -280,18 +285,18 @@ impl<'a> Beginning<'a> {
     pub(super) fn add_body(
         &self,
         came: FragmentBody,
-        place: OwnPlace,
+        place: FragmentPermit,
         fragment: &Fragment,
-        slots: &mut Slots,
+        slots: &mut PagePieces,
     ) {
         match came {
-            FragmentBody::Gzip(cut) => slots.push(PageSlot::Gzip(cut)),
+            FragmentBody::Gzip(cut) => slots.push(PagePiece::Gzip(cut)),
             FragmentBody::Body(ReplyBody::Parts(BodyParts::One(part))) if part.is_empty() => {}
-            FragmentBody::Body(ReplyBody::Parts(parts)) => slots.extend(parts.map(PageSlot::Part)),
+            FragmentBody::Body(ReplyBody::Parts(parts)) => slots.extend(parts.map(PagePiece::Part)),
             FragmentBody::Body(ReplyBody::Stream { reader, .. }) => {
                 let goes_on = self.page.goes_on(fragment.onerror);
                 let fragment = Some(Box::new(fragment.clone()));
-                slots.push(PageSlot::Body(ComingBody { reader, goes_on, place, fragment }));
+                slots.push(PagePiece::Body(ComingBody { reader, goes_on, place, fragment }));
             }
             FragmentBody::Body(_) => {}
         }

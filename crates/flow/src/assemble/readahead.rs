@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 /// The distance between the two halves of a page's task, and what they tell each other.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct AssemblyReadahead {
     /// Bytes of text that wait for the pieces before them, held for the client.
     held: RefCell<HeldBytes>,
     less: Notify,
@@ -23,7 +23,7 @@ pub(super) struct Ahead {
     waits_for_reader: Cell<bool>,
 }
 
-impl Ahead {
+impl AssemblyReadahead {
     /// None yet, held on `account`.
     pub(super) fn new(account: &Arc<Account>) -> Self {
         Self {
@@ -94,11 +94,11 @@ impl Ahead {
 /// A text of the page itself, in bytes that are counted as long as it waits.
 pub(super) struct OwnText {
     pub(super) bytes: Bytes,
-    ahead: Rc<Ahead>,
+    ahead: Rc<AssemblyReadahead>,
 }
 
 impl OwnText {
-    pub(super) fn new(bytes: Bytes, ahead: &Rc<Ahead>) -> Self {
+    pub(super) fn new(bytes: Bytes, ahead: &Rc<AssemblyReadahead>) -> Self {
         ahead.more(bytes.len() as u64);
         Self { bytes, ahead: Rc::clone(ahead) }
     }

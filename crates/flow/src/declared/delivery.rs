@@ -17,7 +17,7 @@ use super::includes;
 use super::substitute::UpgradedConnection;
 use crate::assemble::plain;
 use crate::decisions::freshness;
-use crate::dictionary::{self, Occasion, Seeker};
+use crate::dictionary::{self, DictionaryContext, FormRequester};
 use crate::disposition::Start;
 use crate::fetch::PassingResponse;
 use crate::form::{self, Choice, FormSource};
@@ -116,9 +116,15 @@ pub(crate) fn is_negotiated(ask: &RequestContext<'_>, object: &Object) -> bool {
 }
 
 /// The request as far as dictionaries go by it.
-pub(crate) fn occasion<'a>(ask: &'a RequestContext<'_>) -> Occasion<'a> {
+pub(crate) fn occasion<'a>(ask: &'a RequestContext<'_>) -> DictionaryContext<'a> {
     let request = ask.request;
-    Occasion { live: ask.live, request, target: &request.target, ask: Some(ask), now: ask.now }
+    DictionaryContext {
+        live: ask.live,
+        request,
+        target: &request.target,
+        ask: Some(ask),
+        now: ask.now,
+    }
 }
 
 /// Gives the client the form that it likes best, and of that what its conditions and ranges ask
@@ -131,7 +137,7 @@ fn negotiate(
 ) {
     let mut delta = None;
     if let Some(core) = core {
-        let sought = dictionary::seek(Seeker::Request(core), occasion(ask), object);
+        let sought = dictionary::seek(FormRequester::Request(core), occasion(ask), object);
         (reply.dictionary, delta) = (sought.used, sought.form);
     }
     let is_delta = delta.is_some();

@@ -30,27 +30,27 @@ use crate::fetch::{
 use crate::files::NamedFile;
 use crate::finish::BackgroundCause;
 use crate::form::{self, Chooser, PassingForm};
-use crate::origin_messages::{self, Errand};
+use crate::origin_messages::{self, FetchPurpose};
 use crate::problem::Problem;
 use crate::recode::BodyRecoding;
 use crate::slices::may_slice;
 use crate::state::assemble::Dialect;
 use crate::state::core::CoreState;
-use crate::state::invalidate::Haste;
+use crate::state::invalidate::InvalidationMode;
 use crate::state::origin::SiteOrigin;
-use crate::state::request_context::{Front, RequestContext};
+use crate::state::request_context::{RequestConnection, RequestContext};
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
 use crate::state::slices::{Probe, Shape, part_of};
 use crate::state::tier::Lead;
-use crate::trailers::{self, Gate};
+use crate::trailers::{self, TrailerFilter};
 use crate::unstored_reason::UnstoredReason;
 use crate::verdict::{RevalidationJudge, plan_by};
 use crate::{peers, surrogate, tags};
 use codec::CompressionScope;
 
 /// The declared policy's state of a fetch.
-pub(crate) struct ByPolicy {
+pub(crate) struct PolicyJudge {
     pub(super) site: Arc<Site>,
     /// The client's request.
     pub(super) request: Request,
@@ -74,9 +74,9 @@ pub(crate) struct ByPolicy {
 }
 
 /// A fetch that this policy judges.
-type Own = Box<Job<ByPolicy>>;
+type PolicyJob = Box<Job<PolicyJudge>>;
 
-impl ByPolicy {
+impl PolicyJudge {
     /// Where the route has its responses kept.
     pub(super) fn own_sinks(&self) -> DemotionPolicy {
         match self.site.policy.store_in(&self.notes) {
@@ -93,7 +93,7 @@ impl ByPolicy {
         key: &KeyBuf,
         lead: Lead,
         old: Option<Arc<Object>>,
-    ) -> Own {
+    ) -> PolicyJob {
         let mut own = Self::bare(core, ask, key.hash());
         (own.fetch.lead, own.fetch.old) = (Some(lead), old);
         if peers::may_have(ask) {
@@ -110,7 +110,7 @@ impl ByPolicy {
         key: &KeyBuf,
         lead: Lead,
         spare: Option<Arc<Object>>,
-    ) -> Own {
+    ) -> PolicyJob {
         let mut own = Self::bare(core, ask, key.hash());
         own.fetch.lead = Some(lead);
         (own.judge.own, own.judge.spare) = (true, spare);
@@ -118,7 +118,7 @@ impl ByPolicy {
     }
 
     /// A fetch past the store.
-    pub(crate) fn pass(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Own {
+    pub(crate) fn pass(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> PolicyJob {
         let key_hash = core.shared.seed.hash(&ask.request.target);
         let mut own = Self::bare(core, ask, key_hash);
         own.judge.own = true;
@@ -131,20 +131,20 @@ impl ByPolicy {
         core: &Rc<CoreState>,
         ask: &RequestContext<'_>,
         spare: Option<Arc<Object>>,
-    ) -> Own {
+    ) -> PolicyJob {
         let mut own = Self::pass(core, ask);
         (own.judge.beside, own.judge.spare) = (true, spare);
         own
     }
 
     /// A fetch past the store that may change the protocol.
-    pub(crate) fn upgrade(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> Own {
+    pub(crate) fn upgrade(core: &Rc<CoreState>, ask: &RequestContext<'_>) -> PolicyJob {
         let mut own = Self::pass(core, ask);
         own.judge.upgrade = true;
         own
     }
 
-    fn bare(core: &Rc<CoreState>, ask: &RequestContext<'_>, key_hash: u64) -> Own {
+    fn bare(core: &Rc<CoreState>, ask: &RequestContext<'_>, key_hash: u64) -> PolicyJob {
         let mut fetch = Fetch::new(core, ask.live, &ask.front, key_hash);
         fetch.caller.client = ask.notes.client.and_then(ConnectionPeer::address);
         fetch.trace = ask.trace.cloned();
@@ -174,13 +174,14 @@ pub(crate) fn refresh(
     old: &Arc<Object>,
     transaction: u64,
 ) {
-    let ask = &RequestContext { trace: None, front: Front::of(&core.background), ..*ask };
-    let own = ByPolicy::store(core, ask, key, lead, Some(Arc::clone(old)));
+    let ask =
+        &RequestContext { trace: None, front: RequestConnection::of(&core.background), ..*ask };
+    let own = PolicyJudge::store(core, ask, key, lead, Some(Arc::clone(old)));
     let cause = BackgroundCause { rule: ask.notes.rule, key: key.hash(), transaction };
     fetch::start_behind(own, ask.site, ask.request, cause);
 }
 
-impl Judge for ByPolicy {
+impl Judge for PolicyJudge {
     type Instead = SubstituteAnswer;
     type Facts = Option<Dialect>;
     type Pending = std::convert::Infallible;
@@ -323,16 +324,16 @@ pub(super) enum ResponseVerdict {
     Fail,
 }
 
-impl ByPolicy {
+impl PolicyJudge {
     fn origin_request(&self, fetch: &Fetch) -> Request {
         let place = SiteContext { live: &fetch.live, site: &self.site };
         let account = &fetch.passage.account;
         let ask = RequestContext::new(place, &self.request, self.notes, fetch.now(), account);
         let errand = match (self.own, &fetch.lead) {
-            (true, None) if self.upgrade => Errand::Upgrade,
-            (true, None) => Errand::Own,
-            (true, Some(_)) => Errand::Alone,
-            (false, _) => Errand::Store(fetch.old.as_deref()),
+            (true, None) if self.upgrade => FetchPurpose::Upgrade,
+            (true, None) => FetchPurpose::Own,
+            (true, Some(_)) => FetchPurpose::Alone,
+            (false, _) => FetchPurpose::Store(fetch.old.as_deref()),
         };
         origin_messages::origin_request(&ask, &errand)
     }
@@ -407,7 +408,7 @@ impl ByPolicy {
         if !is_own && !takes && !fetch.upload.is_some() {
             return;
         }
-        let gate = Gate::of_request(&self.site, self.notes, &self.request.headers);
+        let gate = TrailerFilter::of_request(&self.site, self.notes, &self.request.headers);
         if is_own {
             trailers::tell_origin(&mut fetch.request, &self.request, &gate);
         } else if takes {
@@ -515,7 +516,7 @@ impl ByPolicy {
         let (compress, settings) = (self.site.compress, &fetch.live.compression);
         let length = framing.length();
         let dialect = includes::dialect(&self.site, &exchange.response);
-        let gate = Gate::of_response(&self.site, self.notes, &exchange.response.headers);
+        let gate = TrailerFilter::of_response(&self.site, self.notes, &exchange.response.headers);
         let own = &mut exchange.response;
         let form = match dialect {
             Some(_) => form::keep_page(own, length, has_body, compress, settings),
@@ -568,7 +569,7 @@ impl ByPolicy {
         if response.status == Status::NOT_MODIFIED && self.site.compress != CompressionScope::Off {
             form::name_had(&self.request, &mut response.headers);
         }
-        let gate = Gate::of_response(&self.site, self.notes, &response.headers);
+        let gate = TrailerFilter::of_response(&self.site, self.notes, &response.headers);
         let announced = gate.announced(&response.headers, exchange.framing);
         origin_messages::passable(response, &self.site, &fetch.live, now.unix_secs());
         trailers::tell_client(response, announced);
@@ -735,7 +736,7 @@ impl ByPolicy {
                 }
             }
         }
-        let (live, haste) = (Some(&*fetch.live), Haste::Regardless);
+        let (live, haste) = (Some(&*fetch.live), InvalidationMode::Regardless);
         let done = core.shared.door.invalidate_at_once(live, untrue, now, haste);
         let outcome = done.unwrap_or_default();
         core.counters.add(Counter::Invalidations, outcome.objects);

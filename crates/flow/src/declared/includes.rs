@@ -16,7 +16,7 @@ use crate::form;
 use crate::pages;
 use crate::problem::Problem;
 use crate::shape::shape;
-use crate::state::assemble::{ComposedPage, Dialect, Top};
+use crate::state::assemble::{ComposedPage, Dialect, TopPage};
 use crate::state::reply::{HeadSource, Reply};
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
@@ -112,7 +112,7 @@ pub(super) fn put_together(
     let place = SiteContext { live: ask.live, site: ask.site };
     let mut page = ComposedPage::new(dialect, place, request, ask.downstream.page(), || {
         let peer = ask.notes.client.unwrap_or(ConnectionPeer::Unnamed(None));
-        let mut top = Top::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
+        let mut top = TopPage::new(ask.live, ask.request.clone(), peer, None, ask.front.account);
         // Cookies are each fragment's own matter; a certificate goes along with all of them.
         top.personal = ask.site.client_check.is_some() && ask.notes.personal;
         top

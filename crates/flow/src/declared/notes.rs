@@ -3,11 +3,11 @@
 use message::Response;
 use message::store::{self, NotStored, StorePlan};
 
-use super::fetch::ByPolicy;
+use super::fetch::PolicyJudge;
 use crate::fetch::Fetch;
 use crate::unstored_reason::UnstoredReason;
 
-impl ByPolicy {
+impl PolicyJudge {
     /// Notes the field that keeps a response from being stored.
     pub(super) fn note_evidence(&self, fetch: &Fetch, response: &Response, plan: &StorePlan) {
         let (Err(why), Some(_), Some(trace)) = (plan.verdict(), &fetch.lead, &fetch.trace) else {

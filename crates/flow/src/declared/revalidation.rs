@@ -7,13 +7,13 @@ use message::store;
 use message::{HeaderId, Response, Status};
 use origin::Exchange;
 
-use super::fetch::{ByPolicy, ResponseVerdict};
+use super::fetch::{PolicyJudge, ResponseVerdict};
 use super::object::{object_by, selected};
 use crate::fetch::{Confirmation, Fetch, ResponseFate, RevalidationVerdict};
 use crate::{form, origin_messages, surrogate};
 use codec::CompressionScope;
 
-impl ByPolicy {
+impl PolicyJudge {
     /// Merges the stored head with that of the 304 that confirms it (RFC 9111 4.3.4). The whole
     /// response that this makes is judged as if it had come as a 200: what may not be stored of it
     /// is for this request alone.

@@ -93,9 +93,9 @@ fn stored(fields: &[&[u8]], vary: Option<Variant<'_>>, name: &[u8], value: &[u8]
     object
 }
 
-fn occasion<'a>(live: &'a LiveConfiguration, request: &'a Request) -> Occasion<'a> {
+fn occasion<'a>(live: &'a LiveConfiguration, request: &'a Request) -> DictionaryContext<'a> {
     let now = Now { mono_ms: 1, unix_ms: 1 };
-    Occasion { live, request, target: &request.target, ask: None, now }
+    DictionaryContext { live, request, target: &request.target, ask: None, now }
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_dictionary_is_for_those_who_may_have_it() {
     let (old, new) = (at("/a?1"), at("/a?2"));
     let born = |fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD.0, FIELD.1);
-        Dictionary::of(&object, Birth::of(occasion(&live, &old), &object))
+        Dictionary::of(&object, DictionaryScope::of(occasion(&live, &old), &object))
     };
     let is_for = |dictionary: &Dictionary, fields: &[&[u8]], vary| {
         let object = stored(fields, vary, FIELD.0, FIELD.1);

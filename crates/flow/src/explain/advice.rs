@@ -1,7 +1,7 @@
 //! Advice on what is not stored: the setting, here or in the application, that would change it, or
 //! that nothing should. Advice on other steps stands where they are told.
 
-use cache::NotKept;
+use cache::StoreRefusal;
 use message::store::NotStored;
 
 use crate::unstored_reason::UnstoredReason;
@@ -104,10 +104,10 @@ pub fn not_stored_advice(
             "Have the origin say how long its answers are, by `Content-Length` or in chunks. If it \
              never cuts any short: `[[origin]] store_close_delimited = true`."
         }
-        UnstoredReason::Store(NotKept::TooLarge) => "A higher limit: `[limits] object_bytes`.",
-        UnstoredReason::Store(NotKept::NoRoom) => "More memory: `[memory] size`.",
-        UnstoredReason::Store(NotKept::Invalidated) => "Nothing: the next answer is stored.",
-        UnstoredReason::Store(NotKept::Unwanted) => {
+        UnstoredReason::Store(StoreRefusal::TooLarge) => "A higher limit: `[limits] object_bytes`.",
+        UnstoredReason::Store(StoreRefusal::NoRoom) => "More memory: `[memory] size`.",
+        UnstoredReason::Store(StoreRefusal::Invalidated) => "Nothing: the next answer is stored.",
+        UnstoredReason::Store(StoreRefusal::Unwanted) => {
             "Mend the script: the application's log has its error."
         }
         UnstoredReason::Cut => "Mend the origin: it broke off, and its log may say why.",

@@ -9,19 +9,19 @@ use policy::{DecisionStep, ReceiveVerdict, Synthetic, decision_steps::shown};
 
 use super::form::about_form;
 use super::lookup::{about_freshness, about_key, about_verdict, deliver_stored};
-use super::teller::{ComposablePage, Findings, Teller, error_of, look};
-use crate::course::Mode;
+use super::teller::{ComposablePage, Findings, ForecastBuilder, error_of, look};
+use crate::course::CourseHandler;
 use crate::decisions::{self, LookupDecision, freshness_until};
 use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::steps::answered;
 use crate::forecast::variants::variants;
 use crate::key::select_by;
 use crate::problem::Problem;
-use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 use crate::{declared, files as from_files, pages};
 
-impl Mode for Teller<'_> {
+impl CourseHandler for ForecastBuilder<'_> {
     type End = Ending;
     type Key = Box<KeyBuf>;
 
@@ -133,7 +133,7 @@ impl Mode for Teller<'_> {
         self.fetch_after(ask, key, next)
     }
 
-    fn pass(&mut self, ask: &RequestContext<'_>, reason: Forward) -> Ending {
+    fn pass(&mut self, ask: &RequestContext<'_>, reason: ForwardReason) -> Ending {
         let rule = ask.site.policy.rule_name(ask.notes.rule);
         self.past_the_store(ask, reason, format!("would be passed to the origin: rule `{rule}`"))
     }

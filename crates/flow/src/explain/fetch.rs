@@ -8,28 +8,32 @@ use message::store::{StatusMatch, StoreRules};
 use policy::{DecisionStep, FetchCtx, FetchVerdict, decision_steps::shown};
 
 use super::lookup::body_limit;
-use super::teller::Teller;
+use super::teller::ForecastBuilder;
 use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::words::duration;
-use crate::origin_messages::{self, Errand};
+use crate::origin_messages::{self, FetchPurpose};
 use crate::state::origin::SiteOrigin;
-use crate::state::reply::Forward;
+use crate::state::reply::ForwardReason;
 use crate::state::request_context::RequestContext;
 use crate::{peers, sources};
 use codec::CompressionScope;
 
-impl Teller<'_> {
+impl ForecastBuilder<'_> {
     /// Foretells the outcome of a request that goes past the store; `summary` says why.
     pub(super) fn past_the_store(
         &mut self,
         ask: &RequestContext<'_>,
-        reason: Forward,
+        reason: ForwardReason,
         summary: String,
     ) -> Ending {
         if let Some(told) = self.refused(ask) {
             return told;
         }
-        self.ask_origin(ask, &Errand::Own, self.telling.shared.seed.hash(&ask.request.target));
+        self.ask_origin(
+            ask,
+            &FetchPurpose::Own,
+            self.telling.shared.seed.hash(&ask.request.target),
+        );
         let why = "never: what goes past the cache is for this client alone";
         self.telling.steps.push(DecisionStep::new("storing", why));
         (ForecastOutcome::Fetch { reason, stale: false, waits: false, reads_disk: false }, summary)
@@ -37,12 +41,20 @@ impl Teller<'_> {
 
     /// Tells of a request that may change the protocol.
     pub(super) fn ask_for_upgrade(&mut self, ask: &RequestContext<'_>) {
-        self.ask_origin(ask, &Errand::Upgrade, self.telling.shared.seed.hash(&ask.request.target));
+        self.ask_origin(
+            ask,
+            &FetchPurpose::Upgrade,
+            self.telling.shared.seed.hash(&ask.request.target),
+        );
     }
 
     /// Tells of a fetch of a request that what is stored under its key is not for.
     pub(super) fn fetch_beside(&mut self, ask: &RequestContext<'_>) {
-        self.ask_origin(ask, &Errand::Own, self.telling.shared.seed.hash(&ask.request.target));
+        self.ask_origin(
+            ask,
+            &FetchPurpose::Own,
+            self.telling.shared.seed.hash(&ask.request.target),
+        );
         let why = "never: what is stored under its key is for others, and stays";
         self.telling.steps.push(DecisionStep::new("storing", why));
     }
@@ -56,7 +68,7 @@ impl Teller<'_> {
         alone: bool,
         waits: bool,
     ) {
-        let errand = if alone { Errand::Alone } else { Errand::Store(old) };
+        let errand = if alone { FetchPurpose::Alone } else { FetchPurpose::Store(old) };
         if !waits {
             if !alone && peers::may_have(ask) {
                 let miss = ask.miss(key.bytes(), old.is_none());
@@ -67,10 +79,10 @@ impl Teller<'_> {
         self.telling.steps.push(about_storing(ask));
     }
 
-    fn ask_origin(&mut self, ask: &RequestContext<'_>, errand: &Errand<'_>, hash: u64) {
+    fn ask_origin(&mut self, ask: &RequestContext<'_>, errand: &FetchPurpose<'_>, hash: u64) {
         let mut request = origin_messages::origin_request(ask, errand);
         let mut notes = ask.notes;
-        let pass = matches!(errand, Errand::Own | Errand::Upgrade);
+        let pass = matches!(errand, FetchPurpose::Own | FetchPurpose::Upgrade);
         let mut ctx = FetchCtx { request: &mut request, pass, notes: &mut notes };
         if let FetchVerdict::Synth(synthetic) = ask.site.policy.fetch(&mut ctx) {
             let why = format!("policy answers in the origin's stead: status {}", synthetic.status);
@@ -88,12 +100,12 @@ impl Teller<'_> {
             .filter_map(|id| Some(format!("{}: {}", id.name(), shown(request.headers.value(id)?))))
             .collect();
         let how = match errand {
-            Errand::Store(Some(_)) if !conditions.is_empty() => {
+            FetchPurpose::Store(Some(_)) if !conditions.is_empty() => {
                 "asked whether what is stored is still good"
             }
-            Errand::Store(_) => "asked, once for everybody who waits",
-            Errand::Alone | Errand::Own => "asked for this client alone",
-            Errand::Upgrade => "asked, and may change the protocol",
+            FetchPurpose::Store(_) => "asked, once for everybody who waits",
+            FetchPurpose::Alone | FetchPurpose::Own => "asked for this client alone",
+            FetchPurpose::Upgrade => "asked, and may change the protocol",
         };
         let name = origin.name();
         let why = match server {

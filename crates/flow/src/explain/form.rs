@@ -9,7 +9,7 @@ use message::HeaderId;
 use policy::{DecisionStep, decision_steps::shown};
 
 use crate::declared;
-use crate::dictionary::{self, DictionaryAnswer, Seeker};
+use crate::dictionary::{self, DictionaryAnswer, FormRequester};
 use crate::form::{self, Choice, FormSource};
 use crate::sent_form::SentForm;
 use crate::state::dictionary::Dictionaries;
@@ -26,7 +26,9 @@ pub(super) fn about_form(
     let is_one = !declared::is_negotiated(ask, object);
     let DictionaryAnswer { used, form } = match is_one {
         true => dictionary::of_one_form(ask.request).into(),
-        false => dictionary::seek(Seeker::Forecast(dictionaries), declared::occasion(ask), object),
+        false => {
+            dictionary::seek(FormRequester::Forecast(dictionaries), declared::occasion(ask), object)
+        }
     };
     let step = match form {
         Some(form) => {

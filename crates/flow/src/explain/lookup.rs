@@ -11,14 +11,14 @@ use message::store::{self, LifetimeSource, StorePlan, StoreRules, lifetime_words
 use message::{HeaderId, Response, targeted_control};
 use policy::{DecisionStep, SettingLocation, decision_steps::shown};
 
-use super::teller::Teller;
-use crate::decisions::{self, Ground, LookupDecision, freshness_until};
+use super::teller::ForecastBuilder;
+use crate::decisions::{self, JudgementReason, LookupDecision, freshness_until};
 use crate::disposition::Start;
 use crate::forecast::disk_candidates;
 use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::variants;
 use crate::forecast::words::duration;
-use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::reply::{CacheOutcome, ForwardReason};
 use crate::state::request_context::RequestContext;
 use crate::{declared, surrogate};
 
@@ -33,7 +33,7 @@ struct FetchRoute {
     reads_disk: bool,
 }
 
-impl Teller<'_> {
+impl ForecastBuilder<'_> {
     /// Foretells the outcome of a request that the store cannot answer.
     pub(super) fn fetch_after(
         &mut self,
@@ -49,16 +49,16 @@ impl Teller<'_> {
             // What is delivered needs none.
             LookupDecision::Pass | LookupDecision::Deliver(..) => {
                 let why = "would be passed to the origin: its conditions are the origin's business";
-                self.past_the_store(ask, Forward::Bypass, why.to_owned())
+                self.past_the_store(ask, ForwardReason::Bypass, why.to_owned())
             }
             LookupDecision::Fetch(old) => {
                 let alone = decisions::goes_alone(ask.request, ask.live);
                 let waits = is_fetched && !marked && !alone;
                 let reason = match old {
                     // A mark counts beside what is stored, too.
-                    Some(_) if marked && !alone => Forward::HitForMiss,
-                    Some(_) => Forward::Stale,
-                    None => Forward::UriMiss,
+                    Some(_) if marked && !alone => ForwardReason::HitForMiss,
+                    Some(_) => ForwardReason::Stale,
+                    None => ForwardReason::UriMiss,
                 };
                 let turning = FetchRoute { waits, alone: alone || marked, reads_disk };
                 self.miss(ask, key, reason, old, turning)
@@ -74,7 +74,7 @@ impl Teller<'_> {
         &mut self,
         ask: &RequestContext<'_>,
         key: &KeyBuf,
-        reason: Forward,
+        reason: ForwardReason,
         old: Option<Arc<Object>>,
         FetchRoute { waits, alone, reads_disk }: FetchRoute,
     ) -> Ending {
@@ -83,23 +83,25 @@ impl Teller<'_> {
         }
         let stale = old.is_some();
         match reason {
-            Forward::Bypass => self.fetch_beside(ask),
+            ForwardReason::Bypass => self.fetch_beside(ask),
             _ => self.fetch_by(ask, key, old.as_deref(), alone, waits),
         }
         let summary = match reason {
             _ if waits => "would wait for another request's fetch of the same",
-            Forward::HitForMiss => {
+            ForwardReason::HitForMiss => {
                 "would be fetched, without waiting for others: a former answer could not be stored"
             }
-            Forward::Bypass => {
+            ForwardReason::Bypass => {
                 "would be fetched for this client alone: what is stored is not for personal requests"
             }
-            Forward::Stale => "would be fetched: what is stored may not be used unasked",
-            Forward::UriMiss | Forward::Method if reads_disk => "would be fetched",
-            Forward::UriMiss | Forward::Method => "would be fetched: nothing that fits is stored",
+            ForwardReason::Stale => "would be fetched: what is stored may not be used unasked",
+            ForwardReason::UriMiss | ForwardReason::Method if reads_disk => "would be fetched",
+            ForwardReason::UriMiss | ForwardReason::Method => {
+                "would be fetched: nothing that fits is stored"
+            }
         };
         // What is stored is looked at again by whoever fetches beside it, and the disk is not.
-        let reads_disk = reads_disk && !waits && reason != Forward::Bypass;
+        let reads_disk = reads_disk && !waits && reason != ForwardReason::Bypass;
         let summary =
             if reads_disk { disk_candidates::summary(summary) } else { summary.to_owned() };
         (ForecastOutcome::Fetch { reason, stale, waits, reads_disk }, summary)
@@ -122,27 +124,30 @@ impl Teller<'_> {
             )
         });
         let advice = match ground {
-            Some((Ground::Personal, ..)) => return self.advice_on_visitor(),
+            Some((JudgementReason::Personal, ..)) => return self.advice_on_visitor(),
             None if ask.notes.personal => return self.advice_on_visitor(),
             None if peek.is_fetched => "Nothing: that fetch is for all who wait.",
             None => return variants::advice(ask, peek),
-            Some((Ground::Passed, ..)) => return None,
-            Some((Ground::Condition, ..)) => "Nothing: only the origin can judge the condition.",
-            Some((Ground::Unwanted, ..)) => {
+            Some((JudgementReason::Passed, ..)) => return None,
+            Some((JudgementReason::Condition, ..)) => {
+                "Nothing: only the origin can judge the condition."
+            }
+            Some((JudgementReason::Unwanted, ..)) => {
                 "Nothing, or let no client's Cache-Control count: `[site.cache] \
                  request_directives = \"ignore\"`."
             }
-            Some((Ground::Fresh | Ground::Grace | Ground::MaxStale, ..)) => {
-                "Nothing: the cache answers. `freshness` says for how long, and by whose word."
-            }
-            Some((Ground::Stale, Some(_), _)) => {
+            Some((
+                JudgementReason::Fresh | JudgementReason::Grace | JudgementReason::MaxStale,
+                ..,
+            )) => "Nothing: the cache answers. `freshness` says for how long, and by whose word.",
+            Some((JudgementReason::Stale, Some(_), _)) => {
                 "Nothing: it is over once this node has caught up."
             }
-            Some((Ground::Stale, None, times)) if times.must_validate => {
+            Some((JudgementReason::Stale, None, times)) if times.must_validate => {
                 "Have the application leave `no-cache` out, or speak to this cache alone: \
                  `CDN-Cache-Control: max-age=300`."
             }
-            Some((Ground::Stale, None, _)) => {
+            Some((JudgementReason::Stale, None, _)) => {
                 "A longer life, by `Cache-Control: s-maxage` or `[site.cache] ttl`, or a longer time \
                  in which the old one answers at once: `[site.cache] stale_while_revalidate`."
             }
@@ -381,24 +386,26 @@ pub(super) fn about_verdict(
 fn judged(ask: &RequestContext<'_>, seen: &VariantInspection, reads_disk: bool) -> String {
     let freshness = freshness_until(ask.live, &seen.object, seen.fresh_until_ms, ask.now.mono_ms);
     let why = match decisions::ground(ask, &seen.object, &freshness) {
-        Ground::Personal => {
+        JudgementReason::Personal => {
             "the request is personal, and the origin has not marked what is stored as for all: it \
              fetches for itself"
         }
-        Ground::Condition => "it has a condition that only the origin can judge (RFC 9110 13.1)",
-        Ground::Passed => "the site's policy sends it to the origin",
-        Ground::Unwanted => {
+        JudgementReason::Condition => {
+            "it has a condition that only the origin can judge (RFC 9110 13.1)"
+        }
+        JudgementReason::Passed => "the site's policy sends it to the origin",
+        JudgementReason::Unwanted => {
             "the client's Cache-Control asks for more, and the site honours that: it must be fetched"
         }
-        Ground::Fresh => "fresh: it answers",
-        Ground::Grace => {
+        JudgementReason::Fresh => "fresh: it answers",
+        JudgementReason::Grace => {
             "stale but in its grace: it answers at once, and one fetch behind it brings a new one"
         }
-        Ground::MaxStale => "stale, and the client takes it so (max-stale)",
-        Ground::Stale if reads_disk => {
+        JudgementReason::MaxStale => "stale, and the client takes it so (max-stale)",
+        JudgementReason::Stale if reads_disk => {
             return format!("{}; {}", stale_words(ask, seen, &freshness), disk_candidates::FIRST);
         }
-        Ground::Stale => return stale_words(ask, seen, &freshness),
+        JudgementReason::Stale => return stale_words(ask, seen, &freshness),
     };
     why.to_owned()
 }

@@ -8,7 +8,7 @@ use policy::{ConnectionPeer, DecisionStep, decision_steps::shown};
 
 use super::forecast;
 use super::teller::ComposablePage;
-use crate::state::assemble::{ComposedPage, Dialect, Top};
+use crate::state::assemble::{ComposedPage, Dialect, TopPage};
 use crate::state::live_configuration::LiveRef;
 use crate::state::shared::SharedState;
 use crate::state::site_context::SiteContext;
@@ -27,7 +27,7 @@ pub(super) fn of_page(
 ) -> Vec<DecisionStep> {
     let ComposablePage { object, site, dialect } = whole;
     let account = Account::open(shared.cache.memory(), 0);
-    let top = || Top::new(live, Request::new(), peer, None, &account);
+    let top = || TopPage::new(live, Request::new(), peer, None, &account);
     let page = ComposedPage::new(dialect, SiteContext { live, site: &site }, request, None, top);
     let (fragments, faults) = page.fragments(&object, now);
     let language = match dialect {

@@ -8,14 +8,14 @@ use origin::ServerStatus;
 use policy::DecisionStep;
 
 use super::lookup::deliver_stored;
-use super::teller::Teller;
+use super::teller::ForecastBuilder;
 use crate::decisions::freshness;
 use crate::forecast::outcome::Ending;
 use crate::forecast::words::duration;
 use crate::state::reply::CacheOutcome;
 use crate::state::request_context::RequestContext;
 
-impl Teller<'_> {
+impl ForecastBuilder<'_> {
     /// Foretells the answer of a stale response whose origin fails: its last fetch has just failed,
     /// or none of the origin's servers is in service. `None` if the origin would be asked and
     /// waited for, or the response may not answer for it.

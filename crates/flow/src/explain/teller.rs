@@ -7,15 +7,15 @@ use files::{Depth, PathLookup, Root};
 use policy::Notes;
 
 use crate::files as from_files;
-use crate::forecast::steps::Telling;
+use crate::forecast::steps::ForecastSteps;
 use crate::state::assemble::Dialect;
 use crate::state::reply::Reply;
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
 
 /// The teller of a forecast.
-pub(super) struct Teller<'s> {
-    pub(super) telling: Telling<'s>,
+pub(super) struct ForecastBuilder<'s> {
+    pub(super) telling: ForecastSteps<'s>,
     /// Hash of the request's key; 0 as long as none is made.
     pub(super) key: u64,
     pub(super) site: Option<String>,

@@ -7,7 +7,7 @@ use origin::Exchange;
 
 use super::{CollectedBody, Fetch};
 use crate::gathered_body::GatheredBody;
-use crate::recode::{BodyRecoding, Coder, Strides, decode_limits, limit_of};
+use crate::recode::{BodyRecoding, Coder, YieldCounter, decode_limits, limit_of};
 
 /// Collects the whole body of `exchange`, changed as `recode` says.
 ///
@@ -35,7 +35,7 @@ pub(crate) async fn whole(
     let mut coder = coder.map_err(|error| error.to_string())?;
     let account = Account::open_large(cache.memory());
     let mut body = GatheredBody::new(&account, expected).map_err(no_memory)?;
-    let mut turns = Strides::default();
+    let mut turns = YieldCounter::default();
     loop {
         let mut taken = Ok(());
         let sink = &mut |data: &[u8]| match &mut coder {
@@ -86,7 +86,7 @@ pub(crate) async fn coded(
     };
     let account = Account::open_large(fetch.core.shared.cache.memory());
     let mut body = GatheredBody::new(&account, None).map_err(no_memory)?;
-    let mut turns = Strides::default();
+    let mut turns = YieldCounter::default();
     // An empty body has a form in the coding, too.
     let empty = plain.is_empty().then_some(plain);
     for piece in plain.chunks(STEP_BYTES).chain(empty) {

@@ -10,7 +10,7 @@ use origin::Exchange;
 use super::{Attempt, CollectedBody, Fetch, Job, Judge, ResponseFate, start};
 use crate::body_transfer::TransferOutcome;
 use crate::state::core::CoreState;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 use crate::vcl::tests::rig::Rig;
 
 /// A policy with a bug.
@@ -71,7 +71,7 @@ impl Judge for Broken {
 }
 
 fn broken(core: &Rc<CoreState>) -> Box<Job<Broken>> {
-    Job::new(Fetch::new(core, &core.live(), &Front::of(&core.background), 0), Broken)
+    Job::new(Fetch::new(core, &core.live(), &RequestConnection::of(&core.background), 0), Broken)
 }
 
 #[test]

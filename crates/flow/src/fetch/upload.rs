@@ -9,7 +9,7 @@ use message::{Framing, Request, Response, Status, Trailers};
 use origin::{BodySource, SourceError};
 
 use crate::interims::Interims;
-use crate::trailers::Gate;
+use crate::trailers::TrailerFilter;
 
 /// A request's body on its way to the origin.
 pub(crate) enum Upload {
@@ -23,7 +23,7 @@ pub(crate) enum Upload {
         /// The client waits for a 100, and gets it when the body is first asked for.
         expects: bool,
         /// The gate that its trailers pass; without one they are dropped.
-        gate: Option<Gate>,
+        gate: Option<TrailerFilter>,
     },
     /// It has been sent.
     Spent,
@@ -54,7 +54,7 @@ impl Upload {
     }
 
     /// Has trailers of a body that the client sends pass through `gate`.
-    pub(crate) fn let_trailers_pass(&mut self, its: Gate) {
+    pub(crate) fn let_trailers_pass(&mut self, its: TrailerFilter) {
         if let Self::Stream { gate, .. } = self {
             *gate = Some(its);
         }
@@ -101,7 +101,7 @@ pub(super) enum UploadSource {
         reader: Reader,
         /// The client that waits for a 100, until it has got it.
         waits: Option<Rc<Interims>>,
-        gate: Option<Gate>,
+        gate: Option<TrailerFilter>,
         /// Some of it has been asked for.
         begun: bool,
     },

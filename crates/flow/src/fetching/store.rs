@@ -17,17 +17,17 @@ use crate::fetch::{
     ResponseBodySource, RevalidationVerdict, UnstoredEffects, UnstoredResponse,
 };
 use crate::recode::{BodyRecoding, Coder, decode_limits};
-use crate::slices::{self, Cut, shape_of};
+use crate::slices::{self, SliceStart, shape_of};
 use crate::state::body::ReplyBody;
 use crate::tier::Spool;
 
 /// A body that is too large to be one piece of memory, and where it goes.
-enum Large {
-    Slices(Cut),
+enum LargeBody {
+    Slices(SliceStart),
     Spool(Spool),
 }
 
-impl Large {
+impl LargeBody {
     /// Takes the body of `exchange` on; gives it back if that is no such body. `None` if it is of
     /// no use.
     fn of(
@@ -36,7 +36,7 @@ impl Large {
         plan: &InsertionPlan,
     ) -> Result<Option<Self>, Box<Exchange>> {
         if let Some((shape, extent)) = shape_of(fetch, &exchange, plan) {
-            return Ok(Cut::new(fetch, exchange, shape, extent, plan).map(Self::Slices));
+            return Ok(SliceStart::new(fetch, exchange, shape, extent, plan).map(Self::Slices));
         }
         // A part must never pass for the whole.
         if fetch.part.is_some() {
@@ -59,7 +59,7 @@ impl<J: Judge> Job<J> {
     pub(crate) async fn keep(mut self: Box<Self>, body: ResponseBodySource, plan: InsertionPlan) {
         let body = match body {
             ResponseBodySource::Exchange(exchange) => {
-                match Large::of(&mut self.fetch, exchange, &plan) {
+                match LargeBody::of(&mut self.fetch, exchange, &plan) {
                     Ok(Some(large)) => return self.keep_elsewhere(large, plan).await,
                     Ok(None) => return,
                     Err(exchange) => ResponseBodySource::Exchange(exchange),
@@ -129,7 +129,7 @@ impl<J: Judge> Job<J> {
 
     /// Stores a response whose body is too large to be one piece of memory: in slices, the first of
     /// which are cut from what is on its way, or on the disk.
-    async fn keep_elsewhere(mut self: Box<Self>, large: Large, plan: InsertionPlan) {
+    async fn keep_elsewhere(mut self: Box<Self>, large: LargeBody, plan: InsertionPlan) {
         let Some(mut lead) = self.fetch.lead.take() else { return };
         plan.over.inspect(|over| lead.renews(over));
         let body = large.body();
@@ -144,8 +144,8 @@ impl<J: Judge> Job<J> {
         let reader = object.reader();
         self.tell(FetchResult::Object { object: Arc::clone(&object), stored, reader });
         let carried = match large {
-            Large::Slices(cut) => slices::cut(&core, cut, object).await,
-            Large::Spool(spool) => spool.run(&core, object).await,
+            LargeBody::Slices(cut) => slices::cut(&core, cut, object).await,
+            LargeBody::Spool(spool) => spool.run(&core, object).await,
         };
         let carried = TransferOutcome { stored, ..carried };
         self.fetch.note(|trace| carried.note(trace));

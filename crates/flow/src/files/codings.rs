@@ -23,7 +23,7 @@ use crate::refinement::{self, RefinementPermit};
 use crate::state::body::ReplyBody;
 use crate::state::core::CoreState;
 use crate::state::request_context::RequestContext;
-use crate::state::tier::Begin;
+use crate::state::tier::MissStep;
 use crate::stored_heads::{form_tags_of_plain, head_to_store};
 use codec::CompressionScope;
 
@@ -210,8 +210,8 @@ fn put(core: &CoreState, file: &OpenFile, key: &KeyBuf, gzip: Option<&[u8]>) {
     let now_ms = core.now().mono_ms;
     let cache = &core.shared.cache;
     let lead = match cache.begin(key, &mut |_, _| {}, BeginOptions::default(), now_ms) {
-        Begin::Lead(lead) | Begin::Alone(lead) => lead,
-        Begin::Object(_) | Begin::Wait(_) | Begin::Full => return,
+        MissStep::Lead(lead) | MissStep::Alone(lead) => lead,
+        MissStep::Object(_) | MissStep::Wait(_) | MissStep::Full => return,
     };
     let mut flags = Flags::default();
     if gzip.is_some() {

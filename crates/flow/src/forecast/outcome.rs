@@ -2,7 +2,7 @@
 
 use message::Status;
 
-use crate::state::reply::{CacheOutcome, Forward};
+use crate::state::reply::{CacheOutcome, ForwardReason};
 
 /// The outcome of a request, as it is foreseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum ForecastOutcome {
     /// An origin would be asked.
     Fetch {
         /// Why the store does not answer.
-        reason: Forward,
+        reason: ForwardReason,
         /// Something stale is stored, which the origin may confirm and which may stand in for it.
         stale: bool,
         /// Another request's fetch would be waited for.
@@ -37,7 +37,7 @@ impl ForecastOutcome {
         match self {
             Self::Answer { served, .. } => served.word(),
             Self::Fetch { waits: true, .. } => "COLLAPSED",
-            Self::Fetch { reason: Forward::HitForMiss, .. } => "HIT-FOR-MISS",
+            Self::Fetch { reason: ForwardReason::HitForMiss, .. } => "HIT-FOR-MISS",
             Self::Fetch { reason, .. } => {
                 CacheOutcome::Fetched { reason, stored: false, collapsed: false }.word()
             }

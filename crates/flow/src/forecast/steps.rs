@@ -9,7 +9,7 @@ use crate::state::reply::Reply;
 use crate::state::shared::SharedState;
 
 /// The steps of a forecast, as far as it has come.
-pub(crate) struct Telling<'s> {
+pub(crate) struct ForecastSteps<'s> {
     pub(crate) shared: &'s Arc<SharedState>,
     pub(crate) steps: Vec<DecisionStep>,
 }

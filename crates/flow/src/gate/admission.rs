@@ -6,13 +6,13 @@ use std::sync::Arc;
 use base::Account;
 use message::Request;
 
-use super::gate_verdict::GateVerdict;
+use super::gate_verdict::AuthVerdict;
 use crate::pages;
 use crate::problem::Problem;
 use crate::state::core::CoreState;
 use crate::state::gate::ClientIdentity;
 use crate::state::gate::SiteAdmission;
-use crate::state::gate::check::Check;
+use crate::state::gate::check::PendingAuthCheck;
 use crate::state::reply::Reply;
 use crate::state::site_context::SiteContext;
 
@@ -25,7 +25,7 @@ const CHECKS_MAX: usize = 8;
 /// # Errors
 /// The answer to the request, which may not enter.
 pub(crate) async fn admit(
-    mut check: Box<Check>,
+    mut check: Box<PendingAuthCheck>,
     guest: ClientIdentity,
     core: &Rc<CoreState>,
     place: SiteContext<'_>,
@@ -37,10 +37,10 @@ pub(crate) async fn admit(
     loop {
         proofs.push(Box::pin(check.run(core, place, request, guest, account)).await?);
         match core.gates.look(place, request, guest, &proofs, core.now()) {
-            GateVerdict::In(entering) => return Ok(entering),
-            GateVerdict::Refused(refusal) => return Err(refusal),
-            GateVerdict::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),
-            GateVerdict::Waits(next) => check = next,
+            AuthVerdict::In(entering) => return Ok(entering),
+            AuthVerdict::Refused(refusal) => return Err(refusal),
+            AuthVerdict::Waits(_) if proofs.len() >= CHECKS_MAX => return Err(bug()),
+            AuthVerdict::Waits(next) => check = next,
         }
     }
 }

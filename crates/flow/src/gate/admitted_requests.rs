@@ -5,25 +5,27 @@
 use message::Request;
 use policy::headers::FieldName;
 
-use crate::state::gate::RouteGates;
+use crate::state::gate::RouteAuthChecks;
 use crate::state::gate::SiteAdmission;
 use crate::state::site::Site;
 
 /// A request before its site.
 #[derive(Clone, Copy)]
-pub(crate) struct Doorstep<'a> {
+pub(crate) struct ArrivingRequest<'a> {
     pub(crate) site: &'a Site,
     pub(crate) request: &'a Request,
 }
 
 /// The gates that a request passes.
-fn gates<'a>(Doorstep { site, request }: Doorstep<'a>) -> impl Iterator<Item = &'a RouteGates> {
+fn gates<'a>(
+    ArrivingRequest { site, request }: ArrivingRequest<'a>,
+) -> impl Iterator<Item = &'a RouteAuthChecks> {
     let gates = site.gates.iter();
     gates.flat_map(move |gates| gates.of(site.policy.routes(request)))
 }
 
 /// Returns true if `page` stands behind all the gates that `fragment` does.
-pub(crate) fn may_include(page: Doorstep<'_>, fragment: Doorstep<'_>) -> bool {
+pub(crate) fn may_include(page: ArrivingRequest<'_>, fragment: ArrivingRequest<'_>) -> bool {
     gates(fragment).all(|own| {
         let password = own.password.as_ref().is_none_or(|own| {
             gates(page).filter_map(|gate| gate.password.as_ref()).any(|gate| gate.rule == own.rule)
@@ -40,15 +42,19 @@ pub(crate) fn may_include(page: Doorstep<'_>, fragment: Doorstep<'_>) -> bool {
 
 /// Takes off `request`, which is for a fragment of `page` in `site`, what the page's gates have
 /// told of the user and the fragment's would not.
-pub(crate) fn remove_page_user_fields(page: Doorstep<'_>, site: &Site, request: &mut Request) {
+pub(crate) fn remove_page_user_fields(
+    page: ArrivingRequest<'_>,
+    site: &Site,
+    request: &mut Request,
+) {
     if page.site.gates.is_none() {
         return;
     }
-    let own: Vec<_> = gates(Doorstep { site, request: &*request })
-        .flat_map(RouteGates::fields)
+    let own: Vec<_> = gates(ArrivingRequest { site, request: &*request })
+        .flat_map(RouteAuthChecks::fields)
         .cloned()
         .collect();
-    let told: Vec<_> = gates(page).flat_map(RouteGates::fields).collect();
+    let told: Vec<_> = gates(page).flat_map(RouteAuthChecks::fields).collect();
     request.headers.retain(|field| {
         let is_of = |name: &FieldName| name.is_spelt(field.name);
         !told.iter().any(|name| is_of(name)) || own.iter().any(is_of)
@@ -60,7 +66,7 @@ pub(crate) fn remove_page_user_fields(page: Doorstep<'_>, site: &Site, request: 
 pub(crate) fn inherit(site: &Site, request: &Request) -> Option<SiteAdmission> {
     site.gates.as_ref()?;
     let mut entering = SiteAdmission::default();
-    for gate in gates(Doorstep { site, request }) {
+    for gate in gates(ArrivingRequest { site, request }) {
         for field in gate.fields() {
             entering.add(field, field.values(&request.headers));
         }

@@ -22,10 +22,10 @@ use crate::pages::{self, refusal};
 use crate::problem::Problem;
 use crate::state::body::ReplyBody;
 use crate::state::core::CoreState;
-use crate::state::gate::check::Check;
+use crate::state::gate::check::PendingAuthCheck;
 use crate::state::gate::{
-    ClientIdentity, ForwardAuthFields, ForwardAuthGate, GateAdmission, Gates, NoPlace,
-    PasswordGate, Proof, User,
+    AuthGrant, AuthResult, BasicAuthCheck, ClientIdentity, ForwardAuthCheck, ForwardAuthFields,
+    QueueRefusal, SiteAuthChecks, User,
 };
 use crate::state::reply::{CacheOutcome, HeadSource, Reply, ReplyOrigin};
 use crate::state::request_context::{complete, sign};
@@ -36,7 +36,7 @@ use crate::state::term::Term;
 /// Fields about a client's body, which the other server does not get.
 const NOT_TOLD: [HeaderId; 2] = [HeaderId::ContentLength, HeaderId::Expect];
 
-impl Check {
+impl PendingAuthCheck {
     /// Finds out.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Check {
         request: &Request,
         guest: ClientIdentity,
         account: &Arc<Account>,
-    ) -> Result<Proof, Box<Reply>> {
+    ) -> Result<AuthResult, Box<Reply>> {
         let SiteContext { live, site } = place;
         let Some(gates) = &site.gates else {
             return Err(Box::new(pages::problem(request, Problem::Internal)));
@@ -63,22 +63,18 @@ impl Check {
                 let until_ms = now_ms.saturating_add(gates.keep_ms);
                 let term = Term { from_ms: now_ms, until_ms };
                 core.gates.right.note(digest, mark, &name, term);
-                (
-                    digest,
-                    GateAdmission { user: Some(name), ..GateAdmission::default() },
-                    gates.keep_ms,
-                )
+                (digest, AuthGrant { user: Some(name), ..AuthGrant::default() }, gates.keep_ms)
             }
             Self::Word { gate, digest, keeps_password } => {
                 let question = gate.question(site, request, guest, keeps_password);
                 let fields = ask(core, place, request, guest.who, account, &gate, question).await?;
-                (digest, GateAdmission { fields, ..GateAdmission::default() }, gate.rule.keep_ms)
+                (digest, AuthGrant { fields, ..AuthGrant::default() }, gate.rule.keep_ms)
             }
         };
         let now_ms = core.now().mono_ms;
         let term = Term { from_ms: now_ms, until_ms: now_ms.saturating_add(keep_ms) };
         core.gates.remember(digest, &entered, term, live.limits.gate_memory);
-        Ok(Proof { digest, entered })
+        Ok(AuthResult { digest, entered })
     }
 }
 
@@ -87,7 +83,7 @@ pub(super) fn ask_for_password(
     counters: &Counters,
     site: &Site,
     request: &Request,
-    gate: &PasswordGate,
+    gate: &BasicAuthCheck,
 ) -> Reply {
     counters.inc(Counter::GateRefused);
     let mut reply = refusal(site, request, Problem::PasswordNeeded, Declared::BASIC_AUTH);
@@ -100,7 +96,7 @@ pub(super) fn ask_for_password(
 
 /// A user's name and password, as a client has sent them.
 struct PasswordAttempt<'a> {
-    gate: &'a PasswordGate,
+    gate: &'a BasicAuthCheck,
     digest: [u8; 32],
     /// The client's.
     mark: u64,
@@ -111,7 +107,7 @@ struct PasswordAttempt<'a> {
 /// Checks a password, unless that is under way already.
 async fn check(
     core: &Rc<CoreState>,
-    gates: &Arc<Gates>,
+    gates: &Arc<SiteAuthChecks>,
     site: &Site,
     request: &Request,
     attempt: PasswordAttempt<'_>,
@@ -133,8 +129,8 @@ async fn check(
         let place = gates.queue.place(standing, gates.bounds).await;
         let _place = place.map_err(|why| {
             let limit = match why {
-                NoPlace::Full => Limit::PasswordQueue,
-                NoPlace::Late => Limit::PasswordWait,
+                QueueRefusal::Full => Limit::PasswordQueue,
+                QueueRefusal::Late => Limit::PasswordWait,
             };
             limited(limit, Problem::PasswordsBusy(limit))
         })?;
@@ -155,7 +151,7 @@ async fn check(
     }
 }
 
-impl ForwardAuthGate {
+impl ForwardAuthCheck {
     /// The question about a request of `guest` for `site`. That server believes what speaks for a
     /// proxy as origins do: nothing of it is the client's.
     fn question(
@@ -216,7 +212,7 @@ async fn ask(
     request: &Request,
     client: ConnectionPeer,
     account: &Arc<Account>,
-    gate: &ForwardAuthGate,
+    gate: &ForwardAuthCheck,
     question: Request,
 ) -> Result<ForwardAuthFields, Box<Reply>> {
     core.counters.inc(Counter::GateAsked);

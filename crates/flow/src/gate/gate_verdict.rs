@@ -8,34 +8,34 @@ use policy::users::basic_credentials;
 
 use super::check::ask_for_password;
 use crate::state::gate::SiteAdmission;
-use crate::state::gate::check::Check;
+use crate::state::gate::check::PendingAuthCheck;
 use crate::state::gate::{
-    ClientIdentity, ForwardAuthGate, GateAdmission, GateMemory, PasswordGate, Proof, digest_of,
+    AuthGrant, AuthMemory, AuthResult, BasicAuthCheck, ClientIdentity, ForwardAuthCheck, digest_of,
 };
 use crate::state::reply::Reply;
 use crate::state::site_context::SiteContext;
 
 /// The gates' verdict on a request.
-pub(crate) enum GateVerdict {
+pub(crate) enum AuthVerdict {
     /// It may enter, so.
     In(SiteAdmission),
     Refused(Box<Reply>),
     /// It is not known yet.
-    Waits(Box<Check>),
+    Waits(Box<PendingAuthCheck>),
 }
 
-impl GateMemory {
+impl AuthMemory {
     /// Looks at the gates before a site for a request of `guest`. What `proofs` say is known, too.
     pub(crate) fn look(
         &self,
         SiteContext { live, site }: SiteContext<'_>,
         request: &Request,
         guest: ClientIdentity,
-        proofs: &[Proof],
+        proofs: &[AuthResult],
         now: Now,
-    ) -> GateVerdict {
+    ) -> AuthVerdict {
         let mut entering = SiteAdmission::default();
-        let Some(gates) = &site.gates else { return GateVerdict::In(entering) };
+        let Some(gates) = &site.gates else { return AuthVerdict::In(entering) };
         let known = |digest: &[u8; 32]| {
             let proof = proofs.iter().find(|proof| proof.digest == *digest);
             let proven = proof.map(|proof| proof.entered.clone());
@@ -50,11 +50,11 @@ impl GateMemory {
                     Ok(entered) => gate.let_in(entered, &mut entering),
                     Err(Some(check)) => match self.learn(check.digest(), now.mono_ms, most) {
                         Some(entered) => gate.let_in(entered, &mut entering),
-                        None => return GateVerdict::Waits(Box::new(check)),
+                        None => return AuthVerdict::Waits(Box::new(check)),
                     },
                     Err(None) => {
                         let reply = ask_for_password(&self.counters, site, request, gate);
-                        return GateVerdict::Refused(Box::new(reply));
+                        return AuthVerdict::Refused(Box::new(reply));
                     }
                 }
             }
@@ -65,7 +65,7 @@ impl GateMemory {
                     None => {
                         let keeps_password = entering.keeps_password;
                         let gate = Arc::clone(gate);
-                        return GateVerdict::Waits(Box::new(Check::Word {
+                        return AuthVerdict::Waits(Box::new(PendingAuthCheck::Word {
                             gate,
                             digest,
                             keeps_password,
@@ -79,18 +79,18 @@ impl GateMemory {
         if is_any && proofs.is_empty() {
             self.counters.inc(Counter::GateRemembered);
         }
-        GateVerdict::In(entering)
+        AuthVerdict::In(entering)
     }
 }
 
-impl PasswordGate {
+impl BasicAuthCheck {
     /// Tells what is known of who shows a password; otherwise how that is found out, if one is
     /// shown.
     fn look(
         self: &Arc<Self>,
         request: &Request,
-        known: impl Fn(&[u8; 32]) -> Option<GateAdmission>,
-    ) -> Result<GateAdmission, Option<Check>> {
+        known: impl Fn(&[u8; 32]) -> Option<AuthGrant>,
+    ) -> Result<AuthGrant, Option<PendingAuthCheck>> {
         let mut values = request.headers.values(HeaderId::Authorization);
         let (Some(shown), None) = (values.next(), values.next()) else { return Err(None) };
         let digest = digest_of([&self.users.digest()[..], shown]);
@@ -99,10 +99,10 @@ impl PasswordGate {
         }
         let Some((user, password)) = basic_credentials(shown) else { return Err(None) };
         let gate = Arc::clone(self);
-        Err(Some(Check::Password { gate, digest, user, password }))
+        Err(Some(PendingAuthCheck::Password { gate, digest, user, password }))
     }
 
-    fn let_in(&self, entered: GateAdmission, entering: &mut SiteAdmission) {
+    fn let_in(&self, entered: AuthGrant, entering: &mut SiteAdmission) {
         if let Some(field) = &self.rule.user_field {
             let user = entered.user.as_ref().map_or("", |user| &user.0);
             entering.add(field, [user.as_bytes()]);
@@ -113,7 +113,7 @@ impl PasswordGate {
     }
 }
 
-impl ForwardAuthGate {
+impl ForwardAuthCheck {
     /// A digest of all that the other server may go by, as far as the rule knows it.
     fn digest_of(&self, request: &Request, guest: ClientIdentity) -> [u8; 32] {
         let client = guest.who.to_string();
@@ -135,7 +135,7 @@ impl ForwardAuthGate {
         digest_of(parts)
     }
 
-    fn let_in(&self, entered: GateAdmission, entering: &mut SiteAdmission) {
+    fn let_in(&self, entered: AuthGrant, entering: &mut SiteAdmission) {
         for field in &self.rule.copy {
             let values = entered.fields.iter().filter(|(name, _)| name == field);
             entering.add(field, values.map(|(_, value)| &**value));

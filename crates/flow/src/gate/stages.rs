@@ -5,27 +5,27 @@ use std::rc::Rc;
 use message::Request;
 use policy::{Notes, ReceiveCtx, ReceiveVerdict};
 
-use super::gate_verdict::GateVerdict;
+use super::gate_verdict::AuthVerdict;
 use super::inherit;
 use crate::disposition::Start;
 use crate::forecast::outcome::Ending;
-use crate::forecast::steps::Telling;
+use crate::forecast::steps::ForecastSteps;
 use crate::pages;
 use crate::problem::Problem;
 use crate::stage::{Clearance, Entrant, RowStage, StageResult};
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::gate::ClientIdentity;
-use crate::state::gate::parked_request::Wait;
+use crate::state::gate::parked_request::StageWait;
 use crate::state::request_context::RequestContext;
 
 /// The redirect to HTTPS of a request that would bring a gate its password in the clear.
-pub(crate) struct Redirect;
+pub(crate) struct HttpsRedirect;
 
 /// The gates of a site.
-pub(crate) struct Access;
+pub(crate) struct AuthStage;
 
-impl RowStage for Redirect {
+impl RowStage for HttpsRedirect {
     #[inline(always)]
     fn is_for(entrant: &Entrant<'_>) -> bool {
         entrant.place.site.gates.is_some() && matches!(entrant.downstream, Downstream::Client)
@@ -47,7 +47,7 @@ impl RowStage for Redirect {
     }
 
     fn look(
-        _: &mut Telling<'_>,
+        _: &mut ForecastSteps<'_>,
         _: &Entrant<'_>,
         _: &mut Request,
         _: &mut Clearance,
@@ -57,7 +57,7 @@ impl RowStage for Redirect {
     }
 }
 
-impl RowStage for Access {
+impl RowStage for AuthStage {
     #[inline(always)]
     fn is_for(entrant: &Entrant<'_>) -> bool {
         entrant.place.site.gates.is_some()
@@ -81,20 +81,20 @@ impl RowStage for Access {
         }
         let guest = ClientIdentity::of(&*site.policy, request, entrant.client.peer);
         match core.gates.look(entrant.place, request, guest, &[], entrant.now) {
-            GateVerdict::In(entering) => {
+            AuthVerdict::In(entering) => {
                 clearance.let_in(Some(entering), request);
                 StageResult::On
             }
-            GateVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
-            GateVerdict::Waits(check) => {
-                let wait = Wait::Check(check, guest);
+            AuthVerdict::Refused(refusal) => StageResult::End(Start::Reply(*refusal), guest.who),
+            AuthVerdict::Waits(check) => {
+                let wait = StageWait::Check(check, guest);
                 StageResult::End(entrant.wait(request, wait, clearance), guest.who)
             }
         }
     }
 
     fn look(
-        telling: &mut Telling<'_>,
+        telling: &mut ForecastSteps<'_>,
         entrant: &Entrant<'_>,
         request: &mut Request,
         clearance: &mut Clearance,

@@ -10,9 +10,10 @@ use smallvec::SmallVec;
 
 use super::plan::{Bans, InvalidationPlan, Planner};
 use super::{
-    Id, Invalidation, InvalidationTarget, Journal, NotDone, Recording, ResponseSelector, Sites,
+    Id, Invalidation, InvalidationError, InvalidationTarget, Journal, JournalWrite,
+    ResponseSelector, Sites,
 };
-use crate::state::invalidate::{Haste, Invalidator, Outcome, Patience};
+use crate::state::invalidate::{InvalidationMode, InvalidationWait, Invalidator, Outcome};
 use crate::state::live_configuration::LiveConfiguration;
 
 /// Invalidations that take effect together or not at all.
@@ -63,9 +64,9 @@ impl Invalidator {
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        patience: impl Into<Patience>,
-    ) -> Result<Outcome, NotDone> {
-        let Patience { count_ms, level } = patience.into();
+        patience: impl Into<InvalidationWait>,
+    ) -> Result<Outcome, InvalidationError> {
+        let InvalidationWait { count_ms, level } = patience.into();
         let plans = self.plan(live, batch, now)?;
         let is_recorded = self.journal.get().is_some();
         let long =
@@ -86,7 +87,7 @@ impl Invalidator {
             self.enter(plans, BatchSource::New, level)?
         };
         if let Some(telling) = entered.telling.take() {
-            telling.wait().await.map_err(NotDone::NotEverywhere)?;
+            telling.wait().await.map_err(InvalidationError::NotEverywhere)?;
         }
         let Some(newest) = entered.newest_ban() else { return Ok(entered.outcome(false)) };
         let sweep = self.sweep(newest, now.mono_ms);
@@ -103,14 +104,17 @@ impl Invalidator {
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-        haste: Haste,
-    ) -> Result<Outcome, NotDone> {
+        haste: InvalidationMode,
+    ) -> Result<Outcome, InvalidationError> {
         let plans = self.plan(live, batch, now)?;
-        let source =
-            if haste == Haste::Regardless { BatchSource::Regardless } else { BatchSource::New };
+        let source = if haste == InvalidationMode::Regardless {
+            BatchSource::Regardless
+        } else {
+            BatchSource::New
+        };
         let entered = self.enter(plans, source, None)?;
         if let Some(newest) = entered.newest_ban() {
-            let all = haste == Haste::Counted && self.cache.sweep_first(COUNT_PLACES);
+            let all = haste == InvalidationMode::Counted && self.cache.sweep_first(COUNT_PLACES);
             if !all {
                 self.sweep_beside(newest, now.mono_ms);
             }
@@ -128,7 +132,7 @@ impl Invalidator {
         record: &[u8],
         number: u32,
         now: Now,
-    ) -> Result<Outcome, NotDone> {
+    ) -> Result<Outcome, InvalidationError> {
         self.apply_record(record, BatchSource::Replayed(number), now)
     }
 
@@ -137,7 +141,7 @@ impl Invalidator {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn replay_unswept(&self, record: &[u8], now: Now) -> Result<(), NotDone> {
+    pub(crate) fn replay_unswept(&self, record: &[u8], now: Now) -> Result<(), InvalidationError> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
         self.cache.complete_bans(now.mono_ms);
         self.enter(plans, BatchSource::Replayed(0), None).map(drop)
@@ -148,7 +152,11 @@ impl Invalidator {
     ///
     /// # Errors
     /// It cannot be read, or is for a site that is unknown here.
-    pub fn apply_told(self: &Arc<Self>, record: &[u8], now: Now) -> Result<Outcome, NotDone> {
+    pub fn apply_told(
+        self: &Arc<Self>,
+        record: &[u8],
+        now: Now,
+    ) -> Result<Outcome, InvalidationError> {
         self.apply_record(record, BatchSource::Told, now)
     }
 
@@ -191,7 +199,7 @@ impl Invalidator {
         data: &[u8],
         number: u32,
         now: Now,
-    ) -> Result<(), NotDone> {
+    ) -> Result<(), InvalidationError> {
         self.apply_record(data, BatchSource::Restored(number), now).map(|_| ())
     }
 
@@ -200,7 +208,7 @@ impl Invalidator {
         record: &[u8],
         source: BatchSource,
         now: Now,
-    ) -> Result<Outcome, NotDone> {
+    ) -> Result<Outcome, InvalidationError> {
         let plans = self.plan(None, [Invalidation::decode(record)?], now)?;
         let entered = self.enter(plans, source, None)?;
         if let Some(newest) = entered.newest_ban() {
@@ -214,7 +222,7 @@ impl Invalidator {
         live: Option<&Arc<LiveConfiguration>>,
         batch: impl IntoIterator<Item = Invalidation>,
         now: Now,
-    ) -> Result<Plans, NotDone> {
+    ) -> Result<Plans, InvalidationError> {
         let planner = Planner { door: self, live, now };
         batch.into_iter().map(|invalidation| planner.plan(invalidation)).collect()
     }
@@ -225,7 +233,7 @@ impl Invalidator {
         mut plans: Plans,
         source: BatchSource,
         level: Option<Level>,
-    ) -> Result<CommittedBatch, NotDone> {
+    ) -> Result<CommittedBatch, InvalidationError> {
         let mut applied = self.applied.lock();
         if !source.is_restored() {
             plans.retain(|plan| !applied.has(plan.invalidation.id));
@@ -250,7 +258,10 @@ impl Invalidator {
                 Err(why) => {
                     self.count_refused(batch.len() as u64);
                     if source == BatchSource::New {
-                        return Err(NotDone::Refused { journal: journal.name().to_owned(), why });
+                        return Err(InvalidationError::Refused {
+                            journal: journal.name().to_owned(),
+                            why,
+                        });
                     }
                 }
             }
@@ -276,7 +287,7 @@ impl Invalidator {
         &self,
         plans: &Plans,
         source: BatchSource,
-    ) -> Result<Option<Box<dyn PreparedPropagation>>, NotDone> {
+    ) -> Result<Option<Box<dyn PreparedPropagation>>, InvalidationError> {
         let is_own = matches!(source, BatchSource::New | BatchSource::Regardless);
         let Some(others) = self.others.get().filter(|_| !plans.is_empty()) else {
             return Ok(None);
@@ -290,7 +301,7 @@ impl Invalidator {
             Ok(prepared) => Ok(prepared),
             Err(why) if source == BatchSource::New => {
                 self.count_refused(batch.len() as u64);
-                Err(NotDone::Refused { journal: "cluster".to_owned(), why })
+                Err(InvalidationError::Refused { journal: "cluster".to_owned(), why })
             }
             Err(_) => {
                 self.count_refused(batch.len() as u64);
@@ -300,13 +311,13 @@ impl Invalidator {
     }
 
     /// Waits until the journal has recorded the batch, if it records it.
-    fn wait_for_record(&self, entered: &mut CommittedBatch) -> Result<(), NotDone> {
+    fn wait_for_record(&self, entered: &mut CommittedBatch) -> Result<(), InvalidationError> {
         let Some((journal, recording)) = self.journal.get().zip(entered.recording.take()) else {
             return Ok(());
         };
         recording.wait().map_err(|why| {
             self.count_refused(1);
-            NotDone::NotRecorded { journal: journal.name().to_owned(), why }
+            InvalidationError::NotRecorded { journal: journal.name().to_owned(), why }
         })
     }
 
@@ -364,7 +375,7 @@ struct CommittedBatch {
     /// Stored responses that its keys selected.
     objects: u64,
     bans: Bans,
-    recording: Option<Box<dyn Recording>>,
+    recording: Option<Box<dyn JournalWrite>>,
     telling: Option<Box<dyn Propagation>>,
 }
 

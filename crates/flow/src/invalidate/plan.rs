@@ -10,7 +10,9 @@ use policy::{Notes, ReceiveCtx};
 use smallvec::SmallVec;
 
 use super::stored_response::{BanCriteria, Matcher, PurgeableSites};
-use super::{Invalidation, InvalidationTarget, NewTimes, NotDone, ResponseSelector, Sites, Url};
+use super::{
+    Invalidation, InvalidationError, InvalidationTarget, NewTimes, ResponseSelector, Sites, Url,
+};
 use crate::key::make_key;
 use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
@@ -41,7 +43,10 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// A site it is for is unknown.
-    pub(super) fn plan(&self, invalidation: Invalidation) -> Result<InvalidationPlan, NotDone> {
+    pub(super) fn plan(
+        &self,
+        invalidation: Invalidation,
+    ) -> Result<InvalidationPlan, InvalidationError> {
         let made_ms = invalidation.made_ms(self.now);
         let (mut keys, mut times, mut bans) = (SmallVec::new(), None, Vec::new());
         match &invalidation.what {
@@ -103,14 +108,14 @@ impl Planner<'_> {
         invalidation: &Invalidation,
         what: &ResponseSelector,
         made_ms: u64,
-    ) -> Result<NewBan, NotDone> {
+    ) -> Result<NewBan, InvalidationError> {
         let (mut text, mut scope) = (what.text(), None);
         if let Sites::Named(names) = &invalidation.sites {
             let live = self.live();
             let known = names.iter().filter_map(|name| named(&live, name)).map(|site| site.number);
             let known: Vec<u32> = known.collect();
             if known.is_empty() {
-                return Err(NotDone::NoSite(names.join(", ")));
+                return Err(InvalidationError::NoSite(names.join(", ")));
             }
             let of = PurgeableSites::of(&live, known);
             text = format!("{} && {text}", of.text());
@@ -195,16 +200,14 @@ fn site_of<'l>(
     live: &'l LiveConfiguration,
     sites: &Sites,
     url: &Url,
-) -> Result<&'l Arc<Site>, NotDone> {
+) -> Result<&'l Arc<Site>, InvalidationError> {
     match sites {
-        Sites::Every => live
-            .sites
-            .by_host
-            .find(&url.host)
-            .ok_or_else(|| NotDone::NoSite(String::from_utf8_lossy(&url.host).into_owned())),
+        Sites::Every => live.sites.by_host.find(&url.host).ok_or_else(|| {
+            InvalidationError::NoSite(String::from_utf8_lossy(&url.host).into_owned())
+        }),
         Sites::Named(names) => {
             let mut known = names.iter().filter_map(|name| named(live, name));
-            known.next().ok_or_else(|| NotDone::NoSite(names.join(", ")))
+            known.next().ok_or_else(|| InvalidationError::NoSite(names.join(", ")))
         }
     }
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::key::begin_key;
-use crate::state::invalidate::Haste;
+use crate::state::invalidate::InvalidationMode;
 use crate::state::shared::SharedState;
 use crate::tier::tests::small_cache;
 use crate::vcl::tests::bare_live;
@@ -173,8 +173,8 @@ fn make(shared: &SharedState, wish: Wish) -> Invalidation {
     shared.door.invalidation(wish.what, wish.soft, wish.sites, then)
 }
 
-fn do_it(shared: &Arc<SharedState>, one: Invalidation) -> Result<Outcome, NotDone> {
-    shared.door.invalidate_at_once(None, [one], NOW, Haste::Counted)
+fn do_it(shared: &Arc<SharedState>, one: Invalidation) -> Result<Outcome, InvalidationError> {
+    shared.door.invalidate_at_once(None, [one], NOW, InvalidationMode::Counted)
 }
 
 proptest! {
@@ -345,7 +345,7 @@ impl Notebook {
 /// A record in the notebook, with the number that it gives.
 struct Written(Option<u32>);
 
-impl Recording for Written {
+impl JournalWrite for Written {
     fn least_ban(&self) -> Option<u32> {
         self.0
     }
@@ -360,7 +360,7 @@ impl Journal for Notebook {
         "notebook"
     }
 
-    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
+    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn JournalWrite>, String> {
         if self.refuses {
             return Err("it is full".to_owned());
         }
@@ -427,12 +427,13 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
     store_all(&store);
     let before = answers(&store);
     let notebook = Notebook::of(&store, true, None);
-    let refused = Err(NotDone::Refused { journal: "notebook".into(), why: "it is full".into() });
+    let refused =
+        Err(InvalidationError::Refused { journal: "notebook".into(), why: "it is full".into() });
     for one in every_kind(&store) {
         assert_eq!(do_it(&store, one), refused);
     }
     let batch = every_kind(&store);
-    assert_eq!(store.door.invalidate_at_once(None, batch, NOW, Haste::Counted), refused);
+    assert_eq!(store.door.invalidate_at_once(None, batch, NOW, InvalidationMode::Counted), refused);
     assert_eq!((answers(&store), store.cache.bans().len()), (before, 0));
     assert_eq!(store.counters.sum(base::Counter::InvalidationsRefused), 12);
     // An origin has changed: the cache follows (RFC 9111 4.4), recorded or not.
@@ -442,7 +443,7 @@ fn a_journal_that_refuses_refuses_by_name_and_nothing_is_half_done() {
         Sites::Every,
         NOW,
     );
-    let done = store.door.invalidate_at_once(None, [one], NOW, Haste::Regardless);
+    let done = store.door.invalidate_at_once(None, [one], NOW, InvalidationMode::Regardless);
     assert_eq!(done.map(|done| done.objects), Ok(1));
     *notebook.store.lock() = None;
 }
@@ -506,7 +507,7 @@ async fn others_are_told_of_what_began_here_and_of_nothing_else() {
     assert!(!shared.door.tell_others(others.clone()), "they are told already");
     let list = every_kind(&shared);
     for one in &list {
-        let patience = Patience { count_ms: 1_000, level: Some(Level::All) };
+        let patience = InvalidationWait { count_ms: 1_000, level: Some(Level::All) };
         shared.door.invalidate(None, [one.clone()], NOW, patience).await.expect("done");
     }
     let told = others.told.lock().clone();

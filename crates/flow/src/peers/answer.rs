@@ -13,13 +13,13 @@ use super::field::{PEER, RECORD, read_question, write_record};
 use crate::state::body::ReplyBody;
 use crate::state::client::Client;
 use crate::state::peers::Peers;
-use crate::state::reply::{CacheOutcome, PeerTold, Reply};
+use crate::state::reply::{CacheOutcome, PeerAnswer, Reply};
 use crate::state::request_context::RequestContext;
 use crate::state::slices::persistence;
 
 /// Why a node is not answered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Silence {
+pub(crate) enum PeerRefusal {
     /// It is no node any more, or asks what none asks.
     Strange,
     /// It has applied more than this node, or this one does not trust what it stores.
@@ -54,10 +54,10 @@ pub(crate) fn begin<'a>(
     let value = request.headers.value_named(PEER);
     let question = value.filter(|_| is_node && request.method == Method::Get);
     let Some(question) = question.and_then(read_question) else {
-        return Some(Err(silent(Silence::Strange)));
+        return Some(Err(silent(PeerRefusal::Strange)));
     };
     if !peers.standing.has_applied(question.applied) {
-        return Some(Err(silent(Silence::Behind)));
+        return Some(Err(silent(PeerRefusal::Behind)));
     }
     request.headers.remove_named(PEER);
     request.scheme = question.scheme;
@@ -78,17 +78,17 @@ pub(crate) fn stored(
         && !object.flags().is_mark()
         && object.trailers().is_none_or(|trailers| trailers.is_empty());
     let Some(record) = is_meant.then(|| write_record(object, now)).flatten() else {
-        return silent(Silence::Nothing);
+        return silent(PeerRefusal::Nothing);
     };
     let is_stored = matches!(served, CacheOutcome::Hit | CacheOutcome::Stale);
-    let told = if is_stored { PeerTold::Stored } else { PeerTold::Fetched };
+    let told = if is_stored { PeerAnswer::Stored } else { PeerAnswer::Fetched };
     let mut response = Response::new(Status::OK);
     response.headers.push_named(RECORD, record.as_bytes());
     let mut body = ReplyBody::whole(object, reader);
     if let Some(set) = persistence::of_object(object) {
         match set.show(request, now, &mut response) {
             Some(range) => body.narrow(&range),
-            None => return silent(Silence::Nothing),
+            None => return silent(PeerRefusal::Nothing),
         }
     }
     Reply::owned(response, body, CacheOutcome::Peer(told))
@@ -96,18 +96,18 @@ pub(crate) fn stored(
 
 /// `reply`, if it is for a node; otherwise nothing of it.
 pub(crate) fn told_only(reply: Reply) -> Reply {
-    if matches!(reply.served, CacheOutcome::Peer(_)) { reply } else { silent(Silence::Nothing) }
+    if matches!(reply.served, CacheOutcome::Peer(_)) { reply } else { silent(PeerRefusal::Nothing) }
 }
 
 /// The answer without a stored response.
-pub(crate) fn silent(silence: Silence) -> Reply {
+pub(crate) fn silent(silence: PeerRefusal) -> Reply {
     let (code, word): (_, &[u8]) = match silence {
-        Silence::Strange => (403, b"strange"),
-        Silence::Behind => (503, b"behind"),
-        Silence::Nothing => (404, b"nothing"),
+        PeerRefusal::Strange => (403, b"strange"),
+        PeerRefusal::Behind => (503, b"behind"),
+        PeerRefusal::Nothing => (404, b"nothing"),
     };
     let mut response = Response::new(Status::new(code).unwrap_or(Status::OK));
     response.headers.push_named(PEER, word);
     response.headers.push(HeaderId::CacheControl, b"no-store");
-    Reply::owned(response, Bytes::new().into(), CacheOutcome::Peer(PeerTold::Nothing))
+    Reply::owned(response, Bytes::new().into(), CacheOutcome::Peer(PeerAnswer::Nothing))
 }

@@ -165,9 +165,9 @@ impl PeerRecord {
 }
 
 /// Notes that the owner has begun to fetch.
-struct BeginsThere<'a>(&'a Cell<bool>);
+struct OwnerFetchFlag<'a>(&'a Cell<bool>);
 
-impl Events for BeginsThere<'_> {
+impl Events for OwnerFetchFlag<'_> {
     fn interim(&mut self, _: Response) {
         self.0.set(true);
     }
@@ -182,7 +182,7 @@ async fn send(
     FetchIdentity { key_hash, caller }: FetchIdentity<'_>,
 ) -> Option<Box<Exchange>> {
     let begun = Cell::new(false);
-    let (mut events, pool) = (BeginsThere(&begun), core.pool());
+    let (mut events, pool) = (OwnerFetchFlag(&begun), core.pool());
     let caller =
         OriginRequestContext { timeouts: None, account: None, owner: None, ..caller.clone() };
     let sent = pool.send(way, request, RequestBody::None, key_hash, &caller, &mut events);

@@ -8,10 +8,10 @@ use policy::ConnectionPeer;
 
 use super::Share;
 use crate::invalidate::{
-    Invalidation, InvalidationSource, InvalidationTarget, Level, NotDone, ResponseSelector, Sites,
-    Url,
+    Invalidation, InvalidationError, InvalidationSource, InvalidationTarget, Level,
+    ResponseSelector, Sites, Url,
 };
-use crate::state::invalidate::{Invalidator, Outcome, Patience};
+use crate::state::invalidate::{InvalidationWait, Invalidator, Outcome};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::request_context::RequestContext;
 use crate::state::site::Site;
@@ -54,8 +54,8 @@ impl Invalidator {
         what: ResponseSelector,
         soft: bool,
         now: Now,
-        patience: impl Into<Patience>,
-    ) -> Result<Outcome, NotDone> {
+        patience: impl Into<InvalidationWait>,
+    ) -> Result<Outcome, InvalidationError> {
         let one = self.invalidation(InvalidationTarget::Many(what), soft, Sites::Every, now);
         self.invalidate(None, [one], now, patience).await
     }
@@ -90,9 +90,9 @@ impl Invalidator {
         target: &[u8],
         soft: bool,
         level: Option<Level>,
-    ) -> Result<Outcome, NotDone> {
+    ) -> Result<Outcome, InvalidationError> {
         let one = self.invalidation_of(page, target, soft);
-        let patience = Patience { count_ms: COUNT_MS, level };
+        let patience = InvalidationWait { count_ms: COUNT_MS, level };
         self.invalidate(Some(page.live), [one], page.now, patience).await
     }
 }
@@ -106,7 +106,7 @@ pub(crate) async fn purge_shares(
     ask: &RequestContext<'_>,
     shares: Vec<Share>,
     level: Option<Level>,
-) -> Result<Outcome, NotDone> {
+) -> Result<Outcome, InvalidationError> {
     let now = rt::now();
     let one = |share: Share| {
         let listed = &ask.live.sites.listed;
@@ -118,6 +118,6 @@ pub(crate) async fn purge_shares(
         purge
     };
     let batch = shares.into_iter().map(one);
-    let patience = Patience { count_ms: COUNT_MS, level };
+    let patience = InvalidationWait { count_ms: COUNT_MS, level };
     door.invalidate(Some(ask.live), batch, now, patience).await
 }

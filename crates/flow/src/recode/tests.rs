@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use base::MemoryBudget;
-use cache::{BodyDerivation, BodyWindow, Passage, Reader};
+use cache::{BodyDerivation, BodyWindow, Reader, WindowLimit};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn account() -> Arc<Account> {
 }
 
 fn unfolding(coded: &[u8], unfolding: BodyDecoding<'_>) -> Reader {
-    let passage = Passage { bytes: coded.len().max(1) as u64, account: account() };
+    let passage = WindowLimit { bytes: coded.len().max(1) as u64, account: account() };
     let (mut writer, reader) = BodyWindow::window(passage);
     _ = writer.push(coded);
     writer.finish();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Counter, Limit};
-use cache::{BeginOptions, Object, Passage};
+use cache::{BeginOptions, Object, WindowLimit};
 use message::store::Permit;
 use origin::{Exchange, RequestBody};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -17,7 +17,7 @@ use crate::sources::{self, Search, Source, SourceAnswer};
 use crate::state::core::CoreState;
 use crate::state::peers::FetchIdentity;
 use crate::state::slices::{SliceFetcher, SliceOrder, SliceSet, SliceVerdict, new_slice};
-use crate::state::tier::{Begin, Lead};
+use crate::state::tier::{Lead, MissStep};
 use crate::tier;
 use crate::verdict::RevalidationJudge;
 
@@ -45,7 +45,7 @@ async fn run(core: Weak<CoreState>, mut orders: UnboundedReceiver<SliceOrder>) {
             continue;
         }
         core.desk.under_way.set(core.desk.under_way.get() + 1);
-        let place = FetchPlace(core);
+        let place = SliceFetchPermit(core);
         rt::spawn_local(Box::pin(async move {
             fetch(&place.0, order).await;
         }));
@@ -53,9 +53,9 @@ async fn run(core: Weak<CoreState>, mut orders: UnboundedReceiver<SliceOrder>) {
 }
 
 /// The place of one fetch among those under way.
-struct FetchPlace(Rc<CoreState>);
+struct SliceFetchPermit(Rc<CoreState>);
 
-impl Drop for FetchPlace {
+impl Drop for SliceFetchPermit {
     fn drop(&mut self) {
         let desk = &self.0.desk;
         desk.under_way.set(desk.under_way.get() - 1);
@@ -69,8 +69,8 @@ async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
     let mut wanted = WantedSlice { core, set: &set, slice, lead: Some(lead) };
     let found = sources::find(&mut wanted, Source::Disk).await;
     let (exchange, permit, mut lead) = match (found, wanted.lead) {
-        (Some(SliceFound::Sent(exchange, permit)), Some(lead)) => (exchange, permit, lead),
-        (Some(SliceFound::Stored(slice)), _) => {
+        (Some(SliceSearchResult::Sent(exchange, permit)), Some(lead)) => (exchange, permit, lead),
+        (Some(SliceSearchResult::Stored(slice)), _) => {
             drop(reply.map(|reply| reply.send(slice.reader())));
             return;
         }
@@ -79,7 +79,7 @@ async fn fetch(core: &Rc<CoreState>, order: SliceOrder) {
         (None, _) => return,
     };
     let account = account.unwrap_or_else(|| Arc::clone(&core.background));
-    let passage = Passage { bytes: core.live().limits.window_bytes, account };
+    let passage = WindowLimit { bytes: core.live().limits.window_bytes, account };
     lead.set_window_limit(passage);
     let range = set.range(slice);
     let new = new_slice(range.end - range.start, core.now().mono_ms);
@@ -109,7 +109,7 @@ struct WantedSlice<'a> {
 }
 
 /// The find of a search for a slice.
-enum SliceFound {
+enum SliceSearchResult {
     /// It is stored.
     Stored(Arc<Object>),
     /// It is on its way, and may be kept.
@@ -119,9 +119,9 @@ enum SliceFound {
 }
 
 impl Search for WantedSlice<'_> {
-    type Found = SliceFound;
+    type Found = SliceSearchResult;
 
-    async fn ask(&mut self, source: Source) -> SourceAnswer<SliceFound> {
+    async fn ask(&mut self, source: Source) -> SourceAnswer<SliceSearchResult> {
         match source {
             Source::Disk => self.read().await,
             Source::Owner => self.ask_owner().await,
@@ -134,10 +134,10 @@ impl Search for WantedSlice<'_> {
 
 impl WantedSlice<'_> {
     /// Reads the disk, where that may have the slice.
-    async fn read(&mut self) -> SourceAnswer<SliceFound> {
+    async fn read(&mut self) -> SourceAnswer<SliceSearchResult> {
         if let Some(lead) = self.lead.take_if(|lead| !lead.cold().is_empty()) {
             match tier::raise(self.core, lead, &mut |_, _| {}, RevalidationJudge::Program).await {
-                Ok(Some(lent)) => return SourceAnswer::Has(SliceFound::Stored(lent)),
+                Ok(Some(lent)) => return SourceAnswer::Has(SliceSearchResult::Stored(lent)),
                 Ok(None) => return self.look_again(),
                 Err(lead) => self.lead = Some(lead),
             }
@@ -146,22 +146,22 @@ impl WantedSlice<'_> {
     }
 
     /// Looks for the slice that has come up.
-    fn look_again(&mut self) -> SourceAnswer<SliceFound> {
+    fn look_again(&mut self) -> SourceAnswer<SliceSearchResult> {
         let (shared, options) = (&self.core.shared, BeginOptions::default());
         let key = self.set.key(&shared.seed, self.slice);
         match shared.cache.begin(&key, &mut |_, _| {}, options, self.core.now().mono_ms) {
-            Begin::Object(object) => SourceAnswer::Has(SliceFound::Stored(object)),
+            MissStep::Object(object) => SourceAnswer::Has(SliceSearchResult::Stored(object)),
             // There was no memory for it: as if it were not on disk.
-            Begin::Lead(lead) | Begin::Alone(lead) => {
+            MissStep::Lead(lead) | MissStep::Alone(lead) => {
                 self.lead = Some(lead);
                 SourceAnswer::HasNot
             }
-            Begin::Wait(_) | Begin::Full => SourceAnswer::Waits,
+            MissStep::Wait(_) | MissStep::Full => SourceAnswer::Waits,
         }
     }
 
     /// Asks the node that owns the response, if that is another one.
-    async fn ask_owner(&self) -> SourceAnswer<SliceFound> {
+    async fn ask_owner(&self) -> SourceAnswer<SliceSearchResult> {
         let (range, source) = (self.set.range(self.slice), &self.set.source);
         let whose = FetchIdentity { key_hash: source.key_hash, caller: &source.caller };
         if let Some(asking) = &source.asking
@@ -169,7 +169,7 @@ impl WantedSlice<'_> {
                 asking.ask_for(self.core, whose, &range, &self.set.edition).await
         {
             let came = self.permitted(exchange);
-            if matches!(came, SliceFound::Sent(..)) {
+            if matches!(came, SliceSearchResult::Sent(..)) {
                 self.core.counters.inc(Counter::SlicesOfNodes);
             }
             return SourceAnswer::Has(came);
@@ -177,7 +177,7 @@ impl WantedSlice<'_> {
         SourceAnswer::HasNot
     }
 
-    async fn ask_origin(&self) -> SliceFound {
+    async fn ask_origin(&self) -> SliceSearchResult {
         let Self { core, set, slice, .. } = *self;
         let (range, source) = (set.range(slice), &set.source);
         let mut request = source.request.clone();
@@ -185,7 +185,7 @@ impl WantedSlice<'_> {
         let (origin, hash, caller) = (&source.origin, source.key_hash, &source.caller);
         let (none, nothing, pool) = (&mut Announcer(None), RequestBody::None, core.pool());
         let Ok(exchange) = pool.send(origin, &request, nothing, hash, caller, none).await else {
-            return SliceFound::Nothing;
+            return SliceSearchResult::Nothing;
         };
         match set.edition.judge(&exchange.response, exchange.framing, &range) {
             SliceVerdict::Slice => return self.permitted(Box::new(exchange)),
@@ -202,17 +202,17 @@ impl WantedSlice<'_> {
                 }
             }
         }
-        SliceFound::Nothing
+        SliceSearchResult::Nothing
     }
 
     /// The slice that `exchange` brings, with the permission to keep it. Where it says something
     /// against that, the response is not for all any more: its set ends.
-    fn permitted(&self, exchange: Box<Exchange>) -> SliceFound {
+    fn permitted(&self, exchange: Box<Exchange>) -> SliceSearchResult {
         match self.set.parts.next(&exchange.response.headers) {
-            Ok(permit) => return SliceFound::Sent(exchange, permit),
+            Ok(permit) => return SliceSearchResult::Sent(exchange, permit),
             Err(_) if self.set.end() => self.core.counters.inc(Counter::SliceSetsChanged),
             Err(_) => {}
         }
-        SliceFound::Nothing
+        SliceSearchResult::Nothing
     }
 }

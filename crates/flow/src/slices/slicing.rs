@@ -19,10 +19,10 @@ use crate::state::core::CoreState;
 use crate::state::slices::{
     Extent, Shape, SliceFetcher, SliceOrigin, SliceSet, SliceableResponse, SlicingStep, new_slice,
 };
-use crate::state::tier::{Begin, Filling, Lead};
+use crate::state::tier::{Filling, Lead, MissStep};
 
 /// A set, and the response that brings its first slices.
-pub(crate) struct Cut {
+pub(crate) struct SliceStart {
     set: Arc<SliceSet>,
     /// The bytes of the whole that the response brings.
     range: Range<u64>,
@@ -59,7 +59,7 @@ pub(crate) fn may_slice(fetch: &Fetch, origin: &Origin) -> bool {
         && !unsliced.has(origin.name(), fetch.now().mono_ms)
 }
 
-impl Cut {
+impl SliceStart {
     /// A set for the response of `fetch`; `None` if the response is not fit for one.
     pub(crate) fn new(
         fetch: &mut Fetch,
@@ -99,8 +99,12 @@ impl Cut {
 }
 
 /// Fills slices with a response, which is that of `object`, as long as somebody reads them.
-pub(crate) async fn cut(core: &Rc<CoreState>, cut: Cut, object: Arc<Object>) -> TransferOutcome {
-    let Cut { set, range, mut exchange } = cut;
+pub(crate) async fn cut(
+    core: &Rc<CoreState>,
+    cut: SliceStart,
+    object: Arc<Object>,
+) -> TransferOutcome {
+    let SliceStart { set, range, mut exchange } = cut;
     set.stands_for(&object);
     drop(object);
     core.counters.inc(Counter::SliceSets);
@@ -197,7 +201,7 @@ impl Cutter<'_> {
             let key = self.set.key(&shared.seed, slice);
             let now_ms = self.core.now().mono_ms;
             let begun = shared.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
-            let lead = if let Begin::Lead(lead) = begun { Some(lead) } else { None };
+            let lead = if let MissStep::Lead(lead) = begun { Some(lead) } else { None };
             self.next.push_back((slice, lead));
         }
     }

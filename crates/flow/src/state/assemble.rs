@@ -7,7 +7,7 @@ mod page;
 pub(crate) mod places;
 
 pub(crate) use self::draft::Draft;
-pub(crate) use self::gzip_page::{Clip, GzipSegment, PAGE_BYTES, Stitch};
+pub(crate) use self::gzip_page::{Clip, GzipPage, GzipSegment, PAGE_BYTES};
 pub(crate) use self::instructions::{Dialect, Instructions, ReadPage};
-pub(crate) use self::page::{ComposedPage, FragmentContext, Top};
-pub(crate) use self::places::OwnPlace;
+pub(crate) use self::page::{ComposedPage, FragmentContext, TopPage};
+pub(crate) use self::places::FragmentPermit;

@@ -14,7 +14,7 @@ use message::range::Multipart;
 use message::{Method, Status};
 use origin::Tunnel;
 
-use crate::state::slices::{StretchPiece, Stretches};
+use crate::state::slices::{MultipartRanges, StretchPiece};
 
 /// A part of a body that is there.
 #[derive(Clone, Debug)]
@@ -279,7 +279,7 @@ impl ReplyBody {
                 Self::Parts(BodyParts::Many(pieces.into_iter().map(part).collect()))
             }
             Self::Stream { reader, .. } => {
-                let reader = Stretches::read(reader, pieces);
+                let reader = MultipartRanges::read(reader, pieces);
                 let length = reader.length();
                 Self::Stream { reader, length }
             }
@@ -333,7 +333,7 @@ mod tests {
             let memory = base::MemoryBudget::new(2 << 20, 2 << 20);
             let account = base::Account::open(&memory, u64::MAX);
             let (mut writer, reader) =
-                cache::BodyWindow::window(cache::Passage { bytes: 1 << 20, account });
+                cache::BodyWindow::window(cache::WindowLimit { bytes: 1 << 20, account });
             assert_eq!(writer.push(b"0123456789"), cache::PushOutcome::Ok);
             assert!(writer.finish());
             ReplyBody::Stream { reader, length: Some(10) }

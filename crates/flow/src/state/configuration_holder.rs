@@ -72,13 +72,13 @@ impl ConfigurationHolder {
 }
 
 /// The configuration as a core has taken it over.
-pub(crate) struct TakenOver {
+pub(crate) struct CoreConfiguration {
     in_force: Arc<ConfigurationHolder>,
     live: RefCell<LiveRef>,
     version: Cell<u64>,
 }
 
-impl TakenOver {
+impl CoreConfiguration {
     pub(crate) fn of(in_force: &Arc<ConfigurationHolder>) -> Self {
         let version = Cell::new(in_force.version.load(Ordering::Acquire));
         let live = RefCell::new(Rc::new(in_force.live()));
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_core_takes_a_change_over_once() {
         let in_force = Arc::new(ConfigurationHolder::new(live(1)));
-        let own = TakenOver::of(&in_force);
+        let own = CoreConfiguration::of(&in_force);
         let changes = Cell::new(0);
         let take = || own.live(|_, _, _| changes.set(changes.get() + 1)).limits.log_readers;
         assert_eq!((take(), changes.get()), (1, 0));

@@ -13,10 +13,10 @@ use policy::Notes;
 use vcl::counts::Counts;
 
 use crate::key::{self, select_by};
-use crate::state::configuration_holder::TakenOver;
+use crate::state::configuration_holder::CoreConfiguration;
 use crate::state::finish::{CoreLog, Records};
-use crate::state::gate::GateMemory;
-use crate::state::invalidate::{Haste, Outcome};
+use crate::state::gate::AuthMemory;
+use crate::state::invalidate::{InvalidationMode, Outcome};
 use crate::state::live_configuration::LiveRef;
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
@@ -24,13 +24,13 @@ use crate::state::site::Site;
 use crate::state::slices::SliceFetcher;
 use crate::state::term::Term;
 use crate::state::tier;
-use crate::state::tier::Begin;
+use crate::state::tier::MissStep;
 use crate::state::vcl::CoreVcl;
-use purge::{Cause, Invalidation, InvalidationTarget, NotDone, Sites};
+use purge::{Cause, Invalidation, InvalidationError, InvalidationTarget, Sites};
 
 /// Room that a core's requests lend each other.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct ScratchBuffers {
     pub(crate) key: RefCell<KeyBuf>,
     /// For the cookies of a request.
     pub(crate) cookies: Cell<Vec<u8>>,
@@ -45,15 +45,15 @@ pub struct CoreState {
     /// State of this core's programs.
     pub(crate) vcl: CoreVcl,
     pool: RefCell<CorePool>,
-    taken_over: TakenOver,
-    pub(crate) room: Room,
+    taken_over: CoreConfiguration,
+    pub(crate) room: ScratchBuffers,
     pub(crate) files: RefCell<OpenFileCache>,
     pub(crate) desk: SliceFetcher,
     /// The account of what this core holds for no client: of fetches in the background, and of
     /// slices that are brought ahead.
     pub(crate) background: Arc<Account>,
     /// The memory of who was let in at gates.
-    pub(crate) gates: GateMemory,
+    pub(crate) gates: AuthMemory,
     /// This core's records and what goes with them.
     pub log: CoreLog,
 }
@@ -68,7 +68,7 @@ impl CoreState {
     pub fn with_records(shared: Arc<SharedState>, records: &Records, index: usize) -> Rc<Self> {
         let counters = shared.counters.register();
         let log = CoreLog::new(records, index, shared.tallies.register(), &counters);
-        let taken_over = TakenOver::of(&shared.in_force);
+        let taken_over = CoreConfiguration::of(&shared.in_force);
         log.want(shared.in_force.wanted());
         Rc::new(Self {
             pool: RefCell::new(CorePool::with_shared_pool(
@@ -78,10 +78,10 @@ impl CoreState {
             )),
             log,
             taken_over,
-            room: Room::default(),
+            room: ScratchBuffers::default(),
             desk: SliceFetcher::default(),
             background: Account::open(shared.cache.memory(), u64::MAX),
-            gates: GateMemory::new(
+            gates: AuthMemory::new(
                 Account::open(shared.cache.memory(), u64::MAX),
                 &shared.right,
                 &counters,
@@ -177,8 +177,13 @@ impl CoreState {
         &self,
         ask: &RequestContext<'_>,
         batch: [Invalidation; 1],
-    ) -> Result<Outcome, NotDone> {
-        self.shared.door.invalidate_at_once(Some(ask.live), batch, ask.now, Haste::Beside)
+    ) -> Result<Outcome, InvalidationError> {
+        self.shared.door.invalidate_at_once(
+            Some(ask.live),
+            batch,
+            ask.now,
+            InvalidationMode::Beside,
+        )
     }
 
     pub(crate) fn find(&self, key: &KeyBuf, request: &Request, now: Now) -> CacheLookup {
@@ -191,7 +196,7 @@ impl CoreState {
         ask: &RequestContext<'_>,
         key: &KeyBuf,
         options: BeginOptions<'_>,
-    ) -> Begin {
+    ) -> MissStep {
         let mut select = select_by(&ask.request.headers);
         self.shared.cache.begin(key, &mut select, options, self.now().mono_ms)
     }

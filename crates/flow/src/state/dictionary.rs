@@ -5,7 +5,7 @@ mod entry;
 pub(crate) mod named_dictionary;
 
 pub(crate) use self::dictionaries::Dictionaries;
-pub(crate) use self::entry::{Birth, Dictionary, origin};
+pub(crate) use self::entry::{Dictionary, DictionaryScope, origin};
 pub(crate) use self::named_dictionary::{
     NamedDictionary, form_of_client, form_with, is_readable, named,
 };

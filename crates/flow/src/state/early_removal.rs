@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::{Object, Walk};
+use cache::{IndexWalk, Object};
 use tokio::sync::Mutex;
 
 use crate::state::tier::Cache;
@@ -26,7 +26,7 @@ pub(crate) struct EarlyRemoval(Arc<Mutex<Rounds>>);
 /// The place that the last look has come to, and its time.
 #[derive(Default)]
 struct Rounds {
-    walk: Walk,
+    walk: IndexWalk,
     began_ms: u64,
 }
 

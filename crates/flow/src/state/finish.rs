@@ -33,7 +33,7 @@ pub use self::transaction_facts::{RequestStart, TransactionFacts, UnreadableRequ
 const COLLECT: Duration = Duration::from_millis(50);
 
 /// Where whole batches of records are handed to, besides the ring.
-pub trait Taker: fmt::Debug + Send + Sync {
+pub trait RecordTaker: fmt::Debug + Send + Sync {
     /// Takes `records`, one behind the other; false when they are lost. Must not wait.
     fn take(&self, records: Vec<u8>) -> bool;
 }
@@ -44,7 +44,7 @@ pub struct Records {
     /// The ring that other processes look at.
     pub ring: Option<Arc<Ring>>,
     /// The access log.
-    pub log: Option<Arc<dyn Taker>>,
+    pub log: Option<Arc<dyn RecordTaker>>,
     /// Request fields whose values records keep.
     pub names: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub struct CoreLog {
 #[derive(Debug)]
 pub(crate) struct Sinks {
     ring: Option<RefCell<Writer>>,
-    log: Option<Arc<dyn Taker>>,
+    log: Option<Arc<dyn RecordTaker>>,
     names: Vec<Name>,
     counters: Arc<Counters>,
     /// Number of the next transaction.

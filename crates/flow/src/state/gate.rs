@@ -10,13 +10,13 @@ mod site_admission;
 mod user;
 mod verified_passwords;
 
-pub(crate) use self::gate_cache::{ForwardAuthFields, GateAdmission, Proof};
-pub use self::gates::Gates;
+pub(crate) use self::gate_cache::{AuthGrant, AuthResult, ForwardAuthFields};
+pub use self::gates::SiteAuthChecks;
 pub(crate) use self::gates::{
-    ClientIdentity, ForwardAuthGate, PasswordGate, RouteGates, digest_of,
+    BasicAuthCheck, ClientIdentity, ForwardAuthCheck, RouteAuthChecks, digest_of,
 };
-pub(crate) use self::memory::GateMemory;
-pub(crate) use self::queue::NoPlace;
+pub(crate) use self::memory::AuthMemory;
+pub(crate) use self::queue::QueueRefusal;
 pub(crate) use self::site_admission::SiteAdmission;
 pub(crate) use self::user::User;
-pub(crate) use self::verified_passwords::RightPasswords;
+pub(crate) use self::verified_passwords::VerifiedPasswords;

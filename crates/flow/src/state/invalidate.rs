@@ -2,5 +2,5 @@
 
 mod invalidator;
 
-pub(crate) use self::invalidator::Haste;
-pub use self::invalidator::{Invalidator, Outcome, Patience};
+pub(crate) use self::invalidator::InvalidationMode;
+pub use self::invalidator::{InvalidationWait, Invalidator, Outcome};

@@ -39,7 +39,7 @@ pub enum CacheOutcome {
     /// Fetched for this request, or for another whose answer this request shares.
     Fetched {
         /// Why the store did not answer.
-        reason: Forward,
+        reason: ForwardReason,
         /// The answer is stored.
         stored: bool,
         /// The fetch was another request's.
@@ -52,12 +52,12 @@ pub enum CacheOutcome {
     /// The answer to a purge.
     Purge,
     /// The answer to another node of the cluster.
-    Peer(PeerTold),
+    Peer(PeerAnswer),
 }
 
 /// An answer to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerTold {
+pub enum PeerAnswer {
     /// A response that was stored.
     Stored,
     /// One that has been fetched for it.
@@ -68,7 +68,7 @@ pub enum PeerTold {
 
 /// Why a request went to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forward {
+pub enum ForwardReason {
     /// Policy said so.
     Bypass,
     /// The method is not one the store answers.
@@ -81,7 +81,7 @@ pub enum Forward {
     HitForMiss,
 }
 
-impl Forward {
+impl ForwardReason {
     /// The registered reason (RFC 9211 2.2).
     fn registered(self) -> cache_status::Forward {
         match self {
@@ -101,7 +101,7 @@ impl CacheOutcome {
             Self::Stale => "STALE",
             Self::StaleOnError => "STALE-ERROR",
             Self::Revalidated => "REVALIDATED",
-            Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => "PASS",
+            Self::Fetched { reason: ForwardReason::Bypass | ForwardReason::Method, .. } => "PASS",
             Self::Fetched { collapsed: true, .. } => "COLLAPSED",
             Self::Fetched { .. } => "MISS",
             Self::File => "FILE",
@@ -118,15 +118,17 @@ impl CacheOutcome {
             Self::Stale => Counter::StaleHits,
             Self::StaleOnError => Counter::StaleOnError,
             Self::Revalidated => Counter::RevalidatedAnswers,
-            Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Counter::Passes,
-            Self::Fetched { reason: Forward::HitForMiss, .. } => Counter::HitForMiss,
+            Self::Fetched { reason: ForwardReason::Bypass | ForwardReason::Method, .. } => {
+                Counter::Passes
+            }
+            Self::Fetched { reason: ForwardReason::HitForMiss, .. } => Counter::HitForMiss,
             Self::Fetched { collapsed: true, .. } => Counter::Collapsed,
             Self::Fetched { .. } => Counter::Misses,
             Self::File => Counter::Files,
             Self::Synthetic | Self::Purge => Counter::Synthetic,
-            Self::Peer(PeerTold::Stored) => Counter::PeersHits,
-            Self::Peer(PeerTold::Fetched) => Counter::PeersFetches,
-            Self::Peer(PeerTold::Nothing) => Counter::PeersRefused,
+            Self::Peer(PeerAnswer::Stored) => Counter::PeersHits,
+            Self::Peer(PeerAnswer::Fetched) => Counter::PeersFetches,
+            Self::Peer(PeerAnswer::Nothing) => Counter::PeersRefused,
         }
     }
 
@@ -136,7 +138,9 @@ impl CacheOutcome {
             Self::Hit => Outcome::Hit,
             Self::Stale | Self::StaleOnError => Outcome::Stale,
             Self::Revalidated => Outcome::Revalidated,
-            Self::Fetched { reason: Forward::Bypass | Forward::Method, .. } => Outcome::Pass,
+            Self::Fetched { reason: ForwardReason::Bypass | ForwardReason::Method, .. } => {
+                Outcome::Pass
+            }
             Self::Fetched { .. } => Outcome::Miss,
             Self::File => Outcome::File,
             Self::Synthetic | Self::Purge => Outcome::Synth,
@@ -165,7 +169,7 @@ pub enum HeadSource {
 
 /// The fields that Varnish adds to stored responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Varnish {
+pub struct VarnishFields {
     /// The transaction's number.
     pub xid: u64,
     /// The number of the fetch that brought what was found.
@@ -174,7 +178,7 @@ pub struct Varnish {
     pub ranges: bool,
 }
 
-impl Varnish {
+impl VarnishFields {
     /// Appends the value of X-Varnish.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         number(out, self.xid);
@@ -228,7 +232,7 @@ pub struct Reply {
     /// Remaining lifetime to tell, in seconds; negative when stale.
     pub ttl_s: Option<i64>,
     /// Fields that Varnish adds, in the reply of a program.
-    pub varnish: Option<Varnish>,
+    pub varnish: Option<VarnishFields>,
     /// Strict-Transport-Security to send, as an index into
     /// [`Announce::hsts`](crate::Announce::hsts).
     pub hsts: Option<u16>,
@@ -555,7 +559,7 @@ impl Reply {
             CacheOutcome::Fetched { reason, .. } => Handling::Forwarded(reason.registered()),
         };
         let state = match self.served {
-            CacheOutcome::Fetched { reason: Forward::HitForMiss, .. } => Some("hit-for-miss"),
+            CacheOutcome::Fetched { reason: ForwardReason::HitForMiss, .. } => Some("hit-for-miss"),
             CacheOutcome::StaleOnError => Some("origin-failed"),
             _ => None,
         };

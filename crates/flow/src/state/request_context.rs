@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Limits, Now};
-use cache::Passage;
+use cache::WindowLimit;
 use message::cache_control::CacheControl;
 use message::{HeaderId, Method, Request, Scheme};
 use origin::{ClientEnds, Owner, logs_in};
@@ -31,7 +31,7 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) notes: Notes,
     pub(crate) now: Now,
     /// The client's connection, as it serves the request while the request waits.
-    pub(crate) front: Front<'a>,
+    pub(crate) front: RequestConnection<'a>,
     /// Where it is noted how a request that waits fares.
     pub(crate) trace: Option<&'a Rc<Trace>>,
     pub(crate) downstream: &'a Downstream,
@@ -42,7 +42,7 @@ pub(crate) struct RequestContext<'a> {
 
 /// The connection of a request, as it serves the request while the request waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Front<'a> {
+pub struct RequestConnection<'a> {
     /// Where the client waits for interim responses; `None` if it knows none (HTTP/1.0).
     pub interims: Option<&'a Rc<Interims>>,
     /// Both ends of that connection.
@@ -56,7 +56,7 @@ pub struct Front<'a> {
     pub owner: Option<&'a Owner>,
 }
 
-impl<'a> Front<'a> {
+impl<'a> RequestConnection<'a> {
     /// The connection of a request that does not wait, or nobody's: of what it says there is only
     /// the account.
     pub fn of(account: &'a Arc<Account>) -> Self {
@@ -65,9 +65,9 @@ impl<'a> Front<'a> {
 
     /// Returns the bounds of a body that passes to the client: the bytes that it may hold, and the
     /// account for them.
-    pub(crate) fn passage(&self, limits: &Limits) -> Passage {
+    pub(crate) fn passage(&self, limits: &Limits) -> WindowLimit {
         let bytes = if self.window == 0 { limits.window_bytes } else { self.window };
-        Passage { bytes, account: Arc::clone(self.account) }
+        WindowLimit { bytes, account: Arc::clone(self.account) }
     }
 }
 
@@ -80,7 +80,7 @@ impl<'a> RequestContext<'a> {
         now: Now,
         account: &'a Arc<Account>,
     ) -> Self {
-        let (front, downstream) = (Front::of(account), &Downstream::Client);
+        let (front, downstream) = (RequestConnection::of(account), &Downstream::Client);
         Self { live, site, request, notes, now, front, trace: None, downstream, cookies: None }
     }
 

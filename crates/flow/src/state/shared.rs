@@ -13,14 +13,14 @@ use crate::failing_keys::FailingKeys;
 use crate::state::configuration_holder::ConfigurationHolder;
 use crate::state::dictionary::Dictionaries;
 use crate::state::early_removal::EarlyRemoval;
-use crate::state::gate::RightPasswords;
+use crate::state::gate::VerifiedPasswords;
 use crate::state::invalidate::Invalidator;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::peers::Peers;
 use crate::state::siblings::Siblings;
 use crate::state::slices::SliceMemory;
 use crate::state::tier::{self, Cache};
-use crate::state::vcl::Common;
+use crate::state::vcl::SharedVcl;
 
 /// Everything the cores share.
 pub struct SharedState {
@@ -35,7 +35,7 @@ pub struct SharedState {
     /// Counters of all cores.
     pub counters: Registry,
     /// State that all programs share.
-    pub vcl: Common,
+    pub vcl: SharedVcl,
     /// Counts of all cores by site and by duration.
     pub tallies: Tallies,
     /// The nodes of a cluster that share what they store, if they do.
@@ -55,7 +55,7 @@ pub struct SharedState {
     /// Keys whose last fetch failed.
     pub(crate) failing: FailingKeys,
     /// Passwords that were right.
-    pub(crate) right: Arc<RightPasswords>,
+    pub(crate) right: Arc<VerifiedPasswords>,
     /// Looks for what is of no more use.
     pub(crate) early_removal: EarlyRemoval,
 }
@@ -74,7 +74,7 @@ impl SharedState {
         seed: HashSeed,
         depot: SharedPool,
     ) -> Arc<Self> {
-        let vcl = Common::default();
+        let vcl = SharedVcl::default();
         vcl.memory.set_limits(&live.limits);
         live.sites.carry_over_limits(None, cache.memory());
         let (trust, counters) = (Arc::clone(&live.trust), Registry::default());

@@ -10,10 +10,10 @@ use vcl::program::Instance;
 
 use crate::problem::ErrorPage;
 use crate::state::client::ClientCheck;
-use crate::state::gate::Gates;
+use crate::state::gate::SiteAuthChecks;
 use crate::state::origin::SiteOrigin;
 use crate::state::proxy_fields::ShownFields;
-use crate::state::purges::SitePurges;
+use crate::state::purges::PurgeAccess;
 use crate::throttle::Throttles;
 
 /// One site: a policy and the origins it may choose from.
@@ -34,7 +34,7 @@ pub struct Site {
     /// The check of TLS clients; `None` lets everyone in.
     pub client_check: Option<ClientCheck>,
     /// The ways by which it is purged from outside.
-    pub purges: SitePurges,
+    pub purges: PurgeAccess,
     /// The fields that its clients see.
     pub shown: ShownFields,
     /// Its own pages for errors that are made here.
@@ -46,7 +46,7 @@ pub struct Site {
     /// Its limits on how often, and how much at once, clients may ask.
     pub throttles: Option<Arc<Throttles>>,
     /// Its gates, if not everybody may enter.
-    pub gates: Option<Arc<Gates>>,
+    pub gates: Option<Arc<SiteAuthChecks>>,
 }
 
 impl Site {
@@ -60,7 +60,7 @@ impl Site {
             origins: Vec::new(),
             files: Vec::new(),
             client_check: None,
-            purges: SitePurges::default(),
+            purges: PurgeAccess::default(),
             shown: ShownFields::default(),
             error_pages: Vec::new(),
             includes: Includes::default(),

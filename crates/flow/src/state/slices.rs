@@ -16,4 +16,4 @@ pub(crate) use self::memory::SliceMemory;
 pub(crate) use self::set::{SliceOrigin, SliceSet, SliceableResponse, SlicingStep, new_slice};
 pub(crate) use self::shape::Shape;
 pub(crate) use self::slice_fetcher::{SliceFetcher, SliceOrder};
-pub(crate) use self::stretches::{StretchPiece, Stretches};
+pub(crate) use self::stretches::{MultipartRanges, StretchPiece};

@@ -27,12 +27,12 @@ use base::Limits;
 use disk::{Disk, RecordAddress};
 use parking_lot::Mutex;
 
-pub(crate) use self::body::{OnDisk, Opening};
+pub(crate) use self::body::{BodyPrefix, DiskBody};
 use self::chores::Chores;
-pub use self::chores::Resting;
+pub use self::chores::ShutdownOutcome;
 pub(crate) use self::chores::look_after;
 pub(crate) use self::intake::Intake;
-pub(crate) use self::journal_batches::KeptBatches;
+pub(crate) use self::journal_batches::JournalBatches;
 pub(crate) use self::lower::limit_hits;
 pub(crate) use self::record::{Content, DiskResponse, content};
 pub use self::store::DiskRules;
@@ -45,7 +45,7 @@ pub type Cache = cache::Cache<Tier>;
 /// The duty to fetch.
 pub type Lead = cache::Lead<Tier>;
 /// The next step of a request without a usable stored response.
-pub(crate) type Begin = cache::FetchDecision<Tier>;
+pub(crate) type MissStep = cache::FetchDecision<Tier>;
 /// The writing end of a body.
 pub(crate) type Filling = cache::ObjectWriter<Tier>;
 
@@ -60,7 +60,7 @@ pub struct Tier {
     pub(crate) store: OnceLock<Store>,
     pub(crate) found: DiskRecovery,
     /// Large bodies that are read from where they lie, by place.
-    pub(crate) lent: Mutex<HashMap<RecordAddress, Weak<OnDisk>>>,
+    pub(crate) lent: Mutex<HashMap<RecordAddress, Weak<DiskBody>>>,
     /// Those of them whose records go when nobody reads them any more.
     parting: AtomicUsize,
     /// The lives of stored objects that bodies on disk are made of, by the bodies' places.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use disk::Effect;
-use purge::{Invalidation, Journal, Recording};
+use disk::InvalidationGuard;
+use purge::{Invalidation, Journal, JournalWrite};
 
 use crate::state::tier::Cache;
 
@@ -17,8 +17,8 @@ pub(super) struct DiskJournal {
 /// A batch of invalidations on its way to the disk.
 struct DiskRecording {
     cache: Arc<Cache>,
-    effects: Vec<Effect>,
-    writing: Vec<disk::Durability>,
+    effects: Vec<InvalidationGuard>,
+    writing: Vec<disk::InvalidationWrite>,
 }
 
 impl Journal for DiskJournal {
@@ -26,7 +26,7 @@ impl Journal for DiskJournal {
         "disk"
     }
 
-    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
+    fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn JournalWrite>, String> {
         let cache = Arc::clone(&self.cache);
         let mut recording = DiskRecording { cache, effects: Vec::new(), writing: Vec::new() };
         let Some(disk) = self.cache.lower().disk() else { return Ok(Box::new(recording)) };
@@ -45,15 +45,15 @@ impl Journal for DiskJournal {
     }
 }
 
-impl Recording for DiskRecording {
+impl JournalWrite for DiskRecording {
     fn took_effect(&mut self, newest_ban: Option<u32>) {
         // What has not passed the newest ban may not have passed the first one either.
-        let first = self.effects.first().map(Effect::number);
+        let first = self.effects.first().map(InvalidationGuard::number);
         if let Some(store) = self.cache.lower().store.get() {
             if let (Some(ban), Some(number)) = (newest_ban, first) {
                 store.bans.lock().push_back((ban, number));
             }
-            store.kept.lock().add(self.effects.iter().map(Effect::number), newest_ban);
+            store.kept.lock().add(self.effects.iter().map(InvalidationGuard::number), newest_ban);
         }
         // From here on what is put counts as newer than they are.
         self.effects.clear();

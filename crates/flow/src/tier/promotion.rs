@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::Counter;
-use cache::{ExternalBody as _, Loan, Object, Record, SignatureFunction};
+use cache::{ExternalBody as _, LowerTierBody, Object, Record, SignatureFunction};
 use disk::{RecordAddress, RecordData, RecordRequest};
 use message::store::Permit;
 
 use crate::state::core::CoreState;
 use crate::state::slices::{SliceFetcher, persistence};
 use crate::state::tier::DiskResponse;
-use crate::state::tier::{Lead, OnDisk, Opening, Store};
+use crate::state::tier::{BodyPrefix, DiskBody, Lead, Store};
 use crate::verdict::RevalidationJudge;
 
 /// The longest body that comes into memory; a longer one is read from where it lies.
@@ -60,9 +60,9 @@ fn is_whole(answer: &RecordData) -> bool {
 }
 
 /// A lead while the disk is read. Whoever waits looks again if the client leaves meanwhile.
-struct LeadInHand(Option<Lead>);
+struct LeadGuard(Option<Lead>);
 
-impl Drop for LeadInHand {
+impl Drop for LeadGuard {
     fn drop(&mut self) {
         if let Some(lead) = self.0.take() {
             lead.refuse(None);
@@ -86,7 +86,7 @@ pub(crate) async fn raise(
     let Some(store) = cache.lower().store.get() else { return Err(lead) };
     let (hash, places) = (lead.hash(), lead.cold().to_vec());
     let mut found = Vec::new();
-    let mut reading = LeadInHand(Some(lead));
+    let mut reading = LeadGuard(Some(lead));
     for place in places {
         if let Some(answer) = store.open(place, hash).await {
             found.push((place, answer));
@@ -158,7 +158,7 @@ async fn give(
     }
     if !is_whole(&found.answer) {
         let (hash, length) = (lead.hash(), found.answer.length);
-        let mut reading = LeadInHand(Some(lead));
+        let mut reading = LeadGuard(Some(lead));
         let answer = store.read(found.place, hash, length).await;
         let Some(lead) = reading.0.take() else { return Ok(None) };
         // It may have moved meanwhile, and then it is another record's place.
@@ -182,10 +182,16 @@ fn lend(core: &CoreState, lead: Lead, found: Candidate) -> Result<Option<Arc<Obj
     let Candidate { permit, place, kept, answer } = found;
     let DiskResponse { record, plain_length, trailers, .. } = kept;
     let body = match is_whole(&answer) {
-        true => Loan::Whole(answer.body),
+        true => LowerTierBody::Whole(answer.body),
         false => {
-            let (length, opening) = (answer.length, Opening::of(answer));
-            Loan::Elsewhere(OnDisk::at(&core.shared.cache, lead.hash(), place, length, opening))
+            let (length, opening) = (answer.length, BodyPrefix::of(answer));
+            LowerTierBody::Elsewhere(DiskBody::at(
+                &core.shared.cache,
+                lead.hash(),
+                place,
+                length,
+                opening,
+            ))
         }
     };
     let lent = lead.serve_from_lower(permit, place, record, body, trailers)?;
@@ -218,8 +224,8 @@ fn put_head(core: &Rc<CoreState>, lead: Lead, found: Candidate) -> Result<(), Le
         }
         return Ok(());
     }
-    let opening = Opening::without_bytes(&answer);
-    let body = OnDisk::at(cache, lead.hash(), place, answer.length, opening);
+    let opening = BodyPrefix::without_bytes(&answer);
+    let body = DiskBody::at(cache, lead.hash(), place, answer.length, opening);
     let object = lead.raise_head(permit, place, record, Arc::clone(&body) as _, trailers)?;
     body.stands_for(&object);
     Ok(())

@@ -18,7 +18,7 @@ use crate::body_transfer::{TransferEnd, TransferOutcome};
 use crate::fetch::{Fetch, InsertionPlan};
 use crate::recode::BodyRecoding;
 use crate::state::core::CoreState;
-use crate::state::tier::{Intake, OnDisk, Store, Tier};
+use crate::state::tier::{DiskBody, Intake, Store, Tier};
 
 /// A body goes this way if it is larger than one of so many parts of memory. That is no limit, as
 /// nothing is refused there, and no setting: `object_bytes` draws the line elsewhere, and above an
@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// A response whose body is to go to the disk while it comes.
 pub(crate) struct Spool {
     exchange: Box<Exchange>,
-    body: Arc<OnDisk>,
+    body: Arc<DiskBody>,
     stream: Stream,
     /// Memory for what the disk has not taken.
     _held: HeldBytes,
@@ -77,7 +77,7 @@ impl Spool {
             let stream = cache.lower().disk()?.stream(fetch.key_hash)?;
             let bytes = stream.part_bytes() + READ_BYTES;
             let held = Account::open_large(cache.memory()).hold(bytes).ok()?;
-            let body = OnDisk::coming(cache, fetch.key_hash, length, stream.part_bytes());
+            let body = DiskBody::coming(cache, fetch.key_hash, length, stream.part_bytes());
             Some((body, stream, held))
         });
         match begun {
@@ -112,7 +112,7 @@ impl Spool {
 struct Spooler<'a> {
     core: &'a Rc<CoreState>,
     object: &'a Arc<Object>,
-    body: &'a Arc<OnDisk>,
+    body: &'a Arc<DiskBody>,
     stream: Stream,
     /// The disk takes it, and others may have it.
     is_kept: bool,
@@ -181,15 +181,15 @@ impl Spooler<'_> {
             attempt(self.core, self.object, |store| {
                 // Others need the rest of what may wait for the disk.
                 if store.disk.is_behind() {
-                    return Tried::Later;
+                    return SpoolAttempt::Later;
                 }
                 match stream.push(pieces.clone()) {
                     PartOutcome::Taken(taken) => {
                         part = Some(taken);
-                        Tried::Done
+                        SpoolAttempt::Done
                     }
-                    PartOutcome::Full => Tried::Later,
-                    PartOutcome::Refused => Tried::Never,
+                    PartOutcome::Full => SpoolAttempt::Later,
+                    PartOutcome::Refused => SpoolAttempt::Never,
                 }
             })
             .await;
@@ -209,9 +209,9 @@ impl Spooler<'_> {
             match stream.finish(store.entry_of_received(object, core.now())) {
                 Some(place) => {
                     body.finish_at(cache, place);
-                    Tried::Done
+                    SpoolAttempt::Done
                 }
-                None => Tried::Later,
+                None => SpoolAttempt::Later,
             }
         });
         if !is_kept.await {
@@ -219,8 +219,8 @@ impl Spooler<'_> {
         }
         // Where the index has no room for another entry, it is there as long as it is in memory.
         let enter = |_: &Store| match cache.copy(body.hash(), object) {
-            true => Tried::Done,
-            false => Tried::Later,
+            true => SpoolAttempt::Done,
+            false => SpoolAttempt::Later,
         };
         _ = attempt(core, object, enter).await;
         true
@@ -248,7 +248,7 @@ impl Drop for Spooler<'_> {
 }
 
 /// The outcome of a try.
-enum Tried {
+enum SpoolAttempt {
     Done,
     Later,
     Never,
@@ -256,7 +256,11 @@ enum Tried {
 
 /// Tries something with the disk until it is done; false if it is not, for too long, or has become
 /// useless as `object` is not stored any more.
-async fn attempt(core: &CoreState, object: &Object, mut call: impl FnMut(&Store) -> Tried) -> bool {
+async fn attempt(
+    core: &CoreState,
+    object: &Object,
+    mut call: impl FnMut(&Store) -> SpoolAttempt,
+) -> bool {
     let until_ms = core.now().mono_ms + core.live().limits.disk_body_wait;
     let Some(store) = core.shared.cache.lower().store.get() else { return false };
     loop {
@@ -264,13 +268,13 @@ async fn attempt(core: &CoreState, object: &Object, mut call: impl FnMut(&Store)
             return false;
         }
         match call(store) {
-            Tried::Done => return true,
-            Tried::Later if core.now().mono_ms < until_ms => {}
-            Tried::Later => {
+            SpoolAttempt::Done => return true,
+            SpoolAttempt::Later if core.now().mono_ms < until_ms => {}
+            SpoolAttempt::Later => {
                 core.counters.limit(Limit::DiskBodyWait);
                 return false;
             }
-            Tried::Never => return false,
+            SpoolAttempt::Never => return false,
         }
         rt::time::sleep(STEP).await;
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::journal::DiskJournal;
 use crate::state::invalidate::Invalidator;
-use crate::state::tier::{Cache, DiskRules, KeptBatches, Store, Tier};
+use crate::state::tier::{Cache, DiskRules, JournalBatches, Store, Tier};
 
 /// A disk under a cache, before it is taken up.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct OpenedDisk {
 
 /// The outcome of taking a disk up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TakenUp {
+pub struct DiskStartOutcome {
     /// Invalidations of former processes that may still matter, and are in force again.
     pub invalidations: usize,
     /// Reasons why some could not be put in force: whatever is older than they are is not used.
@@ -69,19 +69,19 @@ impl OpenedDisk {
     /// Takes the disk up below the cache of `door`: invalidations of former processes are put in
     /// force again, new ones are written down, and what is there is found behind that. Once, before
     /// the first request; the configuration is in force.
-    pub fn take_up(self, door: &Arc<Invalidator>, now: Now) -> TakenUp {
+    pub fn take_up(self, door: &Arc<Invalidator>, now: Now) -> DiskStartOutcome {
         let Self { opened, rules } = self;
         let tier = door.cache.lower();
-        let mut told = TakenUp {
+        let mut told = DiskStartOutcome {
             invalidations: opened.invalidations.len(),
             emptied: opened.emptied.clone(),
             failed: (opened.failed.iter())
                 .map(|(_, why)| (why.to_string(), why.remedy()))
                 .collect(),
-            ..TakenUp::default()
+            ..DiskStartOutcome::default()
         };
         tier.found.goes_on.store(true, Ordering::Release);
-        let (mut former, mut kept) = (Vec::new(), KeptBatches::default());
+        let (mut former, mut kept) = (Vec::new(), JournalBatches::default());
         for invalidation in &opened.invalidations {
             let number = invalidation.number;
             tier.found.replayed.store(number, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use message::Status;
 use super::*;
 use crate::invalidate::{Invalidation, InvalidationTarget, ResponseSelector, Sites};
 use crate::state::shared::SharedState;
-use crate::state::tier::{Begin, OnDisk, Opening};
+use crate::state::tier::{BodyPrefix, DiskBody, MissStep};
 use crate::vcl::tests::bare_live;
 use crate::verdict::permit;
 
@@ -36,7 +36,7 @@ pub(crate) fn small_cache(bans_max: usize) -> Arc<Cache> {
 }
 
 /// A store over what `vfs` has, in use, with all of it found; and what a start said.
-fn over(vfs: &(impl Vfs + Clone)) -> (Arc<SharedState>, TakenUp) {
+fn over(vfs: &(impl Vfs + Clone)) -> (Arc<SharedState>, DiskStartOutcome) {
     let cache = small_cache(BANS_MAX);
     let volume = VolumeConfig::new(Arc::new(vfs.clone()), 64 << 20);
     let config = disk::Config { threads: false, ..disk::Config::new(vec![volume]) };
@@ -166,9 +166,9 @@ fn large(shared: &Arc<SharedState>, path: &str) -> (Arc<Object>, (u64, RecordAdd
     settle(shared);
     let cache = &shared.cache;
     assert!(cache.add_cold(at.0, at.1, |_| true));
-    let body = OnDisk::at(cache, at.0, at.1, bytes.len() as u64, Opening::default());
+    let body = DiskBody::at(cache, at.0, at.1, bytes.len() as u64, BodyPrefix::default());
     let options = BeginOptions::default();
-    let Begin::Lead(mut lead) = cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
+    let MissStep::Lead(mut lead) = cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
     else {
         panic!("something is stored under {path}");
     };
@@ -204,7 +204,7 @@ async fn a_purge_cuts_nobody_off_who_reads_a_body_that_came_up_twice() {
     // It leaves memory, comes up again, and is purged.
     shared.cache.withdraw(at.0, &object);
     drop(object);
-    let second = OnDisk::at(&shared.cache, at.0, at.1, bytes.len() as u64, Opening::default());
+    let second = DiskBody::at(&shared.cache, at.0, at.1, bytes.len() as u64, BodyPrefix::default());
     invalidate(&shared, InvalidationTarget::key(&key(&shared, "/film"))).await;
     drop(second);
     chores(&shared);
@@ -275,7 +275,7 @@ async fn a_large_body_that_its_origin_confirms_is_on_disk_under_its_new_head() {
     let (again, _) = over(&vfs.copy());
     let key = key(&again, "/film");
     let options = BeginOptions::default();
-    let Begin::Lead(lead) = again.cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
+    let MissStep::Lead(lead) = again.cache.begin(&key, &mut |_, _| (), options, rt::now().mono_ms)
     else {
         panic!("it is in memory");
     };
@@ -299,7 +299,7 @@ fn only_what_answers_by_itself_from_where_it_lies_is_lent() {
         key.finish(&HashSeed::from_u64(1));
         let now_ms = rt::now().mono_ms;
         let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), now_ms);
-        let Begin::Lead(lead) = begun else { panic!("something is stored") };
+        let MissStep::Lead(lead) = begun else { panic!("something is stored") };
         let filling = lead.store(permit(), NewObject { flags, ..head_of(0, 1_000_000) }, None);
         let may = promotion::may_lend(filling.object(), is_whole, now_ms + later_ms);
         filling.abort();

@@ -10,21 +10,21 @@ use vcl::counts::Count;
 use vcl::sub::{Action, Sub};
 use vcl::trace::SubroutineRun;
 
-use super::call::{Acting, ClientVariables, Env, StepHost};
+use super::call::{ActingCore, ClientVariables, StepContext, StepHost};
 use super::job;
-use super::world::{Runner, Sight};
-use crate::dictionary::{self, DictionaryAnswer, Seeker};
+use super::world::{ProgramWorld, RunReason};
+use crate::dictionary::{self, DictionaryAnswer, FormRequester};
 use crate::invalidate::{Cause, InvalidationTarget, Sites};
 use crate::key::select_by;
 use crate::recode::{BodyDecoding, decode_limits};
 use crate::state::body::ReplyBody;
-use crate::state::invalidate::Haste;
+use crate::state::invalidate::InvalidationMode;
 use crate::state::shared::SharedState;
 use crate::state::tier::Lead;
-use crate::state::vcl::Turn;
+use crate::state::vcl::ProgramRequest;
 use crate::wait::FetchAssignment;
 
-impl StepHost for Acting<'_> {
+impl StepHost for ActingCore<'_> {
     type Lead = Lead;
     type Ticket = Ticket;
 
@@ -44,13 +44,18 @@ impl StepHost for Acting<'_> {
         self.core.shared.vcl.xids.next()
     }
 
-    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: ClientVariables<'_>) -> Action {
-        let Acting { core, counts } = &env.stage;
+    fn run(
+        turn: &mut ProgramRequest,
+        env: &StepContext<'_, Self>,
+        sub: Sub,
+        seen: ClientVariables<'_>,
+    ) -> Action {
+        let ActingCore { core, counts } = &env.stage;
         let (loan, body, lines) = turn.lend(env.asked);
-        let world = Sight::new(
+        let world = ProgramWorld::new(
             &core.shared,
             env.live,
-            Runner::Core(counts, &core.counters),
+            RunReason::Core(counts, &core.counters),
             env.now,
             body,
             lines,
@@ -66,7 +71,7 @@ impl StepHost for Acting<'_> {
         self.core.log.is_asked()
     }
 
-    fn find(turn: &Turn, env: &Env<'_, Self>) -> CacheLookup {
+    fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup {
         let cache = &env.stage.core.shared.cache;
         if turn.state.hash_always_miss {
             CacheLookup::Nothing
@@ -77,7 +82,11 @@ impl StepHost for Acting<'_> {
         }
     }
 
-    fn begin(turn: &Turn, env: &Env<'_, Self>, options: BeginOptions<'_>) -> FetchAssignment {
+    fn begin(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        options: BeginOptions<'_>,
+    ) -> FetchAssignment {
         let cache = &env.stage.core.shared.cache;
         let mut select = select_by(&turn.req.headers);
         cache.begin(&turn.key, &mut select, options, env.now.mono_ms).into()
@@ -87,21 +96,34 @@ impl StepHost for Acting<'_> {
         lead.refuse(None);
     }
 
-    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Lead> {
+    fn begin_refresh(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        object: &Arc<Object>,
+    ) -> Option<Lead> {
         env.stage.core.shared.cache.begin_refresh(&turn.key, object)
     }
 
-    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Lead, stale: &Arc<Object>) {
+    fn refresh(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        lead: Lead,
+        stale: &Arc<Object>,
+    ) {
         job::refresh(turn, env, lead, stale);
     }
 
-    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
-        let Acting { core, counts } = &env.stage;
+    fn purge(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String> {
+        let ActingCore { core, counts } = &env.stage;
         let target = InvalidationTarget::key(&turn.key);
         let stored = core.shared.door.invalidation(target, false, Sites::Every, env.now);
         let stored = stored.by(Cause::purge(&turn.req));
-        let done =
-            core.shared.door.invalidate_at_once(Some(env.live), [stored], env.now, Haste::Beside);
+        let done = core.shared.door.invalidate_at_once(
+            Some(env.live),
+            [stored],
+            env.now,
+            InvalidationMode::Beside,
+        );
         let outcome = done.map_err(|why| why.to_string())?;
         env.count(Count::NPurges);
         counts.add(Count::NObjPurged, outcome.objects);
@@ -114,7 +136,7 @@ impl StepHost for Acting<'_> {
         ReplyBody::whole(object, reader)
     }
 
-    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+    fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         env.count(Count::NGunzip);
         let unfolding = BodyDecoding {
             coding: Coding::Gzip,
@@ -125,13 +147,17 @@ impl StepHost for Acting<'_> {
         unfolding.unfold_body(body, length);
     }
 
-    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> DictionaryAnswer {
+    fn seek(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        object: &Arc<Object>,
+    ) -> DictionaryAnswer {
         let (core, occasion) = (env.stage.core, env.occasion(turn));
         dictionary::note(core, occasion, object);
-        dictionary::seek(Seeker::Request(core), occasion, object)
+        dictionary::seek(FormRequester::Request(core), occasion, object)
     }
 
-    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {
+    fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse) {
         if used == DictionaryUse::Used {
             env.stage.core.counters.inc(Counter::DeltasSent);
         }

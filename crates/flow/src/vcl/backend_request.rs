@@ -9,7 +9,7 @@ use vcl::ctx::BereqState;
 use vcl::params::{Param, Params};
 use vcl::rules::heads;
 
-use super::fetch::ByProgram;
+use super::fetch::ProgramJudge;
 use crate::fetch::{Fetch, FetchTarget};
 use crate::state::vcl::link::BackendOrigin;
 
@@ -18,7 +18,7 @@ use crate::state::vcl::link::BackendOrigin;
 /// # Errors
 /// Why it cannot be sent, in words.
 pub(crate) fn prepare(
-    judge: &ByProgram,
+    judge: &ProgramJudge,
     fetch: &mut Fetch,
     leaf: &Arc<Leaf>,
 ) -> Result<FetchTarget, String> {

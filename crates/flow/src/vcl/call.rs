@@ -24,16 +24,16 @@ use vcl::sub::{Action, Sub, SyntheticStatus};
 use vcl::trace::LogLine;
 use vcl::workspace::Workspace;
 
-use crate::dictionary::{DictionaryAnswer, Occasion};
+use crate::dictionary::{DictionaryAnswer, DictionaryContext};
 use crate::state::body::ReplyBody;
 use crate::state::core::CoreState;
 use crate::state::downstream::Downstream;
 use crate::state::live_configuration::LiveRef;
 use crate::state::reply::Reply;
-use crate::state::request_context::{Front, sign};
+use crate::state::request_context::{RequestConnection, sign};
 use crate::state::shared::SharedState;
 use crate::state::site::Site;
-use crate::state::vcl::{FoundAs, Turn, VclConnection as ClientLine};
+use crate::state::vcl::{LookupResult, ProgramRequest, VclConnection as ClientLine};
 use crate::wait::FetchAssignment;
 
 /// The surroundings of a request's steps.
@@ -53,18 +53,23 @@ pub(crate) trait StepHost: Sized {
     fn xid(&self) -> u64;
 
     /// Runs a subroutine.
-    fn run(turn: &mut Turn, env: &Env<'_, Self>, sub: Sub, seen: ClientVariables<'_>) -> Action;
+    fn run(
+        turn: &mut ProgramRequest,
+        env: &StepContext<'_, Self>,
+        sub: Sub,
+        seen: ClientVariables<'_>,
+    ) -> Action;
 
     /// Takes note that the request has its key.
-    fn note_key(&self, _: &Turn) {}
+    fn note_key(&self, _: &ProgramRequest) {}
 
     /// Looks up what is stored for the request.
-    fn find(turn: &Turn, env: &Env<'_, Self>) -> CacheLookup;
+    fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup;
 
     /// Asks the store who fetches.
     fn begin(
-        turn: &Turn,
-        env: &Env<'_, Self>,
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
         options: BeginOptions<'_>,
     ) -> FetchAssignment<Self::Lead, Self::Ticket>;
 
@@ -72,29 +77,42 @@ pub(crate) trait StepHost: Sized {
     fn refuse(lead: Self::Lead);
 
     /// Takes the duty to fetch `object` anew behind its answer, unless somebody has it.
-    fn begin_refresh(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> Option<Self::Lead>;
+    fn begin_refresh(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        object: &Arc<Object>,
+    ) -> Option<Self::Lead>;
 
     /// Fetches `stale` anew behind its answer.
-    fn refresh(turn: &Turn, env: &Env<'_, Self>, lead: Self::Lead, stale: &Arc<Object>);
+    fn refresh(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        lead: Self::Lead,
+        stale: &Arc<Object>,
+    );
 
     /// Ends what is stored under the request's key.
     ///
     /// # Errors
     /// Why it cannot, in words.
-    fn purge(turn: &Turn, env: &Env<'_, Self>) -> Result<(), String>;
+    fn purge(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String>;
 
     /// The body of `object`; `reader` follows it where it was fetched for this request.
     fn body(object: &Arc<Object>, reader: Option<Reader>) -> ReplyBody;
 
     /// Unfolds a body in gzip, to `length` bytes where that is known.
-    fn unfold(env: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
+    fn unfold(env: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>);
 
     /// Looks for the form of `object` with the dictionary that the client names; if it is not
     /// there, it may be next time. Also takes note that the client gets `object`.
-    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> DictionaryAnswer;
+    fn seek(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        object: &Arc<Object>,
+    ) -> DictionaryAnswer;
 
     /// Takes note of what became of the dictionary that a client has named.
-    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse);
+    fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse);
 
     /// Returns true if a reader of the log asks for header fields.
     fn is_followed(&self) -> bool {
@@ -106,23 +124,23 @@ pub(crate) trait StepHost: Sized {
 }
 
 /// A core at work.
-pub(crate) struct Acting<'a> {
+pub(crate) struct ActingCore<'a> {
     pub(crate) core: &'a Rc<CoreState>,
     pub(crate) counts: &'a Arc<Counts>,
 }
 
 /// Surroundings that do not change while a request takes steps without waiting.
-pub(crate) struct Env<'a, S = Acting<'a>> {
+pub(crate) struct StepContext<'a, S = ActingCore<'a>> {
     pub(crate) live: &'a LiveRef,
     pub(crate) site: &'a Arc<Site>,
     /// The request as it came.
     pub(crate) asked: &'a Request,
-    pub(crate) front: Front<'a>,
+    pub(crate) front: RequestConnection<'a>,
     pub(crate) now: Now,
     pub(crate) stage: S,
 }
 
-impl<S: StepHost> Env<'_, S> {
+impl<S: StepHost> StepContext<'_, S> {
     /// Seconds since 1970.
     pub(crate) fn time(&self) -> f64 {
         seconds(self.now)
@@ -145,9 +163,9 @@ impl<S: StepHost> Env<'_, S> {
     }
 
     /// The request as far as dictionaries go by it.
-    pub(crate) fn occasion<'t>(&'t self, turn: &'t Turn) -> Occasion<'t> {
+    pub(crate) fn occasion<'t>(&'t self, turn: &'t ProgramRequest) -> DictionaryContext<'t> {
         let (request, target) = (self.asked, &turn.req.target);
-        Occasion { live: self.live, request, target, ask: None, now: self.now }
+        DictionaryContext { live: self.live, request, target, ask: None, now: self.now }
     }
 
     pub(crate) fn count(&self, count: Count) {
@@ -169,7 +187,7 @@ pub(crate) struct ClientVariables<'a> {
 }
 
 /// State that a subroutine of the client's side works on.
-pub(crate) struct Loan<'a> {
+pub(crate) struct SubroutineState<'a> {
     pub(crate) instance: &'a Arc<Instance>,
     pub(crate) session: &'a mut Session,
     pub(crate) task: &'a mut Task,
@@ -182,7 +200,7 @@ pub(crate) struct Loan<'a> {
     pub(crate) top: Option<&'a Request>,
 }
 
-impl Loan<'_> {
+impl SubroutineState<'_> {
     /// Runs `sub` at `now`, in seconds since 1970.
     pub(crate) fn run(
         self,
@@ -213,9 +231,13 @@ impl Loan<'_> {
     }
 }
 
-impl Turn {
+impl ProgramRequest {
     /// A request of the session that `line` tells of, in the memory of an earlier one.
-    pub(crate) fn take_up(env: &Env<'_>, instance: &Arc<Instance>, line: &ClientLine) -> Box<Self> {
+    pub(crate) fn take_up(
+        env: &StepContext<'_>,
+        instance: &Arc<Instance>,
+        line: &ClientLine,
+    ) -> Box<Self> {
         let xid = line.xid(&env.stage.core.shared.vcl);
         let mut turn = match env.stage.core.vcl.spare_turn.take() {
             Some(spare) => spare,
@@ -238,7 +260,7 @@ impl Turn {
             trace: env.live.vcl.params.is_traced(),
             ..ReqState::default()
         };
-        (turn.found, turn.close, turn.body, turn.waits) = (FoundAs::Nothing, false, None, 0);
+        (turn.found, turn.close, turn.body, turn.waits) = (LookupResult::Nothing, false, None, 0);
         turn.has_read_disk = false;
         turn.downstream = Downstream::Client;
         turn.said = SyntheticStatus { status: 0, reason: None };
@@ -253,7 +275,7 @@ impl Turn {
     }
 
     /// `req` becomes what came again, and VMODs forget.
-    pub(crate) fn roll_back<S: StepHost>(&mut self, env: &Env<'_, S>) {
+    pub(crate) fn roll_back<S: StepHost>(&mut self, env: &StepContext<'_, S>) {
         self.task.forget();
         self.req.clone_from(env.asked);
     }
@@ -263,8 +285,8 @@ impl Turn {
     pub(crate) fn lend<'a>(
         &'a mut self,
         asked: &'a Request,
-    ) -> (Loan<'a>, Option<&'a Bytes>, &'a RefCell<Vec<LogLine>>) {
-        let loan = Loan {
+    ) -> (SubroutineState<'a>, Option<&'a Bytes>, &'a RefCell<Vec<LogLine>>) {
+        let loan = SubroutineState {
             instance: &self.instance,
             session: &mut self.session,
             task: &mut self.task,
@@ -280,7 +302,7 @@ impl Turn {
     /// Runs `sub`.
     pub(crate) fn run<S: StepHost>(
         &mut self,
-        env: &Env<'_, S>,
+        env: &StepContext<'_, S>,
         sub: Sub,
         seen: ClientVariables<'_>,
     ) -> Action {
@@ -288,7 +310,7 @@ impl Turn {
     }
 
     /// Returns true if one more restart is allowed; the restart has begun then.
-    pub(crate) fn restart<S: StepHost>(&mut self, env: &Env<'_, S>) -> bool {
+    pub(crate) fn restart<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> bool {
         self.state.restarts += 1;
         if u64::from(self.state.restarts) > env.live.vcl.params.number(Param::MaxRestarts) {
             return false;

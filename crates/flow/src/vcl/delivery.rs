@@ -20,24 +20,24 @@ use vcl::rules::status::{is_interim, sent_status, usual_reason};
 use vcl::rules::{dates, filters};
 use vcl::sub::{Action, Sub};
 
-use super::call::{ClientVariables, Env, StepHost};
+use super::call::{ClientVariables, StepContext, StepHost};
 use super::fetch::PassingFacts;
-use super::step::{DeliveredResponse, RequestStep, StepOn};
+use super::step::{DeliveredResponse, HostStep, RequestStep};
 use super::storages;
 use super::stored_object::{Age, age, obj_of};
 use crate::assemble::draft;
 use crate::dictionary::{self, DictionaryAnswer};
 use crate::fetch::PassingResponse;
 use crate::form::{self, FormSource};
-use crate::peers::{self, Silence};
+use crate::peers::{self, PeerRefusal};
 use crate::selection::{ConditionRules, SELECTORS, Selection, Validators};
 use crate::sent_form::SentForm;
-use crate::state::assemble::{ComposedPage, Dialect, Instructions, Top};
+use crate::state::assemble::{ComposedPage, Dialect, Instructions, TopPage};
 use crate::state::body::ReplyBody;
-use crate::state::reply::{CacheOutcome, Forward, HeadSource, Reply, Varnish, number};
+use crate::state::reply::{CacheOutcome, ForwardReason, HeadSource, Reply, VarnishFields, number};
 use crate::state::site_context::SiteContext;
 use crate::state::vcl::note;
-use crate::state::vcl::{Turn, VclConnection};
+use crate::state::vcl::{ProgramRequest, VclConnection};
 use crate::stored_heads::stored_head;
 
 /// A time that is too short for the clock, in seconds.
@@ -48,17 +48,17 @@ const ADDED: u64 = 5;
 
 /// Runs `vcl_deliver` and makes the reply, unless it goes on elsewhere.
 pub(crate) fn deliver<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     delivered: DeliveredResponse,
-) -> Result<Reply, StepOn<S>> {
+) -> Result<Reply, HostStep<S>> {
     match delivered {
         DeliveredResponse::Object { object, reader } if turn.downstream.is_node() => {
             let served = served(turn, env, &object, reader.is_some());
             Ok(peers::stored(env.asked, &object, reader, served, env.now))
         }
         DeliveredResponse::Passing(_) if turn.downstream.is_node() => {
-            Ok(peers::silent(Silence::Nothing))
+            Ok(peers::silent(PeerRefusal::Nothing))
         }
         DeliveredResponse::Object { object, reader } => stored(turn, env, &object, reader),
         DeliveredResponse::Passing(passing) => passed(turn, env, *passing),
@@ -66,11 +66,11 @@ pub(crate) fn deliver<S: StepHost>(
 }
 
 fn stored<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     object: &Arc<Object>,
     reader: Option<Reader>,
-) -> Result<Reply, StepOn<S>> {
+) -> Result<Reply, HostStep<S>> {
     let served = served(turn, env, object, reader.is_some());
     let body = S::body(object, reader).answering(&env.asked.method, object.status());
     let mut reply = Reply::stored(object, body, served);
@@ -90,7 +90,7 @@ fn stored<S: StepHost>(
         return Err(RequestStep::Lookup);
     }
     let age_s = object.age_ms(env.now.mono_ms) / 1000;
-    let varnish = Varnish {
+    let varnish = VarnishFields {
         xid: turn.state.xid,
         found: turn.is_hit().then(|| note::xid(object.note())),
         ranges: offers_ranges(env, object.status()),
@@ -107,7 +107,7 @@ fn stored<S: StepHost>(
         || object.flags().esi
         || turn.instance.program().uses().head.has(Sub::Deliver)
     {
-        let shape = Finish { varnish, age_s, unfolds, delta };
+        let shape = DeliveryChanges { varnish, age_s, unfolds, delta };
         left = shaped(turn, env, object, &mut reply, shape)?;
     } else {
         reply.varnish = Some(varnish);
@@ -139,11 +139,11 @@ enum VclDeliveryOutcome {
 /// The reply, unless it goes on as a page.
 #[inline(never)]
 fn end<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     mut reply: Reply,
     left: VclDeliveryOutcome,
-) -> Result<Reply, StepOn<S>> {
+) -> Result<Reply, HostStep<S>> {
     if let VclDeliveryOutcome::Nothing = left {
         return Ok(failed(turn, env));
     }
@@ -156,7 +156,7 @@ fn end<S: StepHost>(
 
 /// Takes note of what is about the reply.
 #[inline(always)]
-fn conclude<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
+fn conclude<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>, reply: &mut Reply) {
     if reply.dictionary != DictionaryUse::NotNamed {
         S::note_dictionary(env, reply.dictionary);
     }
@@ -165,12 +165,12 @@ fn conclude<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
 
 /// Takes the stored head apart for `vcl_deliver`, and returns what becomes of it.
 fn shaped<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     object: &Arc<Object>,
     reply: &mut Reply,
-    Finish { varnish, age_s, unfolds, delta }: Finish,
-) -> Result<VclDeliveryOutcome, StepOn<S>> {
+    DeliveryChanges { varnish, age_s, unfolds, delta }: DeliveryChanges,
+) -> Result<VclDeliveryOutcome, HostStep<S>> {
     let Some(mut response) = stored_head(object) else { return Err(RequestStep::Fail) };
     if unfolds {
         heads::weaken_etag(&mut response.headers);
@@ -214,7 +214,7 @@ fn shaped<S: StepHost>(
     let given = given(delta, unfolds, &mut response);
     let (modified, date) = (object.last_modified(), object.date());
     let length = form::plain_length(object);
-    let left = LeftHead { response, modified, date, given, is_folded, length };
+    let left = DeliveredHead { response, modified, date, given, is_folded, length };
     let page = match object.flags().esi {
         true => SentPage::of(object.attached(), &chosen, is_folded, unfolds),
         false => None,
@@ -231,7 +231,7 @@ struct BodyFilters {
 }
 
 impl BodyFilters {
-    fn of<S: StepHost>(state: &RespState, env: &Env<'_, S>) -> Self {
+    fn of<S: StepHost>(state: &RespState, env: &StepContext<'_, S>) -> Self {
         let ranges = has_ranges(env);
         let Some(filters) = &state.filters else {
             return Self { esi: state.do_esi, gunzip: None, ranges };
@@ -248,8 +248,8 @@ impl BodyFilters {
 }
 
 /// Changes to a stored response for one client, beside those of its program.
-struct Finish {
-    varnish: Varnish,
+struct DeliveryChanges {
+    varnish: VarnishFields,
     age_s: u64,
     unfolds: bool,
     /// The form with the client's dictionary.
@@ -259,14 +259,22 @@ struct Finish {
 /// Looks for the form of `object` with the dictionary that the client has, where the parameter for
 /// codings is on. A page that is put together has but one form.
 #[inline]
-fn seek<S: StepHost>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> DictionaryAnswer {
+fn seek<S: StepHost>(
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
+    object: &Arc<Object>,
+) -> DictionaryAnswer {
     match env.asked.headers.contains(HeaderId::AvailableDictionary) || object.flags().dictionary {
         true => seek_some(turn, env, object),
         false => DictionaryAnswer::default(),
     }
 }
 
-fn seek_some<S: StepHost>(turn: &Turn, env: &Env<'_, S>, object: &Arc<Object>) -> DictionaryAnswer {
+fn seek_some<S: StepHost>(
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
+    object: &Arc<Object>,
+) -> DictionaryAnswer {
     let is_whole = !object.flags().esi && object.status() == Status::OK;
     let may = is_whole
         && turn.downstream.page().is_none()
@@ -336,7 +344,7 @@ fn given(delta: Option<Bytes>, unfolds: bool, response: &mut Response) -> FormSo
 }
 
 /// The head that `vcl_deliver` has left, and the form of its body.
-struct LeftHead {
+struct DeliveredHead {
     response: Response,
     /// Its Last-Modified and its Date before: what the program takes out still counts.
     modified: Option<u64>,
@@ -348,8 +356,8 @@ struct LeftHead {
     length: Option<u64>,
 }
 
-impl LeftHead {
-    fn validators<S: StepHost>(&self, env: &Env<'_, S>) -> Validators<'_> {
+impl DeliveredHead {
+    fn validators<S: StepHost>(&self, env: &StepContext<'_, S>) -> Validators<'_> {
         let headers = &self.response.headers;
         let parse = |value| dates::read(value, env.now.unix_secs(), &env.live.vcl.params);
         // What is no date is later than any.
@@ -365,8 +373,8 @@ impl LeftHead {
     /// Gives the reply its form, and narrows it to what the request asks for.
     fn narrow<S: StepHost>(
         &mut self,
-        turn: &Turn,
-        env: &Env<'_, S>,
+        turn: &ProgramRequest,
+        env: &StepContext<'_, S>,
         ranges: bool,
         reply: &mut Reply,
     ) {
@@ -387,10 +395,10 @@ impl LeftHead {
 
 /// Narrows the reply as the request asks, and gives it the head that `vcl_deliver` has left.
 fn close<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     reply: &mut Reply,
-    mut left: LeftHead,
+    mut left: DeliveredHead,
     page: Option<SentPage>,
     ranges: bool,
 ) -> VclDeliveryOutcome {
@@ -416,13 +424,17 @@ fn close<S: StepHost>(
 
 impl SentPage {
     /// The page that answers the request.
-    fn composed<S: StepHost>(self, turn: &Turn, env: &Env<'_, S>) -> ComposedPage {
+    fn composed<S: StepHost>(
+        self,
+        turn: &ProgramRequest,
+        env: &StepContext<'_, S>,
+    ) -> ComposedPage {
         let (place, asked) = (SiteContext { live: env.live, site: env.site }, env.asked.clone());
         let mut page =
             ComposedPage::new(Dialect::Varnish, place, asked, turn.downstream.page(), || {
                 let (peer, line) =
                     (ConnectionPeer::Unnamed(None), VclConnection::of_session(&turn.session));
-                Top::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
+                TopPage::new(env.live, turn.req.clone(), peer, Some(line), env.front.account)
             });
         (page.xid, page.instructions) = (turn.state.xid, self.instructions);
         (page.folded, page.verbatim) = (self.is_folded, self.is_verbatim);
@@ -434,19 +446,19 @@ impl SentPage {
 
 /// Returns true if a body in `coding` must be unfolded for this client, or for the page that it
 /// becomes a part of: one in gzip has asked for it so.
-fn unfolds<S: StepHost>(turn: &Turn, env: &Env<'_, S>, coding: Coding) -> bool {
+fn unfolds<S: StepHost>(turn: &ProgramRequest, env: &StepContext<'_, S>, coding: Coding) -> bool {
     coding == Coding::Gzip
         && !heads::takes_gzip(&turn.req.headers)
         && env.live.vcl.params.is_on(Param::HttpGzipSupport)
 }
 
 fn run<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     object: &Object,
     response: &mut Response,
     state: &mut RespState,
-) -> Result<(), StepOn<S>> {
+) -> Result<(), HostStep<S>> {
     let mut obj = obj_of(env.live, env.now, object);
     if !turn.is_hit() {
         obj.hits = 0;
@@ -464,7 +476,11 @@ fn run<S: StepHost>(
 
 /// Returns the step that follows `vcl_deliver`, which has left this status; `Ok` if the response is
 /// delivered.
-fn after_deliver<L, T>(turn: &Turn, action: Action, status: u16) -> Result<(), RequestStep<L, T>> {
+fn after_deliver<L, T>(
+    turn: &ProgramRequest,
+    action: Action,
+    status: u16,
+) -> Result<(), RequestStep<L, T>> {
     match action {
         Action::Deliver if is_interim(status) => {
             turn.note_error(&format!("no final answer can have the status {status}"));
@@ -480,10 +496,10 @@ fn after_deliver<L, T>(turn: &Turn, action: Action, status: u16) -> Result<(), R
 
 /// Delivers what is for this request only.
 fn passed<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
     passing: PassingResponse<PassingFacts>,
-) -> Result<Reply, StepOn<S>> {
+) -> Result<Reply, HostStep<S>> {
     let PassingResponse { mut response, body, head_length, coding, plain, facts } = passing;
     let PassingFacts { times, came_ms, uncacheable, xid: fetched, private, page } = facts;
     let own = private || uncacheable;
@@ -503,7 +519,7 @@ fn passed<S: StepHost>(
     let since = env.now.mono_ms.saturating_sub(came_ms) as f64 / 1000.0;
     let (xid, ranges) = (turn.state.xid, !private && offers_ranges(env, status));
     let found = turn.is_hit().then_some(fetched);
-    announce(env, &mut response, Varnish { xid, found, ranges }, (times.age + since) as u64);
+    announce(env, &mut response, VarnishFields { xid, found, ranges }, (times.age + since) as u64);
     let obj = Obj {
         head: &head,
         status: status.code(),
@@ -539,15 +555,15 @@ fn passed<S: StepHost>(
     let unfolds = chosen.unfolds(unfolds, coding);
     let given = given(None, unfolds, &mut response);
     let mut reply = bare(response.status, body, served_past(turn, private));
-    let left = LeftHead { response, modified, date: None, given, is_folded, length: plain };
+    let left = DeliveredHead { response, modified, date: None, given, is_folded, length: plain };
     let page = page.and_then(|page| SentPage::of(Some(page), &chosen, is_folded, unfolds));
     let left = close(turn, env, &mut reply, left, page, chosen.ranges);
     end(turn, env, reply, left)
 }
 
 /// The cache's part in a reply that is not stored.
-fn served_past(turn: &Turn, private: bool) -> CacheOutcome {
-    let reason = if private { Forward::Bypass } else { turn.missed() };
+fn served_past(turn: &ProgramRequest, private: bool) -> CacheOutcome {
+    let reason = if private { ForwardReason::Bypass } else { turn.missed() };
     CacheOutcome::Fetched { reason, stored: false, collapsed: false }
 }
 
@@ -571,9 +587,9 @@ fn passing_body(
 
 /// Runs `vcl_synth` and makes the reply, unless it goes on elsewhere.
 pub(crate) fn synthesize<S: StepHost>(
-    turn: &mut Turn,
-    env: &Env<'_, S>,
-) -> Result<Reply, StepOn<S>> {
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_, S>,
+) -> Result<Reply, HostStep<S>> {
     env.count(Count::SSynth);
     let code = if turn.said.status < 100 { 501 } else { turn.said.status };
     if turn.said.reason.is_none() {
@@ -586,7 +602,7 @@ pub(crate) fn synthesize<S: StepHost>(
     let date = HttpDate::new(env.now.unix_secs());
     response.headers.push(HeaderId::Date, date.as_bytes());
     response.headers.push(HeaderId::Server, b"Larder");
-    let varnish = Varnish { xid: turn.state.xid, found: None, ranges: false };
+    let varnish = VarnishFields { xid: turn.state.xid, found: None, ranges: false };
     response.headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     response.no_reason = turn.said.reason.as_ref().is_some_and(|reason| reason.is_empty());
     response.reason = turn.said.reason.as_deref().unwrap_or_default().to_vec();
@@ -621,7 +637,7 @@ pub(crate) fn synthesize<S: StepHost>(
 }
 
 /// The answer when not even `vcl_synth` can make one. Varnish says 500, too, without a head.
-fn failed<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
+fn failed<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>) -> Reply {
     turn.close = true;
     env.stage.note_unanswered();
     let response = Response::new(Status::INTERNAL_SERVER_ERROR);
@@ -633,7 +649,7 @@ fn failed<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>) -> Reply {
 }
 
 /// Returns true if a program has added more header fields than a head may have (`http_max_hdr`).
-fn has_too_many_fields<S: StepHost>(env: &Env<'_, S>, response: &Response) -> bool {
+fn has_too_many_fields<S: StepHost>(env: &StepContext<'_, S>, response: &Response) -> bool {
     let most = env.live.limits.header_count.saturating_add(ADDED);
     let is_beyond = response.headers.len() as u64 > most;
     if is_beyond {
@@ -643,12 +659,17 @@ fn has_too_many_fields<S: StepHost>(env: &Env<'_, S>, response: &Response) -> bo
 }
 
 /// Returns true if a client can ask for parts of a response of this status.
-fn offers_ranges<S: StepHost>(env: &Env<'_, S>, status: Status) -> bool {
+fn offers_ranges<S: StepHost>(env: &StepContext<'_, S>, status: Status) -> bool {
     status == Status::OK && has_ranges(env)
 }
 
 /// Adds the fields that Varnish adds before `vcl_deliver`.
-fn announce<S: StepHost>(env: &Env<'_, S>, response: &mut Response, varnish: Varnish, age_s: u64) {
+fn announce<S: StepHost>(
+    env: &StepContext<'_, S>,
+    response: &mut Response,
+    varnish: VarnishFields,
+    age_s: u64,
+) {
     let headers = &mut response.headers;
     headers.push_with(HeaderId::XVarnish, |out| varnish.write(out));
     headers.push_with(HeaderId::Age, |out| number(out, age_s));
@@ -659,15 +680,15 @@ fn announce<S: StepHost>(env: &Env<'_, S>, response: &mut Response, varnish: Var
 }
 
 /// Returns true if a program's replies are cut.
-fn has_ranges<S: StepHost>(env: &Env<'_, S>) -> bool {
+fn has_ranges<S: StepHost>(env: &StepContext<'_, S>) -> bool {
     env.live.vcl.params.is_on(Param::HttpRangeSupport)
 }
 
 /// Has `give` give the reply its form, and narrows that to what the request's conditions and ranges
 /// ask for, after `vcl_deliver`.
 fn narrow<S: StepHost>(
-    turn: &Turn,
-    env: &Env<'_, S>,
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
     validators: &Validators<'_>,
     give: impl FnOnce(&mut ReplyBody),
     ranges: bool,
@@ -686,7 +707,7 @@ fn bare(status: Status, body: ReplyBody, served: CacheOutcome) -> Reply {
 }
 
 /// Gives the reply a head of its own, in which Connection is ours to say.
-fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
+fn own_head(turn: &mut ProgramRequest, reply: &mut Reply, mut response: Response) {
     let wants_close = response.headers.values(HeaderId::Connection).any(|value| {
         value.split(|b| *b == b',').any(|v| v.trim_ascii().eq_ignore_ascii_case(b"close"))
     });
@@ -702,16 +723,20 @@ fn own_head(turn: &mut Turn, reply: &mut Reply, mut response: Response) {
     reply.head = HeadSource::Owned(Box::new(response));
 }
 
-impl Turn {
+impl ProgramRequest {
     /// A reply that no subroutine has seen.
-    pub(crate) fn signed<S: StepHost>(&mut self, env: &Env<'_, S>, mut reply: Reply) -> Reply {
+    pub(crate) fn signed<S: StepHost>(
+        &mut self,
+        env: &StepContext<'_, S>,
+        mut reply: Reply,
+    ) -> Reply {
         finish(self, env, &mut reply);
         reply
     }
 }
 
 /// Sets the parts that every reply has.
-fn finish<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
+fn finish<S: StepHost>(turn: &mut ProgramRequest, env: &StepContext<'_, S>, reply: &mut Reply) {
     reply.close |= turn.close;
     reply.about.key = turn.key.hash();
     let mut told = turn.told();
@@ -723,8 +748,8 @@ fn finish<S: StepHost>(turn: &mut Turn, env: &Env<'_, S>, reply: &mut Reply) {
 }
 
 fn served<S: StepHost>(
-    turn: &Turn,
-    env: &Env<'_, S>,
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
     object: &Object,
     fetched: bool,
 ) -> CacheOutcome {

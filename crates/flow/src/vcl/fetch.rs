@@ -24,7 +24,7 @@ use vcl::sub::{Action, Sub, SyntheticStatus};
 use vcl::trace::{LabelSwitch, LogLine, ProgramTrace, SubroutineRun, number};
 
 use super::call::seconds;
-use super::world::{Runner, Sight};
+use super::world::{ProgramWorld, RunReason};
 use super::{backend_request, loop_detection, refresh, storages};
 use crate::body_transfer::TransferOutcome;
 use crate::fetch::{Attempt, CollectedBody, Fetch, Judge, ResponseBodySource, ResponseFate};
@@ -32,7 +32,7 @@ use crate::form;
 use crate::recode::BodyRecoding;
 use crate::state::assemble::Instructions;
 use crate::state::tier::Lead;
-use crate::state::vcl::Outstanding;
+use crate::state::vcl::OutstandingRequest;
 use crate::state::vcl::link::BackendOrigin;
 use crate::verdict::RevalidationJudge;
 
@@ -64,7 +64,7 @@ pub(crate) struct PassingFacts {
 }
 
 /// A program's state of a fetch.
-pub(crate) struct ByProgram {
+pub(crate) struct ProgramJudge {
     pub(crate) instance: Arc<Instance>,
     pub(crate) counts: Arc<Counts>,
     pub(crate) session: Session,
@@ -76,7 +76,7 @@ pub(crate) struct ByProgram {
     /// The request that it is for, as it is kept with the response.
     pub(crate) asked: Box<[u8]>,
     /// The mark of a request that is with a backend.
-    pub(crate) sent: Option<Outstanding>,
+    pub(crate) sent: Option<OutstandingRequest>,
     /// The backend that was asked last.
     pub(crate) leaf: Option<Arc<Leaf>>,
     pub(crate) lines: RefCell<Vec<LogLine>>,
@@ -112,12 +112,12 @@ pub(crate) struct BackendResponseHead {
 
 /// Variables that a subroutine of the backend's side sees beside `bereq`: `beresp` and `obj_stale`.
 #[derive(Default)]
-pub(super) struct SeenBehind<'a> {
+pub(super) struct BackendVariables<'a> {
     pub(super) beresp: Option<Beresp<'a>>,
     pub(super) obj: Option<&'a Obj<'a>>,
 }
 
-impl Judge for ByProgram {
+impl Judge for ProgramJudge {
     type Instead = FetchAbort;
     type Facts = PassingFacts;
     type Pending = BackendResponseHead;
@@ -145,9 +145,9 @@ impl Judge for ByProgram {
             refresh::leave_conditions(fetch);
         }
         let led = fetch.lead.as_ref().map(|_| fetch.key_hash);
-        self.sent = Some(Outstanding::new(&shared.vcl.xids, self.state.xid, led));
+        self.sent = Some(OutstandingRequest::new(&shared.vcl.xids, self.state.xid, led));
         fetch.request.headers.push(HeaderId::XVarnish, number.as_bytes());
-        match self.call(fetch, Sub::BackendFetch, SeenBehind::default()) {
+        match self.call(fetch, Sub::BackendFetch, BackendVariables::default()) {
             Action::Fetch => {}
             Action::Error(said) => return Attempt::Fate(self.error(fetch, Some(said))),
             action => return Attempt::Fate(Self::give_up(fetch, &action)),
@@ -249,7 +249,7 @@ impl Judge for ByProgram {
     }
 }
 
-impl ByProgram {
+impl ProgramJudge {
     /// Tells whether the response cannot be stored because its request was passed.
     pub(crate) fn is_private(&self, fetch: &Fetch) -> bool {
         fetch.lead.is_none() && self.state.uncacheable
@@ -277,7 +277,12 @@ impl ByProgram {
     }
 
     /// Runs `sub` of the backend's side.
-    pub(super) fn call(&mut self, fetch: &mut Fetch, sub: Sub, seen: SeenBehind<'_>) -> Action {
+    pub(super) fn call(
+        &mut self,
+        fetch: &mut Fetch,
+        sub: Sub,
+        seen: BackendVariables<'_>,
+    ) -> Action {
         let action = self.lend(fetch, sub, seen, |ctx| ctx.instance.run(ctx));
         let lines = self.lines.get_mut().len();
         self.ran.push(SubroutineRun::new(sub, action.verb(), self.task.at, lines));
@@ -287,7 +292,7 @@ impl ByProgram {
     /// The backend to ask; `None` if no healthy one is there.
     pub(crate) fn resolve(&mut self, fetch: &mut Fetch) -> Option<Arc<Leaf>> {
         let backend = self.state.backend.clone();
-        let seen = SeenBehind::default();
+        let seen = BackendVariables::default();
         self.leaf = self.lend(fetch, Sub::BackendFetch, seen, |ctx| backend.resolve(ctx));
         self.leaf.clone()
     }
@@ -297,14 +302,14 @@ impl ByProgram {
         &mut self,
         fetch: &mut Fetch,
         sub: Sub,
-        SeenBehind { beresp, obj }: SeenBehind<'_>,
+        BackendVariables { beresp, obj }: BackendVariables<'_>,
         then: impl FnOnce(&mut Ctx<'_>) -> R,
     ) -> R {
         let now = fetch.now();
         let (shared, live) = (&fetch.core.shared, &fetch.live);
         let kept = fetch.upload.kept();
-        let counters = Runner::Core(&self.counts, &fetch.core.counters);
-        let world = Sight::new(shared, live, counters, now, kept, &self.lines);
+        let counters = RunReason::Core(&self.counts, &fetch.core.counters);
+        let world = ProgramWorld::new(shared, live, counters, now, kept, &self.lines);
         then(&mut Ctx {
             sub,
             instance: &self.instance,
@@ -351,7 +356,7 @@ impl ByProgram {
             };
         }
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let seen = SeenBehind { beresp, obj: None };
+        let seen = BackendVariables { beresp, obj: None };
         let mut action = self.call(fetch, Sub::BackendResponse, seen);
         self.refuse_interim(&mut action, state.status);
         if private || state.uncacheable {
@@ -638,7 +643,8 @@ impl ByProgram {
             ..BerespState::default()
         };
         let beresp = Some(Beresp { head: &mut response, state: &mut state });
-        let mut action = self.call(fetch, Sub::BackendError, SeenBehind { beresp, obj: None });
+        let mut action =
+            self.call(fetch, Sub::BackendError, BackendVariables { beresp, obj: None });
         self.refuse_interim(&mut action, state.status);
         self.state.uncacheable = state.uncacheable;
         match action {

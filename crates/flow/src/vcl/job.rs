@@ -12,23 +12,23 @@ use vcl::params::Param;
 use vcl::rules::heads::{self, Purpose, has_body};
 use vcl::workspace::Workspace;
 
-use super::call::{Acting, Env, StepHost};
-use super::fetch::ByProgram;
+use super::call::{ActingCore, StepContext, StepHost};
+use super::fetch::ProgramJudge;
 use super::stored_object::may_confirm;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::finish::BackgroundCause;
 use crate::state::miss::Miss;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 use crate::state::tier::Lead;
 use crate::state::trace::Trace;
-use crate::state::vcl::Turn;
+use crate::state::vcl::ProgramRequest;
 use crate::state::vcl::halt::FetchMiss;
 use crate::state::vcl::note;
 use crate::stored_heads::stored_head;
 
 /// Returns true if another node may have what `turn` misses. A program that wants nothing that is
 /// stored wants nothing that is stored elsewhere.
-pub(super) fn may_ask_node(turn: &Turn) -> bool {
+pub(super) fn may_ask_node(turn: &ProgramRequest) -> bool {
     let state = &turn.state;
     !(turn.downstream.is_node()
         || state.hash_always_miss
@@ -38,8 +38,8 @@ pub(super) fn may_ask_node(turn: &Turn) -> bool {
 
 /// The miss that `turn` is; `stale` is stored in its place.
 pub(super) fn miss<'a, S: StepHost>(
-    turn: &'a Turn,
-    env: &'a Env<'_, S>,
+    turn: &'a ProgramRequest,
+    env: &'a StepContext<'_, S>,
     stale: Option<&Arc<Object>>,
 ) -> Miss<'a> {
     let (asked, changed, key) = (env.asked, Some(&turn.req), turn.key.bytes());
@@ -47,12 +47,17 @@ pub(super) fn miss<'a, S: StepHost>(
 }
 
 /// Starts the fetch behind an answer that is delivered stale.
-pub(crate) fn refresh(turn: &Turn, env: &Env<'_>, lead: Lead, stale: &Arc<Object>) {
+pub(crate) fn refresh(
+    turn: &ProgramRequest,
+    env: &StepContext<'_>,
+    lead: Lead,
+    stale: &Arc<Object>,
+) {
     let missing = FetchMiss { lead, stale: Some(Arc::clone(stale)) };
     let trace = Rc::new(Trace::default());
-    let Acting { core, counts } = env.stage;
-    let (front, stage) = (Front::of(&core.background), Acting { core, counts });
-    let env = &Env { front, stage, ..*env };
+    let ActingCore { core, counts } = env.stage;
+    let (front, stage) = (RequestConnection::of(&core.background), ActingCore { core, counts });
+    let env = &StepContext { front, stage, ..*env };
     let mut job = job(turn, env, Some(missing), &mut Upload::None, &trace);
     job.judge.state.is_bgfetch = true;
     let cause = BackgroundCause { rule: 0, key: turn.key.hash(), transaction: turn.state.xid };
@@ -67,8 +72,8 @@ pub(crate) struct BackendRequest {
 
 /// The backend request of a turn: for the store, which has `stale`, or else for itself.
 pub(crate) fn bereq<S: StepHost>(
-    turn: &Turn,
-    env: &Env<'_, S>,
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
     purpose: Purpose,
     stale: Option<&Arc<Object>>,
 ) -> BackendRequest {
@@ -98,12 +103,12 @@ pub(crate) fn bereq<S: StepHost>(
 
 /// The fetch for a request: for the store with the duty to, or else for itself.
 pub(crate) fn job(
-    turn: &Turn,
-    env: &Env<'_>,
+    turn: &ProgramRequest,
+    env: &StepContext<'_>,
     missing: Option<FetchMiss>,
     upload: &mut Upload,
     trace: &Rc<Trace>,
-) -> Box<Job<ByProgram>> {
+) -> Box<Job<ProgramJudge>> {
     let purpose = if missing.is_none() { Purpose::Pass } else { Purpose::Fetch };
     let stale = missing.as_ref().and_then(|missing| missing.stale.as_ref());
     let mut bereq = bereq(turn, env, purpose, stale);
@@ -121,13 +126,13 @@ pub(crate) fn job(
 
 /// The fetch of this backend request: for the store with the duty to, or else for itself.
 pub(crate) fn assemble(
-    turn: &Turn,
-    env: &Env<'_>,
+    turn: &ProgramRequest,
+    env: &StepContext<'_>,
     BackendRequest { head: bereq, state }: BackendRequest,
     upload: &mut Upload,
     missing: Option<FetchMiss>,
     trace: &Rc<Trace>,
-) -> Box<Job<ByProgram>> {
+) -> Box<Job<ProgramJudge>> {
     let upload = match upload {
         Upload::Kept(body) => Upload::Kept(body.clone()),
         Upload::None => Upload::None,
@@ -136,7 +141,7 @@ pub(crate) fn assemble(
     let limits = &env.live.limits;
     let owner = if missing.is_none() { env.owner().cloned() } else { None };
     let (lead, stale) = missing.map(|missing| (missing.lead, missing.stale)).unzip();
-    let judge = ByProgram {
+    let judge = ProgramJudge {
         instance: Arc::clone(&turn.instance),
         counts: Arc::clone(env.stage.counts),
         session: turn.session.clone(),

@@ -2,13 +2,13 @@
 
 use message::{HeaderBlock, HeaderId};
 
-use super::call::{Env, StepHost};
+use super::call::{StepContext, StepHost};
 use crate::origin_messages::{self, HOPS_MAX};
 use crate::state::vcl::Xids;
 
 /// Returns true if the request has been through here too often, as its Via says, or its X-Varnish:
 /// each transaction that waits for the answer to the request has left its number there.
-pub(crate) fn loops<S: StepHost>(env: &Env<'_, S>) -> bool {
+pub(crate) fn loops<S: StepHost>(env: &StepContext<'_, S>) -> bool {
     let xids = &env.stage.shared().vcl.xids;
     let passes = HOPS_MAX - 1;
     // The numbers are looked up, behind a lock, only where there are enough of them.
@@ -22,7 +22,7 @@ pub(crate) fn loops<S: StepHost>(env: &Env<'_, S>) -> bool {
 
 /// Returns true if a fetch for the object with this key waits for the answer to the request. A
 /// number of another Varnish in front may be the same by chance; its key is hardly ever the same.
-pub(crate) fn is_awaited_by<S: StepHost>(env: &Env<'_, S>, key_hash: u64) -> bool {
+pub(crate) fn is_awaited_by<S: StepHost>(env: &StepContext<'_, S>, key_hash: u64) -> bool {
     let xids = &env.stage.shared().vcl.xids;
     numbers(&env.asked.headers).any(|number| xids.leads(number, key_hash))
 }

@@ -25,7 +25,7 @@ pub(crate) mod tests;
 pub(crate) mod wait;
 mod world;
 
-pub use crate::state::vcl::{Common, HostServices, VclConnection, Xids, link};
+pub use crate::state::vcl::{HostServices, SharedVcl, VclConnection, Xids, link};
 pub use vcl::ctx::{Connection, ConnectionTimeouts, PeerCredentials as Owner, TcpInfo, TlsFacts};
 pub use vcl::trace::{LabelSwitch, LogLine as Logged, ProgramTrace, SubroutineRun};
-pub use world::Sight;
+pub use world::ProgramWorld;

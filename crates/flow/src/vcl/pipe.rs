@@ -19,19 +19,22 @@ use vcl::rules::heads::{self, Purpose, ResponseDisposition, has_body};
 use vcl::sub::{Action, Sub};
 
 use super::backend_request;
-use super::call::{ClientVariables, Env, StepHost};
-use super::fetch::ByProgram;
+use super::call::{ClientVariables, StepContext, StepHost};
+use super::fetch::ProgramJudge;
 use super::job::{self, BackendRequest};
 use super::step::{RequestStep, said};
 use crate::body_transfer::carry;
 use crate::fetch::{self, Fetch, Job, Upload};
 use crate::state::body::ReplyBody;
-use crate::state::reply::{CacheOutcome, Forward, Reply};
+use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::trace::Trace;
-use crate::state::vcl::{Outstanding, Turn};
+use crate::state::vcl::{OutstandingRequest, ProgramRequest};
 
 /// The backend request that `vcl_pipe` sees.
-pub(super) fn bereq<S: StepHost>(turn: &Turn, env: &Env<'_, S>) -> BackendRequest {
+pub(super) fn bereq<S: StepHost>(
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
+) -> BackendRequest {
     let mut bereq = turn.req.clone();
     heads::bereq(&mut bereq, Purpose::Pipe, false);
     bereq.headers.push(HeaderId::XVarnish, turn.state.xid.to_string().as_bytes());
@@ -49,8 +52,8 @@ pub(super) fn bereq<S: StepHost>(turn: &Turn, env: &Env<'_, S>) -> BackendReques
 
 /// Runs `vcl_pipe`, and hands the request over.
 pub(crate) async fn pipe(
-    turn: &mut Turn,
-    env: &Env<'_>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_>,
     upload: &mut Upload,
     trace: &Rc<Trace>,
 ) -> Result<Reply, RequestStep> {
@@ -81,7 +84,8 @@ pub(crate) async fn pipe(
     let bereq = BackendRequest { head: bereq, state };
     let mut job = job::assemble(turn, env, bereq, upload, None, trace);
     let Job { fetch, judge, .. } = &mut *job;
-    judge.sent = Some(Outstanding::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
+    judge.sent =
+        Some(OutstandingRequest::new(&env.stage.core.shared.vcl.xids, turn.state.xid, None));
     turn.close = true;
     // What `vcl_pipe` has said to directors is kept with the client's task.
     std::mem::swap(&mut turn.task, &mut judge.task);
@@ -108,7 +112,7 @@ pub(crate) async fn pipe(
 /// # Errors
 /// Why there is no response, in words.
 async fn hand_over(
-    judge: &ByProgram,
+    judge: &ProgramJudge,
     fetch: &mut Fetch,
     leaf: &Arc<Leaf>,
 ) -> Result<Box<Exchange>, String> {
@@ -120,13 +124,14 @@ async fn hand_over(
 /// The reply that a backend's response makes, as it comes. It ends at the pipe's deadline, if that
 /// has one.
 fn answer(
-    turn: &mut Turn,
-    env: &Env<'_>,
+    turn: &mut ProgramRequest,
+    env: &StepContext<'_>,
     mut exchange: Box<Exchange>,
     fetch: &Fetch,
     deadline_ms: Option<u64>,
 ) -> Reply {
-    let served = CacheOutcome::Fetched { reason: Forward::Bypass, stored: false, collapsed: false };
+    let served =
+        CacheOutcome::Fetched { reason: ForwardReason::Bypass, stored: false, collapsed: false };
     let mut response = exchange.response.clone();
     heads::beresp(&mut response.headers, ResponseDisposition::Passed);
     if let Some(mut tunnel) = exchange.take_tunnel() {

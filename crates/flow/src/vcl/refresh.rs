@@ -8,12 +8,12 @@ use vcl::ctx::{Beresp, BerespState, Obj};
 use vcl::rules::heads;
 use vcl::sub::{Action, Sub};
 
-use super::fetch::{ByProgram, SeenBehind};
+use super::fetch::{BackendVariables, ProgramJudge};
 use super::stored_object::{may_confirm, obj_of};
 use crate::fetch::{Fetch, ResponseBodySource, ResponseFate};
 use crate::stored_heads::stored_head;
 
-impl ByProgram {
+impl ProgramJudge {
     /// Makes `response`, a 304, the stored one that it confirms, and returns the stored body.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl ByProgram {
         let is_valid = fetch.core.shared.cache.is_valid(&stale);
         let obj = Obj { is_valid, ..obj_of(&live, now, &stale) };
         let beresp = Beresp { head: &mut *response, state: &mut *state };
-        let seen = SeenBehind { beresp: Some(beresp), obj: Some(&obj) };
+        let seen = BackendVariables { beresp: Some(beresp), obj: Some(&obj) };
         let headers = match self.call(fetch, Sub::BackendRefresh, seen) {
             Action::Merge => {
                 let mut headers = std::mem::take(&mut response.headers);

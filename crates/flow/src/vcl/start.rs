@@ -9,18 +9,18 @@ use vcl::counts::Count;
 use vcl::program::Instance;
 use vcl::rules::heads::has_body;
 
-use super::call::{Acting, Env};
+use super::call::{ActingCore, StepContext};
 use super::step::RequestStep;
 use crate::disposition::{RequestDisposition, Start, WaitingRequest};
 use crate::stage::Entrant;
 use crate::state::core::CoreState;
 use crate::state::reply::Reply;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 use crate::state::site_context::SiteContext;
 use crate::state::trace::Trace;
 use crate::state::vcl::halt::Halt;
 use crate::state::vcl::halted_request::HaltedRequest;
-use crate::state::vcl::{Turn, VclConnection};
+use crate::state::vcl::{ProgramRequest, VclConnection};
 
 /// Takes a request as far as it goes without waiting, in the program `instance`.
 pub(crate) fn start(
@@ -32,9 +32,9 @@ pub(crate) fn start(
     let Entrant { place: SiteContext { live, site }, client, now, downstream } = *entrant;
     let made = client.line.is_none().then(|| VclConnection::of(client.peer));
     let line = client.line.or(made.as_ref()).expect("one of the two is there");
-    let (front, counts) = (Front::of(client.account), core.counts());
-    let env = Env { live, site, asked, front, now, stage: Acting { core, counts } };
-    let mut turn = Turn::take_up(&env, instance, line);
+    let (front, counts) = (RequestConnection::of(client.account), core.counts());
+    let env = StepContext { live, site, asked, front, now, stage: ActingCore { core, counts } };
+    let mut turn = ProgramRequest::take_up(&env, instance, line);
     turn.downstream = downstream.clone();
     match downstream.page() {
         Some(within) => {
@@ -74,11 +74,11 @@ pub(crate) async fn run(
     core: &Rc<CoreState>,
     SiteContext { live, site }: SiteContext<'_>,
     asked: &Request,
-    front: Front<'_>,
+    front: RequestConnection<'_>,
     body: Option<Reader>,
     trace: &Rc<Trace>,
 ) -> Reply {
-    let stage = Acting { core, counts: core.counts() };
-    let mut env = Env { live, site, asked, front, now: core.now(), stage };
+    let stage = ActingCore { core, counts: core.counts() };
+    let mut env = StepContext { live, site, asked, front, now: core.now(), stage };
     waiting.run(&mut env, body, trace).await
 }

@@ -36,9 +36,9 @@ pub(crate) enum RequestStep<L = Lead, T = Ticket> {
 }
 
 /// A step on a stage.
-pub(crate) type StepOn<S> = RequestStep<<S as StepHost>::Lead, <S as StepHost>::Ticket>;
+pub(crate) type HostStep<S> = RequestStep<<S as StepHost>::Lead, <S as StepHost>::Ticket>;
 /// A halt on a stage.
-pub(crate) type HaltOn<S> = Halt<<S as StepHost>::Lead, <S as StepHost>::Ticket>;
+pub(crate) type HostHalt<S> = Halt<<S as StepHost>::Lead, <S as StepHost>::Ticket>;
 
 /// A synthetic answer of this status.
 pub(crate) fn said(status: u16, reason: &str) -> SyntheticStatus {

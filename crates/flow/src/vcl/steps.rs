@@ -12,23 +12,27 @@ use vcl::program::Instance;
 use vcl::rules::heads;
 use vcl::sub::{Action, Sub, SyntheticStatus};
 
-use super::call::{ClientVariables, Env, StepHost};
+use super::call::{ClientVariables, StepContext, StepHost};
 use super::delivery;
 use super::loop_detection;
-use super::step::{DeliveredResponse, HaltOn, RequestStep, StepOn, said};
+use super::step::{DeliveredResponse, HostHalt, HostStep, RequestStep, said};
 use super::stored_object::{self, Age};
-use crate::peers::{self, Silence};
+use crate::peers::{self, PeerRefusal};
 use crate::state::duty::{Duty, FetchPause};
 use crate::state::vcl::halt::{FetchMiss, Halt};
-use crate::state::vcl::{FoundAs, Turn};
+use crate::state::vcl::{LookupResult, ProgramRequest};
 use crate::wait::{FetchPart, Role, Verdict};
 
 /// The number of times that a request waits for others before it fetches for itself.
 const WAITS_MAX: u32 = 10;
 
-impl Turn {
+impl ProgramRequest {
     /// Takes steps from `step` on until one must wait, or there is an answer.
-    pub(crate) fn advance<S: StepHost>(&mut self, env: &Env<'_, S>, step: StepOn<S>) -> HaltOn<S> {
+    pub(crate) fn advance<S: StepHost>(
+        &mut self,
+        env: &StepContext<'_, S>,
+        step: HostStep<S>,
+    ) -> HostHalt<S> {
         let mut step = step;
         loop {
             step = match step {
@@ -45,7 +49,7 @@ impl Turn {
                     }
                 },
                 RequestStep::Pass | RequestStep::Pipe if self.downstream.is_node() => {
-                    return Halt::Reply(peers::silent(Silence::Nothing));
+                    return Halt::Reply(peers::silent(PeerRefusal::Nothing));
                 }
                 RequestStep::Pass => match self.pass(env) {
                     Ok(()) => return Halt::Pass,
@@ -107,9 +111,9 @@ impl Turn {
         }
     }
 
-    fn receive<S: StepHost>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+    fn receive<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> HostStep<S> {
         (self.state.is_hitmiss, self.state.is_hitpass) = (false, false);
-        self.found = FoundAs::Nothing;
+        self.found = LookupResult::Nothing;
         self.has_read_disk = false;
         if self.state.restarts == 0 {
             self.prepare(env);
@@ -152,7 +156,7 @@ impl Turn {
     }
 
     /// Makes `req` what a program first sees.
-    fn prepare<S: StepHost>(&mut self, env: &Env<'_, S>) {
+    fn prepare<S: StepHost>(&mut self, env: &StepContext<'_, S>) {
         self.req.clone_from(env.asked);
         begin_program(&mut self.state, &mut self.session, &self.instance);
         heads::prepare_received(&mut self.req.headers, self.address.as_bytes());
@@ -160,13 +164,13 @@ impl Turn {
 
     /// Reduces the codings that the client takes to gzip or nothing: the store tells variants apart
     /// by nothing else.
-    fn wash_codings<S: StepHost>(&mut self, env: &Env<'_, S>) {
+    fn wash_codings<S: StepHost>(&mut self, env: &StepContext<'_, S>) {
         if env.live.vcl.params.is_on(Param::HttpGzipSupport) {
             heads::normalize_accept_encoding(&mut self.req.headers);
         }
     }
 
-    fn hash<S: StepHost>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
+    fn hash<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> Result<(), HostStep<S>> {
         self.key.clear();
         // All others begin with an empty field or `s`.
         self.key.field(vcl::vars::KEY_MARK);
@@ -180,7 +184,7 @@ impl Turn {
         }
     }
 
-    fn lookup<S: StepHost>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+    fn lookup<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> HostStep<S> {
         let found = match self.lent.take() {
             Some(lent) => CacheLookup::Object(lent),
             None => S::find(self, env),
@@ -210,28 +214,36 @@ impl Turn {
         }
     }
 
-    fn miss_marked<S: StepHost>(&mut self, env: &Env<'_, S>, mark: &Arc<Object>) -> StepOn<S> {
+    fn miss_marked<S: StepHost>(
+        &mut self,
+        env: &StepContext<'_, S>,
+        mark: &Arc<Object>,
+    ) -> HostStep<S> {
         env.count(Count::CacheHitmiss);
         self.state.is_hitmiss = true;
         self.take_on(env, Some(mark), false)
     }
 
     /// Asks the store who fetches.
-    fn begin<S: StepHost>(&mut self, env: &Env<'_, S>, stale: Option<Arc<Object>>) -> StepOn<S> {
+    fn begin<S: StepHost>(
+        &mut self,
+        env: &StepContext<'_, S>,
+        stale: Option<Arc<Object>>,
+    ) -> HostStep<S> {
         let coalesce = !self.state.hash_always_miss && !self.state.hash_ignore_busy;
         self.found = match &stale {
-            Some(stale) if !stale.flags().is_mark() => FoundAs::Stale,
-            _ => FoundAs::Nothing,
+            Some(stale) if !stale.flags().is_mark() => LookupResult::Stale,
+            _ => LookupResult::Nothing,
         };
         self.take_on(env, stale.as_ref(), coalesce)
     }
 
     fn take_on<S: StepHost>(
         &mut self,
-        env: &Env<'_, S>,
+        env: &StepContext<'_, S>,
         stale: Option<&Arc<Object>>,
         coalesce: bool,
-    ) -> StepOn<S> {
+    ) -> HostStep<S> {
         // A request of the very fetch would wait for itself.
         let coalesce = coalesce && !loop_detection::is_awaited_by(env, self.key.hash());
         let rounds = WAITS_MAX.saturating_sub(self.waits);
@@ -274,11 +286,11 @@ impl Turn {
 
     fn hit<S: StepHost>(
         &mut self,
-        env: &Env<'_, S>,
+        env: &StepContext<'_, S>,
         object: Arc<Object>,
         lead: Option<S::Lead>,
-    ) -> StepOn<S> {
-        self.found = FoundAs::Hit;
+    ) -> HostStep<S> {
+        self.found = LookupResult::Hit;
         let action = stored_object::with_obj(env, &object, |obj| {
             self.run(
                 env,
@@ -303,21 +315,21 @@ impl Turn {
         }
     }
 
-    fn miss<S: StepHost>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
+    fn miss<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> Result<(), HostStep<S>> {
         match self.run(env, Sub::Miss, ClientVariables::default()) {
             Action::Fetch => Ok(()),
             action => Err(Self::common(action)),
         }
     }
 
-    fn pass<S: StepHost>(&mut self, env: &Env<'_, S>) -> Result<(), StepOn<S>> {
+    fn pass<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> Result<(), HostStep<S>> {
         match self.run(env, Sub::Pass, ClientVariables::default()) {
             Action::Fetch => Ok(()),
             action => Err(Self::common(action)),
         }
     }
 
-    fn purge<S: StepHost>(&mut self, env: &Env<'_, S>) -> StepOn<S> {
+    fn purge<S: StepHost>(&mut self, env: &StepContext<'_, S>) -> HostStep<S> {
         if let Err(why) = S::purge(self, env) {
             self.note_error(&why);
             return RequestStep::Fail;

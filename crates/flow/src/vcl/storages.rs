@@ -7,7 +7,7 @@ use cache::DemotionPolicy;
 use vcl::ctx::BerespState;
 use vcl::params::Param;
 
-use crate::state::vcl::{Turns, VclSettings};
+use crate::state::vcl::{StorageRotation, VclSettings};
 
 /// The storage of what is not kept, or not for long.
 const TRANSIENT: &str = "Transient";
@@ -19,7 +19,11 @@ pub(crate) fn transient(settings: &VclSettings) -> Option<&Arc<str>> {
 
 /// Where a response goes that its program has not seen yet: the storages take turns, and what is
 /// for one request only is `Transient`'s.
-pub(crate) fn first(settings: &VclSettings, turns: &Turns, private: bool) -> Option<Arc<str>> {
+pub(crate) fn first(
+    settings: &VclSettings,
+    turns: &StorageRotation,
+    private: bool,
+) -> Option<Arc<str>> {
     let all = &settings.storages;
     let wanted = |name: &&Arc<str>| (***name == *TRANSIENT) == private;
     let turn = match private || all.len() <= 2 {

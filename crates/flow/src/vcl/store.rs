@@ -15,7 +15,7 @@ use vcl::rules::heads;
 use vcl::rules::lifetime::Lifetime;
 use vcl::rules::status::sent_status;
 
-use super::fetch::{BackendResponseHead, ByProgram, PassingFacts};
+use super::fetch::{BackendResponseHead, PassingFacts, ProgramJudge};
 use super::storages;
 use crate::body_transfer::VariantSelector;
 use crate::fetch::{
@@ -26,7 +26,7 @@ use crate::state::vcl::note;
 use crate::tags;
 use crate::unstored_reason::UnstoredReason;
 
-impl ByProgram {
+impl ProgramJudge {
     /// Stores `answer` as far as it is to be stored, or passes it on.
     pub(super) fn conclude(
         &self,
@@ -44,12 +44,8 @@ impl ByProgram {
         }
         answer.response.status = sent_status(answer.state.status);
         let head_length = answer.response.content_length();
-        let end = match (private, answer.state.uncacheable) {
-            (true, _) => heads::ResponseDisposition::Passed,
-            (false, true) => heads::ResponseDisposition::Uncacheable,
-            (false, false) => heads::ResponseDisposition::Stored,
-        };
-        heads::beresp(&mut answer.response.headers, end);
+        let disposition = disposition(private, answer.state.uncacheable);
+        heads::beresp(&mut answer.response.headers, disposition);
         let tags = match read_tags(fetch, &answer) {
             Ok(tags) => tags,
             Err(limit) => {
@@ -67,13 +63,11 @@ impl ByProgram {
         } else if storages::is_short(&fetch.live.vcl, state) {
             self.count(Count::BerespShortlived);
         }
-        let findable = is_ever_fresh(state);
-        let ruling = Ruling { passed: private, uncacheable: state.uncacheable, findable };
+        let (uncacheable, findable) = (state.uncacheable, is_ever_fresh(state));
+        let ruling = Ruling { passed: private, uncacheable, findable };
         let Some(permit) = Permit::by_program(ruling, &answer.response.headers) else {
-            let has_time = private || state.uncacheable;
-            fetch.note(|trace| {
-                trace.note_why(if has_time { why } else { UnstoredReason::NoLifetime })
-            });
+            let why = if private || uncacheable { why } else { UnstoredReason::NoLifetime };
+            fetch.note(|trace| trace.note_why(why));
             let left = self.leave(fetch, &answer, selected);
             return self.pass_on(fetch, answer, body, left, head_length);
         };
@@ -98,8 +92,8 @@ impl ByProgram {
             let verdict = RevalidationVerdict::Stored { permit, selected, sinks };
             return ResponseFate::Confirm(None, Box::new(Confirmation { new, verdict }));
         }
-        let recode = std::mem::take(&mut answer.recode);
-        let attached = answer.page.take().map(|page| page as Arc<dyn DerivedData>);
+        let (recode, page) = (std::mem::take(&mut answer.recode), answer.page.take());
+        let attached = page.map(|page| page as Arc<dyn DerivedData>);
         let (gate, over) = (None, over(fetch, &answer.state));
         let plan = InsertionPlan { permit, over, new, selected, recode, gate, attached, sinks };
         ResponseFate::Store(body, Box::new(plan))
@@ -222,4 +216,13 @@ fn selected(fetch: &Fetch, vary: Vary) -> Option<VariantSelector> {
 
 fn ms(seconds: f64) -> u64 {
     (seconds.max(0.0) * 1000.0) as u64
+}
+
+/// The disposition of a response by the program.
+fn disposition(private: bool, uncacheable: bool) -> heads::ResponseDisposition {
+    match (private, uncacheable) {
+        (true, _) => heads::ResponseDisposition::Passed,
+        (false, true) => heads::ResponseDisposition::Uncacheable,
+        (false, false) => heads::ResponseDisposition::Stored,
+    }
 }

@@ -5,10 +5,10 @@ use cache::Object;
 use message::Status;
 use vcl::ctx::{Obj, ReqState};
 
-use super::call::{self, Env, StepHost};
+use super::call::{self, StepContext, StepHost};
 use super::storages;
 use crate::state::live_configuration::LiveConfiguration;
-use crate::state::vcl::Turn;
+use crate::state::vcl::ProgramRequest;
 use crate::state::vcl::note;
 
 /// The age of a stored object, as a request judges it.
@@ -22,7 +22,11 @@ pub(crate) enum Age {
 }
 
 /// Returns the age of `object` for a request.
-pub(crate) fn age<S: StepHost>(turn: &Turn, env: &Env<'_, S>, object: &Object) -> Age {
+pub(crate) fn age<S: StepHost>(
+    turn: &ProgramRequest,
+    env: &StepContext<'_, S>,
+    object: &Object,
+) -> Age {
     if env.live.trust.wants_validation(object.fresh_until_ms(), env.now.mono_ms) {
         return Age::Over;
     }
@@ -63,7 +67,7 @@ pub(crate) fn may_confirm(object: &Object, now_ms: u64) -> bool {
 
 /// Lends `object` to a program.
 pub(crate) fn with_obj<T, S: StepHost>(
-    env: &Env<'_, S>,
+    env: &StepContext<'_, S>,
     object: &Object,
     lend: impl FnOnce(&Obj<'_>) -> T,
 ) -> T {

@@ -8,35 +8,32 @@ use cache::Reader;
 use tokio::sync::oneshot;
 use vcl::counts::Count;
 
-use super::call::Env;
-use super::fetch::{ByProgram, FetchAbort};
+use super::call::StepContext;
+use super::fetch::{FetchAbort, ProgramJudge};
 use super::job::job;
 use super::step::{DeliveredResponse, RequestStep, said};
-use crate::fetch::{self, FetchResult, News, Upload};
+use crate::fetch::{self, FetchNews, FetchResult, Upload};
 use crate::state::duty::Duty;
 use crate::state::reply::Reply;
 use crate::state::trace::Trace;
-use crate::state::vcl::Turn;
+use crate::state::vcl::ProgramRequest;
 use crate::state::vcl::halt::{FetchMiss, Halt};
 use crate::state::vcl::halted_request::HaltedRequest;
 use crate::verdict::RevalidationJudge;
-use crate::wait::{PauseEnd, Pausing};
+use crate::wait::{PauseContext, PauseEnd};
 
 impl HaltedRequest {
     /// Waits for the reply.
     pub(crate) async fn run(
         self,
-        env: &mut Env<'_>,
+        env: &mut StepContext<'_>,
         body: Option<Reader>,
         trace: &Rc<Trace>,
     ) -> Reply {
         let late = env.asked.expect_continue && self.continues_late();
         let Self { mut turn, halt, recorded } = self;
-        let mut upload = body.map_or(Upload::None, |reader| Upload::Stream {
-            reader,
-            expects: late,
-            gate: None,
-        });
+        let stream = |reader| Upload::Stream { reader, expects: late, gate: None };
+        let mut upload = body.map_or(Upload::None, stream);
         let mut halt = match halt {
             Some(halt) => halt,
             None => {
@@ -58,11 +55,11 @@ impl HaltedRequest {
                     return draft.run(env.stage.core, env.front);
                 }
                 Halt::Pause(pause, stale) => {
-                    let (core, trace, again) =
-                        (env.stage.core, Some(&**trace), RevalidationJudge::Program);
-                    let pausing =
-                        Pausing { core, request: &turn.req, again, trace, patience: None };
-                    match pausing.wait(pause).await {
+                    let (core, trace) = (env.stage.core, Some(&**trace));
+                    let again = RevalidationJudge::Program;
+                    let request = &turn.req;
+                    let context = PauseContext { core, request, again, trace, patience: None };
+                    match context.wait(pause).await {
                         PauseEnd::Read(lent) => {
                             turn.lent = lent;
                             RequestStep::Lookup
@@ -99,8 +96,8 @@ impl HaltedRequest {
 
 /// Returns the step that follows a fetch.
 fn fetched(
-    turn: &mut Turn,
-    told: Result<News<ByProgram>, oneshot::error::RecvError>,
+    turn: &mut ProgramRequest,
+    told: Result<FetchNews<ProgramJudge>, oneshot::error::RecvError>,
 ) -> RequestStep {
     let Ok((fetched, report)) = told else {
         // It ended by a bug, which is counted there.
@@ -122,7 +119,7 @@ fn fetched(
 }
 
 /// Reads the request's body before its program runs, which may ask for it.
-async fn keep_body(turn: &mut Turn, env: &Env<'_>, upload: &mut Upload) {
+async fn keep_body(turn: &mut ProgramRequest, env: &StepContext<'_>, upload: &mut Upload) {
     let Some(most) = turn.instance.program().uses().body else { return };
     let Upload::Stream { reader, .. } = upload else { return };
     let mut whole = BytesMut::new();

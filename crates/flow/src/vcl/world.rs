@@ -16,7 +16,7 @@ use vcl::rules::lifetime::{self, Lifetime};
 use vcl::trace::LogLine;
 
 use crate::invalidate::{Cause, InvalidationTarget, NewTimes, ResponseSelector, Sites};
-use crate::state::invalidate::{Haste, Outcome};
+use crate::state::invalidate::{InvalidationMode, Outcome};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::shared::SharedState;
 use crate::state::vcl::HostServices;
@@ -25,10 +25,10 @@ use crate::state::vcl::HostServices;
 const LINES_MAX: usize = 256;
 
 /// The world as one run of a subroutine sees it.
-pub struct Sight<'a> {
+pub struct ProgramWorld<'a> {
     shared: &'a Arc<SharedState>,
     live: &'a LiveConfiguration,
-    runner: Runner<'a>,
+    runner: RunReason<'a>,
     now: Now,
     /// The request's body, where it has been kept.
     body: Option<&'a Bytes>,
@@ -39,7 +39,7 @@ pub struct Sight<'a> {
 
 /// The reason for which a subroutine runs.
 #[derive(Clone, Copy)]
-pub(crate) enum Runner<'a> {
+pub(crate) enum RunReason<'a> {
     /// A request, whose core counts.
     Core(&'a Counts, &'a Counters),
     /// A program begins or ends: no core runs it.
@@ -62,11 +62,11 @@ impl Forecast {
     }
 }
 
-impl<'a> Sight<'a> {
+impl<'a> ProgramWorld<'a> {
     pub(crate) fn new(
         shared: &'a Arc<SharedState>,
         live: &'a LiveConfiguration,
-        runner: Runner<'a>,
+        runner: RunReason<'a>,
         now: Now,
         body: Option<&'a Bytes>,
         log: &'a RefCell<Vec<LogLine>>,
@@ -88,12 +88,12 @@ impl<'a> Sight<'a> {
         now: Now,
         log: &'a RefCell<Vec<LogLine>>,
     ) -> Self {
-        Self::new(shared, live, Runner::Nobody, now, None, log)
+        Self::new(shared, live, RunReason::Nobody, now, None, log)
     }
 
     /// Returns true if the program only would do `what`, which is noted.
     fn is_foreseen(&self, what: impl FnOnce() -> String) -> bool {
-        let Runner::Forecast(forecast) = self.runner else { return false };
+        let RunReason::Forecast(forecast) = self.runner else { return false };
         forecast.would.borrow_mut().push(what());
         true
     }
@@ -107,28 +107,28 @@ impl<'a> Sight<'a> {
         &self,
         what: InvalidationTarget,
         soft: bool,
-        haste: Haste,
+        haste: InvalidationMode,
     ) -> Result<Outcome, String> {
         let one = self.shared.door.invalidation(what, soft, Sites::Every, self.now);
         let one = one.by(self.asked.map(Cause::purge).unwrap_or_default());
         let done = self.shared.door.invalidate_at_once(None, [one], self.now, haste);
-        if let (Ok(outcome), Runner::Core(_, counters)) = (&done, self.runner) {
+        if let (Ok(outcome), RunReason::Core(_, counters)) = (&done, self.runner) {
             counters.add(Counter::InvalidationsRecorded, outcome.recorded.into());
         }
         done.map_err(|why| why.to_string())
     }
 
     fn count(&self, count: Count, n: u64) {
-        if let Runner::Core(counts, _) = self.runner {
+        if let RunReason::Core(counts, _) = self.runner {
             counts.add(count, n);
         }
     }
 }
 
-impl ProgramEnvironment for Sight<'_> {
+impl ProgramEnvironment for ProgramWorld<'_> {
     fn shared(&self) -> &vcl::vmod::VmodState {
         match self.runner {
-            Runner::Forecast(forecast) => &forecast.memory,
+            RunReason::Forecast(forecast) => &forecast.memory,
             _ => &self.shared.vcl.memory,
         }
     }
@@ -156,7 +156,7 @@ impl ProgramEnvironment for Sight<'_> {
         self.invalidate(
             InvalidationTarget::Many(ResponseSelector::by_fields(expression)),
             false,
-            Haste::Beside,
+            InvalidationMode::Beside,
         )?;
         Ok(())
     }
@@ -180,7 +180,8 @@ impl ProgramEnvironment for Sight<'_> {
             keep_ms: keep.map(ms),
         };
         let what = InvalidationTarget::Retime(key.into(), times);
-        let objects = self.invalidate(what, how != PurgeMode::Hard, Haste::Beside)?.objects;
+        let objects =
+            self.invalidate(what, how != PurgeMode::Hard, InvalidationMode::Beside)?.objects;
         self.count(Count::NPurges, 1);
         self.count(Count::NObjPurged, objects);
         Ok(objects)
@@ -195,7 +196,7 @@ impl ProgramEnvironment for Sight<'_> {
             return Ok(0);
         }
         let what = ResponseSelector::Tags(keys.iter().map(|key| key.to_vec()).collect());
-        Ok(self.invalidate(InvalidationTarget::Many(what), soft, Haste::Counted)?.finds)
+        Ok(self.invalidate(InvalidationTarget::Many(what), soft, InvalidationMode::Counted)?.finds)
     }
 
     fn clock(&self) -> f64 {
@@ -229,10 +230,12 @@ impl ProgramEnvironment for Sight<'_> {
 
     fn resolve(&self, host: &str, port: &str) -> Vec<SocketAddr> {
         let Some(outside) = self.outside() else { return Vec::new() };
-        outside.resolve(host, port, matches!(self.runner, Runner::Nobody)).unwrap_or_else(|limit| {
-            self.limit(limit);
-            Vec::new()
-        })
+        outside.resolve(host, port, matches!(self.runner, RunReason::Nobody)).unwrap_or_else(
+            |limit| {
+                self.limit(limit);
+                Vec::new()
+            },
+        )
     }
 
     fn body(&self) -> Option<&[u8]> {
@@ -257,9 +260,9 @@ impl ProgramEnvironment for Sight<'_> {
 
     fn limit(&self, limit: Limit) {
         match self.runner {
-            Runner::Core(_, counters) => counters.limit(limit),
-            Runner::Nobody => self.shared.vcl.limit(&self.shared.counters, limit),
-            Runner::Forecast(_) => {}
+            RunReason::Core(_, counters) => counters.limit(limit),
+            RunReason::Nobody => self.shared.vcl.limit(&self.shared.counters, limit),
+            RunReason::Forecast(_) => {}
         }
     }
 

@@ -60,7 +60,8 @@ async fn however_many_clients_wait_operators_have_descriptors_left() {
     drop(clients);
     eventually("room again", async || {
         let Ok(mut client) = RawClient::connect(daemon.addr()).await else { return false };
-        matches!(client.get("/page").await, Ok(ReplyOutcome::Complete(reply)) if reply.status == 200)
+        let outcome = client.get("/page").await;
+        matches!(outcome, Ok(ReplyOutcome::Complete(reply)) if reply.status == 200)
     })
     .await;
 }

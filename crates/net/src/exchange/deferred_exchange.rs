@@ -10,7 +10,9 @@ use std::task::{Context, Poll, ready};
 use base::Account;
 use bytes::Bytes;
 use cache::{HeldTrailers, Reader};
-use flow::{ClientEnds, Front, Interims, Owner, Reply, ReplyBody, WaitingRequest, pages};
+use flow::{
+    ClientEnds, Interims, Owner, Reply, ReplyBody, RequestConnection, WaitingRequest, pages,
+};
 use message::{Status, Version};
 
 use super::body::broke_off;
@@ -78,7 +80,7 @@ impl Exchange<'_> {
         let Self { core, asked, ends, owner, window, account } = *self;
         let interims = Rc::<Interims>::default();
         let (known, owner) = (Some(&interims), Some(owner));
-        let front = Front { interims: known, ends, window, account, owner };
+        let front = RequestConnection { interims: known, ends, window, account, owner };
         let mut run = pin!(slow.run(&core.flow, &asked.request, body, front));
         let waiting = poll_fn(|cx| {
             let done = run.as_mut().poll(cx);

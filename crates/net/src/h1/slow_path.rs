@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Account, Counter, Limit};
-use cache::{Passage, Reader};
+use cache::{Reader, WindowLimit};
 use flow::{WaitingRequest, pages};
 use message::{Framing, Status};
 
@@ -167,7 +167,7 @@ async fn take_in(
     upload: &mut Upload,
     asked: &DeferredRequest,
     slow: &WaitingRequest,
-    passage: Passage,
+    passage: WindowLimit,
 ) -> io::Result<Option<Reader>> {
     let DeferredRequest { request, live, .. } = asked;
     let ends = request.framing == Framing::None;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use base::memory::HoldError;
 use base::{Account, Counter, Counters, Limit, Limits};
-use cache::{BodyWindow, BodyWriter, Passage, Reader};
+use cache::{BodyWindow, BodyWriter, Reader, WindowLimit};
 use flow::{LiveConfiguration, Reply};
 use h1::BodyReader;
 use message::Framing;
@@ -80,7 +80,7 @@ impl Upload {
     }
 
     /// Opens the window through which the body is taken.
-    pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, passage: Passage) -> Reader {
+    pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, passage: WindowLimit) -> Reader {
         let (writer, reader) = BodyWindow::window(passage);
         guard.receiving(core.flow.now().mono_ms);
         self.writer = Some(writer);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::{Counter, Limit, Now};
-use cache::{BodyDerivation, Passage};
+use cache::{BodyDerivation, WindowLimit};
 use flow::finish::RequestStart;
 use flow::{BodyPart, LiveRef, Start, pages};
 use h2::{Code, Connection, ConnectionError, Event, Settings, StreamHandle};
@@ -417,7 +417,7 @@ impl H2 {
         }
         // We are woken when half of it was taken: long before the client has to stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
-        let passage = Passage { bytes: window, account: Arc::clone(&self.caller.account) };
+        let passage = WindowLimit { bytes: window, account: Arc::clone(&self.caller.account) };
         let (writer, reader) = cache::BodyWindow::window(passage);
         let now_ms = core.flow.now().mono_ms;
         let Some(lane) = self.lane(at) else { return };

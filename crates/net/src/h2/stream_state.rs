@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use base::HeldBytes;
 use bytes::Bytes;
-use cache::{BodyDerivation, BodyWriter, HeldTrailers, Reader, Watch};
+use cache::{BodyDerivation, BodyWriter, HeldTrailers, Reader, ReaderWatch};
 use flow::{BodyPart, BodyParts, Reply, WaitingRequest};
 use message::Trailers;
 use tokio::task::AbortHandle;
@@ -115,7 +115,7 @@ impl BodyOrigin {
 pub(crate) struct StreamUpload {
     /// None when the body is whole.
     writer: Option<BodyWriter>,
-    watch: Watch,
+    watch: ReaderWatch,
     given: u64,
     used: u64,
     /// Bytes wait to be taken, and the connection is woken when some are.

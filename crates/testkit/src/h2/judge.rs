@@ -47,7 +47,7 @@ struct Allowed {
 
 /// A header block whose last piece has not come.
 #[derive(Debug)]
-struct Unfinished {
+struct UnfinishedReply {
     stream: u32,
     block: Vec<u8>,
     end: bool,
@@ -67,7 +67,7 @@ pub struct Judge {
     /// The next block must begin with a change of the table's size.
     shrunk: bool,
     window: i64,
-    unfinished: Option<Unfinished>,
+    unfinished: Option<UnfinishedReply>,
     exchanges: BTreeMap<u32, Exchange>,
     pings: Vec<[u8; 8]>,
     /// Bytes left of the connection's window that the server granted to this client.
@@ -317,7 +317,7 @@ impl Judge {
                 let block =
                     block.get(skipped..).ok_or(ProtocolFault::Length { kind: kind::HEADERS })?;
                 let (block, end) = (block.to_vec(), frame.has(flag::END_STREAM));
-                Unfinished { stream: frame.stream, block, end }
+                UnfinishedReply { stream: frame.stream, block, end }
             }
         };
         if !frame.has(flag::END_HEADERS) {

@@ -41,7 +41,7 @@ pub(super) enum RestrictionKind {
     /// It is warned of only: it fails when it runs, as Varnish has it for functions of VMODs.
     Lenient,
     /// The verb of a `return`.
-    Verb,
+    ActionKind,
 }
 
 impl SubFacts {

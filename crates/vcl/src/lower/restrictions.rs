@@ -25,8 +25,12 @@ impl Lowering<'_> {
     /// The same for what is returned.
     pub(super) fn verb_need(&mut self, allowed: Subs, verb: &Name) {
         let what = format!("`{}` cannot be returned", verb.text).into();
-        let need =
-            SubroutineRestriction { what, span: verb.span, allowed, kind: RestrictionKind::Verb };
+        let need = SubroutineRestriction {
+            what,
+            span: verb.span,
+            allowed,
+            kind: RestrictionKind::ActionKind,
+        };
         self.facts[self.current].needs.push(need);
     }
 
@@ -111,7 +115,7 @@ impl Lowering<'_> {
             let message = format!("{} in {}", need.what, sub.name());
             let entry = match need.kind {
                 RestrictionKind::Lenient => self.report.advice(need.span, message),
-                RestrictionKind::Use | RestrictionKind::Verb => {
+                RestrictionKind::Use | RestrictionKind::ActionKind => {
                     self.report.error(need.span, message)
                 }
             };
@@ -119,7 +123,7 @@ impl Lowering<'_> {
                 entry.label(*call, "reached through this call");
             }
             entry.note(where_it_works(need.allowed));
-            if need.kind == RestrictionKind::Verb {
+            if need.kind == RestrictionKind::ActionKind {
                 let words: Vec<_> = sub.actions().iter().map(|verb| verb.word()).collect();
                 entry.help(format!("{} returns one of {}", sub.name(), words.join(", ")));
             }

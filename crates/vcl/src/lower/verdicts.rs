@@ -5,7 +5,7 @@ use crate::lower::Lowering;
 use crate::run::{Op, StringTerm, SyntheticArguments, Term, Verdict};
 use crate::source::SourceSpan;
 use crate::state::value::Value;
-use crate::sub::{Action, Sub, Subs, SyntheticStatus, Verb};
+use crate::sub::{Action, ActionKind, Sub, Subs, SyntheticStatus};
 use crate::types::Type;
 
 impl Lowering<'_> {
@@ -21,27 +21,27 @@ impl Lowering<'_> {
             }
             return Some(Op::Return(Verdict::Back));
         };
-        let Some(verb) = Verb::of(&given.verb.text) else {
+        let Some(verb) = ActionKind::of(&given.verb.text) else {
             self.unknown_verb(given);
             return None;
         };
         self.verb_need(allowed(verb), &given.verb);
         let arguments = &given.arguments[..];
         let verdict = match verb {
-            Verb::Synth | Verb::Error => self.said(verb, given)?,
-            Verb::Pass => match arguments {
+            ActionKind::Synth | ActionKind::Error => self.said(verb, given)?,
+            ActionKind::Pass => match arguments {
                 [] => Verdict::Fixed(Action::Pass(None)),
                 [duration] => Verdict::Pass(self.value(duration, Type::Duration)?),
                 _ => return self.arguments_of_verb(given, "at most a duration"),
             },
-            Verb::Fail => match arguments {
+            ActionKind::Fail => match arguments {
                 [] => Verdict::Fixed(Action::Fail(Box::default())),
                 [reason] => self.failing(reason)?,
                 _ => return self.arguments_of_verb(given, "at most a reason"),
             },
-            Verb::Vcl => return self.label(given),
+            ActionKind::Vcl => return self.label(given),
             _ if !arguments.is_empty() => return self.arguments_of_verb(given, "none"),
-            Verb::Restart => {
+            ActionKind::Restart => {
                 self.parts.uses.restart = true;
                 Verdict::Fixed(Action::Restart)
             }
@@ -55,7 +55,7 @@ impl Lowering<'_> {
         let entry = self.report.error(given.verb.span, format!("there is no action `{word}`"));
         match super::advice::old_verb(word) {
             Some(help) => entry.help(help),
-            None => entry.did_you_mean(word, Verb::ALL.iter().map(|verb| verb.word())),
+            None => entry.did_you_mean(word, ActionKind::ALL.iter().map(|verb| verb.word())),
         };
     }
 
@@ -68,9 +68,9 @@ impl Lowering<'_> {
     }
 
     /// `synth(status, reason)`, `error(status, reason)`.
-    fn said(&mut self, verb: Verb, given: &ast::Return) -> Option<Verdict> {
+    fn said(&mut self, verb: ActionKind, given: &ast::Return) -> Option<Verdict> {
         let (status, reason) = match &given.arguments[..] {
-            [] if verb == Verb::Error => {
+            [] if verb == ActionKind::Error => {
                 let reason = Some(b"Backend fetch failed"[..].into());
                 return Some(Verdict::Fixed(Action::Error(SyntheticStatus {
                     status: 503,
@@ -101,7 +101,7 @@ impl Lowering<'_> {
         }
         let saying = SyntheticArguments { status: status_value, reason };
         Some(match verb {
-            Verb::Synth => Verdict::Synth(Box::new(saying)),
+            ActionKind::Synth => Verdict::Synth(Box::new(saying)),
             _ => Verdict::Error(Box::new(saying)),
         })
     }
@@ -140,39 +140,41 @@ impl Lowering<'_> {
 }
 
 /// A verdict all of whose arguments are constants.
-fn fixed(verb: Verb, status: i64, reason: Option<&StringTerm>) -> Option<Action> {
+fn fixed(verb: ActionKind, status: i64, reason: Option<&StringTerm>) -> Option<Action> {
     let reason = match reason {
         None => None,
         Some(StringTerm::Const(text)) => Some(Box::from(&text[..])),
         Some(_) => return None,
     };
     let said = SyntheticStatus { status: u16::try_from(status).ok()?, reason };
-    Some(if verb == Verb::Synth { Action::Synth(said) } else { Action::Error(said) })
+    Some(if verb == ActionKind::Synth { Action::Synth(said) } else { Action::Error(said) })
 }
 
-fn plain_action(verb: Verb) -> Action {
+fn plain_action(verb: ActionKind) -> Action {
     match verb {
-        Verb::Abandon => Action::Abandon,
-        Verb::Beresp => Action::Beresp,
-        Verb::Deliver => Action::Deliver,
-        Verb::Fetch => Action::Fetch,
-        Verb::Hash => Action::Hash,
-        Verb::Lookup => Action::Lookup,
-        Verb::Merge => Action::Merge,
-        Verb::ObjStale => Action::ObjStale,
-        Verb::Ok => Action::Ok,
-        Verb::Pipe => Action::Pipe,
-        Verb::Purge => Action::Purge,
-        Verb::Retry => Action::Retry,
-        Verb::Restart => Action::Restart,
-        Verb::Pass => Action::Pass(None),
+        ActionKind::Abandon => Action::Abandon,
+        ActionKind::Beresp => Action::Beresp,
+        ActionKind::Deliver => Action::Deliver,
+        ActionKind::Fetch => Action::Fetch,
+        ActionKind::Hash => Action::Hash,
+        ActionKind::Lookup => Action::Lookup,
+        ActionKind::Merge => Action::Merge,
+        ActionKind::ObjStale => Action::ObjStale,
+        ActionKind::Ok => Action::Ok,
+        ActionKind::Pipe => Action::Pipe,
+        ActionKind::Purge => Action::Purge,
+        ActionKind::Retry => Action::Retry,
+        ActionKind::Restart => Action::Restart,
+        ActionKind::Pass => Action::Pass(None),
         // The others have arguments of their own kinds.
-        Verb::Error | Verb::Fail | Verb::Synth | Verb::Vcl => Action::Fail(Box::default()),
+        ActionKind::Error | ActionKind::Fail | ActionKind::Synth | ActionKind::Vcl => {
+            Action::Fail(Box::default())
+        }
     }
 }
 
 /// The subroutines that may return `verb`.
-fn allowed(verb: Verb) -> Subs {
+fn allowed(verb: ActionKind) -> Subs {
     Sub::ALL
         .iter()
         .filter(|sub| sub.actions().contains(&verb))

@@ -15,7 +15,7 @@ struct DeclarationTable {
 const TABLES: [DeclarationTable; 2] = [
     DeclarationTable {
         name: "stages",
-        file: "crates/flow/src/row.rs",
+        file: "crates/flow/src/stage_row.rs",
         declared: "row!",
         head: "| stage | asks | outcomes |",
     },

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::state::core::CoreState;
 use crate::state::reply::Reply;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 
 /// A page that is still to be put together. It becomes a reply in no other way than this.
 pub(crate) trait Draft {
@@ -21,5 +21,5 @@ pub(crate) trait Draft {
     fn memory(&self) -> u64;
 
     /// Has the pieces come, and returns the reply, whose body they become.
-    fn run(self: Box<Self>, core: &Rc<CoreState>, front: Front<'_>) -> Reply;
+    fn run(self: Box<Self>, core: &Rc<CoreState>, front: RequestConnection<'_>) -> Reply;
 }

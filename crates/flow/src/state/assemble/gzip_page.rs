@@ -75,12 +75,12 @@ impl Clip {
 }
 
 /// A page in gzip that is put together.
-pub(crate) struct Stitch {
+pub(crate) struct GzipPage {
     parts: VecDeque<BodyPart>,
     joined: TrailerBuilder,
 }
 
-impl Stitch {
+impl GzipPage {
     /// The beginning of a page of about so many pieces.
     pub(crate) fn begin(pieces: usize) -> Self {
         let mut parts = VecDeque::with_capacity(2 * pieces + 2);

@@ -12,7 +12,7 @@ use policy::ConnectionPeer;
 use vcl::params::Param;
 
 use super::instructions::{Dialect, Instructions};
-use super::places::FragmentPlaces;
+use super::places::FragmentPermits;
 use crate::state::live_configuration::LiveRef;
 use crate::state::site::Site;
 use crate::state::site_context::SiteContext;
@@ -53,11 +53,11 @@ pub(crate) struct ComposedPage {
 pub(crate) struct FragmentContext {
     /// 1 for a fragment of the page that a client asked for.
     pub(crate) level: u32,
-    pub(crate) top: Rc<Top>,
+    pub(crate) top: Rc<TopPage>,
 }
 
 /// The page that a client asked for, and what all its fragments share.
-pub(crate) struct Top {
+pub(crate) struct TopPage {
     /// Its request, as the policy left it.
     pub(crate) request: Request,
     pub(crate) peer: ConnectionPeer,
@@ -68,7 +68,7 @@ pub(crate) struct Top {
     /// The client has a certificate: what it gets is for it alone.
     pub(crate) personal: bool,
     /// Places of those fragments that may be under way together.
-    pub(crate) places: Rc<FragmentPlaces>,
+    pub(crate) places: Rc<FragmentPermits>,
     /// Fragments so far, those of fragments included.
     begun: Cell<u64>,
     /// Bytes so far.
@@ -81,13 +81,13 @@ impl fmt::Debug for ComposedPage {
     }
 }
 
-impl fmt::Debug for Top {
+impl fmt::Debug for TopPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Top").field("begun", &self.begun).finish_non_exhaustive()
     }
 }
 
-impl Top {
+impl TopPage {
     /// The page that `request` asks for on behalf of `peer`, over `line`.
     pub(crate) fn new(
         live: &LiveRef,
@@ -105,7 +105,7 @@ impl Top {
             line,
             account: Arc::clone(account),
             personal: false,
-            places: FragmentPlaces::new(&live.limits, wished),
+            places: FragmentPermits::new(&live.limits, wished),
             begun: Cell::new(0),
             bytes: Cell::new(0),
         }
@@ -119,7 +119,7 @@ impl ComposedPage {
         SiteContext { live, site }: SiteContext<'_>,
         request: Request,
         within: Option<&Rc<FragmentContext>>,
-        top: impl FnOnce() -> Top,
+        top: impl FnOnce() -> TopPage,
     ) -> Self {
         let (level, top) = match within {
             Some(within) => (within.level + 1, Rc::clone(&within.top)),

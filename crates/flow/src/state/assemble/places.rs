@@ -24,7 +24,7 @@ pub(crate) fn part_of(account: &Account) -> u64 {
 
 /// The places of one page, its fragments' fragments included.
 #[derive(Debug)]
-pub(crate) struct FragmentPlaces {
+pub(crate) struct FragmentPermits {
     most: u64,
     window_bytes: u64,
     free: Cell<u64>,
@@ -38,14 +38,14 @@ pub(crate) struct FragmentPlaces {
 
 /// One of them; it is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct OwnPlace {
+pub(crate) struct FragmentPermit {
     /// `None`: it is beside those that are counted.
-    of: Option<Rc<FragmentPlaces>>,
+    of: Option<Rc<FragmentPermits>>,
     is_counted: bool,
     bytes: u64,
 }
 
-impl FragmentPlaces {
+impl FragmentPermits {
     /// The places that `limits` give, or so many as are `wished`, and at least one.
     pub(crate) fn new(limits: &Limits, wished: Option<u64>) -> Rc<Self> {
         let most = wished.unwrap_or(limits.esi_parallel).max(1);
@@ -73,12 +73,12 @@ impl FragmentPlaces {
     }
 
     /// A place if one is free, for a body that is held on `account`.
-    pub(crate) fn take(self: &Rc<Self>, account: &Account) -> Option<OwnPlace> {
+    pub(crate) fn take(self: &Rc<Self>, account: &Account) -> Option<FragmentPermit> {
         let bytes = self.share(account);
         let (free, room) = (self.free.get().checked_sub(1)?, self.room.get().checked_sub(bytes)?);
         self.free.set(free);
         self.room.set(room);
-        Some(OwnPlace { of: Some(Rc::clone(self)), is_counted: true, bytes })
+        Some(FragmentPermit { of: Some(Rc::clone(self)), is_counted: true, bytes })
     }
 
     /// Ready when one is free.
@@ -102,7 +102,7 @@ impl FragmentPlaces {
     }
 }
 
-impl OwnPlace {
+impl FragmentPermit {
     /// A place for the fragment whose turn it is: it needs none of the others, so that a page never
     /// waits for itself.
     pub(crate) fn of_turn() -> Self {
@@ -128,7 +128,7 @@ impl OwnPlace {
     }
 }
 
-impl Drop for OwnPlace {
+impl Drop for FragmentPermit {
     fn drop(&mut self) {
         if let Some(places) = &self.of {
             places.give_back(self.is_counted, self.bytes);
@@ -148,10 +148,10 @@ mod tests {
     use super::*;
 
     /// Places, and an account that has `left` bytes.
-    fn places(most: u64, left: u64) -> (Rc<FragmentPlaces>, Arc<Account>) {
+    fn places(most: u64, left: u64) -> (Rc<FragmentPermits>, Arc<Account>) {
         let memory = MemoryBudget::new(64 << 20, 64 << 20);
         let limits = Limits { esi_parallel: most, window_bytes: 10_000, ..Limits::default() };
-        (FragmentPlaces::new(&limits, None), Account::open(&memory, left))
+        (FragmentPermits::new(&limits, None), Account::open(&memory, left))
     }
 
     #[test]
@@ -187,9 +187,9 @@ mod tests {
     fn those_behind_share_a_part_of_what_the_account_has_left() {
         let (places, account) = places(4, 128 * 1024);
         let mut taken: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
-        let windows: Vec<_> = taken.iter().map(OwnPlace::window).collect();
+        let windows: Vec<_> = taken.iter().map(FragmentPermit::window).collect();
         assert_eq!(windows, [Some(8192); 4]);
-        assert_eq!(OwnPlace::of_turn().window(), None);
+        assert_eq!(FragmentPermit::of_turn().window(), None);
         // Answered, they keep as much as their bodies are long, and others begin.
         taken.iter_mut().for_each(|place| place.answered(2048));
         let more: Vec<_> = std::iter::from_fn(|| places.take(&account)).collect();
@@ -203,7 +203,7 @@ mod tests {
     fn a_page_without_memory_has_one_place_and_a_large_account_gives_whole_windows() {
         let (tight, account) = places(4, 0);
         let place = tight.take(&account);
-        assert_eq!(place.as_ref().and_then(OwnPlace::window), Some(LEAST_BYTES));
+        assert_eq!(place.as_ref().and_then(FragmentPermit::window), Some(LEAST_BYTES));
         assert!(tight.take(&account).is_none());
         let (wide, account) = places(4, 1 << 20);
         assert_eq!(wide.take(&account).and_then(|place| place.window()), Some(10_000));

@@ -8,7 +8,7 @@ use cache::Object;
 use codec::dictionary::DictionaryHash;
 use parking_lot::{Mutex, RwLock};
 
-use super::entry::{Birth, Dictionary};
+use super::entry::{Dictionary, DictionaryScope};
 use super::named_dictionary::key;
 
 /// For so long one is not listed again that had to leave for another.
@@ -17,12 +17,12 @@ const FORGOTTEN_MS: u64 = 10_000;
 /// Dictionaries of all cores.
 #[derive(Default)]
 pub(crate) struct Dictionaries {
-    listed: RwLock<ByHash>,
+    listed: RwLock<DictionaryIndex>,
     expected: Mutex<VecDeque<ExpectedDictionary>>,
 }
 
 #[derive(Default)]
-struct ByHash {
+struct DictionaryIndex {
     by_hash: HashMap<DictionaryHash, Arc<Dictionary>>,
     /// The same, the oldest first.
     order: VecDeque<DictionaryHash>,
@@ -31,7 +31,7 @@ struct ByHash {
 /// A response that will be a dictionary.
 struct ExpectedDictionary {
     object: Weak<Object>,
-    birth: Birth,
+    birth: DictionaryScope,
 }
 
 impl Dictionaries {
@@ -53,7 +53,7 @@ impl Dictionaries {
         let Some(hash) = dictionary.hash.get() else { return false };
         let most = most as usize;
         let mut listed = self.listed.write();
-        let ByHash { by_hash, order } = &mut *listed;
+        let DictionaryIndex { by_hash, order } = &mut *listed;
         if by_hash.len() >= most {
             by_hash.retain(|_, one| one.body.is_there());
             order.retain(|hash| by_hash.contains_key(hash));
@@ -80,7 +80,12 @@ impl Dictionaries {
 
     /// Remembers a response whose body is still coming, and that nobody may ask for again, unless
     /// somebody else is at the list. Of more than `most`, the oldest are forgotten.
-    pub(crate) fn expect(&self, object: &Arc<Object>, most: u64, birth: impl FnOnce() -> Birth) {
+    pub(crate) fn expect(
+        &self,
+        object: &Arc<Object>,
+        most: u64,
+        birth: impl FnOnce() -> DictionaryScope,
+    ) {
         let Some(mut expected) = self.expected.try_lock() else { return };
         let weak = Arc::downgrade(object);
         if expected.iter().any(|one| one.object.ptr_eq(&weak)) {
@@ -92,7 +97,7 @@ impl Dictionaries {
     }
 
     /// Takes out the latest response that was expected and has come.
-    pub(crate) fn expected(&self) -> Option<(Arc<Object>, Birth)> {
+    pub(crate) fn expected(&self) -> Option<(Arc<Object>, DictionaryScope)> {
         let mut expected = self.expected.try_lock()?;
         expected.retain(|one| one.object.strong_count() > 0);
         let has_come = |one: &ExpectedDictionary| Some(one.object.upgrade()?.whole().is_some());

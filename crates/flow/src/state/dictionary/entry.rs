@@ -12,7 +12,7 @@ use crate::stored_heads::stored_head;
 
 /// Where a response was asked for that may be a dictionary.
 #[derive(Debug)]
-pub(crate) struct Birth {
+pub(crate) struct DictionaryScope {
     /// Scheme, host and port of the requests that it is for.
     pub(crate) origin: Box<[u8]>,
     pub(crate) target: Box<[u8]>,
@@ -24,7 +24,7 @@ pub(crate) struct Birth {
 pub(crate) struct Dictionary {
     pub(crate) body: BodyRef,
     pub(crate) coding: Coding,
-    pub(crate) birth: Birth,
+    pub(crate) birth: DictionaryScope,
     /// `None` if its field is malformed: then it is no dictionary.
     pub(crate) use_as: Option<UseAsDictionary>,
     pub(crate) hash: OnceLock<DictionaryHash>,
@@ -38,7 +38,7 @@ pub(crate) struct Dictionary {
 impl DerivedData for Dictionary {
     fn memory(&self) -> u64 {
         let pattern = self.use_as.as_ref().map_or(0, UseAsDictionary::memory);
-        let Birth { origin, target, audience } = &self.birth;
+        let DictionaryScope { origin, target, audience } = &self.birth;
         (size_of::<Self>() + origin.len() + target.len() + audience.len() + pattern) as u64
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn origin(request: &Request) -> Vec<u8> {
 
 impl Dictionary {
     /// The one that `object` is, which was asked for so.
-    pub(crate) fn of(object: &Arc<Object>, birth: Birth) -> Self {
+    pub(crate) fn of(object: &Arc<Object>, birth: DictionaryScope) -> Self {
         let use_as = stored_head(object).and_then(|head| {
             let values = head.headers.values(HeaderId::UseAsDictionary);
             UseAsDictionary::parse(values, &birth.origin, &birth.target)

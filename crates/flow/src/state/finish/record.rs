@@ -10,7 +10,7 @@ use vcl::trace;
 
 use super::batch::{Name, RecordBatch, TransactionEnd};
 use super::transaction_facts::TransactionFacts;
-use crate::state::reply::{CacheOutcome, Forward, Reply};
+use crate::state::reply::{CacheOutcome, ForwardReason, Reply};
 use crate::state::site::Site;
 use crate::state::trace::{ReplyNotes, Trace};
 
@@ -199,11 +199,13 @@ fn served(served: CacheOutcome) -> observe::Served {
         CacheOutcome::Stale => observe::Served::Stale,
         CacheOutcome::StaleOnError => observe::Served::StaleOnError,
         CacheOutcome::Revalidated => observe::Served::Revalidated,
-        CacheOutcome::Fetched { reason: Forward::Bypass | Forward::Method, .. } => {
+        CacheOutcome::Fetched { reason: ForwardReason::Bypass | ForwardReason::Method, .. } => {
             observe::Served::Pass
         }
         CacheOutcome::Fetched { collapsed: true, .. } => observe::Served::Collapsed,
-        CacheOutcome::Fetched { reason: Forward::HitForMiss, .. } => observe::Served::HitForMiss,
+        CacheOutcome::Fetched { reason: ForwardReason::HitForMiss, .. } => {
+            observe::Served::HitForMiss
+        }
         CacheOutcome::Fetched { .. } => observe::Served::Miss,
         CacheOutcome::File => observe::Served::File,
         CacheOutcome::Synthetic | CacheOutcome::Purge => observe::Served::Synth,
@@ -218,7 +220,7 @@ fn short(bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::reply::PeerTold;
+    use crate::state::reply::PeerAnswer;
 
     #[test]
     fn every_figure_counts_a_reply_in_the_same_class() {
@@ -230,10 +232,15 @@ mod tests {
         ];
         all.extend([CacheOutcome::File, CacheOutcome::Synthetic, CacheOutcome::Purge]);
         all.extend(
-            [PeerTold::Stored, PeerTold::Fetched, PeerTold::Nothing].map(CacheOutcome::Peer),
+            [PeerAnswer::Stored, PeerAnswer::Fetched, PeerAnswer::Nothing].map(CacheOutcome::Peer),
         );
-        let reasons = [Forward::Bypass, Forward::Method, Forward::UriMiss, Forward::Stale];
-        for reason in reasons.into_iter().chain([Forward::HitForMiss]) {
+        let reasons = [
+            ForwardReason::Bypass,
+            ForwardReason::Method,
+            ForwardReason::UriMiss,
+            ForwardReason::Stale,
+        ];
+        for reason in reasons.into_iter().chain([ForwardReason::HitForMiss]) {
             let fetched = |collapsed| CacheOutcome::Fetched { reason, stored: true, collapsed };
             all.extend([fetched(false), fetched(true)]);
         }

@@ -13,7 +13,7 @@ use crate::state::term::Term;
 
 /// Bytes of an entry beside what it holds: its place in a table that is half full, and what the
 /// allocator adds.
-const ENTRY_BYTES: usize = 2 * (32 + size_of::<CachedAdmission>()) + 64;
+const ENTRY_BYTES: usize = 2 * (32 + size_of::<CachedGrant>()) + 64;
 /// The same of a field: its name, and two allocations.
 const FIELD_BYTES: usize = size_of::<(FieldName, Box<[u8]>)>() + 64;
 
@@ -22,14 +22,14 @@ pub(crate) type ForwardAuthFields = Arc<[(FieldName, Box<[u8]>)]>;
 
 /// One who has been let in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GateAdmission {
+pub(crate) struct AuthGrant {
     /// The user, by the name that the password was shown for.
     pub(crate) user: Option<Arc<User>>,
     /// Fields that the server which was asked has told.
     pub(crate) fields: ForwardAuthFields,
 }
 
-impl GateAdmission {
+impl AuthGrant {
     /// Bytes that it takes, about.
     fn memory(&self) -> usize {
         let user = self.user.as_ref().map_or(0, |user| user.0.len());
@@ -39,35 +39,35 @@ impl GateAdmission {
 }
 
 /// An answer that one request has found out, for itself.
-pub(crate) struct Proof {
+pub(crate) struct AuthResult {
     pub(crate) digest: [u8; 32],
-    pub(crate) entered: GateAdmission,
+    pub(crate) entered: AuthGrant,
 }
 
 /// A core's memory, by digests of what was shown.
 #[derive(Debug)]
-pub(crate) struct GateCache {
-    all: HashMap<[u8; 32], CachedAdmission>,
+pub(crate) struct AuthCache {
+    all: HashMap<[u8; 32], CachedGrant>,
     account: Arc<Account>,
 }
 
 #[derive(Debug)]
-struct CachedAdmission {
+struct CachedGrant {
     until_ms: u64,
     /// It was used since others had to leave.
     is_used: Cell<bool>,
-    entered: GateAdmission,
+    entered: AuthGrant,
     _held: HeldBytes,
 }
 
-impl GateCache {
+impl AuthCache {
     /// Nobody yet, held on `account`.
     pub(crate) fn new(account: Arc<Account>) -> Self {
         Self { all: HashMap::new(), account }
     }
 
     /// Finds who has shown this, if it is remembered at `now_ms`.
-    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<&GateAdmission> {
+    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<&AuthGrant> {
         let own = self.all.get(digest).filter(|own| now_ms < own.until_ms)?;
         own.is_used.set(true);
         Some(&own.entered)
@@ -78,7 +78,7 @@ impl GateCache {
     pub(crate) fn put(
         &mut self,
         digest: [u8; 32],
-        entered: GateAdmission,
+        entered: AuthGrant,
         term: Term,
         most: u64,
     ) -> bool {
@@ -102,7 +102,7 @@ impl GateCache {
             return false;
         };
         let is_used = Cell::default();
-        self.all.insert(digest, CachedAdmission { until_ms, is_used, entered, _held: held });
+        self.all.insert(digest, CachedGrant { until_ms, is_used, entered, _held: held });
         had_room
     }
 
@@ -122,21 +122,21 @@ mod tests {
         Term { from_ms, until_ms }
     }
 
-    fn known() -> GateCache {
-        GateCache::new(Account::open(&MemoryBudget::new(8 << 20, 4 << 20), u64::MAX))
+    fn known() -> AuthCache {
+        AuthCache::new(Account::open(&MemoryBudget::new(8 << 20, 4 << 20), u64::MAX))
     }
 
     #[test]
     fn what_is_remembered_ends_and_has_bounds() {
         let mut known = known();
-        let entered = |name: &str| GateAdmission {
+        let entered = |name: &str| AuthGrant {
             user: Some(Arc::new(User(name.into()))),
-            ..GateAdmission::default()
+            ..AuthGrant::default()
         };
         assert!(known.put([1; 32], entered("a"), term(0, 10), 2));
         assert!(known.put([2; 32], entered("b"), term(0, 20), 2));
         assert!(known.put([2; 32], entered("b"), term(5, 25), 2), "it is there");
-        let name = |known: &GateCache, at, now_ms| {
+        let name = |known: &AuthCache, at, now_ms| {
             known.get(&[at; 32], now_ms)?.user.as_ref().map(|user| user.0.to_string())
         };
         assert!([1, 2].iter().all(|at| name(&known, *at, 5).is_some()));
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn what_is_used_stays_and_makes_no_room_for_what_comes_once() {
         let mut known = known();
-        let entered = GateAdmission::default;
+        let entered = AuthGrant::default;
         assert!(known.put([0; 32], entered(), term(0, 100), 4));
         for other in 1..200 {
             assert!(known.get(&[0; 32], 1).is_some(), "it is used all the time");
@@ -168,13 +168,13 @@ mod tests {
     #[test]
     fn what_is_remembered_is_held_and_given_back() {
         let memory = MemoryBudget::new(8 << 20, 4 << 20);
-        let mut known = GateCache::new(Account::open(&memory, u64::MAX));
+        let mut known = AuthCache::new(Account::open(&memory, u64::MAX));
         let name = FieldName::parse("X-Token").expect("a name");
         let entered = || {
             let value = vec![b'x'; 16_000].into_boxed_slice();
-            GateAdmission { fields: [(name.clone(), value)].into(), ..GateAdmission::default() }
+            AuthGrant { fields: [(name.clone(), value)].into(), ..AuthGrant::default() }
         };
-        let put = |known: &mut GateCache, n: u8| known.put([n; 32], entered(), term(0, 10), 4_096);
+        let put = |known: &mut AuthCache, n: u8| known.put([n; 32], entered(), term(0, 10), 4_096);
         let kept = (0..=255).take_while(|n| put(&mut known, *n)).count();
         assert!((4..100).contains(&kept), "{kept}: a part of what there is");
         assert!(memory.held() >= kept as u64 * 16_000);

@@ -26,9 +26,9 @@ const PLACES_EACH: usize = 8;
 
 /// The gates of a site and of its routes.
 #[derive(Debug)]
-pub struct Gates {
+pub struct SiteAuthChecks {
     /// Those of the site, then those of its routes in their order.
-    routes: Vec<RouteGates>,
+    routes: Vec<RouteAuthChecks>,
     /// The places of passwords that are checked at once, and those who wait for one.
     pub(crate) queue: Arc<Queue>,
     pub(crate) bounds: QueueBounds,
@@ -45,13 +45,13 @@ pub struct Gates {
 
 /// The gates of one route.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RouteGates {
-    pub(crate) password: Option<Arc<PasswordGate>>,
-    pub(crate) word: Option<Arc<ForwardAuthGate>>,
+pub(crate) struct RouteAuthChecks {
+    pub(crate) password: Option<Arc<BasicAuthCheck>>,
+    pub(crate) word: Option<Arc<ForwardAuthCheck>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct PasswordGate {
+pub(crate) struct BasicAuthCheck {
     pub(crate) rule: Arc<BasicAuth>,
     pub(crate) users: Arc<Users>,
     /// The origin is told the user, and its responses are one user's own.
@@ -59,7 +59,7 @@ pub(crate) struct PasswordGate {
 }
 
 #[derive(Debug)]
-pub(crate) struct ForwardAuthGate {
+pub(crate) struct ForwardAuthCheck {
     pub(crate) rule: Arc<ForwardAuth>,
     pub(crate) origin: Arc<Origin>,
     /// A digest of the rule, with its server and the name of its site.
@@ -83,7 +83,7 @@ impl ClientIdentity {
     }
 }
 
-impl RouteGates {
+impl RouteAuthChecks {
     /// The fields in which the origin is told of the user.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &FieldName> {
         let user = self.password.iter().filter_map(|gate| gate.rule.user_field.as_ref());
@@ -97,7 +97,7 @@ impl RouteGates {
     }
 }
 
-impl Gates {
+impl SiteAuthChecks {
     /// The gates of the site with these rules, whose name is `site`; `None` if it has none. `users`
     /// finds the users of a file, `origins` are all there are.
     pub fn new(
@@ -107,12 +107,12 @@ impl Gates {
         origins: &[Arc<Origin>],
         limits: &Limits,
     ) -> Option<Arc<Self>> {
-        let gate = |settings: &Settings| RouteGates {
+        let gate = |settings: &Settings| RouteAuthChecks {
             password: settings.basic_auth.as_ref().map(|rule| {
                 let is_told = rule.user_field.as_ref();
                 let is_personal = is_told.is_some_and(|field| !is_in_key(settings, field));
                 let users = users(&rule.file).unwrap_or_else(|| Arc::new(Users::nobody()));
-                Arc::new(PasswordGate { rule: Arc::clone(rule), users, is_personal })
+                Arc::new(BasicAuthCheck { rule: Arc::clone(rule), users, is_personal })
             }),
             word: settings.forward_auth.as_ref().and_then(|rule| {
                 let is_personal = rule.copy.iter().any(|field| !is_in_key(settings, field));
@@ -122,7 +122,7 @@ impl Gates {
                 let names = servers.iter().map(|server| server.name.as_bytes());
                 let parts = [site.as_bytes(), told.as_bytes(), origin.name().as_bytes()];
                 let digest = digest_of(parts.into_iter().chain(names));
-                Some(Arc::new(ForwardAuthGate {
+                Some(Arc::new(ForwardAuthCheck {
                     rule: Arc::clone(rule),
                     origin,
                     digest,
@@ -151,7 +151,7 @@ impl Gates {
 
     /// The gates that a request passes: those of its route, and of another one that an origin may
     /// take it for.
-    pub(crate) fn of(&self, routes: Routes) -> impl Iterator<Item = &RouteGates> {
+    pub(crate) fn of(&self, routes: Routes) -> impl Iterator<Item = &RouteAuthChecks> {
         let of = |route: u32| self.routes.get(route as usize).unwrap_or(&self.routes[0]);
         std::iter::once(of(routes.own)).chain(routes.also.map(of))
     }
@@ -172,7 +172,7 @@ impl Gates {
 
     /// Returns true if a gate tells origins something in a field called `name`.
     pub(crate) fn speak_in(&self, name: &[u8]) -> bool {
-        self.routes.iter().flat_map(RouteGates::fields).any(|field| field.is_spelt(name))
+        self.routes.iter().flat_map(RouteAuthChecks::fields).any(|field| field.is_spelt(name))
     }
 
     /// Tells what the gates of a request are, for a forecast.
@@ -200,7 +200,7 @@ impl Gates {
 
 /// A share in a verdict on a password. It is forgotten with the last one.
 pub(crate) struct PasswordVerdict {
-    gates: Arc<Gates>,
+    gates: Arc<SiteAuthChecks>,
     digest: [u8; 32],
     pub(crate) cell: Option<Arc<OnceCell<bool>>>,
 }

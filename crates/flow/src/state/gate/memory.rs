@@ -5,51 +5,45 @@ use std::sync::Arc;
 
 use base::{Account, Counters, Limit};
 
-use super::gate_cache::{GateAdmission, GateCache};
-use super::verified_passwords::RightPasswords;
+use super::gate_cache::{AuthCache, AuthGrant};
+use super::verified_passwords::VerifiedPasswords;
 use crate::state::term::Term;
 
 /// A core's memory of who was let in.
-pub(crate) struct GateMemory {
-    known: RefCell<GateCache>,
-    pub(crate) right: Arc<RightPasswords>,
+pub(crate) struct AuthMemory {
+    known: RefCell<AuthCache>,
+    pub(crate) right: Arc<VerifiedPasswords>,
     pub(crate) counters: Arc<Counters>,
 }
 
-impl GateMemory {
+impl AuthMemory {
     /// Nobody yet, held on `account`.
     pub(crate) fn new(
         account: Arc<Account>,
-        right: &Arc<RightPasswords>,
+        right: &Arc<VerifiedPasswords>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let known = RefCell::new(GateCache::new(account));
+        let known = RefCell::new(AuthCache::new(account));
         Self { known, right: Arc::clone(right), counters: Arc::clone(counters) }
     }
 
     /// Finds who has shown this, if it is remembered at `now_ms`.
-    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<GateAdmission> {
+    pub(crate) fn get(&self, digest: &[u8; 32], now_ms: u64) -> Option<AuthGrant> {
         self.known.borrow().get(digest, now_ms).cloned()
     }
 
     /// Remembers for `term` what was found out about what has this digest, with no more than
     /// `most`.
-    pub(crate) fn remember(
-        &self,
-        digest: [u8; 32],
-        entered: &GateAdmission,
-        term: Term,
-        most: u64,
-    ) {
+    pub(crate) fn remember(&self, digest: [u8; 32], entered: &AuthGrant, term: Term, most: u64) {
         if !self.known.borrow_mut().put(digest, entered.clone(), term, most) {
             self.counters.limit(Limit::GateMemory);
         }
     }
 
     /// The user whose password another core has checked; this one remembers it, too.
-    pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<GateAdmission> {
+    pub(crate) fn learn(&self, digest: [u8; 32], now_ms: u64, most: u64) -> Option<AuthGrant> {
         let (user, until_ms) = self.right.entered(&digest, now_ms)?;
-        let entered = GateAdmission { user: Some(user), ..GateAdmission::default() };
+        let entered = AuthGrant { user: Some(user), ..AuthGrant::default() };
         self.remember(digest, &entered, Term { from_ms: now_ms, until_ms }, most);
         Some(entered)
     }
@@ -71,7 +65,7 @@ mod tests {
     fn a_password_that_one_core_has_checked_lets_in_on_another() {
         let (memory, right) = (MemoryBudget::new(8 << 20, 4 << 20), Arc::default());
         let account = || Account::open(&memory, u64::MAX);
-        let other = GateMemory::new(account(), &right, &Arc::default());
+        let other = AuthMemory::new(account(), &right, &Arc::default());
         assert!(other.learn([1; 32], 5, 4).is_none());
         let term = Term { from_ms: 0, until_ms: 10 };
         right.note([1; 32], 7, &Arc::new(User("ann".into())), term);

@@ -10,14 +10,14 @@ use message::{Request, Upgrade};
 use policy::ConnectionPeer;
 use tls::SessionTerms;
 
-use super::check::Check;
+use super::check::PendingAuthCheck;
 use crate::state::client::Client;
 use crate::state::gate::ClientIdentity;
 use crate::state::vcl::VclConnection;
 
 /// A request that waits at a stage.
 pub(crate) struct ParkedRequest {
-    pub(crate) wait: Wait,
+    pub(crate) wait: StageWait,
     pub(crate) kept: KeptClient,
 }
 
@@ -31,16 +31,16 @@ pub(crate) struct KeptClient {
 }
 
 /// The event that a request waits for at a stage.
-pub(crate) enum Wait {
+pub(crate) enum StageWait {
     /// Its turn, as its site's limits have it.
     Turn(Duration),
     /// A check at a gate.
-    Check(Box<Check>, ClientIdentity),
+    Check(Box<PendingAuthCheck>, ClientIdentity),
 }
 
 impl ParkedRequest {
     /// The request of `client`, which waits.
-    pub(crate) fn new(wait: Wait, request: &Request, client: &Client<'_>) -> Box<Self> {
+    pub(crate) fn new(wait: StageWait, request: &Request, client: &Client<'_>) -> Box<Self> {
         Box::new(Self {
             wait,
             kept: KeptClient {

@@ -14,14 +14,14 @@ use tokio::sync::oneshot;
 
 /// The places of passwords that are checked at once, and those who wait for one.
 #[derive(Debug)]
-pub(crate) struct Queue(Mutex<WaitingCheck>);
+pub(crate) struct Queue(Mutex<CheckQueueState>);
 
 #[derive(Debug)]
-struct WaitingCheck {
+struct CheckQueueState {
     /// Places that are free.
     free: usize,
-    known: VecDeque<oneshot::Sender<CheckPlace>>,
-    others: VecDeque<oneshot::Sender<CheckPlace>>,
+    known: VecDeque<oneshot::Sender<CheckPermit>>,
+    others: VecDeque<oneshot::Sender<CheckPermit>>,
 }
 
 /// The standing of one who shows a password.
@@ -35,7 +35,7 @@ pub(crate) enum Urgency {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoPlace {
+pub(crate) enum QueueRefusal {
     /// Too many wait.
     Full,
     /// None became free in time.
@@ -53,13 +53,13 @@ pub(crate) struct QueueBounds {
 
 /// A place, which is the next one's when it is dropped.
 #[derive(Debug)]
-pub(crate) struct CheckPlace(Option<Arc<Queue>>);
+pub(crate) struct CheckPermit(Option<Arc<Queue>>);
 
 impl Queue {
     /// A queue for so many places.
     pub(crate) fn new(places: usize) -> Arc<Self> {
         let (known, others) = Default::default();
-        Arc::new(Self(Mutex::new(WaitingCheck { free: places.max(1), known, others })))
+        Arc::new(Self(Mutex::new(CheckQueueState { free: places.max(1), known, others })))
     }
 
     /// Waits for a place, within `bounds`.
@@ -70,7 +70,7 @@ impl Queue {
         self: &Arc<Self>,
         standing: Urgency,
         bounds: QueueBounds,
-    ) -> Result<CheckPlace, NoPlace> {
+    ) -> Result<CheckPermit, QueueRefusal> {
         let coming = match self.join(standing, bounds.most)? {
             Ok(place) => return Ok(place),
             Err(coming) => coming,
@@ -78,8 +78,8 @@ impl Queue {
         match rt::time::timeout(bounds.wait, coming).await {
             Ok(Ok(place)) => Ok(place),
             // A later one took its place in the queue.
-            Ok(Err(_)) => Err(NoPlace::Full),
-            Err(_) => Err(NoPlace::Late),
+            Ok(Err(_)) => Err(QueueRefusal::Full),
+            Err(_) => Err(QueueRefusal::Late),
         }
     }
 
@@ -88,11 +88,11 @@ impl Queue {
         self: &Arc<Self>,
         standing: Urgency,
         most: usize,
-    ) -> Result<Result<CheckPlace, oneshot::Receiver<CheckPlace>>, NoPlace> {
+    ) -> Result<Result<CheckPermit, oneshot::Receiver<CheckPermit>>, QueueRefusal> {
         let mut waiting = self.0.lock();
         if waiting.free > 0 {
             waiting.free -= 1;
-            return Ok(Ok(CheckPlace(Some(Arc::clone(self)))));
+            return Ok(Ok(CheckPermit(Some(Arc::clone(self)))));
         }
         let (tell, coming) = oneshot::channel();
         if waiting.known.len() + waiting.others.len() >= most {
@@ -100,7 +100,7 @@ impl Queue {
             // The one who has waited for longest makes room.
             let longest = waiting.others.pop_front();
             if longest.is_none() && waiting.known.len() >= most {
-                return Err(NoPlace::Full);
+                return Err(QueueRefusal::Full);
             }
         }
         match standing {
@@ -116,14 +116,14 @@ impl Queue {
     }
 }
 
-impl WaitingCheck {
+impl CheckQueueState {
     /// The one whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<CheckPlace>> {
+    fn next(&mut self) -> Option<oneshot::Sender<CheckPermit>> {
         self.known.pop_front().or_else(|| self.others.pop_back())
     }
 }
 
-impl Drop for CheckPlace {
+impl Drop for CheckPermit {
     fn drop(&mut self) {
         let Some(queue) = self.0.take() else { return };
         loop {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     /// The order in which they come, as each gives its place back.
-    async fn order(queue: &Arc<Queue>, held: CheckPlace, all: &[(&str, Urgency)]) -> Vec<String> {
+    async fn order(queue: &Arc<Queue>, held: CheckPermit, all: &[(&str, Urgency)]) -> Vec<String> {
         let mut waiting: Vec<_> = all
             .iter()
             .map(|(name, standing)| (*name, Box::pin(queue.place(*standing, patient(10)))))
@@ -202,7 +202,7 @@ mod tests {
             assert!(look(other).is_pending());
         }
         assert!(look(&mut others[2]).is_pending());
-        assert!(matches!(look(&mut others[0]), Poll::Ready(Err(NoPlace::Full))));
+        assert!(matches!(look(&mut others[0]), Poll::Ready(Err(QueueRefusal::Full))));
         let mut known = Box::pin(queue.place(Urgency::Known, patient(2)));
         assert!(look(&mut known).is_pending());
         drop(held);
@@ -214,7 +214,7 @@ mod tests {
         let queue = Queue::new(1);
         let held = queue.place(Urgency::Other, patient(9)).await.expect("a free place");
         let late = queue.place(Urgency::Known, QueueBounds { most: 9, wait: Duration::ZERO }).await;
-        assert!(matches!(late, Err(NoPlace::Late)));
+        assert!(matches!(late, Err(QueueRefusal::Late)));
         let mut gone = Box::pin(queue.place(Urgency::Known, patient(9)));
         assert!(look(&mut gone).is_pending());
         drop(gone);

@@ -23,22 +23,22 @@ const LOOKED_AT: usize = 8;
 
 /// The memory of all cores.
 #[derive(Debug, Default)]
-pub(crate) struct RightPasswords {
+pub(crate) struct VerifiedPasswords {
     /// By digests of what was shown.
-    shown: Mutex<HashMap<[u8; 32], ShownPassword>>,
+    shown: Mutex<HashMap<[u8; 32], VerifiedPassword>>,
     /// When clients were right, by their marks.
     clients: Mutex<HashMap<u64, u64>>,
 }
 
 #[derive(Debug)]
-struct ShownPassword {
+struct VerifiedPassword {
     user: Arc<User>,
     at_ms: u64,
     /// It need not be checked until then.
     until_ms: u64,
 }
 
-impl RightPasswords {
+impl VerifiedPasswords {
     /// Notes that a client of this `mark` has shown the right password of `user`, which need not be
     /// checked again for `term`, which begins now.
     pub(crate) fn note(
@@ -48,7 +48,7 @@ impl RightPasswords {
         user: &Arc<User>,
         Term { from_ms: at_ms, until_ms }: Term,
     ) {
-        let shown = ShownPassword { user: Arc::clone(user), at_ms, until_ms };
+        let shown = VerifiedPassword { user: Arc::clone(user), at_ms, until_ms };
         put(&mut self.shown.lock(), digest, shown, |shown| shown.at_ms);
         put(&mut self.clients.lock(), mark, at_ms, |at_ms| *at_ms);
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn one_who_was_right_is_known_for_a_day_and_enters_as_long_as_is_said() {
-        let right = RightPasswords::default();
+        let right = VerifiedPasswords::default();
         let user = Arc::new(User("ann".into()));
         right.note([1; 32], 7, &user, Term { from_ms: 1000, until_ms: 2000 });
         assert!(
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_than_so_many() {
-        let right = RightPasswords::default();
+        let right = VerifiedPasswords::default();
         let user = Arc::new(User("ann".into()));
         for at in 0..2 * MOST as u64 {
             let mut digest = [0; 32];

@@ -75,14 +75,14 @@ pub struct Outcome {
 
 /// The things that an answer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct InvalidationWait {
     /// Milliseconds until everything stored has been looked at.
     pub count_ms: u64,
     /// The word of other nodes; the one that the settings say if nothing is said.
     pub level: Option<Level>,
 }
 
-impl From<u64> for Patience {
+impl From<u64> for InvalidationWait {
     fn from(count_ms: u64) -> Self {
         Self { count_ms, level: None }
     }
@@ -90,7 +90,7 @@ impl From<u64> for Patience {
 
 /// Ways in which a thread that must not wait invalidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Haste {
+pub(crate) enum InvalidationMode {
     /// Described responses are looked at as they are found, or by a sweep beside the cores.
     Beside,
     /// They are counted: of a large store as many as can be looked at without holding others up.

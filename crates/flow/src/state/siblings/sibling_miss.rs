@@ -13,12 +13,12 @@ use crate::state::siblings::Siblings;
 use crate::state::site::Site;
 
 /// A miss that siblings may be asked for.
-pub(crate) struct AskingSiblings {
+pub(crate) struct SiblingMiss {
     pub(crate) siblings: Arc<Siblings>,
     pub(crate) site: Arc<Site>,
 }
 
-impl AskingSiblings {
+impl SiblingMiss {
     /// The question behind `miss`; `None` where no sibling is to be asked.
     pub(crate) fn of(siblings: &ArcSwapOption<Siblings>, miss: Miss<'_>) -> Option<Box<Self>> {
         let siblings = siblings.load_full()?;

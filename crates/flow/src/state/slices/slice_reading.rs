@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::state::slices::persistence::kept;
 use crate::state::slices::{SliceMemory, SliceOrder, SliceSet};
-use crate::state::tier::Begin;
+use crate::state::tier::MissStep;
 
 /// Slices that are counted for an operator.
 const COUNTED_MAX: u64 = 16 * 1024;
@@ -41,11 +41,11 @@ pub(crate) struct SliceReading {
     ahead_of: Option<u64>,
     /// Tries to get this slice that came to nothing.
     tries: u32,
-    step: Fetching,
+    step: SliceFetchState,
 }
 
 /// The way in which a read comes by its next bytes.
-enum Fetching {
+enum SliceFetchState {
     /// By nothing yet.
     Idle,
     /// By its own order.
@@ -59,12 +59,12 @@ enum Fetching {
 impl SliceReading {
     pub(crate) fn new(set: Arc<SliceSet>) -> Self {
         let (number, until) = (set.enter(), set.edition.length);
-        let (at, began, ahead_of, tries, step) = (0, 0, None, 0, Fetching::Idle);
+        let (at, began, ahead_of, tries, step) = (0, 0, None, 0, SliceFetchState::Idle);
         Self { set, number, at, began, until, ahead_of, tries, step }
     }
 
     /// Comes by the slice of the next byte.
-    fn begin(&mut self, account: Option<&Arc<Account>>) -> Result<Fetching, IncompleteBody> {
+    fn begin(&mut self, account: Option<&Arc<Account>>) -> Result<SliceFetchState, IncompleteBody> {
         let memory = self.set.life.memory.upgrade().ok_or(IncompleteBody)?;
         if self.set.has_ended() {
             return Err(IncompleteBody);
@@ -77,19 +77,19 @@ impl SliceReading {
         }
         let options = BeginOptions::default();
         match memory.cache.begin(&key, &mut |_, _| {}, options, now_ms) {
-            Begin::Object(object) => self.follow(&object, account),
-            Begin::Wait(ticket) => {
+            MissStep::Object(object) => self.follow(&object, account),
+            MissStep::Wait(ticket) => {
                 self.set.joined.fetch_add(1, Ordering::Relaxed);
-                Ok(Fetching::Joined(ticket))
+                Ok(SliceFetchState::Joined(ticket))
             }
-            Begin::Full => Err(IncompleteBody),
-            Begin::Lead(lead) | Begin::Alone(lead) => {
+            MissStep::Full => Err(IncompleteBody),
+            MissStep::Lead(lead) | MissStep::Alone(lead) => {
                 let (reply, ordered) = oneshot::channel();
                 let set = Arc::clone(&self.set);
                 let account = account.cloned();
                 let order = SliceOrder { set, slice, lead, reply: Some(reply), account };
                 self.set.orders.send(order).map_err(|_| IncompleteBody)?;
-                Ok(Fetching::Ordered(ordered))
+                Ok(SliceFetchState::Ordered(ordered))
             }
         }
     }
@@ -99,24 +99,24 @@ impl SliceReading {
         &mut self,
         object: &Arc<Object>,
         account: Option<&Arc<Account>>,
-    ) -> Result<Fetching, IncompleteBody> {
+    ) -> Result<SliceFetchState, IncompleteBody> {
         let reader = object.reader();
         // It passes to others, and began before.
         if reader.is_behind() { self.again() } else { Ok(self.read_on(reader, account)) }
     }
 
-    fn read_on(&self, mut reader: Reader, account: Option<&Arc<Account>>) -> Fetching {
+    fn read_on(&self, mut reader: Reader, account: Option<&Arc<Account>>) -> SliceFetchState {
         if let Some(account) = account {
             reader.hold_for(account);
         }
         reader.seek(self.at % self.set.shape.slice_bytes);
-        Fetching::Slice(reader)
+        SliceFetchState::Slice(reader)
     }
 
     /// Tries once more, if it may.
-    fn again(&mut self) -> Result<Fetching, IncompleteBody> {
+    fn again(&mut self) -> Result<SliceFetchState, IncompleteBody> {
         self.tries += 1;
-        if self.tries > TRIES_MAX { Err(IncompleteBody) } else { Ok(Fetching::Idle) }
+        if self.tries > TRIES_MAX { Err(IncompleteBody) } else { Ok(SliceFetchState::Idle) }
     }
 
     /// Takes note of bytes read.
@@ -133,7 +133,7 @@ impl SliceReading {
             }
         }
         if next != slice {
-            (self.step, self.tries) = (Fetching::Idle, 0);
+            (self.step, self.tries) = (SliceFetchState::Idle, 0);
             self.set.move_reader(self.number, Some(next));
         }
     }
@@ -147,7 +147,7 @@ impl SliceReading {
             let key = self.set.key(&memory.seed, slice);
             let now_ms = rt::now().mono_ms;
             let begun = memory.cache.begin(&key, &mut |_, _| {}, BeginOptions::default(), now_ms);
-            if let Begin::Lead(lead) = begun {
+            if let MissStep::Lead(lead) = begun {
                 let set = Arc::clone(&self.set);
                 let order = SliceOrder { set, slice, lead, reply: None, account: None };
                 // Without a desk it is dropped, and whoever needs it is told.
@@ -162,12 +162,12 @@ impl ExternalBodyReader for SliceReading {
         let (before, slice) = (self.set.slice_at(self.at), self.set.slice_at(offset));
         (self.at, self.began) = (offset, offset);
         if slice == before {
-            if let Fetching::Slice(reader) = &mut self.step {
+            if let SliceFetchState::Slice(reader) = &mut self.step {
                 reader.seek(offset % self.set.shape.slice_bytes);
             }
             return;
         }
-        (self.step, self.tries, self.ahead_of) = (Fetching::Idle, 0, None);
+        (self.step, self.tries, self.ahead_of) = (SliceFetchState::Idle, 0, None);
         self.set.move_reader(self.number, Some(slice));
     }
 
@@ -185,16 +185,16 @@ impl ExternalBodyReader for SliceReading {
                 return Poll::Ready(Ok(None));
             }
             self.step = match &mut self.step {
-                Fetching::Idle => self.begin(account)?,
-                Fetching::Ordered(ordered) => match ready!(Pin::new(ordered).poll(cx)) {
+                SliceFetchState::Idle => self.begin(account)?,
+                SliceFetchState::Ordered(ordered) => match ready!(Pin::new(ordered).poll(cx)) {
                     Ok(reader) => self.read_on(reader, account),
                     Err(_) => self.again()?,
                 },
-                Fetching::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
+                SliceFetchState::Joined(ticket) => match ready!(Pin::new(ticket).poll(cx)) {
                     WaiterOutcome::Ready(object) => self.follow(&object, account)?,
                     WaiterOutcome::Refused | WaiterOutcome::Failed => self.again()?,
                 },
-                Fetching::Slice(reader) => match ready!(reader.poll_next(cx)) {
+                SliceFetchState::Slice(reader) => match ready!(reader.poll_next(cx)) {
                     Ok(Some(data)) => {
                         self.advance(data.len() as u64);
                         return Poll::Ready(Ok(Some(data)));

@@ -29,35 +29,37 @@ impl StretchPiece {
 
 /// Pieces in their order, as a body of their own. It is read once, from its beginning.
 #[derive(Debug)]
-pub(crate) struct Stretches {
+pub(crate) struct MultipartRanges {
     length: u64,
-    state: Mutex<Option<Stretching>>,
+    state: Mutex<Option<MultipartReading>>,
 }
 
-impl Stretches {
+impl MultipartRanges {
     /// A reader of `pieces`; some are of the body that `reader` reads.
     pub(crate) fn read(reader: Reader, pieces: Vec<StretchPiece>) -> Reader {
         let length = pieces.iter().map(StretchPiece::len).sum();
-        let stretching = Stretching { reader: Some(reader), pieces, at: 0, done: 0, spare: None };
+        let stretching =
+            MultipartReading { reader: Some(reader), pieces, at: 0, done: 0, spare: None };
         let stretches = Self { length, state: Mutex::new(Some(stretching)) };
         Reader::of_elsewhere(&(Arc::new(stretches) as Arc<dyn ExternalBody>))
     }
 }
 
-impl ExternalBody for Stretches {
+impl ExternalBody for MultipartRanges {
     fn length(&self) -> u64 {
         self.length
     }
 
     fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
-        let nothing = Stretching { reader: None, pieces: Vec::new(), at: 0, done: 0, spare: None };
+        let nothing =
+            MultipartReading { reader: None, pieces: Vec::new(), at: 0, done: 0, spare: None };
         Box::new(self.state.lock().take().unwrap_or(nothing))
     }
 }
 
 /// A read of stretches.
 #[derive(Debug)]
-struct Stretching {
+struct MultipartReading {
     reader: Option<Reader>,
     pieces: Vec<StretchPiece>,
     /// The piece that is read.
@@ -69,7 +71,7 @@ struct Stretching {
     spare: Option<(Bytes, u64)>,
 }
 
-impl ExternalBodyReader for Stretching {
+impl ExternalBodyReader for MultipartReading {
     fn seek(&mut self, offset: u64) {
         let mut begins = 0;
         for (at, piece) in self.pieces.iter().enumerate() {
@@ -124,7 +126,7 @@ impl ExternalBodyReader for Stretching {
     }
 }
 
-impl Stretching {
+impl MultipartReading {
     /// Takes what the piece needs of `data`, which ends before the offset `end`.
     fn take(&mut self, mut data: Bytes, end: u64) -> Bytes {
         let left = self.pieces.get(self.at).map_or(0, StretchPiece::len) - self.done;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use base::{Account, HeldBytes};
 use bytes::Bytes;
 use cache::{BodyOpenError, ExternalBody, ExternalBodyReader, IncompleteBody, Object};
-use disk::{Hold, ReadContinuation, RecordAddress, RecordData, RecordRequest};
+use disk::{ReadContinuation, RecordAddress, RecordData, RecordRequest, SegmentPin};
 use parking_lot::Mutex;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
@@ -27,7 +27,7 @@ const NOW_BYTES: u64 = 128 * 1024;
 
 /// A body on the disk, which an object in memory has as its own.
 #[derive(Debug)]
-pub(crate) struct OnDisk {
+pub(crate) struct DiskBody {
     cache: Weak<Cache>,
     hash: u64,
     /// The bits of its place, which the disk may change; [`NOWHERE`] while it comes.
@@ -38,7 +38,7 @@ pub(crate) struct OnDisk {
     /// A body that has come in this process.
     coming: Option<Intake>,
     /// The beginning, where it has been read.
-    opening: Opening,
+    opening: BodyPrefix,
     /// Those who read it, and what keeps it where it is so long.
     readers: Mutex<DiskReaders>,
     /// The index has its place, or had it.
@@ -52,17 +52,17 @@ pub(crate) struct OnDisk {
 #[derive(Debug, Default)]
 struct DiskReaders {
     count: u32,
-    hold: Option<Hold>,
+    hold: Option<SegmentPin>,
 }
 
 /// The beginning of a body that has been read, and what is known of the rest by that.
 #[derive(Debug, Default)]
-pub(crate) struct Opening {
+pub(crate) struct BodyPrefix {
     pieces: Vec<Bytes>,
     seal: Option<ReadContinuation>,
 }
 
-impl Opening {
+impl BodyPrefix {
     /// The beginning that `answer` has.
     pub(crate) fn of(answer: RecordData) -> Self {
         Self { pieces: answer.body, seal: answer.seal }
@@ -95,7 +95,7 @@ impl Opening {
 /// No place: that of a volume, a segment and a unit that there cannot be.
 const NOWHERE: u64 = u64::MAX;
 
-impl OnDisk {
+impl DiskBody {
     /// The body of `length` bytes at `place`, under a key of this hash: one that is being read from
     /// there, if there is one.
     pub(crate) fn at(
@@ -103,7 +103,7 @@ impl OnDisk {
         hash: u64,
         place: RecordAddress,
         length: u64,
-        opening: Opening,
+        opening: BodyPrefix,
     ) -> Arc<Self> {
         let mut lent = cache.lower().lent.lock();
         if let Some(body) = lent.get(&place).and_then(Weak::upgrade) {
@@ -119,14 +119,14 @@ impl OnDisk {
     /// A body of `length` bytes that is coming.
     pub(crate) fn coming(cache: &Arc<Cache>, hash: u64, length: u64, part_bytes: u64) -> Arc<Self> {
         let coming = Some(Intake::new(part_bytes));
-        Arc::new(Self::of(cache, hash, length, Opening::default(), coming))
+        Arc::new(Self::of(cache, hash, length, BodyPrefix::default(), coming))
     }
 
     fn of(
         cache: &Arc<Cache>,
         hash: u64,
         length: u64,
-        opening: Opening,
+        opening: BodyPrefix,
         coming: Option<Intake>,
     ) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl OnDisk {
         }
     }
 
-    fn hold(&self, tier: &Tier) -> Option<Hold> {
+    fn hold(&self, tier: &Tier) -> Option<SegmentPin> {
         let store = tier.store.get()?;
         store.disk.hold(self.place(), store.read_share.load(Ordering::Relaxed))
     }
@@ -293,13 +293,13 @@ impl Tier {
         body.inspect(|body| self.part_later(body)).is_some()
     }
 
-    fn part_later(&self, body: &OnDisk) {
+    fn part_later(&self, body: &DiskBody) {
         if !body.is_parting.swap(true, Ordering::AcqRel) {
             self.parting.fetch_add(1, Ordering::AcqRel);
         }
     }
 
-    fn stay(&self, body: &OnDisk) {
+    fn stay(&self, body: &DiskBody) {
         if body.is_parting.swap(false, Ordering::AcqRel) {
             self.parting.fetch_sub(1, Ordering::AcqRel);
         }
@@ -311,7 +311,7 @@ impl Tier {
     }
 }
 
-impl Drop for OnDisk {
+impl Drop for DiskBody {
     fn drop(&mut self) {
         let Some(cache) = self.cache.upgrade() else { return };
         let place = self.place();
@@ -331,7 +331,7 @@ impl Drop for OnDisk {
     }
 }
 
-impl ExternalBody for OnDisk {
+impl ExternalBody for DiskBody {
     fn length(&self) -> u64 {
         self.length
     }
@@ -374,7 +374,7 @@ impl ExternalBody for OnDisk {
 /// A read of such a body.
 #[derive(Debug)]
 struct DiskReading {
-    body: Arc<OnDisk>,
+    body: Arc<DiskBody>,
     /// Its number among those who read it while it comes.
     number: Option<u64>,
     /// The offset behind what has been read.
@@ -397,7 +397,7 @@ enum DiskStep {
 
 impl DiskReading {
     /// A read by one who has entered.
-    fn new(body: Arc<OnDisk>) -> Self {
+    fn new(body: Arc<DiskBody>) -> Self {
         let number = body.intake().map(Intake::enter);
         let (pieces, step, until) = (VecDeque::new(), DiskStep::Idle, body.length);
         Self { body, number, at: 0, until, pieces, step }
@@ -515,9 +515,9 @@ impl Drop for DiskReading {
 }
 
 /// Bytes that are held for a client.
-struct ForClient(Bytes, #[expect(dead_code, reason = "it gives back when dropped")] HeldBytes);
+struct ClientBytes(Bytes, #[expect(dead_code, reason = "it gives back when dropped")] HeldBytes);
 
-impl AsRef<[u8]> for ForClient {
+impl AsRef<[u8]> for ClientBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -544,7 +544,7 @@ impl ExternalBodyReader for DiskReading {
             piece.map(|piece| match account {
                 Some(account) => {
                     let held = account.hold_anyway(piece.len() as u64);
-                    Bytes::from_owner(ForClient(piece, held))
+                    Bytes::from_owner(ClientBytes(piece, held))
                 }
                 None => piece,
             })
@@ -558,7 +558,7 @@ pub(crate) fn may_answer(object: &Object, now_ms: u64) -> bool {
     let end_ms = end_ms(object);
     let is_all = object.whole().is_some()
         || object.elsewhere().is_some_and(|body| body.life().is_some())
-        || OnDisk::released_body(object).is_some();
+        || DiskBody::released_body(object).is_some();
     is_all && !object.flags().is_mark() && i64::try_from(now_ms).is_ok_and(|now| now < end_ms)
 }
 

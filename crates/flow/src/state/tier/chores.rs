@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cache::{Object, Walk};
+use cache::{IndexWalk, Object};
 use disk::VolumeCondition;
 
 use super::body::may_answer;
@@ -27,7 +27,7 @@ const CATCH_UP: Duration = Duration::from_millis(2);
 /// The place that the last round has come to.
 #[derive(Debug, Default)]
 pub(crate) struct Chores {
-    walk: Walk,
+    walk: IndexWalk,
     began_ms: u64,
     /// Invalidations up to this one have been released.
     released: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Chores {
 
 /// The outcome of the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resting {
+pub struct ShutdownOutcome {
     /// Responses that were copied.
     pub copied: usize,
     /// The time was over before all had been looked at.
@@ -132,12 +132,12 @@ impl Tier {
 
     /// Copies everything in memory that may answer again, and ends the disk, so that the next
     /// process finds all of it at once. Takes about `most` at the most; `None` without a disk.
-    pub fn rest(&self, cache: &Cache, most: Duration) -> Option<Resting> {
+    pub fn rest(&self, cache: &Cache, most: Duration) -> Option<ShutdownOutcome> {
         let store = self.store.get()?;
         self.is_resting.store(true, Ordering::Relaxed);
         let until_ms = rt::now().mono_ms.saturating_add(most.as_millis() as u64);
-        let mut resting = Resting::default();
-        let mut walk = Walk::default();
+        let mut resting = ShutdownOutcome::default();
+        let mut walk = IndexWalk::default();
         loop {
             let now_ms = rt::now().mono_ms;
             let is_late = || rt::now().mono_ms > until_ms;

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 /// Invalidations that took effect together.
 #[derive(Debug)]
-struct KeptBatch {
+struct JournalBatch {
     /// In the disk's sequence.
     numbers: SmallVec<[u64; 1]>,
     /// Their bans are among those behind the first of these and up to the second; `None` if they
@@ -15,8 +15,8 @@ struct KeptBatch {
 
 /// All that the journal has, in the order in which it took effect.
 #[derive(Debug, Default)]
-pub(crate) struct KeptBatches {
-    batches: Vec<KeptBatch>,
+pub(crate) struct JournalBatches {
+    batches: Vec<JournalBatch>,
     newest_ban: u32,
 }
 
@@ -28,20 +28,20 @@ pub(crate) struct ObsoleteBatches {
     pub(crate) void: u64,
 }
 
-impl KeptBatch {
+impl JournalBatch {
     fn last(&self) -> u64 {
         self.numbers.last().copied().unwrap_or(0)
     }
 }
 
-impl KeptBatches {
+impl JournalBatches {
     /// Adds invalidations that have taken effect; the newest ban that they made has this number.
     pub(crate) fn add(&mut self, numbers: impl IntoIterator<Item = u64>, newest_ban: Option<u32>) {
         let bans =
             newest_ban.map(|newest| (std::mem::replace(&mut self.newest_ban, newest), newest));
         let numbers: SmallVec<[u64; 1]> = numbers.into_iter().collect();
         if !numbers.is_empty() {
-            self.batches.push(KeptBatch { numbers, bans });
+            self.batches.push(JournalBatch { numbers, bans });
         }
     }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn keys_are_needed_until_they_are_on_disk_and_bans_as_long_as_they_are_known() {
-        let mut kept = KeptBatches::default();
+        let mut kept = JournalBatches::default();
         kept.add([10], None);
         kept.add([11, 12], Some(2));
         kept.add([13], Some(3));

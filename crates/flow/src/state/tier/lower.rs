@@ -7,7 +7,7 @@ use base::Limit;
 use cache::{Lower, Object};
 use disk::RecordAddress;
 
-use super::body::OnDisk;
+use super::body::DiskBody;
 use super::{Cache, Tier};
 
 impl Lower for Tier {
@@ -18,10 +18,10 @@ impl Lower for Tier {
     }
 
     fn demote(&self, object: &Arc<Object>) -> Option<RecordAddress> {
-        if let Some(place) = OnDisk::to_enter(object) {
+        if let Some(place) = DiskBody::to_enter(object) {
             return Some(place);
         }
-        if let Some(body) = OnDisk::released_body(object) {
+        if let Some(body) = DiskBody::released_body(object) {
             return body.rehead(self, self.store.get()?, object);
         }
         let place = self.store.get()?.keep(object, self.is_resting.load(Ordering::Relaxed))?;

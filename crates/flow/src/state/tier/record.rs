@@ -9,7 +9,7 @@ use cache::{DemotionPolicy, Object, Record};
 use disk::{Body, BorrowedBytes, Entry, RecordAddress, RecordData};
 use message::Trailers;
 
-use super::body::{OnDisk, end_ms, may_answer};
+use super::body::{DiskBody, end_ms, may_answer};
 use super::store::Store;
 
 /// The version of heads, that of heads of sets of slices, and that of heads of responses with
@@ -86,7 +86,9 @@ impl Store {
             DemotionPolicy::Always => true,
             // What the disk has already costs it a head.
             DemotionPolicy::ByMerit => {
-                self.rules.admit_all || object.hits() > 0 || OnDisk::released_body(object).is_some()
+                self.rules.admit_all
+                    || object.hits() > 0
+                    || DiskBody::released_body(object).is_some()
             }
         }
     }

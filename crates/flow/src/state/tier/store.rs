@@ -9,7 +9,7 @@ use disk::{Disk, RecordAddress, RecordData, RecordRequest};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::journal_batches::KeptBatches;
+use super::journal_batches::JournalBatches;
 
 /// Rules for what goes to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) struct Store {
     /// invalidation, and the number of that.
     pub(crate) bans: Mutex<VecDeque<(u32, u64)>>,
     /// Invalidations that the journal has.
-    pub(crate) kept: Mutex<KeptBatches>,
+    pub(crate) kept: Mutex<JournalBatches>,
 }
 
 impl Store {

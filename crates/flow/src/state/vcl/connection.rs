@@ -8,7 +8,7 @@ use std::sync::Arc;
 use policy::ConnectionPeer;
 use vcl::ctx::{Connection, PeerCredentials as Owner, Session, TlsFacts};
 
-use super::Common;
+use super::SharedVcl;
 
 /// A connection. Made once for each, where there are programs.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,7 @@ impl VclConnection {
     }
 
     /// The session's number.
-    pub(crate) fn xid(&self, common: &Common) -> u64 {
+    pub(crate) fn xid(&self, common: &SharedVcl) -> u64 {
         if self.xid.get() == 0 {
             self.xid.set(common.xids.next());
         }

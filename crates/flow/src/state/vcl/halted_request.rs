@@ -1,11 +1,11 @@
 //! A request of a program that must wait.
 
-use crate::state::vcl::Turn;
+use crate::state::vcl::ProgramRequest;
 use crate::state::vcl::halt::Halt;
 
 /// A request that has halted, or not begun.
 pub(crate) struct HaltedRequest {
-    pub(crate) turn: Box<Turn>,
+    pub(crate) turn: Box<ProgramRequest>,
     pub(crate) halt: Option<Halt>,
     /// Invalidations of its core that had been recorded when it began.
     pub(crate) recorded: u64,

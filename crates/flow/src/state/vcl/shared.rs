@@ -15,7 +15,7 @@ use super::xids::Xids;
 
 /// State that all programs of the daemon share.
 #[derive(Default)]
-pub struct Common {
+pub struct SharedVcl {
     /// The numbers of transactions.
     pub xids: Xids,
     /// Counters under Varnish's names.
@@ -23,7 +23,7 @@ pub struct Common {
     /// Memory of VMODs, kept for as long as the daemon runs.
     pub memory: vcl::vmod::VmodState,
     pub(crate) random: random::Random,
-    pub(crate) storages: Turns,
+    pub(crate) storages: StorageRotation,
     outside: ArcSwapOption<Box<dyn HostServices>>,
     /// Counters of programs that no core runs. Who holds them writes.
     housekeeping: Mutex<Option<Arc<Counters>>>,
@@ -31,16 +31,16 @@ pub struct Common {
 
 /// Turns that storages take.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(AtomicUsize);
+pub(crate) struct StorageRotation(AtomicUsize);
 
-impl Turns {
+impl StorageRotation {
     /// The next one's number.
     pub(crate) fn next(&self) -> usize {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-impl Common {
+impl SharedVcl {
     /// Has `outside` answer for the world beyond requests.
     pub fn set_outside(&self, outside: Box<dyn HostServices>) {
         self.outside.store(Some(Arc::new(outside)));

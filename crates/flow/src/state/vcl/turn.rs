@@ -16,10 +16,10 @@ use vcl::workspace::Workspace;
 
 use super::connection::VclConnection as ClientLine;
 use crate::state::downstream::Downstream;
-use crate::state::reply::Forward;
+use crate::state::reply::ForwardReason;
 
 /// A request on its way.
-pub(crate) struct Turn {
+pub(crate) struct ProgramRequest {
     pub(crate) instance: Arc<Instance>,
     pub(crate) session: Session,
     /// The client's address in words.
@@ -32,7 +32,7 @@ pub(crate) struct Turn {
     /// The status and the reason that `vcl_synth` is to answer with.
     pub(crate) said: SyntheticStatus,
     /// The find of the lookup (`X-Varnish` has two numbers after a hit).
-    pub(crate) found: FoundAs,
+    pub(crate) found: LookupResult,
     /// The connection ends after the answer.
     pub(crate) close: bool,
     /// The request's body, where it has been kept.
@@ -54,7 +54,7 @@ pub(crate) struct Turn {
 
 /// The find of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FoundAs {
+pub(crate) enum LookupResult {
     Nothing,
     /// A response that is too old.
     Stale,
@@ -62,7 +62,7 @@ pub(crate) enum FoundAs {
     Hit,
 }
 
-impl Turn {
+impl ProgramRequest {
     /// The memory of a request that has not begun.
     pub(crate) fn new(instance: &Arc<Instance>, line: &ClientLine) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Turn {
             state: ReqState::default(),
             key: KeyBuf::new(),
             said: SyntheticStatus { status: 0, reason: None },
-            found: FoundAs::Nothing,
+            found: LookupResult::Nothing,
             close: false,
             body: None,
             downstream: Downstream::Client,
@@ -88,15 +88,15 @@ impl Turn {
     }
 
     pub(crate) fn is_hit(&self) -> bool {
-        self.found == FoundAs::Hit
+        self.found == LookupResult::Hit
     }
 
     /// The reason for which a request that misses goes to its backend.
-    pub(crate) fn missed(&self) -> Forward {
+    pub(crate) fn missed(&self) -> ForwardReason {
         match self.found {
-            _ if self.state.is_hitmiss => Forward::HitForMiss,
-            FoundAs::Stale => Forward::Stale,
-            FoundAs::Nothing | FoundAs::Hit => Forward::UriMiss,
+            _ if self.state.is_hitmiss => ForwardReason::HitForMiss,
+            LookupResult::Stale => ForwardReason::Stale,
+            LookupResult::Nothing | LookupResult::Hit => ForwardReason::UriMiss,
         }
     }
 

@@ -10,14 +10,14 @@ use parking_lot::Mutex;
 const WRAP: u64 = 1 << 30;
 
 /// The numbers of requests that are with a backend.
-type Out = Mutex<BTreeMap<u64, Option<u64>>>;
+type OutstandingNumbers = Mutex<BTreeMap<u64, Option<u64>>>;
 
 /// Hands numbers out, each once until they wrap.
 #[derive(Debug)]
 pub struct Xids {
     next: AtomicU64,
     /// Those of requests that are with a backend, with the key of the object that is fetched.
-    out: Arc<Out>,
+    out: Arc<OutstandingNumbers>,
 }
 
 impl Default for Xids {
@@ -27,12 +27,12 @@ impl Default for Xids {
 }
 
 /// A request that is with a backend, until this is dropped.
-pub(crate) struct Outstanding {
-    out: Arc<Out>,
+pub(crate) struct OutstandingRequest {
+    out: Arc<OutstandingNumbers>,
     number: u64,
 }
 
-impl Outstanding {
+impl OutstandingRequest {
     /// One with this number, which leads the fetch of the object whose key has the hash `led`.
     pub(crate) fn new(xids: &Xids, number: u64, led: Option<u64>) -> Self {
         xids.out.lock().insert(number, led);
@@ -40,7 +40,7 @@ impl Outstanding {
     }
 }
 
-impl Drop for Outstanding {
+impl Drop for OutstandingRequest {
     fn drop(&mut self) {
         self.out.lock().remove(&self.number);
     }

@@ -10,10 +10,10 @@ use vcl::parse::BUILTIN_NAME;
 use vcl::program::Program;
 use vcl::rules::lifetime;
 
-use super::rehearsal::Scene;
+use super::rehearsal::RehearsalContext;
 use crate::forecast::words::duration;
 use crate::state::live_configuration::LiveConfiguration;
-use crate::state::vcl::Turn;
+use crate::state::vcl::ProgramRequest;
 use crate::stored_heads::stored_head;
 use crate::vcl::backend_request;
 
@@ -22,7 +22,11 @@ const LINES_TOLD: usize = 5;
 
 /// Tells how fresh `object` is, and where its times come from: from the head that it is stored
 /// with, or else from the program.
-pub(super) fn freshness(turn: &Turn, env: &Scene<'_>, object: &Object) -> DecisionStep {
+pub(super) fn freshness(
+    turn: &ProgramRequest,
+    env: &RehearsalContext<'_>,
+    object: &Object,
+) -> DecisionStep {
     let (live, now_ms) = (env.live, env.now.mono_ms);
     let status = object.status();
     let head = stored_head(object).unwrap_or_else(|| Response::new(status));

@@ -18,22 +18,22 @@ use vcl::rules::heads::Purpose;
 use vcl::sub::Action;
 use vcl::workspace::Workspace;
 
-use super::call::{Env, seconds};
+use super::call::{StepContext, seconds};
 use super::job::{self, BackendRequest};
 use super::pipe;
-use super::step::{HaltOn, RequestStep, StepOn};
+use super::step::{HostHalt, HostStep, RequestStep};
 use super::stored_object::may_confirm;
 use crate::forecast::disk_candidates;
 use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::stage::Entrant;
 use crate::state::duty::FetchPause;
-use crate::state::reply::Forward;
-use crate::state::request_context::Front;
+use crate::state::reply::ForwardReason;
+use crate::state::request_context::RequestConnection;
 use crate::state::shared::SharedState;
 use crate::state::site_context::SiteContext;
 use crate::state::vcl::halt::FetchMiss;
-use crate::state::vcl::{Turn, VclConnection};
-use rehearsal::{Rehearsal, Scene};
+use crate::state::vcl::{ProgramRequest, VclConnection};
+use rehearsal::{Rehearsal, RehearsalContext};
 
 /// The forecast of a request.
 pub(crate) struct ProgramForecast {
@@ -48,7 +48,7 @@ pub(crate) struct ProgramForecast {
     pub(crate) page: Option<Arc<Object>>,
 }
 
-type Halted<'a> = HaltOn<Rehearsal<'a>>;
+type RehearsalHalt<'a> = HostHalt<Rehearsal<'a>>;
 
 /// Foretells the outcome of `asked` in the program of its site.
 pub(crate) fn foretell(
@@ -59,9 +59,10 @@ pub(crate) fn foretell(
 ) -> ProgramForecast {
     let Entrant { place: SiteContext { live, site }, client, now, .. } = *entrant;
     let stage = Rehearsal::new(shared, live, now);
-    let env = Env { live, site, asked, front: Front::of(client.account), now, stage };
+    let env =
+        StepContext { live, site, asked, front: RequestConnection::of(client.account), now, stage };
     let line = VclConnection::of(client.peer);
-    let mut turn = Turn::new(instance, &line);
+    let mut turn = ProgramRequest::new(instance, &line);
     turn.address = line.address();
     let limits = &live.limits;
     turn.task = Task::new(limits.vcl_steps, Workspace::of(limits.vcl_workspace_client));
@@ -88,7 +89,7 @@ fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
             ForecastOutcome::Fetch { reason, stale, waits, reads_disk: true }
         }
         _ => ForecastOutcome::Fetch {
-            reason: Forward::UriMiss,
+            reason: ForwardReason::UriMiss,
             stale: false,
             waits: false,
             reads_disk: true,
@@ -97,24 +98,24 @@ fn reading(foreseen: ForecastOutcome) -> ForecastOutcome {
 }
 
 /// Goes as far as it goes without an origin.
-fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
-    let mut step: StepOn<Rehearsal<'_>> = RequestStep::Start;
+fn go(turn: &mut ProgramRequest, env: &RehearsalContext<'_>) -> Ending {
+    let mut step: HostStep<Rehearsal<'_>> = RequestStep::Start;
     loop {
-        let halt: Halted<'_> = turn.advance(env, step);
+        let halt: RehearsalHalt<'_> = turn.advance(env, step);
         let end = match halt {
-            Halted::Reply(reply) => Ok(env.stage.answered(&reply)),
-            Halted::Page(mut draft) => {
+            RehearsalHalt::Reply(reply) => Ok(env.stage.answered(&reply)),
+            RehearsalHalt::Page(mut draft) => {
                 env.stage.is_page.set(true);
                 Ok(env.stage.answered(draft.reply()))
             }
-            Halted::Pause(FetchPause::Fetch(()), _) => {
-                let reason = Forward::UriMiss;
+            RehearsalHalt::Pause(FetchPause::Fetch(()), _) => {
+                let reason = ForwardReason::UriMiss;
                 let foreseen =
                     ForecastOutcome::Fetch { reason, stale: false, waits: true, reads_disk: false };
                 let why = "would wait for another request's fetch of the same";
                 Ok((foreseen, why.to_owned()))
             }
-            Halted::Pause(FetchPause::Disk(_), stale) => {
+            RehearsalHalt::Pause(FetchPause::Disk(_), stale) => {
                 let ground = match &stale {
                     Some(_) => "what is in memory for it does not answer it",
                     None => "nothing is in memory for it",
@@ -126,11 +127,11 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
                 env.stage.reads_disk.set(true);
                 Err(RequestStep::Miss(FetchMiss { lead: (), stale }))
             }
-            Halted::Fetch(FetchMiss { stale, .. }) => {
+            RehearsalHalt::Fetch(FetchMiss { stale, .. }) => {
                 Ok(fetch(turn, env, turn.missed(), stale.as_ref()))
             }
-            Halted::Pass => Ok(fetch(turn, env, Forward::Bypass, None)),
-            Halted::Pipe => self::pipe(turn, env),
+            RehearsalHalt::Pass => Ok(fetch(turn, env, ForwardReason::Bypass, None)),
+            RehearsalHalt::Pipe => self::pipe(turn, env),
         };
         match end {
             Ok(end) => return end,
@@ -140,7 +141,10 @@ fn go(turn: &mut Turn, env: &Scene<'_>) -> Ending {
 }
 
 /// Foretells `vcl_pipe`, and what follows.
-fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<Ending, StepOn<Rehearsal<'a>>> {
+fn pipe<'a>(
+    turn: &mut ProgramRequest,
+    env: &RehearsalContext<'a>,
+) -> Result<Ending, HostStep<Rehearsal<'a>>> {
     let BackendRequest { head: mut bereq, mut state } = pipe::bereq(turn, env);
     match env.stage.run_pipe(turn, env, &mut bereq, &mut state) {
         Action::Pipe => {}
@@ -153,8 +157,13 @@ fn pipe<'a>(turn: &mut Turn, env: &Scene<'a>) -> Result<Ending, StepOn<Rehearsal
 }
 
 /// Foretells a fetch; `stale` is stored, and may be confirmed by it.
-fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<Object>>) -> Ending {
-    let private = reason == Forward::Bypass;
+fn fetch(
+    turn: &mut ProgramRequest,
+    env: &RehearsalContext<'_>,
+    reason: ForwardReason,
+    stale: Option<&Arc<Object>>,
+) -> Ending {
+    let private = reason == ForwardReason::Bypass;
     let purpose = if private { Purpose::Pass } else { Purpose::Fetch };
     let BackendRequest { head: mut bereq, mut state } = job::bereq(turn, env, purpose, stale);
     let confirms = stale.is_some_and(|old| may_confirm(old, env.now.mono_ms));
@@ -182,9 +191,9 @@ fn fetch(turn: &mut Turn, env: &Scene<'_>, reason: Forward, stale: Option<&Arc<O
     env.stage.tell(facts::backend(env.live, &state, how));
     env.stage.tell(facts::storing(env.live, private));
     let summary = match reason {
-        Forward::Bypass => "would be passed to the backend",
-        Forward::HitForMiss => "would be fetched, without waiting for others",
-        Forward::Stale => "would be fetched: what is stored is too old",
+        ForwardReason::Bypass => "would be passed to the backend",
+        ForwardReason::HitForMiss => "would be fetched, without waiting for others",
+        ForwardReason::Stale => "would be fetched: what is stored is too old",
         _ if env.stage.reads_disk.get() => "would be fetched",
         _ => "would be fetched: nothing that fits is stored",
     };

@@ -16,7 +16,7 @@ use vcl::sub::{Action, Sub};
 use vcl::trace::LogLine;
 
 use super::facts;
-use crate::dictionary::{self, DictionaryAnswer, Seeker};
+use crate::dictionary::{self, DictionaryAnswer, FormRequester};
 use crate::forecast::outcome::{Ending, ForecastOutcome};
 use crate::forecast::variants;
 use crate::forecast::variants::variants;
@@ -30,10 +30,10 @@ use crate::state::reply::{CacheOutcome, Reply};
 use crate::state::request_context::RequestContext;
 use crate::state::shared::SharedState;
 use crate::state::site_context::SiteContext;
-use crate::state::vcl::Turn;
-use crate::vcl::call::{ClientVariables, Env, StepHost};
+use crate::state::vcl::ProgramRequest;
+use crate::vcl::call::{ClientVariables, StepContext, StepHost};
 use crate::vcl::stored_object::{Age, age};
-use crate::vcl::world::{Forecast, Runner, Sight};
+use crate::vcl::world::{Forecast, ProgramWorld, RunReason};
 use crate::wait::FetchAssignment;
 
 /// The stage of a rehearsal.
@@ -81,9 +81,9 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// The world as a program sees it that changes nothing.
-    fn world(&self) -> Sight<'_> {
-        let runner = Runner::Forecast(&self.forecast);
-        Sight::new(self.shared, self.live, runner, self.now, None, &self.log)
+    fn world(&self) -> ProgramWorld<'_> {
+        let runner = RunReason::Forecast(&self.forecast);
+        ProgramWorld::new(self.shared, self.live, runner, self.now, None, &self.log)
     }
 
     /// Adds a step.
@@ -115,8 +115,8 @@ impl<'a> Rehearsal<'a> {
     /// Runs `vcl_pipe`.
     pub(super) fn run_pipe(
         &self,
-        turn: &mut Turn,
-        env: &Scene<'_>,
+        turn: &mut ProgramRequest,
+        env: &RehearsalContext<'_>,
         bereq: &mut Request,
         state: &mut BereqState,
     ) -> Action {
@@ -134,8 +134,8 @@ impl<'a> Rehearsal<'a> {
     /// Runs `vcl_backend_fetch`.
     pub(super) fn run_fetch(
         &self,
-        turn: &mut Turn,
-        env: &Scene<'_>,
+        turn: &mut ProgramRequest,
+        env: &RehearsalContext<'_>,
         bereq: &mut Request,
         state: &mut BereqState,
     ) -> Action {
@@ -166,7 +166,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Tells of a subroutine that has run.
-    fn tell_run(&self, turn: &Turn, sub: Sub, action: &Action, changes: Vec<String>) {
+    fn tell_run(&self, turn: &ProgramRequest, sub: Sub, action: &Action, changes: Vec<String>) {
         let why = format!("{} {}", sub.name(), describe_action(action));
         let mut step = DecisionStep::new(&sub.name()["vcl_".len()..], why);
         if let Some(at) = turn.task.at {
@@ -192,7 +192,7 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Returns the object that a lookup would find.
-    fn found(&self, turn: &Turn, peek: &KeyInspection) -> Option<Arc<Object>> {
+    fn found(&self, turn: &ProgramRequest, peek: &KeyInspection) -> Option<Arc<Object>> {
         if turn.state.hash_always_miss {
             let why = "req.hash_always_miss is set: what is stored does not count";
             self.tell(DecisionStep::new("lookup", why).decisive());
@@ -224,8 +224,8 @@ impl StepHost for Rehearsal<'_> {
     }
 
     fn run(
-        turn: &mut Turn,
-        env: &Env<'_, Self>,
+        turn: &mut ProgramRequest,
+        env: &StepContext<'_, Self>,
         sub: Sub,
         mut seen: ClientVariables<'_>,
     ) -> Action {
@@ -247,7 +247,7 @@ impl StepHost for Rehearsal<'_> {
     }
 
     /// Tells of the parts of the key.
-    fn note_key(&self, turn: &Turn) {
+    fn note_key(&self, turn: &ProgramRequest) {
         let parts: Vec<String> =
             key_fields(turn.key.bytes()).skip(1).map(|part| format!("`{}`", shown(part))).collect();
         let why = match parts.is_empty() {
@@ -257,7 +257,7 @@ impl StepHost for Rehearsal<'_> {
         self.tell(DecisionStep::new("key", why).fact("hash", format!("{:016x}", turn.key.hash())));
     }
 
-    fn find(turn: &Turn, env: &Env<'_, Self>) -> CacheLookup {
+    fn find(turn: &ProgramRequest, env: &StepContext<'_, Self>) -> CacheLookup {
         let stage = &env.stage;
         let peek = stage.shared.cache.peek(&turn.key, &mut select_by(&turn.req.headers));
         let place = SiteContext { live: env.live, site: env.site };
@@ -290,8 +290,8 @@ impl StepHost for Rehearsal<'_> {
     }
 
     fn begin(
-        turn: &Turn,
-        env: &Env<'_, Self>,
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
         options: BeginOptions<'_>,
     ) -> FetchAssignment<(), ()> {
         let stage = &env.stage;
@@ -308,13 +308,13 @@ impl StepHost for Rehearsal<'_> {
 
     fn refuse((): ()) {}
 
-    fn begin_refresh(_: &Turn, _: &Env<'_, Self>, _: &Arc<Object>) -> Option<()> {
+    fn begin_refresh(_: &ProgramRequest, _: &StepContext<'_, Self>, _: &Arc<Object>) -> Option<()> {
         None
     }
 
-    fn refresh(_: &Turn, _: &Env<'_, Self>, (): (), _: &Arc<Object>) {}
+    fn refresh(_: &ProgramRequest, _: &StepContext<'_, Self>, (): (), _: &Arc<Object>) {}
 
-    fn purge(_: &Turn, env: &Env<'_, Self>) -> Result<(), String> {
+    fn purge(_: &ProgramRequest, env: &StepContext<'_, Self>) -> Result<(), String> {
         let why = "what is stored under its key would be purged";
         env.stage.tell(DecisionStep::new("purge", why).decisive());
         env.stage.purges.set(true);
@@ -327,21 +327,25 @@ impl StepHost for Rehearsal<'_> {
     }
 
     /// The length it has then.
-    fn unfold(_: &Env<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
+    fn unfold(_: &StepContext<'_, Self>, body: &mut ReplyBody, length: Option<u64>) {
         if let ReplyBody::Head(told) = body {
             *told = length;
         }
     }
 
-    fn seek(turn: &Turn, env: &Env<'_, Self>, object: &Arc<Object>) -> DictionaryAnswer {
+    fn seek(
+        turn: &ProgramRequest,
+        env: &StepContext<'_, Self>,
+        object: &Arc<Object>,
+    ) -> DictionaryAnswer {
         dictionary::seek(
-            Seeker::Forecast(&env.stage.shared.dictionaries),
+            FormRequester::Forecast(&env.stage.shared.dictionaries),
             env.occasion(turn),
             object,
         )
     }
 
-    fn note_dictionary(env: &Env<'_, Self>, used: DictionaryUse) {
+    fn note_dictionary(env: &StepContext<'_, Self>, used: DictionaryUse) {
         env.stage.tell(DecisionStep::new("dictionary", used.to_string()));
     }
 
@@ -364,4 +368,4 @@ fn decides(sub: Sub, action: &Action) -> bool {
 }
 
 /// The surroundings of a rehearsal.
-pub(super) type Scene<'a> = Env<'a, Rehearsal<'a>>;
+pub(super) type RehearsalContext<'a> = StepContext<'a, Rehearsal<'a>>;

@@ -6,7 +6,7 @@ use rig::Rig;
 
 use crate::explain::Explanation;
 use crate::forecast::outcome::ForecastOutcome;
-use crate::invalidate::{Invalidation, Journal, Recording};
+use crate::invalidate::{Invalidation, Journal, JournalWrite};
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::CacheOutcome;
 
@@ -58,7 +58,7 @@ impl Journal for Full {
         "full"
     }
 
-    fn record(&self, _: &[&Invalidation]) -> Result<Box<dyn Recording>, String> {
+    fn record(&self, _: &[&Invalidation]) -> Result<Box<dyn JournalWrite>, String> {
         Err("no room".to_owned())
     }
 

@@ -10,7 +10,7 @@ use std::thread;
 
 use base::{Account, HashSeed, Limits};
 use bytes::Bytes;
-use cache::{BodyWindow, Config, Passage, Reader};
+use cache::{BodyWindow, Config, Reader, WindowLimit};
 use h1::{HeadLimits, ReadProgress, RequestReader};
 use message::{Framing, Method, Request, Scheme};
 use origin::{Address, EjectConfig, OriginConfig, Protocol, ServerConfig};
@@ -32,12 +32,12 @@ use crate::state::core::CoreState;
 use crate::state::invalidate::Outcome;
 use crate::state::live_configuration::LiveConfiguration;
 use crate::state::reply::Reply;
-use crate::state::request_context::Front;
+use crate::state::request_context::RequestConnection;
 use crate::state::shared::SharedState;
 use crate::state::site::{Site, SiteTable};
 use crate::state::vcl::link::BackendOrigin;
 use crate::state::vcl::{VclConnection, VclSettings};
-use crate::vcl::Sight;
+use crate::vcl::ProgramWorld;
 
 /// Requests that the origin got, one text a request: its head and the bytes behind it.
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -279,7 +279,7 @@ impl Rig {
             Start::Slow(slow) => {
                 let has_body = request.framing != Framing::None;
                 let body = has_body.then(|| upload(body, &self.account));
-                slow.run(&self.core, &request, body, Front::of(&self.account)).await
+                slow.run(&self.core, &request, body, RequestConnection::of(&self.account)).await
             }
         };
         self.see(&live, &request, reply).await
@@ -347,7 +347,7 @@ fn without_builtin_lines(line: &str) -> String {
 }
 
 fn upload(body: &str, account: &Arc<Account>) -> Reader {
-    let passage = Passage { bytes: 1 << 20, account: Arc::clone(account) };
+    let passage = WindowLimit { bytes: 1 << 20, account: Arc::clone(account) };
     let (mut writer, reader) = BodyWindow::window(passage);
     _ = writer.push(body.as_bytes());
     writer.finish();
@@ -397,7 +397,7 @@ fn start(text: &str, shared: &Arc<SharedState>) -> Arc<Instance> {
     let compiled = Program::compile(&input).unwrap_or_else(|error| panic!("{error}"));
     let (live, log) = (shared.live(), RefCell::default());
     let now = rt::now();
-    let world = Sight::without_request(shared, &live, now, &log);
+    let world = ProgramWorld::without_request(shared, &live, now, &log);
     let instance = compiled
         .program
         .start(&world, super::super::call::seconds(now))

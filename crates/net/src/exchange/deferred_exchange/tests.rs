@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
 use base::MemoryBudget;
-use cache::{BodyDerivation, BodyWindow, BodyWriter, Passage};
+use cache::{BodyDerivation, BodyWindow, BodyWriter, WindowLimit};
 use flow::Tunnel;
 use message::Response;
 
@@ -82,7 +82,7 @@ struct Sent {
 /// A body that has begun with `data`, said to have `length` bytes.
 fn body(data: &str, length: Option<u64>) -> Sent {
     let account = Account::open(&MemoryBudget::new(1 << 20, 1 << 20), u64::MAX);
-    let (mut writer, reader) = BodyWindow::window(Passage { bytes: 1 << 16, account });
+    let (mut writer, reader) = BodyWindow::window(WindowLimit { bytes: 1 << 16, account });
     if !data.is_empty() {
         _ = writer.push(data.as_bytes());
     }

@@ -26,7 +26,7 @@ pub(super) enum SimulatedFault {
 
 /// Something that happens.
 #[derive(Debug)]
-pub(super) enum Happening {
+pub(super) enum SimulationEvent {
     AtServer(usize, ToServer),
     AtNode(usize, u64, ToNode),
     Tick(usize, u64),
@@ -40,20 +40,20 @@ pub(super) enum Happening {
 
 /// A happening, when it comes, and its number.
 #[derive(Debug)]
-pub(super) struct Queued(pub(super) u64, pub(super) u64, pub(super) Happening);
+pub(super) struct QueuedEvent(pub(super) u64, pub(super) u64, pub(super) SimulationEvent);
 
-impl PartialEq for Queued {
+impl PartialEq for QueuedEvent {
     fn eq(&self, other: &Self) -> bool {
         (self.0, self.1) == (other.0, other.1)
     }
 }
-impl Eq for Queued {}
-impl PartialOrd for Queued {
+impl Eq for QueuedEvent {}
+impl PartialOrd for QueuedEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Queued {
+impl Ord for QueuedEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.0, other.1).cmp(&(self.0, self.1))
     }
