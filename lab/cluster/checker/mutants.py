@@ -20,7 +20,7 @@ ROOT = os.path.realpath(f"{HERE}/../../..")
 VARIABLE = "LARDER_CLUSTER_MUTANT"
 SESSION, CLUSTER = "crates/cluster/src/session.rs", "crates/cluster/src/cluster.rs"
 FOLLOWER, MEMBERS = "crates/cluster/src/follower.rs", "crates/cluster/src/members.rs"
-NODE, SHARE = "crates/daemon/src/node.rs", "crates/cluster/src/share.rs"
+NODE, SHARE = "crates/daemon/src/node.rs", "crates/cluster/src/sharing_nodes.rs"
 DELAYED = """let refused = if {M} {
             let (host, all) = (Arc::clone(&self.host), entry.invalidations.clone());
             rt::spawn(async move {

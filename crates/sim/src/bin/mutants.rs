@@ -33,7 +33,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "a waiter uses what was banned while it waited",
-        "crates/flow/src/slow.rs",
+        "crates/flow/src/slow_path.rs",
         "let is_for_it = core.shared.cache.may_use(&object)",
         "let is_for_it = ({M} || core.shared.cache.may_use(&object))",
     ),
@@ -87,13 +87,13 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "an aborted body stays in the index",
-        "crates/cache/src/filling.rs",
-        "            self.withdraw(false);\n            self.fill.end(Phase::Aborted);",
-        "            if !{M} { self.withdraw(false); }\n            self.fill.end(Phase::Aborted);",
+        "crates/cache/src/object_writer.rs",
+        "            self.withdraw(false);\n            self.fill.end(FillPhase::Aborted);",
+        "            if !{M} { self.withdraw(false); }\n            self.fill.end(FillPhase::Aborted);",
     ),
     Mutant(
         "the room of a last chunk is not given back",
-        "crates/cache/src/filling.rs",
+        "crates/cache/src/object_writer.rs",
         "            charge.shrink_to(size::class(data.len()));\n",
         "            if !{M} { charge.shrink_to(size::class(data.len())); }\n",
     ),
@@ -135,7 +135,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "every request for a key leads a fetch",
-        "crates/cache/src/cache/begin.rs",
+        "crates/cache/src/cache/collapsing.rs",
         "if shared && let Some(busy) = fetch_for(slot, &shape) {",
         "if shared && !{M} && let Some(busy) = fetch_for(slot, &shape) {",
     ),
@@ -159,7 +159,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "a page in the place of a reply does not say that the connection ends",
-        "crates/net/src/h1/answering.rs",
+        "crates/net/src/h1/client_side.rs",
         "&reply, framing, keep, &mut out);",
         "&reply, framing, keep || {M} && self.keep && reply.close, &mut out);",
     ),
@@ -178,14 +178,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a waiter of a program is lost",
         "crates/flow/src/vcl/wait.rs",
-        "                    match pausing.wait(pause).await {",
-        "                    if {M} { std::future::pending::<()>().await; }\n                    match pausing.wait(pause).await {",
+        "                    match context.wait(pause).await {",
+        "                    if {M} { std::future::pending::<()>().await; }\n                    match context.wait(pause).await {",
     ),
     Mutant(
         "a response that says private is stored",
         "crates/message/src/store.rs",
-        "    if control.private == Scope::Whole {\n        return",
-        "    if control.private == Scope::Whole && !{M} {\n        return",
+        "    if control.private == DirectiveScope::Whole {\n        return",
+        "    if control.private == DirectiveScope::Whole && !{M} {\n        return",
     ),
     Mutant(
         "the gates are passed by",
@@ -195,19 +195,19 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "a request that has waited for its turn goes on behind the gates",
-        "crates/flow/src/row.rs",
-        "Ok((Station::Redirect, None))",
-        "Ok((if {M} { Station::Policy } else { Station::Redirect }, None))",
+        "crates/flow/src/stage_row.rs",
+        "Ok((Station::HttpsRedirect, None))",
+        "Ok((if {M} { Station::Policy } else { Station::HttpsRedirect }, None))",
     ),
     Mutant(
         "cookies of the request before stay in the room for cookies",
-        "crates/flow/src/enter.rs",
+        "crates/flow/src/fast_path.rs",
         "        kept.clear();\n",
         "        if !{M} { kept.clear(); }\n",
     ),
     Mutant(
         "the notes on a request are lost on the way to its fetch",
-        "crates/flow/src/enter.rs",
+        "crates/flow/src/fast_path.rs",
         "            notes: ask.notes,\n            downstream",
         "            notes: if {M} { Notes::default() } else { ask.notes },\n            downstream",
     ),
