@@ -42,8 +42,8 @@ MUTANTS = [
         SESSION, "let refused = entry.invalidations.iter().filter(|one| !apply(one)).count();", DELAYED,
     )]),
     ("`all` does not wait for a node that is silent", "cut", [(
-        MEMBERS, "saturating_add(self.patience_ms())",
-        "saturating_add(if {M} { self.patience_ms() / 8 } else { self.patience_ms() })",
+        MEMBERS, "saturating_add(self.card.patience_ms())",
+        "saturating_add(self.card.patience_ms() / if {M} { 8 } else { 1 })",
     )]),
     ("`all` waits for those who are known, before all are", "kill", [(
         CLUSTER, "let knows_all = self", "let knows_all = {M} || self",
@@ -66,7 +66,7 @@ MUTANTS = [
         "if !{M} { state.outbox.put_back(unknown.into_values()); }",
     )]),
     ("a loss is not doubted", "wipe-nats", [(
-        NODE, "self.shared.doubt(rt::now());", "if !{M} { self.shared.doubt(rt::now()); }",
+        NODE, "self.shared.door.doubt(rt::now());", "if !{M} { self.shared.door.doubt(rt::now()); }",
     )]),
     ("one that leaves trusts on", "leave", [(
         FOLLOWER, "self.has_left = true;\n        self.lease_ms = None;",
@@ -81,7 +81,8 @@ MUTANTS = [
         "state.trusts() && ({M} || state.in_force.has(position))",
     )]),
     ("who asks does not wait for what it has told itself", "kill-leader", [(
-        SHARE, "is_all_told && is_whole && is_back", "(is_all_told && is_back || {M}) && is_whole",
+        SHARE, "is_all_told && is_whole && state.told.is_empty()",
+        "(is_all_told && state.told.is_empty() || {M}) && is_whole",
     )]),
 ]
 
