@@ -28,8 +28,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     let mut circles = circles::Circles::default();
     let mut tuples = tuples::Tuples::default();
     for file in sources {
-        let text =
-            fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = read(&file)?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         names.add(&name, &text);
         targets.add(&name);
@@ -42,7 +41,8 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
             what,
         }));
     }
-    problems.extend(names.problems());
+    let style = read(&root.join("STYLE.md"))?;
+    problems.extend(names.problems(&style));
     problems.extend(targets.problems());
     problems.extend(circles.problems());
     problems.extend(tuples.problems());
@@ -55,6 +55,10 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
         .map(|problem| format!("{}:{}: {}", problem.file, problem.line, problem.what))
         .collect();
     Err(format!("{}\ntidy: {} problems", lines.join("\n"), lines.len()))
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Every Rust source below `crates/` and `fuzz/`.

@@ -49,6 +49,9 @@ pub(crate) fn check(name: &str, source: &str) -> Vec<(usize, String)> {
         problems
             .push((1, format!("{lines} lines; at most {FILE_LINES}: split it by what it tells")));
     }
+    if name.ends_with("/mod.rs") && !is_test_file(name) {
+        problems.push((1, "a module's root stands beside its folder, not in it".to_owned()));
+    }
     if !has_head_comment(source) {
         problems
             .push((1, "no `//!` comment at the head that says what this file is for".to_owned()));

@@ -1,12 +1,16 @@
-//! The rule for names of types (STYLE.md): within a crate, a name means one thing. Tests may call
-//! their own types as they like.
+//! The rules for names of types (STYLE.md): within a crate, a name means one thing, and at most
+//! three crates have a type of one name, unless the glossary has it. Tests may call their own types
+//! as they like.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::files::is_test_file;
 use super::functions::test_lines;
 use super::lexer::mask;
 use super::problem::Problem;
+
+/// Most crates that may have a type of one name.
+const CRATES: usize = 3;
 
 /// Words that declare a type.
 const DECLARATIONS: [&str; 4] = ["struct", "enum", "trait", "union"];
@@ -31,9 +35,10 @@ impl TypeNames {
         }
     }
 
-    /// Declarations of a name that their crate has declared before.
-    pub(super) fn problems(self) -> Vec<Problem> {
-        let mut problems = Vec::new();
+    /// Declarations of a name that their crate has declared before, and names that too many crates
+    /// have. `style` is the text of STYLE.md, whose glossary has the general names.
+    pub(super) fn problems(self, style: &str) -> Vec<Problem> {
+        let mut problems = self.common(&general(style));
         for ((owner, name), places) in self.0 {
             let Some(((file, line), rest)) = places.split_first() else { continue };
             problems.extend(rest.iter().map(|(again, number)| Problem {
@@ -44,6 +49,33 @@ impl TypeNames {
         }
         problems
     }
+}
+
+impl TypeNames {
+    /// The names that more than three crates have, except `general` ones, at the first place.
+    fn common(&self, general: &BTreeSet<&str>) -> Vec<Problem> {
+        let mut crates: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (owner, name) in self.0.keys() {
+            crates.entry(name).or_default().push(owner);
+        }
+        crates.retain(|name, owners| owners.len() > CRATES && !general.contains(name));
+        let problem = |(name, owners): (&str, Vec<&str>)| {
+            let key = (owners[0].to_owned(), name.to_owned());
+            let (file, line) = self.0.get(&key)?.first()?.clone();
+            let owners = owners.join(", ");
+            let what =
+                format!("`{name}` is a type of {owners}; at most {CRATES} crates may have it");
+            Some(Problem { file, line, what })
+        };
+        crates.into_iter().filter_map(problem).collect()
+    }
+}
+
+/// The names of the glossary's rows for types, such as ``| `Error` | ... |``.
+fn general(style: &str) -> BTreeSet<&str> {
+    let names =
+        |line| -> Option<&str> { Some(str::strip_prefix(line, "| `")?.split_once("` |")?.0) };
+    style.lines().filter_map(names).collect()
 }
 
 /// The crate whose product code the file belongs to.
@@ -80,7 +112,7 @@ mod tests {
         for (name, source) in files {
             names.add(name, source);
         }
-        let problems = names.problems();
+        let problems = names.problems("| `Error` | a reason for failure |\n");
         problems.iter().map(|p| format!("{}:{}: {}", p.file, p.line, p.what)).collect()
     }
 
@@ -113,5 +145,18 @@ mod tests {
             ]),
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn a_name_that_four_crates_have_is_found_unless_the_glossary_has_it() {
+        let step: Vec<(String, &str)> = ["a", "b", "c", "d"]
+            .map(|own| (format!("crates/{own}/src/one.rs"), "struct Step;\nenum Error {}\n"))
+            .into();
+        let files: Vec<(&str, &str)> = step.iter().map(|(name, text)| (&**name, *text)).collect();
+        assert_eq!(
+            found(&files),
+            ["crates/a/src/one.rs:1: `Step` is a type of a, b, c, d; at most 3 crates may have it"]
+        );
+        assert_eq!(found(&files[..3]), Vec::<String>::new());
     }
 }

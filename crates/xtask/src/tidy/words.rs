@@ -2,11 +2,12 @@
 //! thing is or does, where a question leaves that to the reader; no words stand for a list that
 //! the reader would have to guess.
 
-/// Words that begin a question.
-const QUESTIONS: [&str; 5] = ["What", "Whether", "Who", "Which", "How"];
+/// Words that begin a question, or a comparison with what stands above and may move.
+const QUESTIONS: [&str; 6] = ["What", "Whether", "Who", "Which", "How", "The same"];
 
 /// Words of a line that say less than they seem to, or that a reader has to turn round.
-const VAGUE: [&str; 4] = ["the like", "of which", "none when", "is none"];
+const VAGUE: [&str; 7] =
+    ["the like", "of which", "none when", "is none", "whoever", "nobody", "of it that"];
 
 /// Finds lines of doc comments with vague words.
 pub(super) fn vague(source: &str) -> Vec<(usize, String)> {
@@ -36,8 +37,7 @@ pub(super) fn questions(source: &str) -> Vec<(usize, String)> {
     for (line, number) in source.lines().zip(1..) {
         let text = doc_text(line);
         if let (false, Some(text)) = (inside, text)
-            && let Some(word) = first_word(text)
-            && QUESTIONS.contains(&word)
+            && let Some(word) = QUESTIONS.into_iter().find(|words| begins_with(text, words))
         {
             let what = format!("a doc comment begins with a noun or a verb, not with `{word}`");
             found.push((number, what));
@@ -53,8 +53,10 @@ fn doc_text(line: &str) -> Option<&str> {
     line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))
 }
 
-fn first_word(text: &str) -> Option<&str> {
-    text.trim_start().split(|c: char| !c.is_alphanumeric()).next()
+/// Tells whether `text` begins with `words` and no letter behind them.
+fn begins_with(text: &str, words: &str) -> bool {
+    let rest = text.trim_start().strip_prefix(words);
+    rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 #[cfg(test)]
@@ -86,6 +88,7 @@ mod tests {
             (format!("{head} What it is.\n\n{doc} Whether it is.\nfn a() {{}}\n"), vec![1, 3]),
             (format!("    {doc} How many.\n    {doc} Which, too.\n"), vec![1]),
             (format!("{doc} Tells\n{doc} What it is, and whether.\n"), vec![]),
+            (format!("{doc} The same.\n\n{doc} The sameness.\n"), vec![1]),
             (format!("{doc} Whatever comes.\n// What is why.\n"), vec![]),
         ] {
             let found: Vec<usize> = questions(&source).into_iter().map(|(line, _)| line).collect();

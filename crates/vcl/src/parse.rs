@@ -27,7 +27,7 @@ pub const MAX_DEPTH: u32 = 100;
 /// Operators of one expression, those within its parentheses counted.
 pub const MAX_OPERATORS: u32 = 1000;
 /// The builtin VCL: what each `vcl_*` does when the program's own has not returned.
-pub const BUILTIN: &str = include_str!("../builtin.vcl");
+pub const BUILTIN: &str = include_str!("builtin.vcl");
 /// The name of the builtin VCL in errors.
 pub const BUILTIN_NAME: &str = "<builtin>";
 
