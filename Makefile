@@ -1,7 +1,7 @@
 # What a contributor does every day; CONTRIBUTING.md explains.
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo cluster-demo test lint fmt bench lab fuzz package
+.PHONY: demo cluster-demo test lint fmt bench lab fuzz package site
 
 # Without what a demo does not show, which takes most of the time: see `larder_demo` in CONTRIBUTING.md.
 demo:
@@ -52,5 +52,10 @@ fuzz:
 	done
 
 # A Debian package, a tarball and a container image, in target/package.
-package:
+package: site
 	cargo xtask package
+
+# The documentation as static pages, in target/site; they need no server.
+site:
+	@scripts/setup.sh site
+	@scripts/site.py

@@ -3,7 +3,7 @@
 # but what follows, `setup.sh wordpress`, `mediawiki`, `django`, `http2-clients`, `dashboard`, `tools` or `watchers` for these labs,
 # `setup.sh experiments` for the peers and the tools of the experiments, `setup.sh nats` for a cluster,
 # `setup.sh cluster` for its checker, `setup.sh bench` for counting instructions,
-# `setup.sh package` for what looks at packages, `setup.sh rooms` for the lab of packages; several words
+# `setup.sh site` for the documentation's site, `setup.sh package` for what looks at packages, `setup.sh rooms` for the lab of packages; several words
 # together too. As root on Debian and its kin it installs what is missing; otherwise it says what to install and fails.
 set -euo pipefail
 
@@ -83,6 +83,15 @@ mediawiki() {
 python() {
   missing python3 && packages+=(python3)
   python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+}
+
+# The documentation's site: Zensical comes from PyPI, the man pages go through mandoc.
+site() {
+  build
+  python
+  missing npm && packages+=(npm)
+  missing curl && packages+=(curl)
+  missing mandoc && packages+=(mandoc)
 }
 
 django() {
@@ -176,9 +185,9 @@ rooms() {
 for word in "${@:-basic}"; do
   case $word in
     # Each ends with whether something was missing, which is no failure.
-    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | watchers | experiments | nats | cluster | bench | package | rooms) $word || true ;;
+    build | basic | wordpress | mediawiki | django | http2-clients | dashboard | tools | watchers | experiments | nats | cluster | bench | package | rooms | site) $word || true ;;
     *)
-      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|watchers|experiments|nats|cluster|bench|package|rooms..." >&2
+      echo "usage: setup.sh build|basic|wordpress|mediawiki|django|http2-clients|dashboard|tools|watchers|experiments|nats|cluster|bench|package|rooms|site..." >&2
       exit 2
       ;;
   esac

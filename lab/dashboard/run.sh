@@ -2,9 +2,9 @@
 # The dashboard in Chromium, on a real Larder under load: figures that move, charts that reach back a day, the boxes for
 # purging and explaining, the demo's link, a thousand strings that would be markup, axe-core in light, dark and narrow, the
 # keyboard alone, a stream that breaks,
-# one site alone and the configuration in force. Prints each check and fails when one does not hold.
+# one site alone and the configuration in force; and the documentation's site, from its folder. Prints each check and fails when one does not hold.
 #
-#   lab/dashboard/run.sh [PART...]     format live ranges sites boxes strangers access demo report broken, default all; LARDER_BIN names
+#   lab/dashboard/run.sh [PART...]     format live ranges sites boxes strangers access demo report site broken, default all; LARDER_BIN names
 #                                      another binary, SHOTS another folder for screenshots
 #   lab/dashboard/run.sh picture       takes pictures over ten minutes, and makes docs/guide/dashboard.png again;
 #                                      PICTURE_MINUTES is another time, GUIDE another file for the guide's picture
@@ -41,7 +41,9 @@ start larder "${serve[@]}"
 echo "${pids[-1]}" >"$LAB_PID"
 until_ready larder curl --silent --fail --max-time 5 --output /dev/null "http://127.0.0.1:$admin/healthz"
 
-[ $# -gt 0 ] || set -- format live ranges sites boxes strangers access demo report broken
+[ $# -gt 0 ] || set -- format live ranges sites boxes strangers access demo report site broken
+export LAB_DOCUMENTS=$lab/../target/site
+case " $* " in *" site "*) quietly site make -C "$lab/.." site ;; esac
 status=0
 shots=${SHOTS:-$lab/../target/lab/dashboard}
 for part in "$@"; do

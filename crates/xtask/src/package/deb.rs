@@ -91,6 +91,11 @@ fn data(from: &Ingredients<'_>) -> Result<Tree, String> {
     tree.file(&format!("{documents}/changelog.Debian.gz"), 0o644, gzip(changelog.as_bytes()));
     tree.file(&format!("{documents}/sbom.cdx.json.gz"), 0o644, gzip(&from.sbom));
     tree.graft(documents, &Tree::read(&from.root.join("docs"), &["guide", "reference"])?);
+    // `make package` builds it first.
+    if from.root.join("target/site").is_dir() {
+        let site = Tree::read(&from.root.join("target"), &["site"])?;
+        tree.graft(documents, &site.places(|path| path.replacen("site/", "html/", 1)));
+    }
     let is_page = |path: &str| path.starts_with("man");
     tree.graft(
         "usr/share",
