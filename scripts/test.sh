@@ -195,12 +195,24 @@ demo_build() {
   RUSTFLAGS='--cfg larder_demo' CARGO_TARGET_DIR=$target/demo-build cargo check --package larder --no-default-features
 }
 
+# Tells whether one of the files has changed within a week before the newest commit.
+recently_changed() {
+  local now then
+  now=$(git log -1 --format=%ct) then=$(git log -1 --format=%ct -- "$@") || return 0
+  [ $((now - then)) -lt 604800 ]
+}
+
 # Licences, sources and bans of what it is built from; known faults of it too, where their database can be had.
 deny() {
   local root
   root=$(realpath -m "$target")/tools
   export PATH=$PATH:$root/bin
   if ! cargo deny --version; then
+    # Compiling it takes two minutes of a processor: once a week, and for a week after what it looks at has changed.
+    if [ -z "${DENY:-}" ] && [ "$(date +%u)" != 1 ] && ! recently_changed Cargo.lock deny.toml; then
+      echo "cargo deny was not run: Cargo.lock and deny.toml are as they were, and it is not Monday (DENY=1 runs it)"
+      return 77
+    fi
     nice cargo install --locked --debug --target-dir "$root/build" --root "$root" cargo-deny@0.20.2 ||
       { echo "cargo deny cannot be had"; return 77; }
     rm -rf "$root/build"
