@@ -1,4 +1,4 @@
-//! Every interleaving of what waits and what wakes.
+//! The loom models: every interleaving of waiters and wakers.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p cache --test loom`
 #![cfg(loom)]
@@ -93,7 +93,7 @@ fn bounded() -> loom::model::Builder {
 #[test]
 fn a_window_carries_everything_and_neither_end_sleeps_through() {
     bounded().check(|| {
-        // Every piece fills it, so that both ends wait.
+        // Every chunk fills it, so both ends wait.
         let (writer, reader) = Body::window(passage(1));
         let writing = thread::spawn(move || write(writer, 2));
         assert_eq!(read(reader), Ok(4));

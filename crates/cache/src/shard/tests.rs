@@ -1,10 +1,10 @@
-//! The books of a shard, for the tests of the whole.
+//! The consistency check of a shard, for the tests of the crate.
 
 use super::*;
 
 impl<L: Lower> Shard<L> {
-    /// Asserts that the queues' sums, the tokens and the table agree; returns how many objects
-    /// there are.
+    /// Asserts that the queues' sums, the tokens and the table agree. Returns the number of
+    /// objects.
     pub(crate) fn check(&self) -> usize {
         let (mut small, mut main) = ((0, 0), (0, 0));
         let mut objects = 0;

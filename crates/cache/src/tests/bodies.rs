@@ -1,4 +1,4 @@
-//! Bodies that fill, windows, readers.
+//! Bodies: filling objects, windows and readers.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -154,7 +154,7 @@ fn chunks_that_are_there_are_kept_as_they_are() {
         assert!(bytes_of(&object).expect("complete") == body);
         assert!(read_all(object.reader()).expect("complete") == body);
     }
-    // Copies and chunks may follow each other, and no more comes than was declared.
+    // Copies and chunks may alternate, and no more than the declared length is accepted.
     let mut filling = begin_anew(&cache, "/a").store(permit(), head(Some(9)), None);
     let chunk = Bytes::from_static(b"def");
     assert_eq!(
@@ -300,7 +300,7 @@ fn a_body_declared_too_large_is_a_window_from_the_start() {
 #[test]
 fn a_window_without_readers_is_abandoned() {
     let cache = cache();
-    // Its readers left.
+    // Its readers have gone.
     let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(2 * MIB)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(&[1; 70_000]), PushOutcome::Wait);
@@ -309,7 +309,7 @@ fn a_window_without_readers_is_abandoned() {
     assert_eq!(block_on(filling.room()), Err(AbandonedBody));
     assert_eq!(filling.push(b"x"), PushOutcome::Abandoned);
     assert!(!filling.finish());
-    // Nobody ever came: it waits for a reader until it is full.
+    // It never had a reader: it waits for one until it is full.
     let mut lead_of_b = lead(begin(&cache, "/b"));
     lead_of_b.set_window_limit(passage(64 * 1024));
     let mut filling = lead_of_b.store(permit(), head(Some(2 * MIB)), None);
@@ -402,7 +402,7 @@ fn both_ends_of_a_window_see_the_other_go() {
     assert_eq!(read_once(&mut reader), Some(Err(IncompleteBody)));
 }
 
-/// Counts how often it is woken.
+/// Counts its wakes.
 #[derive(Default)]
 struct Woken(AtomicU32);
 
@@ -464,7 +464,7 @@ fn a_reader_that_is_parked_holds_nobody_up_and_knows_what_it_has_missed() {
     assert!(parked.unpark(), "a body that is kept is there from its beginning");
     assert_eq!(read_once(&mut parked), Some(Ok(Some(b"abc"[..].into()))));
     drop(parked);
-    // It becomes a window, for which the one who reads is the slowest.
+    // It becomes a window, whose reader is the slowest.
     let body = pattern(2 << 20);
     let mut taken = 0;
     for piece in body.chunks(100_000) {

@@ -1,4 +1,4 @@
-//! Eviction and the budget.
+//! Eviction and the memory budget.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ fn one_hit_wonders_do_not_wash_out_the_hot_set() {
     }
     for n in 0..50_000 {
         put(&cache, &n.to_string(), &[0; 1000]);
-        // A hit now and then, much rarer than eviction passes.
+        // A hit now and then, much more rarely than eviction passes.
         if n % 1000 == 0 {
             hot.iter().for_each(|name| drop(found(&cache, name)));
         }
@@ -51,7 +51,7 @@ fn one_hit_wonders_do_not_wash_out_the_hot_set() {
 #[test]
 fn a_key_that_comes_back_soon_enters_the_main_queue() {
     let cache = hot_and_cold(MIB);
-    // Something for the main queue, so that its ghost remembers.
+    // Objects for the main queue, so that its ghost grows.
     for n in 0..3000 {
         put(&cache, &n.to_string(), &[0; 1000]);
         drop(found(&cache, &n.to_string()));
@@ -172,11 +172,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 1..200)
 }
 
-/// A cache and what it may contain.
+/// A cache and its permitted contents.
 struct World {
     cache: Arc<Cache>,
     budget: u64,
-    /// The version of the body that was stored last under a key; the body begins with it.
+    /// The version of the body last stored under a key. The body begins with it.
     last: HashMap<u8, u64>,
     version: u64,
     held: Vec<(Arc<Object>, Reader)>,
@@ -291,7 +291,7 @@ impl World {
         self.cache.check();
     }
 
-    /// Whatever is found complete is what was stored last; returns how many are found.
+    /// Asserts that every complete object is the one stored last. Returns the number found.
     fn check_contents(&self) -> usize {
         let mut count = 0;
         for key in 0..40_u8 {

@@ -1,8 +1,8 @@
-//! Objects that are of no more use are taken out, and nothing else.
+//! Index walks: expired objects are removed, and no others.
 
 use super::*;
 
-/// Goes once around, taking what became stale before `now_ms`; how many places were paused at.
+/// Walks once around, and removes the objects stale before `now_ms`. Returns the number of pauses.
 fn drop_stale(cache: &Cache, walk: &mut IndexWalk, places: usize, now_ms: u64) -> usize {
     let mut pauses = 0;
     cache.drop_expired(walk, places, &|object| !object.is_fresh(now_ms), &mut || pauses += 1);

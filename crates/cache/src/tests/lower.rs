@@ -1,4 +1,4 @@
-//! A cache over another tier: what sinks, what comes up again, and what must not.
+//! The cache over a lower tier: what is demoted, what is promoted, and what must not be.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,14 @@ use super::*;
 
 mod properties;
 
-/// A tier that keeps records as bytes, as a disk would.
+/// A lower tier that keeps records as bytes, as a disk does.
 #[derive(Debug)]
 struct Attic {
     kept: Mutex<BTreeMap<u64, Kept>>,
-    /// Responses it has room for.
+    /// The number of responses that it accepts.
     room: AtomicUsize,
     clock: Mutex<Now>,
-    /// Hashes that it was told of as struck.
+    /// The hashes passed to `discard_hash`.
     struck: Mutex<Vec<u32>>,
 }
 
@@ -52,7 +52,7 @@ impl Attic {
         Some((Record::decode(&kept.record, *self.clock.lock())?, kept.body))
     }
 
-    /// Another process over what this one has kept, after so long.
+    /// Another process over this tier's responses, after this time.
     fn restart(&self, stopped_ms: u64) -> (Arc<Self>, Arc<Cache<Self>>) {
         let unix_ms = self.clock.lock().unix_ms + stopped_ms;
         let clock = Mutex::new(Now { mono_ms: 1000, unix_ms });
@@ -102,12 +102,12 @@ fn over(budget: u64) -> (Arc<Attic>, Arc<Cache<Attic>>) {
     (Arc::clone(&attic), Cache::with_lower(attic, config(budget)))
 }
 
-/// Has the tier copy everything.
+/// Copies everything to the tier.
 fn copy(cache: &Cache<Attic>) -> usize {
     cache.copy_down(&mut IndexWalk::default(), usize::MAX, &|_| true, &mut || ())
 }
 
-/// Evicts what can be.
+/// Evicts all that it can.
 fn press(cache: &Cache<Attic>) {
     let budget = cache.config().budget_bytes;
     cache.resize(0, 0);
@@ -133,7 +133,7 @@ fn store(cache: &Arc<Cache<Attic>>, name: &str, new: NewObject, body: &[u8]) {
     assert!(filling.finish());
 }
 
-/// Brings what the lower tier has of the key up into memory; `None` where it has nothing usable.
+/// Promotes the lower tier's response of the key to memory. `None` if it has no usable one.
 fn raise(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Object>> {
     let mut lead = fetching(cache, name);
     for place in lead.cold().to_vec() {
@@ -154,7 +154,7 @@ fn raise(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Obj
     None
 }
 
-/// Lends what the lower tier has of the key; `None` where it has nothing usable.
+/// Serves the lower tier's response of the key from below. `None` if it has no usable one.
 fn lend(cache: &Arc<Cache<Attic>>, attic: &Attic, name: &str) -> Option<Arc<Object>> {
     let mut lead = fetching(cache, name);
     for place in lead.cold().to_vec() {
@@ -205,7 +205,7 @@ fn what_is_evicted_comes_up_again_as_it_was() {
         assert!(is_in_memory(&cache, &name));
     }
     cache.check();
-    // What has come up has its copy below, and counts once.
+    // Promoted objects have copies below, and count once.
     assert_eq!(cache.clear(), 3000);
     assert_eq!((attic.len(), cache.stats().bytes), (0, 0));
 }
@@ -238,7 +238,7 @@ fn what_is_purged_superseded_or_over_does_not_sink() {
     assert_eq!(bytes_of(&object).as_deref(), Some(&b"new"[..]));
 }
 
-/// Bans what `test` says, and sweeps.
+/// Adds a ban with `test`, and sweeps.
 fn ban(cache: &Cache<Attic>, test: fn(&Record) -> bool, number: u32) {
     #[derive(Debug)]
     struct By(fn(&Record) -> bool);
@@ -272,7 +272,7 @@ fn every_invalidation_of_a_key_reaches_what_has_sunk() {
     }
 }
 
-/// Events after which what was read of "/a" before must not be used.
+/// Events after which an earlier read of "/a" must not be used.
 const OVERTAKING: [fn(&Arc<Cache<Attic>>); 3] = [
     |cache| _ = cache.invalidate(&key("/a")),
     |cache| _ = cache.clear(),
@@ -313,7 +313,7 @@ fn what_is_lent_stays_below_and_gives_its_memory_back() {
     assert_eq!(lent.hits(), 1, "as one that is looked up");
     drop(lent);
     assert_eq!((cache.stats().bytes, attic.len()), (before.bytes, 1));
-    // A read of it before was none of its own.
+    // A read of it before does not count as its own.
     assert!(raise(&cache, &attic, "/a").is_some());
     cache.check();
 }
@@ -390,7 +390,7 @@ fn a_ban_meets_what_comes_up_and_is_remembered_as_long_as_that_may() {
     assert!(cache.drop_cold(key("/a").hash(), place) && cache.keys() == 2);
     cache.sweep(u32::MAX, 10_000_000, &mut || ());
     assert!(!cache.has_bans());
-    // A ban that had to be forgotten counts as met.
+    // A ban that has been forgotten counts as matching.
     store(&cache, "/c", head(None), b"x");
     press(&cache);
     (0..200).for_each(|_| ban(&cache, |_| false, 0));
@@ -413,7 +413,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
     }
     store(&cache, "/b", head(None), b"y");
     press(&cache);
-    // As if the hashes of both keys were alike.
+    // As if the hashes of both keys were equal.
     let [place] = *fetching(&cache, "/b").cold() else { panic!("it has sunk") };
     assert!(cache.add_cold(key("/a").hash(), place, |_| true));
     assert!(fetching(&cache, "/a").cold().contains(&place));
@@ -423,7 +423,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
     assert_eq!(bytes_of(&object).as_deref(), Some(&b"a"[..]));
     assert!(raise(&cache, &attic, "/b").is_some());
     assert_eq!(cache.stats().objects, 2);
-    // The other variant is still there, also when the first one comes from an origin.
+    // The other variant is still there, even if the first one is fetched from an origin.
     assert_eq!(attic.len(), 3);
     let mut lead = fetching(&cache, "/a");
     let other = |place: &u64| attic.read(*place).is_some_and(|(record, _)| record.vary().is_some());
@@ -549,7 +549,7 @@ fn what_has_sunk_outlives_the_process_with_its_age_its_tags_and_its_bans() {
         store(&cache, name, new, name.as_bytes());
     }
     press(&cache);
-    // A ban that only a journal knows when the process ends.
+    // A ban that only a journal has when the process ends.
     let tag = |tag| BanSelector { tags: Some(Tags::new(vec![tag])), test: None };
     let lost = NewBan { number: 50, which: tag(2), ..NewBan::default() };
     cache.ban(lost.clone());
@@ -557,7 +557,7 @@ fn what_has_sunk_outlives_the_process_with_its_age_its_tags_and_its_bans() {
     assert_eq!(cache.ban(lost).number(), 50, "above all numbers of before");
     let object = raise(&cache, &attic, "/a").expect("it was kept");
     assert_eq!(bytes_of(&object).as_deref(), Some(&b"/a"[..]));
-    // Two seconds old when it sank, three seconds of rest.
+    // Two seconds old when it was demoted, three seconds of rest.
     assert_eq!((object.age_ms(1000), object.fresh_until_ms()), (5000, 6000));
     assert!(raise(&cache, &attic, "/b").is_none(), "banned before the end");
     cache.ban(NewBan { which: tag(3), ..NewBan::default() });
@@ -572,7 +572,7 @@ fn a_copy_is_made_once_outlives_memory_and_is_forgotten_with_its_response() {
     names.iter().for_each(|name| store(&cache, name, head(None), name.as_bytes()));
     assert_eq!((copy(&cache), copy(&cache)), (300, 0));
     assert_eq!((attic.len(), cache.stats().objects), (300, 300));
-    // What is in memory answers, and nobody who fetches it anew is sent to its copy.
+    // The response in memory answers, and no fetch is directed to its copy.
     assert!(is_in_memory(&cache, "7") && fetching(&cache, "7").cold().is_empty());
     press(&cache);
     assert_eq!((attic.len(), cache.stats().objects), (300, 0));
@@ -660,7 +660,7 @@ fn a_full_index_stops_what_sinks_and_nothing_else() {
         assert!(matches!(begun, FetchDecision::Lead(_)), "{n}: {begun:?}");
     }
     assert!(raise(&cache, &attic, "7").is_some() && is_in_memory(&cache, "7"));
-    // Some leave, and others come.
+    // Some are removed, and others are added.
     for n in (0..10_000).step_by(2) {
         cache.invalidate(&key(&n.to_string()));
     }

@@ -1,4 +1,4 @@
-//! A look that changes nothing.
+//! Peeks, which change nothing.
 
 use super::*;
 
@@ -10,8 +10,8 @@ fn ban(text: &str, soft: bool, now_ms: u64) -> NewBan {
     NewBan { text: text.into(), soft, now_ms, ..NewBan::default() }
 }
 
-/// Stores 3000 objects, and at every third has `look` visit all so far. Returns the numbers of
-/// those that are left, and the figures.
+/// Stores 3000 objects, and after every third calls `look` for all so far. Returns the numbers of
+/// the survivors, and the counters.
 fn survivors(look: impl Fn(&Cache, &str)) -> (Vec<u32>, Stats) {
     let cache = Cache::new(config(MIB));
     for n in 0..3000 {

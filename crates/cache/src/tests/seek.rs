@@ -7,13 +7,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A body that lies elsewhere: each read brings a few bytes, the second time it is asked.
+/// An external body: each read gives a few bytes, at its second poll.
 #[derive(Debug, Default)]
 struct Shelf {
     bytes: Bytes,
-    /// Bytes from here on cannot be had any more.
+    /// Bytes from this offset on are lost.
     lost_from: u64,
-    /// As much is read as may be.
+    /// Too many reads are under way.
     is_full: AtomicBool,
     reads: AtomicUsize,
 }
@@ -83,7 +83,7 @@ impl ExternalBodyReader for ShelfReading {
     }
 }
 
-/// A response that is stored with this body.
+/// An object with this body.
 fn kept(cache: &Arc<Cache>, name: &str, body: Arc<Shelf>) -> Arc<Object> {
     lead(begin(cache, name)).store_elsewhere(permit(), &head(Some(body.length())), None, body).0
 }
@@ -97,7 +97,7 @@ fn a_body_elsewhere_is_read_from_where_it_is_sought() {
     assert!(object.whole().is_none() && !object.is_filling());
     let mut reader = object.reader();
     assert_eq!(read_once(&mut reader), None, "it is being read");
-    // That read is given up.
+    // That read is cancelled.
     reader.seek(9_500);
     assert!(read_all(reader).expect("complete") == pattern(10_000)[9_500..]);
     assert_eq!(shelf.reads.load(Ordering::Relaxed), 2);
@@ -152,7 +152,7 @@ fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
     assert!(Arc::ptr_eq(&got, &object));
     let stored = found(&cache, "/a").expect("it is stored");
     assert!(read_all(stored.reader()).expect("complete") == pattern(3000));
-    // What a 304 makes of it delivers the same body, and leaves with it.
+    // The object that a 304 makes of it shares the body, and is removed with it.
     let confirmed =
         lead(cache.begin_refresh(&key("/a"), &stored).map(FetchDecision::Lead).expect("one"))
             .freshen(permit(), &stored, head(None), None);
@@ -206,7 +206,7 @@ fn a_window_does_not_go_back_to_what_it_has_let_go() {
     assert_eq!(block_on(reader.next()), Err(IncompleteBody));
 }
 
-/// Something that happens to a body or one of its readers.
+/// An event of a body or one of its readers.
 #[derive(Clone, Debug)]
 enum Op {
     Push(usize),
@@ -218,7 +218,7 @@ enum Op {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Against a plain slice and an offset for each reader.
+    /// Compared with a plain slice and an offset for each reader.
     #[test]
     fn readers_that_seek_see_the_body_from_there(
         declared in any::<bool>(),
@@ -237,7 +237,7 @@ proptest! {
             Op::Push(bytes) => *bytes,
             _ => 0,
         }).sum::<usize>();
-        // The first end is the end.
+        // The first end counts.
         let end = ops.iter().position(|op| matches!(op, Op::Finish)).unwrap_or(ops.len());
         let body = pattern(pushes(&ops[..end]));
         prop_assume!(body.len() as u64 <= MIB);

@@ -1,4 +1,4 @@
-//! The cache over a lower tier against a plain model, under events drawn at random.
+//! Properties of the cache over a lower tier, compared with a plain model under random events.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ enum Op {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Against a map: nothing comes up that was purged or superseded, and nothing else is lost.
+    /// Compared with a map: no purged or superseded response is promoted, and no other is lost.
     #[test]
     fn a_random_walk_over_both_tiers_is_a_walk_over_a_map(
         ops in proptest::collection::vec(
@@ -43,7 +43,7 @@ proptest! {
     ) {
         let (mut attic, mut cache) = over(64 * MIB);
         let mut map: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-        // The journal of bans, and keys that have been purged softly: those in memory stay.
+        // The journal of bans, and the keys that have been purged softly: those in memory stay.
         let (mut bans, mut stale) = (Vec::new(), [false; 5]);
         let ban_of = |number, at: usize| NewBan {
             number,
@@ -107,7 +107,7 @@ proptest! {
                 Op::Restart => {
                     copy(&cache);
                     (attic, cache) = attic.restart(0);
-                    // Those before have met what they can.
+                    // The earlier ones have been tested already.
                     let passed = attic.passed().unwrap_or(0);
                     for (number, at) in bans.iter().filter(|(number, _)| *number > passed) {
                         cache.ban(ban_of(*number, *at));
