@@ -1,17 +1,16 @@
-//! Everything that goes wrong with a store. Where it goes wrong after the start, it means no more
-//! than a miss.
+//! The errors of a store. After the start, each of them means no more than a miss.
 
 use std::fmt;
 use std::io;
 
-/// Damage that a check found. Nothing of a damaged block has left the store.
+/// Damage found by a check. No byte of a damaged block leaves the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
-    /// There is no header, or it means more than there is.
+    /// The header is missing, or describes more than there is.
     Header,
-    /// The checksum of a block is not that of its bytes at this place.
+    /// The checksum of a block does not fit its bytes at this address.
     Sum,
-    /// A whole record, and not the one that was asked for.
+    /// An intact record, but another one.
     Other,
     /// The file ends too early.
     Cut,
@@ -22,17 +21,17 @@ impl Damage {
     pub const ALL: [Self; 4] = [Self::Header, Self::Sum, Self::Other, Self::Cut];
 }
 
-/// A failure of the store.
+/// An error of the store.
 #[derive(Debug)]
 pub enum Error {
-    /// Settings that cannot be.
+    /// Invalid settings.
     Config {
-        /// The volume that they are of.
+        /// The volume of the settings.
         volume: String,
-        /// The reason, in words.
+        /// The reason.
         why: String,
     },
-    /// A volume in a format of another version of the program.
+    /// A volume in the format of another version.
     Format {
         /// The volume's name.
         volume: String,
@@ -41,40 +40,40 @@ pub enum Error {
         /// The format that this program writes.
         known: u32,
     },
-    /// A directory with files that are no volume's.
+    /// A directory with files that belong to no volume.
     Foreign {
         /// The directory's name.
         volume: String,
     },
-    /// A volume that another process has.
+    /// A volume in use by another process.
     Locked {
         /// The volume's name.
         volume: String,
     },
-    /// The system refused something at the start, or for a tool.
+    /// A failed operation of the system, at the start or in a tool.
     Io {
         /// The volume's name.
         volume: String,
-        /// The doing that was refused.
+        /// The operation, such as "opening".
         doing: &'static str,
-        /// The system's word on it.
+        /// The system's error.
         error: io::Error,
     },
-    /// No record is at this place any more.
+    /// The record is no longer at this place.
     Gone,
-    /// The record is damaged. It is not there any more.
+    /// The record is damaged, and has been removed.
     Damaged(Damage),
-    /// The disk failed to read it.
+    /// The disk failed to read the record.
     Unreadable,
     /// The deadline passed first.
     Late,
-    /// More reads wait than may.
+    /// The queue of reads is full.
     Busy,
-    /// The volume is taken out or pauses.
+    /// The volume is out or pauses.
     Out,
     /// An invalidation could not be made durable on any volume.
     Journal {
-        /// The reason, in words.
+        /// The reason.
         why: String,
     },
 }
@@ -87,7 +86,7 @@ impl Error {
 }
 
 impl Error {
-    /// A way to mend what the system refused, in words.
+    /// A remedy for a failed operation of the system.
     pub fn remedy(&self) -> &'static str {
         let Self::Io { error, .. } = self else { return "" };
         match error.kind() {

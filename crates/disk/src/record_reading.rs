@@ -1,4 +1,4 @@
-//! Reading records. Every block is checked before any of its bytes leaves this file.
+//! Record reading. Every block must be verified before any of its bytes leaves this file.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -20,19 +20,19 @@ use crate::sync::Mutex;
 use crate::vfs::{File, read_all};
 use crate::volume::{QueuedRecord, Volume};
 
-/// Failed reads of a segment that end its use, as many as of a disk.
+/// Failed reads of a segment that end its use, as many as for a disk.
 const SEGMENT_ERRORS_MAX: u32 = 3;
 
-/// The way to read: what is there at once, or waiting for the disk.
+/// The mode of a read: from memory at once, or waiting for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     Now,
     Wait,
 }
 
-/// A reason not to have read something.
+/// The reason why a read failed.
 enum ReadFailure {
-    /// It is not in memory.
+    /// The bytes are not in memory.
     Away,
     Damaged(Damage),
     Failed,
@@ -44,7 +44,7 @@ impl From<Damage> for ReadFailure {
     }
 }
 
-/// A record's place, and what its checksums are bound to.
+/// The extent of a record, and the binding of its checksums.
 #[derive(Clone, Copy)]
 struct RecordExtent {
     segment: u32,
@@ -52,15 +52,15 @@ struct RecordExtent {
     offset: u32,
     len: u32,
     hash: u64,
-    /// It does not wait to be written.
+    /// It has been written.
     is_written: bool,
 }
 
-/// Blocks of a record that were read and are sound.
+/// Blocks of a record that were read and verified.
 struct VerifiedBlocks {
     header: Header,
     seed: u64,
-    /// From the beginning of the record on.
+    /// The bytes from the beginning of the record.
     bytes: Bytes,
 }
 
@@ -78,7 +78,7 @@ impl ReadContinuation {
 }
 
 impl Volume {
-    /// Reads a record; `None` if it is not there at once and `way` does not wait.
+    /// Reads a record. `None` if it is not in memory and `way` does not wait.
     pub(crate) fn load(
         &self,
         way: ReadMode,
@@ -95,7 +95,7 @@ impl Volume {
         Ok(Some(answer))
     }
 
-    /// A record that lost a part is lost itself.
+    /// Drops a record that has lost a part.
     fn end_listed(&self, place: RecordAddress, error: &Error) {
         let ends = matches!(error, Error::Gone | Error::Unreadable | Error::Damaged(_));
         let listed = |row: &Row| row.is(LISTED);
@@ -109,7 +109,7 @@ impl Volume {
         }
     }
 
-    /// Reads a record, or the part that has number `seq`.
+    /// Reads a record, or its part with number `seq`.
     fn load_part(
         &self,
         way: ReadMode,
@@ -118,7 +118,7 @@ impl Volume {
         ask: &RecordRequest,
         seq: Option<u64>,
     ) -> Result<Option<RecordData>, Error> {
-        // Parts are worth what their record is.
+        // Parts count for the value of their record.
         let Some(spot) = self.spot_for(place, seq.is_none()) else {
             add(&self.tallies.reads_gone, 1);
             return Err(Error::Gone);
@@ -157,7 +157,7 @@ impl Volume {
         self.spot_for(place, false)
     }
 
-    /// The spot of a record, which is noted as asked for if `asked`.
+    /// The extent of a record, which is marked as read if `asked`.
     fn spot_for(&self, place: RecordAddress, asked: bool) -> Option<RecordExtent> {
         let mut segment = self.segment(place)?.lock();
         let (epoch, is_written) = (segment.epoch, segment.usage == Usage::Sealed);
@@ -172,9 +172,9 @@ impl Volume {
         })
     }
 
-    /// Draws the consequences of a failed read.
+    /// Counts a failed read, and drops the record if it is damaged.
     fn missed(&self, place: RecordAddress, spot: RecordExtent, missed: ReadFailure) -> Error {
-        // Where the segment has been reclaimed meanwhile, other bytes are no damage.
+        // If the segment has been reclaimed meanwhile, other bytes are no damage.
         let Some(row) =
             self.spot(place).filter(|now| now.epoch == spot.epoch).and_then(|_| self.kill(place))
         else {
@@ -211,7 +211,7 @@ impl Volume {
         self.trouble(OperationFailure::Error);
     }
 
-    /// Reads the beginning of a record: all of it if it is asked for and not much.
+    /// Reads the beginning of a record, or all of it if it is requested and short.
     fn read_spot(
         &self,
         way: ReadMode,
@@ -239,7 +239,7 @@ impl Volume {
         Ok(VerifiedBlocks { header, seed, bytes })
     }
 
-    /// Checks blocks from number `first` on.
+    /// Verifies blocks from number `first` on.
     pub(crate) fn check_blocks(&self, seed: u64, first: u32, bytes: &[u8]) -> Result<(), Damage> {
         let blocks = bytes.chunks(self.blocks.bytes as usize);
         let sound =
@@ -247,7 +247,7 @@ impl Volume {
         if sound { Ok(()) } else { Err(Damage::Sum) }
     }
 
-    /// Bytes of a record, as they are.
+    /// The bytes of a record, not verified.
     fn read_bytes(
         &self,
         way: ReadMode,
@@ -265,7 +265,7 @@ impl Volume {
         }
     }
 
-    /// Bytes of head and body, by their place in both.
+    /// Bytes of head and body, by their offset in both.
     fn section(
         &self,
         way: ReadMode,
@@ -302,7 +302,7 @@ impl Volume {
         Ok(pieces)
     }
 
-    /// Takes from a record what was asked for; its parts are left to read.
+    /// Takes the requested bytes from a record. Its parts are read later.
     fn answer(
         &self,
         way: ReadMode,
@@ -332,14 +332,14 @@ impl Volume {
         Ok((answer, Vec::new()))
     }
 
-    /// The bytes of a range that one read brings.
+    /// The part of a range that one read returns.
     fn clip(&self, range: &Range<u64>, length: u64) -> Range<u64> {
         let start = range.start.min(length);
         let end = range.end.min(length).min(start.saturating_add(self.shared.config.read_bytes));
         start..end.max(start)
     }
 
-    /// Reads from the parts of a body what was asked for.
+    /// Reads the requested bytes from the parts of a body.
     fn add_parts(
         &self,
         way: ReadMode,
@@ -373,7 +373,7 @@ impl Volume {
         Ok(Some(answer))
     }
 
-    /// Answers with a record that waits to be written.
+    /// Answers from a record that waits to be written.
     fn answer_queued(
         &self,
         way: ReadMode,
@@ -406,7 +406,7 @@ impl Volume {
         listed.then_some(parts)
     }
 
-    /// A record as it is: its header, head, and the pieces of its body or list.
+    /// A record: its header, its head, and the chunks of its body or list.
     pub(crate) fn read_record(&self, place: RecordAddress) -> Option<(Header, Bytes, Vec<Bytes>)> {
         let queued = self.front.lock().pending.get(&place).cloned();
         if let Some(queued) = queued {
@@ -432,16 +432,16 @@ impl Volume {
     }
 }
 
-/// Fills `into`; false if it is not there at once and `way` does not wait.
+/// Fills `into`. Returns false if the bytes are not in memory and `way` does not wait.
 fn read(way: ReadMode, file: &dyn File, into: &mut [u8], at: u64) -> io::Result<bool> {
     match way {
         ReadMode::Wait => read_all(file, into, at).map(|()| true),
-        // The end of the file, or the end of what is in memory: the slow way tells.
+        // At the end of the file or of the cached bytes, a blocking read finds out which.
         ReadMode::Now => file.read_now_at(into, at).map(|read| read == Some(into.len())),
     }
 }
 
-/// Pieces as one; most are.
+/// Joins chunks; most bodies are one chunk.
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     match pieces.len() {
         0 | 1 => pieces.pop().unwrap_or_default(),

@@ -1,31 +1,32 @@
-//! The things that a journal says, and their form.
+//! The items of a journal, and their encoding.
 
 use bytes::Bytes;
 
 use crate::record_address::RecordAddress;
 
-/// One thing that a journal says.
+/// An item of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JournalItem {
-    /// The record at the place is not wanted any more.
+    /// The record at this place is forgotten.
     Forget(RecordAddress),
-    /// An invalidation of this number.
+    /// An invalidation with this number.
     Invalidation(u64, Bytes),
-    /// Invalidations up to this number are needed no more.
+    /// Invalidations up to this number are released.
     Released(u64),
-    /// The clock went back by so many milliseconds when this number was next.
+    /// The clock went back by this many milliseconds when this number was next.
     Shift(u64, u64),
-    /// Nothing is to be written to this segment.
+    /// The segment is not to be written again.
     Quarantine(u32),
     /// The volume of this identity was taken out when this number was next.
     Out([u8; 16], u64),
-    /// The segment holds nothing of this epoch that is wanted.
+    /// The segment has no live records of this epoch.
     Freed(u32, u64),
-    /// The volume was stopped, or another journal goes on.
+    /// The volume was stopped, or another journal follows.
     Closed,
-    /// The invalidation of this number is needed no more: what it met is forgotten before this.
+    /// The invalidation with this number is obsolete: the records that it matches have been
+    /// forgotten before this item.
     Needless(u64),
-    /// Records of a lower order are void, and invalidations up to this number needed no more.
+    /// Records of a lower order are discarded, and invalidations up to this number released.
     Void(u64),
 }
 
@@ -55,7 +56,7 @@ impl JournalItem {
         }
     }
 
-    /// The first item of `bytes`, which it is taken from; `None` if it makes no sense.
+    /// Decodes and removes the first item of `bytes`; `None` if it is malformed.
     pub(super) fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         *bytes = rest;

@@ -1,4 +1,4 @@
-//! Records are kept, read in any part, forgotten, and there again after a stop.
+//! Basics: records are stored, read in any part, forgotten, and found after a stop.
 
 use super::*;
 use crate::vfs::{MemoryDirectory, RealDirectory};
@@ -189,14 +189,14 @@ fn a_clock_that_goes_back_makes_nothing_live_longer() {
     lab.disk.settle();
     clocks.pass(60_000);
     lab.disk.stop();
-    // 40 seconds are left; they go on being left by the clock as it is.
+    // 40 seconds are left, by the clock as it is now.
     clocks.set_back(30_000);
     for (passed_ms, left_ms) in [(0, 40_000), (15_000, 25_000), (20_000, 5_000)] {
         clocks.pass(passed_ms);
         let lab = Lab::over(vfs.clone(), &clocks);
         let old = lab.index.found.lock().iter().find(|found| found.hash == 1).copied();
         assert_eq!(old.unwrap().expires_ms - clocks.now().unix_ms, left_ms);
-        // What is written by the clock as it is, is not touched.
+        // A record with a time of the present clock is not changed.
         let hash = 10 + passed_ms;
         let expires_ms = clocks.now().unix_ms + 1_000_000;
         lab.disk.put(Entry { expires_ms, ..entry(hash, 1, 10) }).unwrap();
@@ -224,7 +224,7 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
     assert!(numbers.is_sorted());
     drop(lab);
 
-    // Not even a commit after it.
+    // Not even with a commit after it.
     let lab = Lab::over(vfs.clone(), &clocks);
     let told: Vec<_> =
         lab.invalidations.iter().map(|told| (told.number, &told.bytes[..])).collect();
@@ -256,7 +256,7 @@ fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
     let lab = Lab::over(vfs.clone(), &clocks);
     assert_eq!(told(&lab), [numbers[1]], "after a stop");
     assert_eq!(lab.version(1), Some(1), "what they have not met stays");
-    // Whoever finds neither snapshot knows what is forgotten no more, nor by what.
+    // Without both snapshots the volume has lost which records are forgotten.
     lab.disk.stop();
     for name in vfs.list().unwrap().iter().filter(|name| name.starts_with("snapshot")) {
         vfs.remove(name).unwrap();

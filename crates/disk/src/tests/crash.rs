@@ -1,18 +1,18 @@
-//! Power cuts at any moment: what was committed is there, nothing is that was not written, and what
-//! was invalidated stays so.
+//! Power failures at any moment: committed records are found, unwritten ones are not, and
+//! invalidated ones stay invalidated.
 
 use fastrand::Rng;
 
 use super::*;
 use crate::vfs::{MemoryDirectory, RecordingDirectory};
 
-/// Power cuts in the suite; `DISK_CRASH_POINTS` asks for more.
+/// Power failures in the suite; `DISK_CRASH_POINTS` sets another number.
 const POINTS: usize = 1200;
 
-/// Cuts of one life of a store; the next life begins with the last.
+/// Failures of one life of a store. The next life begins with the last.
 const CUTS: usize = 40;
 
-/// Lives of a store, which end with power cuts.
+/// Lives of a store, each ended by a power failure.
 const LIVES: usize = 3;
 
 const NEVER: usize = usize::MAX;
@@ -23,11 +23,11 @@ struct Put {
     hash: u64,
     version: u64,
     place: RecordAddress,
-    /// The point from which on it has to be there.
+    /// The point from which on it must be found.
     durable_at: usize,
-    /// The point from which on it need not be there.
+    /// The point from which on it may be gone.
     gone_at: usize,
-    /// It was put while an invalidation of its key went on: it may be there or not.
+    /// It was put during an invalidation of its key, and may or may not be found.
     unsure: bool,
 }
 
@@ -38,13 +38,13 @@ struct Told {
     hash: u64,
     called_at: usize,
     durable_at: usize,
-    /// Puts that it is about: all before this one.
+    /// The number of puts before it, which it must remove.
     puts: usize,
-    /// The point from which on it need not be known.
+    /// The point from which on it may be dropped.
     needless_at: usize,
 }
 
-/// One life of a store, with all that was done.
+/// One life of a store, with all operations.
 struct Life {
     lab: Lab,
     vfs: RecordingDirectory,
@@ -52,7 +52,7 @@ struct Life {
     rng: Rng,
     puts: Vec<Put>,
     told: Vec<Told>,
-    /// Numbers that were released, and from which point on.
+    /// Released numbers, with the points of their release.
     released: Vec<(usize, u64)>,
     committed: usize,
     versions: u64,
@@ -60,7 +60,7 @@ struct Life {
     base: usize,
 }
 
-/// A store on a cut disk.
+/// A store after a power failure.
 struct Survivors {
     lab: Lab,
     /// Hash, version and place.
@@ -129,7 +129,7 @@ impl Life {
         }
     }
 
-    /// Follows what the store says of the room that it made since point `before`.
+    /// Notes the segments that the store has reclaimed since point `before`.
     fn note(&mut self, before: usize) {
         let find = |puts: &mut [Put], place: RecordAddress| {
             puts.iter().rposition(|put| put.place == place && put.gone_at == NEVER)
@@ -221,7 +221,7 @@ impl Life {
         self.committed = self.puts.len();
     }
 
-    /// The power goes at `point`; what the disk then has is as it has to be.
+    /// Cuts the power at `point`, and checks what the disk has then.
     fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let disk = self.vfs.cut(point, seed);
         let clocks = &self.lab.clocks;
@@ -262,7 +262,7 @@ impl Life {
 }
 
 impl Survivors {
-    /// Opens a store; its owner lets nothing live that an invalidation is about.
+    /// Opens a store whose owner rejects records that an invalidation matches.
     fn of(vfs: impl Vfs, clocks: &Arc<Clocks>) -> Self {
         let lab = Lab::open(settings(vec![volume(Arc::new(vfs), 8)]), clocks).unwrap();
         while lab.disk.find_step() {}
@@ -283,7 +283,7 @@ impl Survivors {
     }
 }
 
-/// Power cuts to try: as many as the suite has, or as are asked for.
+/// The number of power failures to try.
 fn points() -> usize {
     std::env::var("DISK_CRASH_POINTS").map_or(POINTS, |points| points.parse().unwrap())
 }

@@ -1,5 +1,5 @@
-//! A random walk against a plain map: puts, purges, starts, crashes, and a disk too small for all
-//! of it. The store may lose what it likes to make room, and must not show anything else.
+//! A random walk compared with a plain map: puts, purges, starts, crashes, and a disk too small for
+//! all records. The store may drop any record for space, and must not return anything else.
 
 use std::collections::BTreeSet;
 
@@ -43,12 +43,12 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The store, and all that it may show.
+/// The store, and the versions that it may return.
 struct Walk {
     vfs: RecordingDirectory,
     lab: Lab,
-    /// Versions that a hash may have after a crash: what was forgotten without an invalidation is
-    /// among them until it is overwritten.
+    /// Versions that may come back after a crash: those forgotten without an invalidation, until
+    /// they are overwritten.
     may_be: BTreeMap<u64, BTreeSet<u64>>,
     lengths: BTreeMap<u64, usize>,
     version: u64,
@@ -96,7 +96,7 @@ impl Walk {
                 self.may_be.remove(hash);
                 let number = effect.number();
                 drop(effect);
-                // Of two in three nothing else is to be known.
+                // Two in three have no other effect.
                 if !number.is_multiple_of(3) {
                     self.lab.disk.drop_invalidations(&[number]);
                 }

@@ -1,4 +1,4 @@
-//! The functions that a command line is made of: check, stat, export, empty.
+//! The functions of the command line: check, stat, export, empty.
 
 use super::*;
 use crate::tools::{check as check_volume, empty, export, stat};
@@ -9,7 +9,7 @@ fn filled(clocks: &Arc<Clocks>) -> MemoryDirectory {
     let lab = Lab::over(vfs.clone(), clocks);
     (0..20).for_each(|hash| {
         _ = lab.put(hash, 1, hash as usize * 300).unwrap();
-        // The last one comes a second later.
+        // The last record is one second later.
         clocks.pass(u64::from(hash == 18) * 1000);
     });
     drop(lab.disk.append(Bytes::from_static(b"x")).unwrap());

@@ -1,6 +1,5 @@
-//! Files that remember all that was done to them, so that the disk can be shown as a power cut
-//! would have left it at any moment: all that was synced is there, and of the rest anything that a
-//! disk may have written, in any order, torn at its sectors.
+//! A recording directory for crash tests: it can show the disk after a power failure at any moment.
+//! All synced bytes are there; of the rest, any sectors may have been written, in any order.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,10 +11,10 @@ use parking_lot::Mutex;
 
 use super::{File, MemoryDirectory, Vfs};
 
-/// Bytes that a disk writes all or not at all.
+/// Bytes that a disk writes completely or not at all.
 const SECTOR: u64 = 512;
 
-/// One thing done to a file (by number, as names change) or to the names.
+/// An operation on a file (by number, as names change) or on the names.
 #[derive(Debug)]
 enum RecordedOperation {
     Make { name: String, file: usize },
@@ -27,7 +26,7 @@ enum RecordedOperation {
     Sync { file: usize },
 }
 
-/// All that was done, and the numbers of the files.
+/// All operations, and the numbers of the files.
 #[derive(Debug, Default)]
 struct Log {
     deeds: Vec<RecordedOperation>,
@@ -35,7 +34,7 @@ struct Log {
     made: usize,
 }
 
-/// A directory in memory with a memory of its past.
+/// A directory in memory that records its operations.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingDirectory {
     under: MemoryDirectory,
@@ -52,7 +51,7 @@ impl RecordingDirectory {
     pub fn over(under: &MemoryDirectory) -> Self {
         let own = Self::new();
         for (name, bytes) in under.contents() {
-            // Nothing fails in memory.
+            // Memory does not fail.
             let Ok(file) = own.open(&name, true) else { continue };
             let written = file.write_at(&bytes, 0).and_then(|_| file.sync());
             debug_assert!(written.is_ok(), "memory takes everything");
@@ -61,12 +60,12 @@ impl RecordingDirectory {
         own
     }
 
-    /// The number of deeds so far: a point at which the power can be cut.
+    /// The number of operations so far: a point for a power failure.
     pub fn point(&self) -> usize {
         self.log.lock().deeds.len()
     }
 
-    /// The disk after a power cut at `point`, and one of the states that it may then be in.
+    /// The disk after a power failure at `point`, in one of its possible states.
     pub fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let log = self.log.lock();
         let mut disk = SimulatedDisk::default();
@@ -77,7 +76,7 @@ impl RecordingDirectory {
     }
 }
 
-/// A disk with its cache: what is on it for good, and what may be.
+/// A disk with a cache: its durable bytes, and those that may be lost.
 #[derive(Default)]
 struct SimulatedDisk<'a> {
     names: BTreeMap<&'a str, usize>,
@@ -85,7 +84,7 @@ struct SimulatedDisk<'a> {
     files: BTreeMap<usize, Track<'a>>,
 }
 
-/// A file with what was done to it since its last sync.
+/// A file with the operations since its last sync.
 #[derive(Default)]
 struct Track<'a> {
     bytes: Vec<u8>,
@@ -115,9 +114,9 @@ impl<'a> SimulatedDisk<'a> {
         }
     }
 
-    /// Chooses what has reached the disk of all that nobody has synced.
+    /// Selects the unsynced operations that have reached the disk.
     fn settle(mut self, rng: &mut Rng) -> MemoryDirectory {
-        // Some cuts are lucky, and some lose all that was not synced.
+        // Some failures lose nothing, and some lose all that was not synced.
         let luck = [0.0, 0.2, 0.5, 0.8, 1.0][rng.usize(..5)];
         for deed in std::mem::take(&mut self.unsure) {
             if rng.f64() < luck {
@@ -153,7 +152,7 @@ fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a RecordedOperation) {
     }
 }
 
-/// Does to `bytes` what `deed` did, sector by sector where `reaches` says so.
+/// Applies the operation to `bytes`, for the sectors for which `reaches` returns true.
 fn change(bytes: &mut Vec<u8>, deed: &RecordedOperation, mut reaches: impl FnMut(u64) -> bool) {
     match deed {
         RecordedOperation::Write { at, bytes: new, .. } => {
@@ -234,7 +233,7 @@ impl Vfs for RecordingDirectory {
     }
 }
 
-/// A file of a [`Recording`].
+/// A file of a [`RecordingDirectory`].
 #[derive(Debug)]
 struct RecordingFile {
     under: Arc<dyn File>,
