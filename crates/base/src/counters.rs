@@ -1,4 +1,5 @@
-//! Per-core counters from one table: each core writes its own block, readers add the blocks up.
+//! The counters, from one table: each core writes a block of its own, and readers add the blocks
+//! up. A core must never write another core's block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,14 +8,14 @@ use parking_lot::Mutex;
 
 use crate::limits::{self, Limit};
 
-/// The way in which a counter moves.
+/// The kind of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
     Counter,
     /// Grows and shrinks.
     Gauge,
-    /// The largest value of any core.
+    /// The largest value of all cores.
     Peak,
 }
 
@@ -27,7 +28,7 @@ pub struct CounterSpec {
     pub name: &'static str,
     /// Counter or gauge.
     pub kind: Kind,
-    /// A description of what the counter counts.
+    /// The help text of the counter.
     pub about: &'static str,
 }
 
@@ -38,7 +39,7 @@ macro_rules! counters {
         #[repr(usize)]
         pub enum Counter { $(#[doc = $about] $variant,)* }
 
-        /// The table itself.
+        /// The table of all counters.
         pub const TABLE: &[CounterSpec] = &[$(CounterSpec {
             counter: Counter::$variant,
             name: stringify!($name),
@@ -196,7 +197,7 @@ counters! {
 const COUNTERS: usize = TABLE.len();
 const CELLS: usize = COUNTERS + limits::TABLE.len();
 
-/// One core's counters. Written by that core alone, read by anyone.
+/// The counters of one core, which alone writes them. Any thread may read.
 #[derive(Debug)]
 #[repr(align(128))] // two cache lines: neighbours prefetch in pairs
 pub struct Counters {
@@ -220,7 +221,7 @@ impl Counters {
         bump(&self.cells[counter as usize], n);
     }
 
-    /// Takes one off a gauge.
+    /// Subtracts one from a gauge.
     pub fn dec(&self, counter: Counter) {
         bump(&self.cells[counter as usize], u64::MAX);
     }
@@ -228,11 +229,11 @@ impl Counters {
     /// Raises a peak to `value`, if it is lower.
     pub fn peak(&self, counter: Counter, value: u64) {
         let cell = &self.cells[counter as usize];
-        // One writer per block.
+        // The block has one writer.
         cell.store(cell.load(Ordering::Relaxed).max(value), Ordering::Relaxed);
     }
 
-    /// Notes that `limit` was reached.
+    /// Counts that `limit` was reached.
     pub fn limit(&self, limit: Limit) {
         bump(&self.cells[COUNTERS + limit as usize], 1);
     }
@@ -244,8 +245,8 @@ impl Counters {
 }
 
 fn bump(cell: &AtomicU64, n: u64) {
-    // One writer per block: a plain add is enough, and a lock prefix would cost more than the
-    // request's parsing of a header.
+    // The block has one writer, so a plain addition suffices. A lock prefix would cost more than
+    // parsing a header.
     cell.store(cell.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
 }
 
@@ -263,7 +264,7 @@ impl Registry {
         block
     }
 
-    /// The sum of `counter` over all cores; of a peak the largest.
+    /// The sum of `counter` over all cores, or the largest value of a peak.
     pub fn sum(&self, counter: Counter) -> u64 {
         match TABLE[counter as usize].kind {
             Kind::Peak => {

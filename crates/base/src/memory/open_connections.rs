@@ -1,45 +1,42 @@
-//! Bytes that connections take merely by being open.
-//!
-//! They may take a part of the clients' share and no more, so that those that are open find room
-//! for requests. A little memory is kept for newcomers alone: they come in however much the others
-//! hold. What those take further who are in already (the state of HTTP/2) gets a part of that only,
-//! so that they do not keep the door shut for others.
+//! Open connections: the bytes that a connection takes merely by being open. Their limit is a part
+//! of the clients' share, so that open connections find room for requests. Some memory is reserved
+//! for new connections alone. Additional state of accepted ones (HTTP/2) may use only a part of it,
+//! so that it never locks out new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{MemoryBudget, PARTS};
 
-/// Of the memory that is kept for newcomers, those who are in already get one part in so many. With
-/// TLS that is as much as it took them to come in, so that a third is left for others.
+/// The part of the reserve for new connections that accepted ones may use: one in this many. With
+/// TLS they take as much again as they took to be accepted, so a third is left for others.
 const FURTHER_PARTS: u64 = 3;
 
-/// The bytes that one open connection takes, given back when dropped. They are counted to the byte:
-/// accounts round up, which would cost a connection that does nothing half as much again.
+/// The bytes of one open connection, returned when dropped. They are counted exactly, because the
+/// rounding of accounts would add half as much again to an idle connection.
 #[derive(Debug)]
 pub struct OpenConnectionBytes {
     memory: Arc<MemoryBudget>,
     bytes: u64,
-    /// Of these, the bytes that were kept for new connections.
+    /// The part of them from the reserve for new connections.
     door: u64,
-    /// And of these, those that it took after it had come in.
+    /// The part of those that it took after it was accepted.
     further: u64,
 }
 
-/// Takes `bytes` of the `most` that `from` counts, if so many are left.
+/// Takes `bytes` of the `most` that `from` counts, if that many are left.
 fn take(from: &AtomicU64, bytes: u64, most: u64) -> bool {
     let more = |taken: u64| taken.checked_add(bytes).filter(|next| *next <= most);
     from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 impl MemoryBudget {
-    /// Bytes that are kept for new connections: room for half as much as accounts that hold little
-    /// find.
+    /// The reserve for new connections: half the cushion.
     pub(super) fn door_max(&self) -> u64 {
         self.cushion_max() / 2
     }
 
-    /// Takes `bytes` of what is kept for new connections, `further` of them for one that is in.
+    /// Takes `bytes` of the reserve for new connections, `further` of them for an accepted one.
     fn open_door(&self, bytes: u64, further: u64) -> bool {
         let most = self.door_max();
         if !take(&self.further, further, most / FURTHER_PARTS) {
@@ -52,25 +49,25 @@ impl MemoryBudget {
         is_there
     }
 
-    /// Of the bytes held, those that connections take by being open.
+    /// The part of the held bytes that open connections take.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 }
 
 impl OpenConnectionBytes {
-    /// A connection for which nothing is reserved yet.
+    /// A connection without reserved bytes.
     pub fn none(memory: &Arc<MemoryBudget>) -> Self {
         Self { memory: Arc::clone(memory), bytes: 0, door: 0, further: 0 }
     }
 
-    /// True until something is reserved for it.
+    /// Returns true until bytes are reserved.
     pub fn is_none(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take;
-    /// false where there is not so much.
+    /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take.
+    /// Returns false if too few are left.
     pub fn grow(&mut self, bytes: u64, percent: u64) -> bool {
         let memory = &self.memory;
         let most = (u128::from(memory.held_max()) * u128::from(percent) / 100) as u64;
@@ -91,7 +88,7 @@ impl OpenConnectionBytes {
         true
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Returns the bytes beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
         let (kept, further) = (more.min(self.door), more.min(self.further));
@@ -176,7 +173,7 @@ mod tests {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let others = Account::open(&memory, u64::MAX);
         let held = others.hold_anyway(8 * MIB);
-        // They come in with 4 KiB, and would have 12 KiB more.
+        // They are accepted with 4 KiB, and would take 12 KiB more.
         let further = || {
             let mut opened = grown(&memory, 4_096, 75)?;
             opened.grow(12_288, 75).then_some(opened)

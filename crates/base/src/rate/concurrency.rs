@@ -1,29 +1,30 @@
-//! Things of one kind that clients have under way at once: a table of fixed size, without locks.
-//!
-//! Mark and number of a place are one word, so that no thread sees one without the other. A place
-//! without anything under way is anybody's. Where all eight places of a bucket are taken by others,
-//! a client shares the one with least under way: both are refused sooner than they need be. What it
-//! began there counts there until its end, also when it has got a place of its own meanwhile.
+//! The concurrency limiter: what each client has under way at once, in a table of fixed size
+//! without locks. A slot's mark and count are one machine word, so that no thread sees one without
+//! the other. If all eight slots of a bucket are in use by others, a client shares the one with the
+//! least under way: both reach the limit early, but never exceed it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Places in a bucket: one cache line.
+/// Slots of a bucket: one cache line.
 const PLACES: usize = 8;
 
-/// Bits of a word that count; the others are the client's mark.
+/// Bits of the count in a machine word; the others are the client's mark.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// The largest number that may be under way.
+/// The largest count.
 const MOST: u64 = COUNT_MASK - 1;
 
 #[derive(Default)]
 #[repr(align(64))]
 struct LimiterBucket([AtomicU64; PLACES]);
 
-/// The things that the clients of one limit have under way.
+/// The limiter of one kind of work.
+///
+/// A slot with count 0 is free. Work that began in a shared slot counts there until its end, even
+/// if the client has got a slot of its own meanwhile.
 pub struct ConcurrencyLimiter {
     buckets: Box<[LimiterBucket]>,
 }
@@ -34,7 +35,8 @@ impl fmt::Debug for ConcurrencyLimiter {
     }
 }
 
-/// One that is under way, until this is dropped. It is short: replies are moved with it.
+/// A permit for work under way, until it is dropped. It is small, because replies are moved with
+/// it.
 #[derive(Debug)]
 pub struct ConcurrencyPermit(
     #[expect(dead_code, reason = "all that is done with it is to drop it")] PermitCount,
@@ -42,15 +44,15 @@ pub struct ConcurrencyPermit(
 
 #[derive(Debug)]
 enum PermitCount {
-    /// In the place of this number.
+    /// A permit of the slot with this number.
     Once { crowd: Arc<ConcurrencyLimiter>, place: u32 },
-    /// By several limits.
+    /// Permits of two limiters.
     #[expect(dead_code, reason = "the two are only dropped")]
     Both(Box<(ConcurrencyPermit, ConcurrencyPermit)>),
 }
 
 impl ConcurrencyPermit {
-    /// The same with what another limit has given, if it has given something.
+    /// This permit and that of another limiter, if any.
     #[must_use]
     pub fn with(self, other: Option<Self>) -> Self {
         match other {
@@ -64,14 +66,14 @@ impl Drop for PermitCount {
     fn drop(&mut self) {
         if let Self::Once { crowd, place } = self {
             let place = *place as usize;
-            // The number is not 0: this one is in it.
+            // The count includes this permit, so it is not 0.
             crowd.buckets[place / PLACES].0[place % PLACES].fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 impl ConcurrencyLimiter {
-    /// A table with room for at least `clients`, in buckets whose number is a power of two.
+    /// A table for at least `clients`, with a number of buckets that is a power of two.
     pub fn new(clients: usize) -> Arc<Self> {
         let buckets = clients.div_ceil(PLACES).clamp(1, 1 << 24).next_power_of_two();
         Arc::new(Self {
@@ -85,8 +87,8 @@ impl ConcurrencyLimiter {
         buckets * PLACES as u64 * 8
     }
 
-    /// Lets one more of the client of this `mark` in, an even and secret hash of it, if it has
-    /// fewer than `most` under way.
+    /// Returns a permit for the client with this `mark`, an even and secret hash, if it has fewer
+    /// than `most` under way.
     pub fn acquire(self: &Arc<Self>, mark: u64, most: u32) -> Option<ConcurrencyPermit> {
         let (bucket, mark) = self.place_of(mark);
         let most = u64::from(most).min(MOST);
@@ -103,7 +105,7 @@ impl ConcurrencyLimiter {
             let own = &self.buckets[bucket].0[place];
             let taken = own.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed);
             if taken.is_ok() {
-                // There are fewer than 2^32 places.
+                // There are fewer than 2^32 slots.
                 let place = (bucket * PLACES + place) as u32;
                 return Some(ConcurrencyPermit(PermitCount::Once {
                     crowd: Arc::clone(self),
@@ -113,21 +115,21 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// The number that counts as under way for the client of this `mark`.
+    /// The count under way for the client with this `mark`.
     pub fn under_way(&self, mark: u64) -> u64 {
         let (bucket, mark) = self.place_of(mark);
         self.buckets[bucket].choose(mark).1 & COUNT_MASK
     }
 
-    /// The bucket of a mark, and what of it a word has.
+    /// The bucket of a mark, and the mark's bits in the word.
     fn place_of(&self, mark: u64) -> (usize, u64) {
-        // The bits that a word leaves out are those by which the bucket is found.
+        // The bits that the word leaves out are those that select the bucket.
         (mark as usize & (self.buckets.len() - 1), mark & !COUNT_MASK)
     }
 }
 
 impl LimiterBucket {
-    /// The place of `mark` and its word: its own, or a free one, or the one with least under way.
+    /// The slot for `mark` and its word: its own, a free one, or the one with the least under way.
     fn choose(&self, mark: u64) -> (usize, u64) {
         let words = || self.0.iter().map(|own| own.load(Ordering::Relaxed)).enumerate();
         let is_own = |(_, word): &(usize, u64)| word & COUNT_MASK > 0 && word & !COUNT_MASK == mark;
