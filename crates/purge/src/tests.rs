@@ -1,4 +1,4 @@
-//! Tests of how every dialect is read, and of the clients that may speak it.
+//! Tests of reading each dialect, and of the clients that may use it.
 
 use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
@@ -31,7 +31,7 @@ fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]
     )
 }
 
-/// The same of any dialects, from a client that may.
+/// Reads a request in these dialects, from a client that may purge.
 fn read_as(purge: &Purge, request: &Request, named: bool) -> String {
     let asker = Asker { peer: ConnectionPeer::Local, near: false };
     match read(purge, PurgeCandidate { request, named }, || asker) {
@@ -218,7 +218,7 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
         };
         assert_eq!(read("PURGE"), may, "{purge:?} {asker:?} {fields:?}");
         let refresh = [fields, &[("X-Refresh", "1")]].concat();
-        // A reader who reloads is none who is refused.
+        // A browser's reload is not rejected.
         assert_eq!(said(&request("GET", "/", &refresh)).is_some(), may);
     }
 }
@@ -239,7 +239,7 @@ fn conditions_on_surrogate_keys_become_surrogate_keys() {
     }
 }
 
-/// Dialects that have it, method, target, fields.
+/// Dialects of the message, method, target, fields.
 type Message =
     (&'static [Dialect], &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
@@ -278,7 +278,7 @@ const SAID: [Message; 25] = {
     ]
 };
 
-/// Returns true if a purge selects a site's whole store, or most of it.
+/// Returns true if a purge selects all or most of a site's objects.
 fn is_sweeping(made: &str) -> bool {
     ["everything", "req.url ~ /", "req.url ~ /.*", "req.url ~ ^/"]
         .iter()
