@@ -1,7 +1,7 @@
-//! Entries on their way to the stream, in the order of their effects here. Pure.
+//! The outbox: entries on their way to the stream, in the order of their effects here. Pure.
 //!
-//! While the stream is out of reach they wait, up to a bound. Beyond it all that wait give way to
-//! one that says more than any of them: that nothing stored before is to be trusted.
+//! While the stream is unreachable they wait, up to a limit. Beyond it one entry replaces all, by
+//! which nodes trust nothing stored before. No entry may be dropped without that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::entry::EntryId;
 /// The fate of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFate {
-    /// It waits, or is on its way.
+    /// It waits, or is being sent.
     Waits,
-    /// The stream has it, at this sequence.
+    /// The stream has stored it at this sequence.
     Stored(u64),
-    /// There was no room for it: the others are told to trust nothing that they stored before.
+    /// It was dropped for an entry by which nothing stored before is trusted.
     Replaced,
 }
 
-/// An entry on its way.
+/// An entry in the outbox.
 #[derive(Clone, Debug)]
 pub struct OutboxEntry {
     /// Its identity.
@@ -33,7 +33,7 @@ pub struct OutboxEntry {
 }
 
 impl OutboxEntry {
-    /// A letter.
+    /// An entry that waits.
     pub fn new(id: EntryId, bytes: Bytes) -> Self {
         Self { id, bytes, fate: Arc::new(watch::Sender::new(EntryFate::Waits)) }
     }
@@ -43,28 +43,28 @@ impl OutboxEntry {
         self.fate.subscribe()
     }
 
-    /// Notes that the stream has it.
+    /// Notes that the stream has stored it.
     pub fn stored(&self, sequence: u64) {
         self.fate.send_replace(EntryFate::Stored(sequence));
     }
 }
 
-/// Entries that wait to be sent, the oldest first.
+/// Entries to be sent, oldest first.
 #[derive(Debug)]
 pub struct Outbox {
     waiting: VecDeque<OutboxEntry>,
     most: usize,
-    /// Times that all that waited gave way.
+    /// Times the outbox overflowed.
     pub overflows: u64,
 }
 
 impl Outbox {
-    /// A box for `most` letters.
+    /// An outbox for `most` entries.
     pub fn new(most: usize) -> Self {
         Self { waiting: VecDeque::new(), most: most.max(1), overflows: 0 }
     }
 
-    /// Adds a letter. If there is no room, what waits, it included, gives way to `everything`.
+    /// Adds an entry. If the outbox is full, `everything` replaces all entries, including this one.
     pub fn add(&mut self, letter: OutboxEntry, everything: impl FnOnce() -> OutboxEntry) {
         self.waiting.push_back(letter);
         if self.waiting.len() > self.most {
@@ -76,33 +76,33 @@ impl Outbox {
         }
     }
 
-    /// Takes the next letter.
+    /// Takes the next entry.
     pub fn take(&mut self) -> Option<OutboxEntry> {
         self.waiting.pop_front()
     }
 
-    /// Puts letters back whose arrival is not known, before all that wait.
+    /// Puts entries whose arrival is unknown back, before all others.
     pub fn put_back(&mut self, letters: impl DoubleEndedIterator<Item = OutboxEntry>) {
         letters.rev().for_each(|letter| self.waiting.push_front(letter));
     }
 
-    /// Takes the letter `number` out of its turn, if it waits.
+    /// Takes the entry `number` out of turn, if it waits.
     pub fn take_number(&mut self, number: u64) -> Option<OutboxEntry> {
         let at = self.waiting.iter().position(|letter| letter.id.number == number)?;
         self.waiting.remove(at)
     }
 
-    /// Letters that wait, the oldest first.
+    /// Waiting entries, oldest first.
     pub fn letters(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.waiting.iter()
     }
 
-    /// The number of letters that wait.
+    /// The number of waiting entries.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Returns true if no letter waits.
+    /// Returns true if no entry waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,8 +1,8 @@
-//! The secrets that nodes share, as one node knows them: the last entry of each name, and who has
-//! the right to do what only one may do. Pure.
+//! The secret store: the shared secrets as one node knows them, by name, and the holder of the
+//! lease. Pure.
 //!
-//! Nothing is taken that is not sealed, is another name's, or is older than what was seen. What is
-//! refused takes nothing away: the entry that was taken before stays.
+//! An entry that is not sealed, has another name, or is older than a known one must be rejected.
+//! The former secret then stays in use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::members::is_name;
 use crate::seal::{SEALED_MORE, SealKeyring};
 
-/// The name of the entry that says who has the right.
+/// The name of the lease's entry.
 pub(crate) const LEASE: &str = "lease";
-/// Most bytes of an entry's name.
+/// The most bytes of an entry's name.
 const ENTRY_NAME_BYTES: usize = 400;
 
-/// A secret, and who shares it.
+/// A secret, and the node that shares it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
-    /// The node that has written it.
+    /// The node that wrote it.
     pub node: String,
     /// The node's run.
     pub run: u64,
-    /// The number by which the run waits for all to have taken it; 0 if it does not.
+    /// The number under which the run waits for acknowledgements; 0 if it does not.
     pub number: u64,
     /// The secret itself.
     pub value: Vec<u8>,
@@ -39,71 +39,71 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The secret as bytes, to be sealed.
+    /// Encodes the secret, to be sealed.
     pub fn encode(&self) -> Vec<u8> {
         postcard::to_extend(self, Vec::new())
             .expect("every length is known beforehand, and a Vec takes any number of bytes")
     }
 
-    /// The secret that [`Secret::encode`] wrote; `None` for anything else.
+    /// Decodes what [`Secret::encode`] wrote; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (read, left): (Self, _) = postcard::take_from_bytes(bytes).ok()?;
         (left.is_empty() && is_name(&read.node)).then_some(read)
     }
 }
 
-/// An entry of the bucket, as it came.
+/// A received entry of the bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedSecret<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The name that it was sealed as: that of its subject.
+    /// The name that the seal is bound to: that of its subject.
     pub sealed_as: &'a str,
-    /// Its place in the stream.
+    /// Its sequence in the stream.
     pub revision: u64,
     /// Its bytes, sealed.
     pub bytes: &'a [u8],
-    /// When it came, in milliseconds of this node's clock.
+    /// The time of reception, in milliseconds of this node's clock.
     pub now_ms: u64,
 }
 
-/// The outcome of an entry that came.
+/// The outcome of a received entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiptOutcome {
-    /// It is new, and was taken.
+    /// It is new, and was stored.
     Taken(Arc<Secret>),
     /// It was known.
     Known,
-    /// It is not taken, and why.
+    /// It was rejected, with the reason.
     Refused(String),
-    /// It is not taken: there are so many names, or it has so many bytes.
+    /// It was rejected because of a limit.
     TooMuch(Bound),
 }
 
-/// A bound of what is shared.
+/// A limit of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Of the number of entries.
+    /// The number of entries.
     Entries,
-    /// Of an entry's bytes.
+    /// The bytes of an entry.
     Bytes,
-    /// Of the bytes of one that may have more than others.
+    /// The bytes of a large entry.
     LargeBytes,
 }
 
-/// Bounds of the bytes of an entry, before it is sealed.
+/// The limits of an entry's bytes, before it is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteBounds {
-    /// Most of one.
+    /// The most bytes of an entry.
     pub most: usize,
-    /// The beginning of the names of those that may have more.
+    /// The prefix of the names of large entries.
     pub large: &'static str,
-    /// Most of one of these.
+    /// The most bytes of a large entry.
     pub large_most: usize,
 }
 
 impl ByteBounds {
-    /// The bound that is reached by an entry of so many bytes, sealed.
+    /// The limit that an entry of this many sealed bytes exceeds.
     pub(crate) fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
         let is_large = !self.large.is_empty() && name.starts_with(self.large);
         let (most, bound) = match is_large {
@@ -117,28 +117,28 @@ impl ByteBounds {
 /// The last entry of a name.
 #[derive(Clone, Debug, Default)]
 pub struct SecretSlot {
-    /// Its place in the stream; 0 if it is not there.
+    /// Its sequence in the stream; 0 if it is absent.
     pub revision: u64,
-    /// The highest version that was seen.
+    /// The highest version seen.
     pub version: u64,
-    /// The last that was taken.
+    /// The last secret that was accepted.
     pub taken: Option<Arc<Secret>>,
-    /// The reason for which the one that is there is not taken.
+    /// The reason why the present entry was rejected.
     pub refused: Option<String>,
-    /// When it came, in milliseconds of this node's clock.
+    /// The time of reception, in milliseconds of this node's clock.
     pub heard_ms: u64,
-    /// It was there since the link was begun.
+    /// True if it was received in this session.
     is_there: bool,
 }
 
-/// The right to do what only one may do, as a node sees it.
+/// The state of the lease, as a node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Nobody has it.
+    /// No node has it.
     Free,
     /// This run has it.
     Own,
-    /// The one who had it has been silent for too long.
+    /// Its holder has been silent for too long.
     Expired(String),
     /// Another has it.
     Others(String),
@@ -152,36 +152,36 @@ pub struct SecretStore {
     name: String,
     /// The node's own run.
     run: u64,
-    /// Most entries.
+    /// The most entries.
     most: usize,
-    /// Most bytes of one.
+    /// The most bytes of an entry.
     bytes: ByteBounds,
 }
 
 impl SecretStore {
-    /// One without entries, of the node `name` in this run.
+    /// The empty store of the node `name` in this run.
     pub fn new(name: String, run: u64, most: usize, bytes: ByteBounds) -> Self {
         Self { slots: BTreeMap::new(), name, run, most, bytes }
     }
 
-    /// The bound that is reached by an entry of so many bytes, sealed.
+    /// The limit that an entry of this many sealed bytes exceeds.
     pub fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
         self.bytes.reached(name, sealed)
     }
 
-    /// Begins anew: what is there comes again.
+    /// Begins a session: the present entries are received again.
     pub fn begin(&mut self) {
         self.slots.values_mut().for_each(|slot| slot.is_there = false);
     }
 
-    /// All that is there has come: what has not is there no more. Its version counts still.
+    /// Removes entries that were not received in this session. Their versions stay known.
     pub fn settle(&mut self) {
         for slot in self.slots.values_mut().filter(|slot| !slot.is_there) {
             (slot.revision, slot.taken, slot.refused) = (0, None, None);
         }
     }
 
-    /// Takes an entry, or refuses it.
+    /// Stores or rejects an entry.
     pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &SealKeyring) -> ReceiptOutcome {
         let ReceivedSecret { name, sealed_as, revision, bytes, now_ms } = came;
         if !is_entry_name(name) {
@@ -221,10 +221,10 @@ impl SecretStore {
         }
     }
 
-    /// Notes that the bucket has taken an entry of this node.
+    /// Notes that the bucket has accepted an entry of this node.
     pub fn wrote(&mut self, name: &str, revision: u64, version: u64, secret: Secret, now_ms: u64) {
         let slot = self.slots.entry(name.to_owned()).or_default();
-        // Another's may have come before the word about this one.
+        // A later entry of another node may have been received first.
         if revision >= slot.revision {
             let taken = Some(Arc::new(secret));
             let refused = None;
@@ -233,7 +233,7 @@ impl SecretStore {
         }
     }
 
-    /// Notes that what is in an entry cannot be used.
+    /// Marks an entry as unusable.
     pub fn refuse(&mut self, name: &str, secret: &Arc<Secret>, why: &str) -> bool {
         let Some(slot) = self.slots.get_mut(name) else { return false };
         let is_it = slot.taken.as_ref().is_some_and(|own| Arc::ptr_eq(own, secret));
@@ -249,15 +249,15 @@ impl SecretStore {
         self.slots.get(name).filter(|slot| slot.revision > 0)
     }
 
-    /// The entries that are there, by name.
+    /// The present entries by name.
     pub fn all(&self) -> impl Iterator<Item = (&String, &SecretSlot)> {
         self.slots.iter().filter(|(_, slot)| slot.revision > 0)
     }
 
-    /// The place of the entry that is there, 0 for none, and the version of the next.
+    /// The revision of the present entry, 0 for none, and the version of the next one.
     ///
     /// # Errors
-    /// There is no room for one more name.
+    /// There is no room for another name.
     pub fn next(&self, name: &str, unix_ms: u64) -> Result<(u64, u64), Bound> {
         match self.slots.get(name) {
             Some(slot) => Ok((slot.revision, slot.version.saturating_add(1).max(unix_ms))),
@@ -266,15 +266,15 @@ impl SecretStore {
         }
     }
 
-    /// The state of the right: who has it must have written so in the last `lease_ms`.
+    /// The state of the lease, which its holder must renew every `lease_ms`.
     pub fn right(&self, now_ms: u64, lease_ms: u64) -> LeaseState {
         let Some(slot) = self.get(LEASE) else { return LeaseState::Free };
         let is_silent = now_ms.saturating_sub(slot.heard_ms) >= lease_ms;
-        // One that cannot be read may be that of somebody who has it.
+        // An unreadable entry may be that of a holder.
         let holder = match (&slot.taken, &slot.refused) {
             (Some(secret), None) if secret.value.is_empty() => return LeaseState::Free,
             (Some(secret), None) if secret.run == self.run => return LeaseState::Own,
-            // The node's run before this one has ended.
+            // The node's former run has ended.
             (Some(secret), None) if secret.node == self.name => return LeaseState::Free,
             (Some(secret), None) => secret.node.clone(),
             _ => "somebody whose entry cannot be read".to_owned(),
@@ -298,7 +298,7 @@ fn open(
     Ok((opened.version, secret.ok_or("what was sealed is no entry")?))
 }
 
-/// Returns true for what may be an entry's name: words of a subject.
+/// Returns true for a valid entry name: tokens of a subject.
 pub fn is_entry_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
