@@ -1,4 +1,5 @@
-//! Events, as the operator is told of them.
+//! The report: events and failures for the operator's log. A text of the authority must never reach
+//! the log unescaped.
 
 use std::fmt;
 use std::io;
@@ -6,15 +7,15 @@ use std::path::PathBuf;
 
 use base::limits::{self, Limit};
 
-/// Something worth a line in the log.
+/// An event for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An account was made with the authority, whose terms are agreed to by that.
+    /// An account was created, which agrees to the authority's terms.
     Account {
         /// The authority's directory.
         directory: String,
     },
-    /// An order begins.
+    /// An order has begun.
     Ordering {
         /// The name.
         name: String,
@@ -23,64 +24,64 @@ pub enum Event {
     Obtained {
         /// Its name.
         name: String,
-        /// Its end, in seconds since 1970.
+        /// The end of its validity, in seconds since 1970.
         not_after: u64,
     },
-    /// A certificate that another daemon has ordered was taken and stored.
+    /// A certificate that another daemon ordered was stored.
     Taken {
         /// Its name.
         name: String,
-        /// Its end, in seconds since 1970.
+        /// The end of its validity, in seconds since 1970.
         not_after: u64,
     },
     /// A name waits for its certificate.
     Waiting {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Not all daemons may answer the authority's question.
+    /// Some daemons may not answer the challenge.
     NotAll {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// An order came to nothing.
+    /// An order failed.
     Failed {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         why: OrderFailure,
-        /// When it is tried again, in milliseconds from now.
+        /// The time of the next attempt, in milliseconds from now.
         again_ms: u64,
     },
-    /// Something in the storage could not be used and was put aside.
+    /// A file was unusable and has been set aside.
     Aside {
-        /// Where it is now.
+        /// Its new path.
         path: PathBuf,
         /// The reason.
         why: String,
     },
 }
 
-/// Why an order came to nothing.
+/// The reason why an order failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderFailure {
-    /// The authority could not be asked.
+    /// The authority could not be reached.
     Unreachable(String),
-    /// The authority refused: the kind of its problem (RFC 8555 6.7) without its prefix, and what
-    /// it says.
+    /// The authority rejected the order: its problem type (RFC 8555 6.7) without the prefix, and
+    /// its text.
     Refused {
-        /// Such as `rateLimited`.
+        /// The type, such as `rateLimited`.
         kind: String,
-        /// For people.
+        /// The text.
         detail: String,
     },
-    /// Something took longer, or was larger, than this limit allows.
+    /// This limit was exceeded.
     Limit(Limit),
-    /// The certificate it gave is not what was ordered.
+    /// The certificate does not fit the order.
     NotOrdered(String),
     /// The storage cannot be used.
     Storage(String),
@@ -153,7 +154,7 @@ impl From<instant_acme::Error> for OrderFailure {
     }
 }
 
-/// Ends an exchange because of a limit.
+/// The error of an exchange that a limit ended.
 #[derive(Debug)]
 pub(crate) struct LimitError(pub(crate) Limit);
 
@@ -166,7 +167,7 @@ impl fmt::Display for LimitError {
 impl std::error::Error for LimitError {}
 
 impl LimitError {
-    /// The limit that ended an exchange, if one did.
+    /// The limit that ended an exchange, if any.
     pub(crate) fn of(error: &io::Error) -> Option<Limit> {
         error.get_ref().and_then(|inner| inner.downcast_ref()).map(|Self(limit)| *limit)
     }
@@ -188,7 +189,7 @@ fn name_of(limit: Limit) -> &'static str {
 }
 
 impl OrderFailure {
-    /// The failure that the authority's `problem` describes.
+    /// The failure in the authority's `problem`.
     pub(crate) fn of_problem(problem: &instant_acme::Problem) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or("no kind");
         let kind = clean(kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or(kind));
@@ -200,13 +201,13 @@ impl OrderFailure {
         Self::Refused { kind, detail }
     }
 
-    /// Returns true if the authority has refused with the problem called `wanted`.
+    /// Returns true if the authority rejected the order with this problem type.
     pub(crate) fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { kind, .. } if kind == wanted)
     }
 }
 
-/// Somebody else's text, for one line of a log: no control characters, and not without end.
+/// A foreign text for one line of a log: without control characters, and shortened.
 fn clean(text: &str) -> String {
     const MOST: usize = 300;
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect()
