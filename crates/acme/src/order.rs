@@ -24,7 +24,7 @@ pub(crate) struct CertificateOrder<'a> {
     pub(crate) replaces: Option<CertificateIdentifier<'static>>,
     pub(crate) order_ms: u64,
     /// The daemons that answer challenges too.
-    pub(crate) commons: Option<&'a dyn CertificatePeers>,
+    pub(crate) peers: Option<&'a dyn CertificatePeers>,
 }
 
 /// A certificate and its key, PEM, key first. It has been checked against the order.
@@ -50,11 +50,11 @@ pub(crate) async fn obtain(
 ) -> Result<ObtainedCertificate, OrderFailure> {
     let bound = Duration::from_millis(wanted.order_ms);
     // The library's own limit excludes the time of exchanges.
-    let commons = wanted.commons;
+    let peers = wanted.peers;
     let done = rt::time::timeout(bound, run(account, wanted, answers)).await;
-    if let Some(commons) = commons {
+    if let Some(peers) = peers {
         // An answer that is left there belongs to an earlier challenge.
-        _ = commons.ask_all(None).await;
+        _ = peers.ask_all(None).await;
     }
     done.unwrap_or(Err(OrderFailure::Limit(Limit::AcmeOrderTimeout)))
 }
@@ -122,8 +122,8 @@ async fn show(
             }
         };
         question.show(answers).map_err(OrderFailure::Other)?;
-        if let Some(commons) = wanted.commons
-            && let Err(why) = commons.ask_all(Some(&question)).await
+        if let Some(peers) = wanted.peers
+            && let Err(why) = peers.ask_all(Some(&question)).await
         {
             // The authority may ask another daemon.
             answers.note(Event::NotAll { name: name.to_owned(), why });
@@ -154,5 +154,5 @@ async fn why_invalid(order: &mut Order) -> OrderFailure {
             return OrderFailure::of_problem(problem);
         }
     }
-    OrderFailure::Other("the authority calls the order invalid and says no more".to_owned())
+    OrderFailure::Other("the authority declares the order invalid without a reason".to_owned())
 }

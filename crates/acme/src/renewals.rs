@@ -33,14 +33,14 @@ const ASK_LEAST_MS: u64 = 60_000;
 const ASK_MOST_MS: u64 = 24 * 3_600_000;
 
 /// Renews the certificates of the latest plan, until the sender of plans is dropped, with the other
-/// daemons in `commons`, if any.
+/// daemons in `peers`, if any.
 pub async fn run(
     mut plans: watch::Receiver<Option<Arc<CertificatePlan>>>,
     answers: Arc<dyn ChallengeResponder>,
-    commons: Option<Arc<dyn CertificatePeers>>,
+    peers: Option<Arc<dyn CertificatePeers>>,
 ) {
     let (mut keeper, mut seen): (Option<Renewals>, _) = (None, false);
-    let mut changes = commons.as_ref().map(|commons| commons.changes());
+    let mut changes = peers.as_ref().map(|peers| peers.changes());
     loop {
         // An order that has begun is finished before a new plan is used.
         if !seen || plans.has_changed().unwrap_or(false) {
@@ -48,7 +48,7 @@ pub async fn run(
             let plan = plans.borrow_and_update().clone();
             keeper = plan.map(|plan| match keeper.take() {
                 Some(keeper) => keeper.adopt(plan),
-                None => Renewals::new(plan, commons.clone()),
+                None => Renewals::new(plan, peers.clone()),
             });
         }
         if let Some(changes) = &mut changes {
@@ -63,10 +63,10 @@ pub async fn run(
             (RenewalStep::Ask(name), Some(keeper)) => keeper.ask(&name, &*answers).await,
             (RenewalStep::Order(_) | RenewalStep::Ask(_), None) => {}
             (RenewalStep::Sleep(ms), keeper) => {
-                if let Some(commons) = &commons
+                if let Some(peers) = &peers
                     && keeper.as_ref().is_none_or(Renewals::is_done)
                 {
-                    commons.release().await;
+                    peers.release().await;
                 }
                 tokio::select! {
                     () = rt::time::sleep(Duration::from_millis(ms)) => {}
@@ -110,7 +110,7 @@ pub(crate) struct Renewals {
     unknown_account: Option<Vec<u8>>,
     pub(crate) names: BTreeMap<String, Name>,
     /// The daemons that serve the same names.
-    pub(crate) commons: Option<Arc<dyn CertificatePeers>>,
+    pub(crate) peers: Option<Arc<dyn CertificatePeers>>,
 }
 
 /// A name and its state.
@@ -155,12 +155,12 @@ impl HeldCertificate {
 }
 
 impl Renewals {
-    fn new(plan: Arc<CertificatePlan>, commons: Option<Arc<dyn CertificatePeers>>) -> Self {
+    fn new(plan: Arc<CertificatePlan>, peers: Option<Arc<dyn CertificatePeers>>) -> Self {
         let Authority { directory, storage, trust, .. } = &*plan.authority;
         let storage = Storage::new(storage, directory);
         let client = Client::new(trust, plan.bounds);
         let (account, unknown_account, names) = (None, None, BTreeMap::new());
-        let mut keeper = Self { storage, client, account, unknown_account, names, commons, plan };
+        let mut keeper = Self { storage, client, account, unknown_account, names, peers, plan };
         keeper.look();
         keeper
     }
@@ -168,7 +168,7 @@ impl Renewals {
     /// Adopts a new plan. The state of its names is kept, unless the authority has changed.
     fn adopt(self, plan: Arc<CertificatePlan>) -> Self {
         let same = self.plan.authority == plan.authority;
-        let mut next = Self::new(plan, self.commons);
+        let mut next = Self::new(plan, self.peers);
         if !same {
             return next;
         }
@@ -247,8 +247,8 @@ impl Renewals {
                 *state = Name { challenge: state.challenge, ..Name::default() };
                 state.held = Some(HeldCertificate::new(pair, now_ms));
                 answers.note(Event::Obtained { name: name.to_owned(), not_after });
-                if let Some(commons) = &self.commons {
-                    self.show(&**commons, name).await;
+                if let Some(peers) = &self.peers {
+                    self.show(&**peers, name).await;
                 }
                 return;
             }
@@ -271,8 +271,8 @@ impl Renewals {
             self.forget_account(&why, answers);
         }
         // Another daemon's disk may work.
-        if let (OrderFailure::Storage(_), Some(commons)) = (&why, &self.commons) {
-            commons.release().await;
+        if let (OrderFailure::Storage(_), Some(peers)) = (&why, &self.peers) {
+            peers.release().await;
         }
         answers.note(Event::Failed { name: name.to_owned(), why, again_ms });
     }
@@ -307,14 +307,14 @@ impl Renewals {
                 .filter(|held| held.window.is_some() && state.failures == 0)
                 .and_then(|held| identify(&held.pair)),
             order_ms: self.plan.bounds.order_ms,
-            commons: self.commons.as_deref(),
+            peers: self.peers.as_deref(),
         };
         answers.note(Event::Ordering { name: name.to_owned() });
         let account = match &self.account {
             Some(account) => account.clone(),
             None => self.open_account(true, answers).await?,
         };
-        let obtained = unless_lost(self.commons.as_deref(), obtain(&account, wanted, answers));
+        let obtained = unless_lost(self.peers.as_deref(), obtain(&account, wanted, answers));
         let obtained = obtained.await?;
         self.account = Some(account);
         self.storage.write_certificate(name, obtained.pem.as_bytes()).map_err(stored)?;
@@ -377,16 +377,16 @@ impl Renewals {
 
     /// The shared account, if it can be used.
     fn common_account(&self) -> Option<(Vec<u8>, AccountCredentials)> {
-        let commons = self.commons.as_ref()?;
+        let peers = self.peers.as_ref()?;
         let at = self.account_entry();
-        let SharedEntry::Is(json) = commons.read(&at) else { return None };
+        let SharedEntry::Is(json) = peers.read(&at) else { return None };
         if self.unknown_account.as_ref() == Some(&json) {
             return None;
         }
         match serde_json::from_slice(&json) {
             Ok(credentials) => Some((json, credentials)),
             Err(error) => {
-                commons.refuse(&at, &json, &error.to_string());
+                peers.refuse(&at, &json, &error.to_string());
                 None
             }
         }
@@ -403,21 +403,21 @@ impl Renewals {
 
     /// Shares this account. A failure has no effect: the others create their own.
     async fn show_account(&self, json: &[u8]) {
-        if let Some(commons) = &self.commons {
-            _ = commons.write(&self.account_entry(), json).await;
+        if let Some(peers) = &self.peers {
+            _ = peers.write(&self.account_entry(), json).await;
         }
     }
 
     /// Removes an account that the authority has lost. The next order creates a new one.
     fn forget_account(&mut self, why: &OrderFailure, answers: &dyn ChallengeResponder) {
         self.account = None;
-        if let Some(commons) = &self.commons
-            && let SharedEntry::Is(json) = commons.read(&self.account_entry())
+        if let Some(peers) = &self.peers
+            && let SharedEntry::Is(json) = peers.read(&self.account_entry())
         {
             self.unknown_account = Some(json);
         }
         if let Ok(path) = self.storage.put_account_aside() {
-            answers.note(Event::Aside { path, why: format!("the account is of no use: {why}") });
+            answers.note(Event::Aside { path, why: format!("the account cannot be used: {why}") });
         }
     }
 
@@ -457,7 +457,7 @@ impl Renewals {
             let Some(_lock) = self.storage.lock().map_err(failed)? else {
                 return Err(failed(io::ErrorKind::WouldBlock.into()));
             };
-            let opened = self.open_account(self.commons.is_none(), answers).await;
+            let opened = self.open_account(self.peers.is_none(), answers).await;
             self.account = Some(opened.map_err(|e| instant_acme::Error::Other(Box::new(e)))?);
         }
         let account = self.account.as_ref().ok_or(instant_acme::Error::Str("an account"))?;
@@ -471,13 +471,13 @@ impl Renewals {
 
 /// The result of an order, unless the right to order is lost.
 async fn unless_lost(
-    commons: Option<&dyn CertificatePeers>,
+    peers: Option<&dyn CertificatePeers>,
     order: impl Future<Output = Result<ObtainedCertificate, OrderFailure>>,
 ) -> Result<ObtainedCertificate, OrderFailure> {
-    let Some(commons) = commons else { return order.await };
+    let Some(peers) = peers else { return order.await };
     tokio::select! {
         done = order => done,
-        () = commons.right_is_lost() => {
+        () = peers.right_is_lost() => {
             Err(OrderFailure::Other("another node orders certificates now".to_owned()))
         }
     }

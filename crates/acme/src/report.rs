@@ -98,11 +98,14 @@ impl fmt::Display for Event {
             Self::Ordering { name } => write!(f, "acme: ordering a certificate for {name}"),
             Self::Obtained { name, not_after } => {
                 let date = date(*not_after);
-                write!(f, "acme: certificate for {name} obtained, good until {date}")
+                write!(f, "acme: certificate for {name} obtained, valid until {date}")
             }
             Self::Taken { name, not_after } => {
                 let date = date(*not_after);
-                write!(f, "acme: certificate for {name} taken from the cluster, good until {date}")
+                write!(
+                    f,
+                    "acme: certificate for {name} copied from the cluster, valid until {date}"
+                )
             }
             Self::Waiting { name, why } => write!(f, "acme: {name} waits for a certificate: {why}"),
             Self::NotAll { name, why } => {
@@ -111,8 +114,10 @@ impl fmt::Display for Event {
             Self::Failed { name, why, again_ms } => {
                 let again = base::units::DurationMs(again_ms.div_ceil(1000) * 1000);
                 match again_ms {
-                    0 => write!(f, "acme: no certificate for {name}: {why}; again at once"),
-                    _ => write!(f, "acme: no certificate for {name}: {why}; again in {again}"),
+                    0 => write!(f, "acme: no certificate for {name}: {why}; next attempt at once"),
+                    _ => {
+                        write!(f, "acme: no certificate for {name}: {why}; next attempt in {again}")
+                    }
                 }
             }
             Self::Aside { path, why } => {
@@ -125,9 +130,9 @@ impl fmt::Display for Event {
 impl fmt::Display for OrderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(why) => write!(f, "the authority cannot be asked: {why}"),
+            Self::Unreachable(why) => write!(f, "the authority cannot be reached: {why}"),
             Self::Refused { kind, detail } => write!(f, "the authority refuses ({kind}): {detail}"),
-            Self::Limit(limit) => write!(f, "it is too much (limit: {})", name_of(*limit)),
+            Self::Limit(limit) => write!(f, "the order was ended (limit: {})", name_of(*limit)),
             Self::NotOrdered(why) => write!(f, "the certificate cannot be used: {why}"),
             Self::Storage(why) => write!(f, "storage: {why}"),
             Self::Other(why) => f.write_str(why),
@@ -234,17 +239,17 @@ mod tests {
         for (event, text) in [
             (
                 Event::Obtained { name: name(), not_after: 0 },
-                "acme: certificate for a.test obtained, good until Thu, 01 Jan 1970 00:00:00 GMT",
+                "acme: certificate for a.test obtained, valid until Thu, 01 Jan 1970 00:00:00 GMT",
             ),
             (
                 Event::Taken { name: name(), not_after: 0 },
-                "acme: certificate for a.test taken from the cluster, good until \
+                "acme: certificate for a.test copied from the cluster, valid until \
                  Thu, 01 Jan 1970 00:00:00 GMT",
             ),
             (
                 failed,
-                "acme: no certificate for a.test: it is too much (limit: acme_order_timeout); \
-                 again in 1m",
+                "acme: no certificate for a.test: the order was ended (limit: acme_order_timeout); \
+                 next attempt in 1m",
             ),
         ] {
             assert_eq!(event.to_string(), text);

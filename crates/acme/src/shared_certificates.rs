@@ -30,20 +30,20 @@ impl Renewals {
 
     /// Stores newer certificates of the others, and shares newer ones from here.
     pub(crate) async fn share(&mut self, answers: &dyn ChallengeResponder) {
-        let Some(commons) = self.commons.clone() else { return };
-        if commons.read(&self.account_entry()) == SharedEntry::Absent {
+        let Some(peers) = self.peers.clone() else { return };
+        if peers.read(&self.account_entry()) == SharedEntry::Absent {
             self.show_kept_account().await;
         }
         let names: Vec<_> = self.names.keys().cloned().collect();
         for name in names {
-            self.share_one(&*commons, &name, answers).await;
+            self.share_one(&*peers, &name, answers).await;
         }
     }
 
     /// [`Renewals::share`] for one name.
     pub(crate) async fn share_one(
         &mut self,
-        commons: &dyn CertificatePeers,
+        peers: &dyn CertificatePeers,
         name: &str,
         answers: &dyn ChallengeResponder,
     ) {
@@ -52,27 +52,27 @@ impl Renewals {
         let Some(state) = self.names.get(name) else { return };
         let own = state.held.as_ref().map(|held| Arc::clone(&held.pair));
         let good = own.as_ref().filter(|pair| pair.not_after() > now_secs);
-        let pem = match commons.read(&at) {
+        let pem = match peers.read(&at) {
             SharedEntry::Is(pem) => pem,
-            SharedEntry::Absent if good.is_some() => return self.show(commons, name).await,
+            SharedEntry::Absent if good.is_some() => return self.show(peers, name).await,
             SharedEntry::Absent | SharedEntry::Unknown | SharedEntry::Refused => return,
         };
         let theirs = match usable(&pem, name, now_secs) {
             Ok(pair) => pair,
-            Err(why) => return commons.refuse(&at, &pem, &why),
+            Err(why) => return peers.refuse(&at, &pem, &why),
         };
         match own.as_ref().map(|own| rank(&theirs).cmp(&rank(own))) {
             None | Some(Ordering::Greater) => self.take(name, theirs, &pem, answers),
-            Some(Ordering::Less) if good.is_some() => self.show(commons, name).await,
+            Some(Ordering::Less) if good.is_some() => self.show(peers, name).await,
             Some(_) => {}
         }
     }
 
     /// Shares the certificate for `name`. A failure has no effect here; it is shared again after
     /// the next change.
-    pub(crate) async fn show(&self, commons: &dyn CertificatePeers, name: &str) {
+    pub(crate) async fn show(&self, peers: &dyn CertificatePeers, name: &str) {
         if let Ok(Some(pem)) = self.storage.read_pem(name) {
-            _ = commons.write(&self.certificate_entry(name), &pem).await;
+            _ = peers.write(&self.certificate_entry(name), &pem).await;
         }
     }
 
@@ -102,7 +102,7 @@ impl Renewals {
             // Another process writes: the next check finds its file, or stores this one.
             Ok(false) => {}
             Err(error) => {
-                let why = format!("it cannot be kept: {error}");
+                let why = format!("it cannot be stored: {error}");
                 self.tell_waiting(name, &why, answers);
             }
         }
@@ -122,10 +122,10 @@ impl Renewals {
         name: &str,
         answers: &dyn ChallengeResponder,
     ) -> Option<bool> {
-        let Some(commons) = self.commons.clone() else { return Some(true) };
-        let why = match commons.claim().await {
+        let Some(peers) = self.peers.clone() else { return Some(true) };
+        let why = match peers.claim().await {
             OrderPermission::Own => {
-                self.share_one(&*commons, name, answers).await;
+                self.share_one(&*peers, name, answers).await;
                 let held = self.names.get(name).and_then(|state| state.held.as_ref());
                 return Some(!held.is_some_and(is_good));
             }
@@ -173,7 +173,7 @@ fn usable(pem: &[u8], name: &str, now_secs: u64) -> Result<CertificateKeyPair, S
         return Err("it has expired".to_owned());
     }
     if pair.not_before() > now_secs.saturating_add(CLOCKS_SECS) {
-        return Err("its time has not begun".to_owned());
+        return Err("its validity has not begun".to_owned());
     }
     Ok(pair)
 }
@@ -204,7 +204,7 @@ mod tests {
         for (pem, name, why) in [
             (good.as_str(), "b.test", "it is for another name"),
             (&made(2021, 2022), "a.test", "it has expired"),
-            (&made(2024, 2025), "a.test", "its time has not begun"),
+            (&made(2024, 2025), "a.test", "its validity has not begun"),
             (&mixed, "a.test", "the key does not belong to the certificate"),
             ("", "a.test", "there is no certificate in it"),
         ] {

@@ -92,19 +92,19 @@ pub enum StapleFallback {
 impl fmt::Display for StapleEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asking => f.write_str("OCSP: a responder is asked"),
+            Self::Asking => f.write_str("OCSP: request to a responder"),
             Self::Stapled { of, by, until_secs } => {
                 let until = message::date::HttpDate::new(*until_secs);
                 let until = String::from_utf8_lossy(until.as_bytes()).into_owned();
-                write!(f, "OCSP: {of}: {by} says good until {until}, handshakes show it")
+                write!(f, "OCSP: {of}: good until {until} by {by}; stapled from now on")
             }
             Self::Failed { of, by, why, shown, .. } => {
                 write!(f, "OCSP: {of}: {by}: {why}; ")?;
                 f.write_str(match shown {
-                    StapleFallback::Last => "handshakes show the last answer",
-                    StapleFallback::Nothing => "handshakes show no answer",
+                    StapleFallback::Last => "the last response stays stapled",
+                    StapleFallback::Nothing => "no response is stapled",
                     StapleFallback::Missing => {
-                        "handshakes show no answer, and the certificate makes clients insist on one"
+                        "no response is stapled, although the certificate requires one"
                     }
                 })
             }

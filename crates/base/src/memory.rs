@@ -56,9 +56,9 @@ pub struct MemoryBudget {
     /// The part of the held bytes that open connections take.
     opened: AtomicU64,
     /// The part of those that was reserved for new connections.
-    door: AtomicU64,
+    of_reserve: AtomicU64,
     /// The part of those that connections took after they were accepted.
-    further: AtomicU64,
+    after_accept: AtomicU64,
     /// True if the last account that asked found no room, and nothing could be evicted.
     is_tight: AtomicBool,
     room: OnceLock<EvictionCallback>,
@@ -85,8 +85,8 @@ impl MemoryBudget {
             held_max: AtomicU64::new(held_max),
             cushion: Cushion::default(),
             opened: AtomicU64::new(0),
-            door: AtomicU64::new(0),
-            further: AtomicU64::new(0),
+            of_reserve: AtomicU64::new(0),
+            after_accept: AtomicU64::new(0),
             is_tight: AtomicBool::new(false),
             room: OnceLock::new(),
         })
@@ -141,7 +141,7 @@ impl MemoryBudget {
 
     /// The budget without the bytes reserved for small accounts and new connections.
     fn common(&self) -> u64 {
-        self.budget().saturating_sub(self.cushion_max() + self.door_max())
+        self.budget().saturating_sub(self.cushion_max() + self.reserve_max())
     }
 
     fn cushion_max(&self) -> u64 {
@@ -181,7 +181,7 @@ impl MemoryBudget {
     }
 
     /// Reserves `bytes` of the cushion for an account of `client`.
-    fn lend(&self, client: ClientId, bytes: u64) -> bool {
+    fn hold_of_cushion(&self, client: ClientId, bytes: u64) -> bool {
         let is_there = self.cushion.take(client, bytes, self.cushion_max());
         if is_there {
             self.hold_anyway(bytes);
@@ -210,7 +210,7 @@ fn fair(most: u64, held: u64, parts: u64) -> u64 {
 
 /// The bytes of the cushion that an account has, and their client.
 #[derive(Debug, Default)]
-struct Loan {
+struct CushionBytes {
     client: ClientId,
     bytes: u64,
 }
@@ -233,8 +233,8 @@ pub struct Account {
     /// The client of the account.
     client: AtomicU64,
     /// The bytes reserved in the cushion; none in most accounts.
-    loan: Mutex<Loan>,
-    has_loan: AtomicBool,
+    from_cushion: Mutex<CushionBytes>,
+    has_cushion_bytes: AtomicBool,
 }
 
 /// The reason why an account gets no more bytes.
@@ -273,8 +273,8 @@ impl Account {
             used: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             client: AtomicU64::new(0),
-            loan: Mutex::default(),
-            has_loan: AtomicBool::new(false),
+            from_cushion: Mutex::default(),
+            has_cushion_bytes: AtomicBool::new(false),
         })
     }
 
@@ -382,15 +382,15 @@ impl Account {
         if taken.saturating_add(bytes) > FLOOR {
             return Err(HoldError::Share);
         }
-        let mut loan = self.loan.lock();
-        if loan.bytes == 0 {
-            loan.client = ClientId::from_number(self.client.load(Ordering::Relaxed));
+        let mut from_cushion = self.from_cushion.lock();
+        if from_cushion.bytes == 0 {
+            from_cushion.client = ClientId::from_number(self.client.load(Ordering::Relaxed));
         }
-        if !self.memory.lend(loan.client, bytes) {
+        if !self.memory.hold_of_cushion(from_cushion.client, bytes) {
             return Err(HoldError::Share);
         }
-        loan.bytes += bytes;
-        self.has_loan.store(true, Ordering::Relaxed);
+        from_cushion.bytes += bytes;
+        self.has_cushion_bytes.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -412,12 +412,12 @@ impl Account {
 
     /// Returns reserved bytes, those of the cushion first.
     fn let_go(&self, bytes: u64) {
-        if self.has_loan.load(Ordering::Relaxed) {
-            let mut loan = self.loan.lock();
-            let back = loan.bytes.min(bytes);
-            loan.bytes -= back;
-            self.has_loan.store(loan.bytes > 0, Ordering::Relaxed);
-            self.memory.cushion.give(loan.client, back);
+        if self.has_cushion_bytes.load(Ordering::Relaxed) {
+            let mut from_cushion = self.from_cushion.lock();
+            let back = from_cushion.bytes.min(bytes);
+            from_cushion.bytes -= back;
+            self.has_cushion_bytes.store(from_cushion.bytes > 0, Ordering::Relaxed);
+            self.memory.cushion.give(from_cushion.client, back);
         }
         self.memory.let_go(bytes);
     }

@@ -167,9 +167,9 @@ struct List {
 #[derive(Debug)]
 pub(crate) enum BanTestResult {
     /// The object may be used.
-    Yes,
+    Passed,
     /// The object is banned, by this ban. `None` for a ban that is no longer in the list.
-    No(Option<Arc<Ban>>),
+    Banned(Option<Arc<Ban>>),
 }
 
 /// The bans of a cache. Tests take no lock: each change replaces the whole list.
@@ -272,7 +272,7 @@ impl Bans {
     pub(crate) fn test(&self, record: &Record, is_live: bool) -> BanTestResult {
         let list = self.list();
         let from = record.passed();
-        let Some(met) = list.met(record, from) else { return BanTestResult::No(None) };
+        let Some(met) = list.met(record, from) else { return BanTestResult::Banned(None) };
         let mut softly = Vec::new();
         for ban in met {
             match ban.soft {
@@ -283,7 +283,7 @@ impl Bans {
                     }
                     softly.push(ban);
                 }
-                None => return BanTestResult::No(Some(Arc::clone(ban))),
+                None => return BanTestResult::Banned(Some(Arc::clone(ban))),
             }
         }
         // Of concurrent tests, one marks the response as passed and counts.
@@ -292,13 +292,14 @@ impl Bans {
                 ban.objects.fetch_add(1, Ordering::Relaxed);
             }
         }
-        BanTestResult::Yes
+        BanTestResult::Passed
     }
 
     /// Tests a response that comes from a lower tier. Returns false if the response may not have
     /// passed bans that have left the list, because ban numbers were not continued.
     pub(crate) fn may_raise(&self, record: &Record) -> bool {
-        record.passed() <= self.newest() && matches!(self.test(record, false), BanTestResult::Yes)
+        record.passed() <= self.newest()
+            && matches!(self.test(record, false), BanTestResult::Passed)
     }
 
     /// An empty list of bans, after the ban `newest`.

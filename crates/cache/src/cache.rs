@@ -263,7 +263,7 @@ impl<L: Lower> Cache<L> {
     fn take(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         let stays = object.passed() == self.bans.newest() || self.weigh(place, object);
         if stays {
-            object.standing.touch();
+            object.index_state.touch();
         }
         stays
     }
@@ -441,7 +441,7 @@ impl<L: Lower> Cache<L> {
             effort.spend(1);
             let at = self.cursor.fetch_add(1, Ordering::Relaxed) & (shards - 1);
             let mut dead = RemovedObjects::new();
-            let visit = {
+            let outcome = {
                 let mut shard = self.shard(at);
                 if passed < shards && ((shard.live() * shards) as u64) < self.ledger.entries() {
                     passed += 1;
@@ -450,7 +450,7 @@ impl<L: Lower> Cache<L> {
                 shard.evict(effort, &mut dead)
             };
             drop(dead);
-            match visit {
+            match outcome {
                 EvictionOutcome::Evicted => return true,
                 EvictionOutcome::Progress => idle = 0,
                 EvictionOutcome::Nothing => idle += 1,

@@ -26,7 +26,7 @@ pub(crate) enum Location<'a> {
     /// Still arriving, or incomplete.
     Filling,
     /// Whole, outside memory.
-    Elsewhere(&'a Arc<dyn ExternalBody>),
+    External(&'a Arc<dyn ExternalBody>),
 }
 
 impl<'a> Location<'a> {
@@ -180,7 +180,7 @@ pub(crate) enum IndirectBody {
     /// Another object's body (after a 304). That body is never itself shared.
     Shared(Arc<dyn BodyOwner>),
     /// Not in memory.
-    Elsewhere(Arc<dyn ExternalBody>),
+    External(Arc<dyn ExternalBody>),
     /// A body of another kind, except a shared one, with trailers behind it.
     Trailed { body: CompleteBody, trailers: Trailers },
 }
@@ -199,7 +199,7 @@ impl CompleteBody {
     }
 
     pub(crate) fn elsewhere(body: Arc<dyn ExternalBody>) -> Self {
-        Self::Other(Box::new(IndirectBody::Elsewhere(body)))
+        Self::Other(Box::new(IndirectBody::External(body)))
     }
 
     pub(crate) fn many(chunks: Vec<Bytes>, cost: u64) -> Self {
@@ -231,7 +231,7 @@ impl CompleteBody {
                 IndirectBody::Formed { bytes, .. } => Location::Whole(BorrowedBody::One(bytes)),
                 IndirectBody::Many { pieces, .. } => Location::Whole(BorrowedBody::Many(pieces)),
                 IndirectBody::Shared(keeper) => keeper.state(),
-                IndirectBody::Elsewhere(body) => Location::Elsewhere(body),
+                IndirectBody::External(body) => Location::External(body),
                 IndirectBody::Trailed { body, .. } => body.state(),
             },
         }
@@ -243,7 +243,7 @@ impl CompleteBody {
             Self::One(bytes) => size::class(bytes.len()),
             Self::Other(other) => match &**other {
                 IndirectBody::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
-                IndirectBody::Elsewhere(body) => Self::elsewhere_bytes(&**body),
+                IndirectBody::External(body) => Self::elsewhere_bytes(&**body),
                 IndirectBody::Trailed { body, trailers } => {
                     Self::trailed_bytes(trailers) + body.own_memory()
                 }
@@ -258,7 +258,7 @@ impl CompleteBody {
             IndirectBody::Formed { forms, .. } | IndirectBody::Many { forms, .. } => Some(forms),
             IndirectBody::Shared(keeper) => keeper.forms(),
             IndirectBody::Trailed { body, .. } => body.forms(),
-            IndirectBody::Elsewhere(_) => None,
+            IndirectBody::External(_) => None,
         }
     }
 
@@ -267,9 +267,9 @@ impl CompleteBody {
         match &**other {
             IndirectBody::Trailed { trailers, .. } => Some(trailers),
             IndirectBody::Shared(keeper) => keeper.trailers(),
-            IndirectBody::Formed { .. }
-            | IndirectBody::Many { .. }
-            | IndirectBody::Elsewhere(_) => None,
+            IndirectBody::Formed { .. } | IndirectBody::Many { .. } | IndirectBody::External(_) => {
+                None
+            }
         }
     }
 
@@ -282,7 +282,7 @@ impl CompleteBody {
                 IndirectBody::Many { cost, forms, .. } => *cost + forms.memory(),
                 IndirectBody::Shared(keeper) => keeper.memory(),
                 IndirectBody::Trailed { body, .. } => body.held_memory(),
-                IndirectBody::Elsewhere(_) => 0,
+                IndirectBody::External(_) => 0,
             },
         }
     }
@@ -336,7 +336,7 @@ impl Content {
         }
         let counted = || match self.state() {
             Location::Whole(whole) => Some(whole.len()),
-            Location::Elsewhere(body) => Some(body.length()),
+            Location::External(body) => Some(body.length()),
             Location::Filling => None,
         };
         let declared = || self.fill.lock().as_ref().map(|fill| fill.declared);

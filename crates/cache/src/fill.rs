@@ -231,7 +231,7 @@ struct FillState {
     /// Bytes that the window may hold; `None` for a stored body.
     window: Option<u64>,
     /// The window's limit while its client has memory for it, and the client's account.
-    passage: Option<WindowLimit>,
+    window_limit: Option<WindowLimit>,
     followers: Slots<Follower>,
     /// True once a reader has been attached.
     followed: bool,
@@ -246,7 +246,7 @@ struct FillState {
 impl Fill {
     pub(crate) fn new(
         declared: Option<u64>,
-        passage: Option<WindowLimit>,
+        window_limit: Option<WindowLimit>,
         charge: Option<Charge>,
     ) -> Self {
         let state = FillState {
@@ -256,8 +256,8 @@ impl Fill {
             tail: Tail::default(),
             len: 0,
             phase: FillPhase::Open,
-            window: passage.as_ref().map(|passage| passage.bytes),
-            passage,
+            window: window_limit.as_ref().map(|window_limit| window_limit.bytes),
+            window_limit,
             followers: Slots::default(),
             followed: false,
             room: None,
@@ -344,11 +344,11 @@ impl Fill {
 
     /// Turns the body into a window: bytes that every reader has taken are freed, and the writer
     /// waits for the slowest reader.
-    pub(crate) fn open_window(&self, passage: WindowLimit) {
+    pub(crate) fn open_window(&self, window_limit: WindowLimit) {
         let gone = {
             let mut state = self.state.lock();
-            state.window = Some(passage.bytes);
-            state.passage = Some(passage);
+            state.window = Some(window_limit.bytes);
+            state.window_limit = Some(window_limit);
             state.advance()
         };
         drop(gone);
@@ -367,7 +367,7 @@ impl Fill {
             if !later.is_empty() {
                 let Some((mut tail, short)) = next.take_if(|(tail, _)| tail.spare() >= later.len())
                 else {
-                    let account = state.passage.as_ref().map(|it| Arc::clone(&it.account));
+                    let account = state.window_limit.as_ref().map(|it| Arc::clone(&it.account));
                     drop(state);
                     next = Some(Tail::of_window(later.len(), account.as_ref()));
                     continue;
@@ -394,7 +394,7 @@ impl Fill {
 
     /// Sets the trailers behind a window's body. To be called before the end.
     pub(crate) fn trail(&self, trailers: Trailers) {
-        let account = self.state.lock().passage.as_ref().map(|it| Arc::clone(&it.account));
+        let account = self.state.lock().window_limit.as_ref().map(|it| Arc::clone(&it.account));
         let trailed = HeldTrailers::held_by(trailers, account.as_ref());
         self.state.lock().trailed = Some(Box::new(trailed));
     }
@@ -408,10 +408,10 @@ impl Fill {
     /// The most bytes to bring at once: few if the window's client is short of memory.
     pub(crate) fn at_most(&self) -> usize {
         let state = self.state.lock();
-        match &state.passage {
+        match &state.window_limit {
             Some(WindowLimit { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
-            Some(passage) => {
-                usize::try_from(passage.bytes).unwrap_or(usize::MAX).max(WINDOW_CHUNK_BYTES)
+            Some(window_limit) => {
+                usize::try_from(window_limit.bytes).unwrap_or(usize::MAX).max(WINDOW_CHUNK_BYTES)
             }
             None => usize::MAX,
         }
@@ -420,7 +420,10 @@ impl Fill {
     /// Returns true if the window's client has no memory for more.
     pub(crate) fn is_short(&self) -> bool {
         let state = self.state.lock();
-        state.passage.as_ref().is_some_and(|passage| state.window < Some(passage.bytes))
+        state
+            .window_limit
+            .as_ref()
+            .is_some_and(|window_limit| state.window < Some(window_limit.bytes))
     }
 
     /// Ready when the window has room, or has lost the readers that would make room.
@@ -633,9 +636,9 @@ impl FillState {
 
     /// Limits the window to the minimum while its client has no memory for more.
     fn narrow(&mut self, short: bool) {
-        if let Some(passage) = &self.passage {
-            let least = passage.bytes.min(WINDOW_CHUNK_BYTES as u64);
-            self.window = Some(if short { least } else { passage.bytes });
+        if let Some(window_limit) = &self.window_limit {
+            let least = window_limit.bytes.min(WINDOW_CHUNK_BYTES as u64);
+            self.window = Some(if short { least } else { window_limit.bytes });
         }
     }
 

@@ -40,9 +40,9 @@ impl<L: Lower> Cache<L> {
         let place = self.place(hash);
         // Under the lock, so that eviction counts the new weight.
         let mut shard = self.shard(place.shard);
-        let Some(heir) = heir(&shard, place, object) else { return false };
+        let Some(owner_in_index) = owner_in_index(&shard, place, object) else { return false };
         forms.put(number, effort, data, charge);
-        shard.reweigh(place.h32, &heir);
+        shard.reweigh(place.h32, &owner_in_index);
         true
     }
 
@@ -80,10 +80,10 @@ impl<L: Lower> Cache<L> {
         let Some(charge) = self.reserve(cost) else { return false };
         let place = self.place(hash);
         let mut shard = self.shard(place.shard);
-        let Some(heir) = heir(&shard, place, object) else { return false };
+        let Some(owner_in_index) = owner_in_index(&shard, place, object) else { return false };
         let is_put = keyed.put(key, data, charge);
         if is_put {
-            shard.reweigh(place.h32, &heir);
+            shard.reweigh(place.h32, &owner_in_index);
         }
         is_put
     }
@@ -91,7 +91,7 @@ impl<L: Lower> Cache<L> {
 
 /// The object in the index with the body of `object`: itself, or one that got the body by a 304
 /// since.
-fn heir<L: Lower>(
+fn owner_in_index<L: Lower>(
     shard: &Shard<L>,
     place: KeyLocation,
     object: &Arc<Object>,

@@ -150,25 +150,25 @@ mod tests {
 
     #[test]
     fn hits_and_frequency_are_counted_apart() {
-        let standing = IndexState::new(7, None);
+        let index_state = IndexState::new(7, None);
         for hits in 1..=5_u32 {
-            standing.touch();
-            assert_eq!((standing.hits(), standing.frequency()), (hits, hits.min(3) as u8));
+            index_state.touch();
+            assert_eq!((index_state.hits(), index_state.frequency()), (hits, hits.min(3) as u8));
         }
-        standing.set_frequency(1);
-        assert_eq!((standing.hits(), standing.frequency()), (5, 1));
-        standing.hits.store(u32::MAX - 5, Ordering::Relaxed);
-        (0..3).for_each(|_| standing.touch());
-        assert_eq!((standing.hits(), standing.frequency()), (u32::MAX / 4, 3));
-        standing.set_frequency(0);
-        standing.touch();
-        assert_eq!(standing.hits(), u32::MAX / 4, "it stays");
+        index_state.set_frequency(1);
+        assert_eq!((index_state.hits(), index_state.frequency()), (5, 1));
+        index_state.hits.store(u32::MAX - 5, Ordering::Relaxed);
+        (0..3).for_each(|_| index_state.touch());
+        assert_eq!((index_state.hits(), index_state.frequency()), (u32::MAX / 4, 3));
+        index_state.set_frequency(0);
+        index_state.touch();
+        assert_eq!(index_state.hits(), u32::MAX / 4, "it stays");
         let (old, new) = (IndexState::new(8, None), IndexState::new(9, None));
         (0..5).for_each(|_| old.touch());
         new.touch();
         new.count_on(&old);
         assert_eq!((new.hits(), new.frequency()), (6, 1));
-        new.count_on(&standing);
+        new.count_on(&index_state);
         assert!(new.hits() >= u32::MAX / 4, "no overflow");
     }
 }

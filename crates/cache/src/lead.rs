@@ -36,7 +36,7 @@ pub enum LowerTierBody {
     /// All of the body, as it was read.
     Whole(Vec<Bytes>),
     /// A body that is read while it is sent.
-    Elsewhere(Arc<dyn ExternalBody>),
+    External(Arc<dyn ExternalBody>),
 }
 
 impl LowerTierBody {
@@ -44,7 +44,7 @@ impl LowerTierBody {
     fn cost(&self) -> u64 {
         match self {
             Self::Whole(_) => CompleteBody::OTHER_BYTES,
-            Self::Elsewhere(body) => CompleteBody::elsewhere_bytes(&**body),
+            Self::External(body) => CompleteBody::elsewhere_bytes(&**body),
         }
     }
 
@@ -53,7 +53,7 @@ impl LowerTierBody {
             Self::Whole(pieces) => {
                 pieces.iter().map(|it| size::class(it.len()) + CHUNK_OVERHEAD).sum()
             }
-            Self::Elsewhere(_) => 0,
+            Self::External(_) => 0,
         }
     }
 
@@ -68,7 +68,7 @@ impl LowerTierBody {
                 });
                 CompleteBody::many(charged.collect(), cost)
             }
-            Self::Elsewhere(body) => CompleteBody::elsewhere(body),
+            Self::External(body) => CompleteBody::elsewhere(body),
         }
     }
 }
@@ -82,11 +82,11 @@ pub struct Lead<L: Lower = MemoryOnly> {
     owing: bool,
     /// The window of a body that is not stored. `None` for the configured window, on no client's
     /// account.
-    passage: Option<WindowLimit>,
+    window_limit: Option<WindowLimit>,
     /// The places of this key in the lower tier when the fetch began.
     cold: Box<[L::Place]>,
     /// The places among them that do not answer this fetch.
-    spared: Vec<L::Place>,
+    kept_below: Vec<L::Place>,
     /// The stored response that the fetch renews.
     old: Option<Arc<Object>>,
     /// True if the fetch is outside the index.
@@ -99,9 +99,9 @@ impl<L: Lower> Lead<L> {
             cache,
             busy,
             owing: true,
-            passage: None,
+            window_limit: None,
             cold,
-            spared: Vec::new(),
+            kept_below: Vec::new(),
             old: None,
             is_detached: false,
         }
@@ -136,8 +136,8 @@ impl<L: Lower> Lead<L> {
     }
 
     /// Sets the window of a body that turns out not to be stored, and its client.
-    pub fn set_window_limit(&mut self, passage: WindowLimit) {
-        self.passage = Some(passage);
+    pub fn set_window_limit(&mut self, window_limit: WindowLimit) {
+        self.window_limit = Some(window_limit);
     }
 
     /// The places in the lower tier that may have the response, to be read before any origin is
@@ -149,7 +149,7 @@ impl<L: Lower> Lead<L> {
     /// Keeps the response at `place` when the response of this fetch is stored, because it belongs
     /// to another variant or another key.
     pub fn spare(&mut self, place: L::Place) {
-        self.spared.push(place);
+        self.kept_below.push(place);
     }
 
     /// Sets the stored response that the fetch renews. The new response replaces it, unless it
@@ -203,7 +203,7 @@ impl<L: Lower> Lead<L> {
         let refused = if has_room {
             self.admit(&object, None).err()
         } else {
-            self.strike(None, true);
+            self.remove_fetch(None, true);
             Some(StoreRefusal::NoRoom)
         };
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
@@ -297,7 +297,7 @@ impl<L: Lower> Lead<L> {
         } && self.cache.may_use(&object);
         object.expire(self.busy.soft_until());
         // No lookup counts this hit.
-        object.standing.touch();
+        object.index_state.touch();
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         Ok(is_there.then_some(object))
     }
@@ -336,7 +336,7 @@ impl<L: Lower> Lead<L> {
         record: impl FnOnce(&Self) -> Record,
     ) -> ObjectWriter<L> {
         let config = self.cache.config();
-        let passage = self.passage.take().unwrap_or_else(|| WindowLimit {
+        let window_limit = self.window_limit.take().unwrap_or_else(|| WindowLimit {
             bytes: config.window_bytes,
             account: Account::open(self.cache.memory(), u64::MAX),
         });
@@ -344,9 +344,9 @@ impl<L: Lower> Lead<L> {
         let fits = length.is_none_or(|length| length <= bytes_max);
         let charge = if fits { self.cache.reserve(cost + BODY_BYTES) } else { None };
         let Some(mut charge) = charge else {
-            let fill = Arc::new(Fill::new(length, Some(passage), None));
+            let fill = Arc::new(Fill::new(length, Some(window_limit), None));
             let object = self.make(record(&self), None, Some(Arc::clone(&fill)));
-            object.standing.set_broken();
+            object.index_state.set_broken();
             count(&self.cache.ledger().refused, 1);
             count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { StoreRefusal::NoRoom } else { StoreRefusal::TooLarge };
@@ -366,7 +366,7 @@ impl<L: Lower> Lead<L> {
         let refused = self.admit(&object, place).err();
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         let (cache, hash) = (Arc::clone(&self.cache), self.busy.hash);
-        ObjectWriter::kept(cache, object, fill, hash, refused, spare, passage)
+        ObjectWriter::kept(cache, object, fill, hash, refused, spare, window_limit)
     }
 
     /// Ends the fetch with a response for this request only, which does not concern stored ones.
@@ -515,8 +515,8 @@ impl<L: Lower> Lead<L> {
 
     /// The object. Without a charge it returns no bytes and must not enter the index.
     fn make(&self, record: Record, charge: Option<Charge>, fill: Option<Arc<Fill>>) -> Arc<Object> {
-        let standing = IndexState::new(self.cache.next_id(), charge.map(Charge::into_ledger));
-        Arc::new(Object::new(record, standing, fill))
+        let index_state = IndexState::new(self.cache.next_id(), charge.map(Charge::into_ledger));
+        Arc::new(Object::new(record, index_state, fill))
     }
 
     /// Puts the object into the index, in place of the one that the fetch renews, unless an
@@ -547,7 +547,7 @@ impl<L: Lower> Lead<L> {
             }
             let Some(mut shard) = self.cache.room(place.shard) else {
                 count(&self.cache.ledger().refused, 1);
-                self.strike(None, before.confirmed().is_none());
+                self.remove_fetch(None, before.confirmed().is_none());
                 break Err(StoreRefusal::NoRoom);
             };
             // A sweep may have passed since: an object that enters behind it must be tested.
@@ -561,7 +561,8 @@ impl<L: Lower> Lead<L> {
                 break Err(StoreRefusal::Invalidated);
             }
             // Other entries beside a promoted response belong to other variants.
-            let leaving = from.map_or(LowerRemovals::AllBut(&self.spared), LowerRemovals::Raised);
+            let leaving =
+                from.map_or(LowerRemovals::AllBut(&self.kept_below), LowerRemovals::Raised);
             let gone = DisplacedResponses { before, leaving };
             let admitted = shard.admit(h32, busy, object, gone, variants_max, &mut dead);
             break admitted.then_some(()).ok_or(StoreRefusal::Invalidated);
@@ -571,12 +572,12 @@ impl<L: Lower> Lead<L> {
     }
 
     fn leave(&self) {
-        self.strike(None, false);
+        self.remove_fetch(None, false);
     }
 
     /// Removes the fetch from the index and leaves the marker, if any. If `ends`, the object that
     /// the fetch was to renew leaves the index too, unless the fetch was invalidated.
-    fn strike(&self, marker: Option<Marker>, ends: bool) {
+    fn remove_fetch(&self, marker: Option<Marker>, ends: bool) {
         let place = self.cache.place(self.busy.hash);
         let mut dead = RemovedObjects::new();
         let mut shard = self.cache.shard(place.shard);
@@ -588,7 +589,7 @@ impl<L: Lower> Lead<L> {
             && !shard.expel(place.h32, old, &mut dead)
         {
             // It has been demoted meanwhile, or was served from the lower tier.
-            shard.forget_cold(place.h32, LowerRemovals::AllBut(&self.spared));
+            shard.forget_cold(place.h32, LowerRemovals::AllBut(&self.kept_below));
         }
         drop(shard);
     }
@@ -597,7 +598,7 @@ impl<L: Lower> Lead<L> {
     /// `ends`, the object that the fetch was to renew leaves the index.
     fn refuse_for(&mut self, marked: Option<Option<u64>>, ends: bool) {
         let marker = marked.map(|until_ms| self.cache.marker(until_ms, self.busy.began));
-        self.strike(marker, ends);
+        self.remove_fetch(marker, ends);
         self.conclude(WaiterOutcome::Refused);
     }
 

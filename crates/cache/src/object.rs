@@ -54,7 +54,7 @@ use crate::variant::Variant;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Object {
-    pub(crate) standing: IndexState,
+    pub(crate) index_state: IndexState,
     content: Content,
     record: Record,
 }
@@ -71,8 +71,8 @@ impl Object {
     }
 
     /// An object whose body `fill` brings, or that is completed at once.
-    pub(crate) fn new(record: Record, standing: IndexState, fill: Option<Arc<Fill>>) -> Self {
-        Self { standing, content: Content::new(fill), record }
+    pub(crate) fn new(record: Record, index_state: IndexState, fill: Option<Arc<Fill>>) -> Self {
+        Self { index_state, content: Content::new(fill), record }
     }
 
     /// Returns the data attached to the body, if it is of type `T`.
@@ -83,7 +83,7 @@ impl Object {
     /// Attaches `made` to the body for later requests, unless data is attached already or memory is
     /// short.
     pub fn attach(&self, made: Arc<dyn DerivedData>) {
-        if let (Some(ledger), Some(forms)) = (&self.standing.ledger, self.content.forms()) {
+        if let (Some(ledger), Some(forms)) = (&self.index_state.ledger, self.content.forms()) {
             forms.attach(ledger, made);
         }
     }
@@ -91,27 +91,27 @@ impl Object {
     /// The approximate number of lookups that found the object: concurrent hits of several cores
     /// may count once.
     pub fn hits(&self) -> u32 {
-        self.standing.hits()
+        self.index_state.hits()
     }
 
     /// Adds the hits of `old`, which this object replaces. Eviction does not count them.
     pub fn count_on(&self, old: &Self) {
-        self.standing.count_on(&old.standing);
+        self.index_state.count_on(&old.index_state);
     }
 
     /// Sets whether the object is demoted when it is evicted, for the lower tier to read.
     pub fn set_sinks(&self, sinks: DemotionPolicy) {
-        self.standing.set_sinks(sinks);
+        self.index_state.set_sinks(sinks);
     }
 
     /// The demotion policy of the object.
     pub fn sinks(&self) -> DemotionPolicy {
-        self.standing.sinks()
+        self.index_state.sinks()
     }
 
     /// Returns true if the object is in the index.
     pub fn is_live(&self) -> bool {
-        self.standing.is_live()
+        self.index_state.is_live()
     }
 
     /// The body's length: as declared while it arrives, as counted once it is complete.
@@ -131,7 +131,7 @@ impl Object {
 
     /// The body, if it is complete and not in memory as one piece.
     pub fn elsewhere(&self) -> Option<&Arc<dyn ExternalBody>> {
-        if let Location::Elsewhere(body) = self.content.state() { Some(body) } else { None }
+        if let Location::External(body) = self.content.state() { Some(body) } else { None }
     }
 
     /// A reader at the body's beginning, wherever the body is.
@@ -259,7 +259,7 @@ impl Object {
     pub(crate) fn is_broken(&self) -> bool {
         match self.owner() {
             Some(owner) => owner.is_broken(),
-            None => self.standing.place() & BROKEN != 0,
+            None => self.index_state.place() & BROKEN != 0,
         }
     }
 
@@ -348,7 +348,7 @@ impl BodyOwner for Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
-        if let Some(ledger) = &self.standing.ledger {
+        if let Some(ledger) = &self.index_state.ledger {
             ledger.release(self.own_memory());
         }
     }

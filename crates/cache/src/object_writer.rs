@@ -64,14 +64,14 @@ pub struct ObjectWriter<L: Lower = MemoryOnly> {
     refused: Option<StoreRefusal>,
     window: bool,
     /// The limit of the window that the body becomes if it is not stored.
-    passage: Option<WindowLimit>,
+    window_limit: Option<WindowLimit>,
     open: bool,
     /// The reservation for the list of chunks, for a second chunk.
     spare: Option<Charge>,
 }
 
 impl<L: Lower> ObjectWriter<L> {
-    /// A body to be stored. `spare` is the rest of [`BODY_BYTES`]; `passage` is the window's limit
+    /// A body to be stored. `spare` is the rest of [`BODY_BYTES`]; `window_limit` is the window's limit
     /// if the body is not stored after all.
     pub(crate) fn kept(
         cache: Arc<Cache<L>>,
@@ -80,10 +80,10 @@ impl<L: Lower> ObjectWriter<L> {
         hash: u64,
         refused: Option<StoreRefusal>,
         spare: Charge,
-        passage: WindowLimit,
+        window_limit: WindowLimit,
     ) -> Self {
-        let (spare, passage) = (Some(spare), Some(passage));
-        Self { cache, object, fill, hash, refused, window: false, passage, open: true, spare }
+        let (spare, window_limit) = (Some(spare), Some(window_limit));
+        Self { cache, object, fill, hash, refused, window: false, window_limit, open: true, spare }
     }
 
     /// A body that passes through a window.
@@ -95,8 +95,8 @@ impl<L: Lower> ObjectWriter<L> {
         refused: StoreRefusal,
     ) -> Self {
         let refused = Some(refused);
-        let (passage, spare) = (None, None);
-        Self { cache, object, fill, hash, refused, window: true, passage, open: true, spare }
+        let (window_limit, spare) = (None, None);
+        Self { cache, object, fill, hash, refused, window: true, window_limit, open: true, spare }
     }
 
     /// The object that is filled.
@@ -262,8 +262,8 @@ impl<L: Lower> ObjectWriter<L> {
         count(&self.cache.ledger().refused, 1);
         self.withdraw(why.is_lasting());
         self.window = true;
-        if let Some(passage) = self.passage.take() {
-            self.fill.open_window(passage);
+        if let Some(window_limit) = self.window_limit.take() {
+            self.fill.open_window(window_limit);
         }
     }
 

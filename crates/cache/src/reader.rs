@@ -40,9 +40,9 @@ enum ReadSource {
     /// The object's fill, without a number until the reader is unparked.
     Parked,
     /// A window whose beginning was gone before the reader came, or an external body that is lost.
-    Behind,
+    Lost,
     /// An external body that is not opened before it is read: too many reads are under way.
-    Beyond,
+    Deferred,
     /// A read of an external body.
     Read(Box<ExternalBodyRead>),
 }
@@ -53,8 +53,8 @@ impl std::fmt::Debug for ReadSource {
             Self::None => f.write_str("None"),
             Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
             Self::Parked => f.write_str("Parked"),
-            Self::Behind => f.write_str("Behind"),
-            Self::Beyond => f.write_str("Beyond"),
+            Self::Lost => f.write_str("Lost"),
+            Self::Deferred => f.write_str("Deferred"),
             Self::Read(opened) => f.debug_tuple("Read").field(&opened.reading).finish(),
         }
     }
@@ -82,11 +82,11 @@ impl AsRef<[u8]> for BodyPin {
 impl Reader {
     /// A reader of the body of `object`, which owns its body.
     pub(crate) fn of_object(object: Arc<dyn BodyOwner>) -> Self {
-        if let Location::Elsewhere(body) = object.state() {
+        if let Location::External(body) = object.state() {
             let link = match Arc::clone(body).open_within() {
                 Ok(reading) => link(body, reading),
-                Err(BodyOpenError::Full) => ReadSource::Beyond,
-                Err(BodyOpenError::Gone) => ReadSource::Behind,
+                Err(BodyOpenError::Full) => ReadSource::Deferred,
+                Err(BodyOpenError::Gone) => ReadSource::Lost,
             };
             return Self::over(Some(object), link);
         }
@@ -119,7 +119,7 @@ impl Reader {
     fn following(object: Option<Arc<dyn BodyOwner>>, fill: Option<Arc<Fill>>) -> Self {
         let link = match fill.map(|fill| (fill.attach(), fill)) {
             Some((Some(place), fill)) => ReadSource::Fill(fill, place),
-            Some((None, _)) => ReadSource::Behind,
+            Some((None, _)) => ReadSource::Lost,
             None => ReadSource::None,
         };
         Self::over(object, link)
@@ -144,13 +144,13 @@ impl Reader {
     /// or was external and is lost. The reader gives only [`IncompleteBody`]; the caller should
     /// fetch again.
     pub fn is_behind(&self) -> bool {
-        matches!(self.link, ReadSource::Behind)
+        matches!(self.link, ReadSource::Lost)
     }
 
     /// Returns true if the body is external and too many reads are under way. A caller that can
     /// fetch the body should do so before it reads.
     pub fn is_beyond(&self) -> bool {
-        matches!(self.link, ReadSource::Beyond)
+        matches!(self.link, ReadSource::Deferred)
     }
 
     /// Detaches the reader until [`Reader::unpark`]. A body that becomes a window waits for its
@@ -204,7 +204,7 @@ impl Reader {
         let state = self.object.as_ref().map(|object| object.state());
         match &self.link {
             ReadSource::Read(opened) => opened.reading.goes_back(),
-            _ => matches!(state, Some(Location::Whole(_) | Location::Elsewhere(_))),
+            _ => matches!(state, Some(Location::Whole(_) | Location::External(_))),
         }
     }
 
@@ -216,7 +216,7 @@ impl Reader {
         }
         match self.object.as_ref().map(|object| object.state()) {
             Some(Location::Whole(whole)) => at >= whole.len(),
-            Some(Location::Elsewhere(body)) => at >= body.length(),
+            Some(Location::External(body)) => at >= body.length(),
             Some(Location::Filling) | None => self.fill().is_some_and(|fill| fill.is_spent()),
         }
     }
@@ -241,12 +241,12 @@ impl Reader {
                         self.leave();
                         return Poll::Ready(Ok(next));
                     }
-                    Location::Elsewhere(body) if !matches!(self.link, ReadSource::Read(_)) => {
+                    Location::External(body) if !matches!(self.link, ReadSource::Read(_)) => {
                         let mut reading = Arc::clone(body).open();
                         reading.seek(self.cursor.at);
                         self.link = link(body, reading);
                     }
-                    Location::Elsewhere(_) | Location::Filling => {}
+                    Location::External(_) | Location::Filling => {}
                 }
             }
             if let ReadSource::Read(opened) = &mut self.link {

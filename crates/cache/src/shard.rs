@@ -237,7 +237,7 @@ impl<L: Lower> Shard<L> {
     /// Removes a fetch. Returns false if an invalidation has removed it before.
     pub(crate) fn leave(&mut self, h32: u32, busy: &Arc<Busy>) -> bool {
         let Some(mut entry) = self.occupied(h32, &busy.key) else { return false };
-        let left = strike(entry.get_mut(), busy);
+        let left = remove_fetch(entry.get_mut(), busy);
         if left {
             settle(entry);
         }
@@ -248,7 +248,7 @@ impl<L: Lower> Shard<L> {
     /// has removed the fetch.
     pub(crate) fn leave_marked(&mut self, h32: u32, busy: &Arc<Busy>, marker: Marker) -> bool {
         let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
-        let left = strike(slot, busy);
+        let left = remove_fetch(slot, busy);
         if left {
             self.mark(h32, &busy.key, marker);
             if let Some(entry) = self.occupied(h32, &busy.key) {
@@ -323,7 +323,7 @@ impl<L: Lower> Shard<L> {
         let DisplacedResponses { before, leaving } = gone;
         let first = dead.len();
         let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
-        if !strike(slot, busy) {
+        if !remove_fetch(slot, busy) {
             return false;
         }
         if object.is_broken() || before.confirmed().is_some_and(|old| !old.is_live()) {
@@ -364,7 +364,7 @@ impl<L: Lower> Shard<L> {
             self.unmarked(busy.key.len());
         }
         dead[superseded..].iter().for_each(|old| self.forget_copy(h32, old));
-        self.strike_off(&dead[first..]);
+        self.note_removed(&dead[first..]);
         self.queue(h32, object);
         if let Some(entry) = self.occupied(h32, &busy.key) {
             settle(entry);
@@ -385,10 +385,10 @@ impl<L: Lower> Shard<L> {
         let (mut small, mut main) = (0, 0);
         let is_its = |variant: &&Arc<Object>| variant.shares_body(object);
         for variant in slot.variants().iter().filter(is_its) {
-            let before = variant.standing.weight() as i64;
-            variant.standing.set_weight(variant.memory());
-            let more = variant.standing.weight() as i64 - before;
-            *if variant.standing.place() & MAIN == 0 { &mut small } else { &mut main } += more;
+            let before = variant.index_state.weight() as i64;
+            variant.index_state.set_weight(variant.memory());
+            let more = variant.index_state.weight() as i64 - before;
+            *if variant.index_state.place() & MAIN == 0 { &mut small } else { &mut main } += more;
         }
         self.small.bytes = self.small.bytes.saturating_add_signed(small);
         self.main.bytes = self.main.bytes.saturating_add_signed(main);
@@ -402,7 +402,7 @@ impl<L: Lower> Shard<L> {
         marker: Option<Marker>,
         dead: &mut RemovedObjects,
     ) {
-        object.standing.set_broken();
+        object.index_state.set_broken();
         let first = dead.len();
         let ledger = Arc::clone(self.charge.ledger());
         let Some(mut entry) = self.occupied(h32, object.key()) else { return };
@@ -436,7 +436,7 @@ impl<L: Lower> Shard<L> {
             }
             None => dead.extend(entry.remove().0.variants().iter().cloned()),
         }
-        self.strike_off(&dead[first..]);
+        self.note_removed(&dead[first..]);
         self.sift();
     }
 
@@ -451,7 +451,7 @@ impl<L: Lower> Shard<L> {
         {
             self.unmarked(key.len());
         }
-        self.strike_off(slot.variants());
+        self.note_removed(slot.variants());
         self.sift();
         (Some(slot), cold)
     }
@@ -474,7 +474,7 @@ impl<L: Lower> Shard<L> {
             }
         }
         self.forget_copy(h32, object);
-        self.strike_off(std::slice::from_ref(object));
+        self.note_removed(std::slice::from_ref(object));
         dead.push(Arc::clone(object));
         self.sift();
         true
@@ -548,7 +548,7 @@ impl<L: Lower> Shard<L> {
             {
                 self.unmarked(more.key.len());
             }
-            self.strike_off(slot.variants());
+            self.note_removed(slot.variants());
             self.sift();
         }
         more
@@ -572,7 +572,7 @@ impl<L: Lower> Shard<L> {
         let returned = self.ghost.take(h32, self.main.live);
         count(&self.charge.ledger().ghosts, u64::from(returned));
         count(&self.charge.ledger().objects, 1);
-        object.standing.set_weight(object.memory());
+        object.index_state.set_weight(object.memory());
         self.push(h32, object, returned);
         self.give_back();
     }
@@ -584,24 +584,24 @@ impl<L: Lower> Shard<L> {
     }
 
     fn push(&mut self, h32: u32, object: &Object, main: bool) {
-        object.standing.set_place(LIVE | if main { MAIN } else { 0 });
+        object.index_state.set_place(LIVE | if main { MAIN } else { 0 });
         let queue = if main { &mut self.main } else { &mut self.small };
-        self.work.add(queue.push(Token { h32, id: object.standing.id }));
-        queue.weigh_more(object.standing.weight());
+        self.work.add(queue.push(Token { h32, id: object.index_state.id }));
+        queue.weigh_more(object.index_state.weight());
     }
 
     /// Subtracts `object` from its queue's sums; its token stays.
     fn unpush(&mut self, object: &Object) {
-        let main = object.standing.place() & MAIN != 0;
+        let main = object.index_state.place() & MAIN != 0;
         let queue = if main { &mut self.main } else { &mut self.small };
-        queue.weigh_less(object.standing.weight());
+        queue.weigh_less(object.index_state.weight());
     }
 
     /// Notes that these objects have left the table; their tokens are dead.
-    fn strike_off(&mut self, objects: &[Arc<Object>]) {
+    fn note_removed(&mut self, objects: &[Arc<Object>]) {
         for object in objects {
             self.unpush(object);
-            object.standing.set_out();
+            object.index_state.set_out();
         }
         self.work.add(objects.len());
         discount(&self.charge.ledger().objects, objects.len() as u64);
@@ -643,7 +643,7 @@ fn widen(slot: &mut IndexSlot, charge: Charge) -> Option<&mut KeyEntries> {
 }
 
 /// Removes a fetch from its key's list. Returns false if it is absent.
-fn strike(slot: &mut IndexSlot, busy: &Arc<Busy>) -> bool {
+fn remove_fetch(slot: &mut IndexSlot, busy: &Arc<Busy>) -> bool {
     let IndexSlot::Many(_, more) = slot else { return false };
     let at = more.leads.iter().position(|lead| Arc::ptr_eq(lead, busy));
     at.map(|at| more.leads.swap_remove(at)).is_some()

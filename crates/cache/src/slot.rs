@@ -156,7 +156,7 @@ impl IndexSlot {
 
     /// Returns true if the queue token `id` belongs to an object or marker of this slot.
     pub(crate) fn has_token(&self, id: u32) -> bool {
-        self.variants().iter().any(|object| object.standing.id == id) || self.has_marker(id)
+        self.variants().iter().any(|object| object.index_state.id == id) || self.has_marker(id)
     }
 
     pub(crate) fn has_marker(&self, id: u32) -> bool {

@@ -140,7 +140,7 @@ impl<L: Lower> Cache<L> {
     /// Returns true if no ban has matched `object` since its fetch began.
     pub fn may_use(&self, object: &Object) -> bool {
         object.passed() == self.bans.newest()
-            || matches!(self.bans.test(object, object.is_live()), BanTestResult::Yes)
+            || matches!(self.bans.test(object, object.is_live()), BanTestResult::Passed)
     }
 
     /// Tests an object that a lookup found against new bans. Removes it, and returns false, if one
@@ -148,7 +148,9 @@ impl<L: Lower> Cache<L> {
     #[cold]
     pub(crate) fn weigh(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         count(&self.ledger().ban_lookups, 1);
-        let BanTestResult::No(ban) = self.bans.test(object, object.is_live()) else { return true };
+        let BanTestResult::Banned(ban) = self.bans.test(object, object.is_live()) else {
+            return true;
+        };
         count(&self.ledger().ban_lookups_met, 1);
         let mut dead = RemovedObjects::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
@@ -185,7 +187,7 @@ impl<L: Lower> Cache<L> {
         count(&self.ledger().ban_sweeps, found.len() as u64);
         let mut banned = Vec::new();
         for (h32, object) in found {
-            if let BanTestResult::No(ban) = self.bans.test(&object, object.is_live()) {
+            if let BanTestResult::Banned(ban) = self.bans.test(&object, object.is_live()) {
                 banned.push((h32, object, ban));
             }
         }

@@ -73,7 +73,7 @@ fn head(length: Option<u64>) -> NewObject {
 }
 
 /// A window of this many bytes, on an account with room.
-fn passage(bytes: u64) -> WindowLimit {
+fn window_limit(bytes: u64) -> WindowLimit {
     WindowLimit { bytes, account: Account::open(&MemoryBudget::new(64 * MIB, 32 * MIB), u64::MAX) }
 }
 

@@ -15,16 +15,16 @@ use crate::reader::Reader;
 pub struct BodyWindow;
 
 impl BodyWindow {
-    /// A window that holds about as much as `passage` permits: the writer has to wait when more is
+    /// A window that holds about as much as `window_limit` permits: the writer has to wait when more is
     /// held.
-    pub fn window(passage: WindowLimit) -> (BodyWriter, Reader) {
-        Self::window_of(passage, None)
+    pub fn window(window_limit: WindowLimit) -> (BodyWriter, Reader) {
+        Self::window_of(window_limit, None)
     }
 
     /// A window for a body of known `length`, which the reader can query. A writer that pushes
     /// another number of bytes fails.
-    pub fn window_of(passage: WindowLimit, length: Option<u64>) -> (BodyWriter, Reader) {
-        let fill = Arc::new(Fill::new(length, Some(passage), None));
+    pub fn window_of(window_limit: WindowLimit, length: Option<u64>) -> (BodyWriter, Reader) {
+        let fill = Arc::new(Fill::new(length, Some(window_limit), None));
         let reader = Reader::of_window(Arc::clone(&fill));
         (BodyWriter { fill, open: true }, reader)
     }

@@ -58,7 +58,7 @@ pub struct Bucket {
 }
 
 pub(crate) struct BucketState {
-    pub(crate) shelf: SecretStore,
+    pub(crate) store: SecretStore,
     /// Set while the bucket is connected and complete.
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
@@ -141,9 +141,9 @@ impl Bucket {
         host: Arc<dyn SecretsHost>,
     ) -> Arc<Self> {
         let name = cluster.settings.name.clone();
-        let shelf = SecretStore::new(name, cluster.run, bounds.entries, bounds.bytes);
+        let store = SecretStore::new(name, cluster.run, bounds.entries, bounds.bytes);
         let counts = SecretCounts::default();
-        let state = BucketState { shelf, context: None, problem: None, counts };
+        let state = BucketState { store, context: None, problem: None, counts };
         Arc::new(Self {
             cluster: Arc::clone(cluster),
             host,
@@ -163,7 +163,7 @@ impl Bucket {
     /// The secret with this name.
     pub fn read(&self, name: &str) -> SecretLookup {
         let state = self.state.lock();
-        match state.shelf.get(name) {
+        match state.store.get(name) {
             Some(slot) => match (&slot.taken, &slot.refused) {
                 (Some(secret), None) => SecretLookup::Taken(Arc::clone(secret)),
                 _ => SecretLookup::Refused,
@@ -175,12 +175,12 @@ impl Bucket {
 
     /// The last valid secret with this name, even if the present entry is rejected.
     pub fn last(&self, name: &str) -> Option<Arc<Secret>> {
-        self.state.lock().shelf.get(name)?.taken.clone()
+        self.state.lock().store.get(name)?.taken.clone()
     }
 
     /// Marks, counts and reports an entry as unusable.
     pub fn refuse(&self, name: &str, secret: &Arc<Secret>, why: &str) {
-        let is_new = self.state.lock().shelf.refuse(name, secret, why);
+        let is_new = self.state.lock().store.refuse(name, secret, why);
         if is_new {
             self.tell_refused(name, why);
         }
@@ -253,7 +253,7 @@ impl Bucket {
         let (context, next) = {
             let state = self.state.lock();
             let context = state.context.clone().ok_or(SecretWriteError::OutOfTouch)?;
-            let there = state.shelf.get(name).and_then(|slot| slot.taken.as_ref());
+            let there = state.store.get(name).and_then(|slot| slot.taken.as_ref());
             let is_it = |over: Option<&Arc<Secret>>| match (over, there) {
                 (Some(over), Some(there)) => Arc::ptr_eq(over, there),
                 (None, None) => true,
@@ -262,7 +262,7 @@ impl Bucket {
             if !over.is_none_or(is_it) {
                 return Err(SecretWriteError::Overtaken);
             }
-            (context, state.shelf.next(name, rt::now().unix_ms))
+            (context, state.store.next(name, rt::now().unix_ms))
         };
         let bound = |bound| {
             self.host.bounded(bound);
@@ -281,7 +281,7 @@ impl Bucket {
         let mut state = self.state.lock();
         state.counts.written += 1;
         let now_ms = rt::now().mono_ms;
-        state.shelf.wrote(name, sequence, version, secret, now_ms);
+        state.store.wrote(name, sequence, version, secret, now_ms);
         drop(state);
         self.note_change();
         Ok(())
@@ -294,7 +294,7 @@ impl Bucket {
             if state.context.is_none() {
                 return Claim::OutOfTouch;
             }
-            state.shelf.right(rt::now().mono_ms, self.bounds.lease_ms)
+            state.store.right(rt::now().mono_ms, self.bounds.lease_ms)
         };
         let expired = match right {
             LeaseState::Own => return Claim::Own,
@@ -318,7 +318,7 @@ impl Bucket {
 
     /// Returns true if this node has the lease, as far as it knows.
     pub fn has_right(&self) -> bool {
-        self.state.lock().shelf.right(0, u64::MAX) == LeaseState::Own
+        self.state.lock().store.right(0, u64::MAX) == LeaseState::Own
     }
 
     /// Waits until this node loses the lease.
@@ -346,9 +346,9 @@ impl Bucket {
     /// The status, without the values of the secrets.
     pub fn status(&self) -> BucketStatus {
         let state = self.state.lock();
-        let lease = state.shelf.get(LEASE).and_then(|slot| slot.taken.as_ref());
+        let lease = state.store.get(LEASE).and_then(|slot| slot.taken.as_ref());
         let now_ms = rt::now().unix_ms;
-        let secrets = state.shelf.all().filter(|(name, _)| *name != LEASE);
+        let secrets = state.store.all().filter(|(name, _)| *name != LEASE);
         let secrets = secrets.map(|(name, slot)| SecretStatus {
             name: name.clone(),
             node: slot.taken.as_ref().map(|secret| secret.node.clone()).unwrap_or_default(),
@@ -375,7 +375,7 @@ impl Bucket {
         let now_ms = rt::now().mono_ms;
         let sealed_as = self.cluster.settings.secret_subject(name);
         let came = ReceivedSecret { name, sealed_as: &sealed_as, revision, bytes, now_ms };
-        let heard = self.state.lock().shelf.hear(came, &self.seal);
+        let heard = self.state.lock().store.hear(came, &self.seal);
         let awaited = match heard {
             ReceiptOutcome::Known => None,
             ReceiptOutcome::Taken(secret) if secret.run == self.cluster.run => None,

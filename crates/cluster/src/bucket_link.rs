@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::members::EntryAcknowledgement;
 use crate::nats_connection::first;
 use crate::progress::StreamProgress;
-use crate::session::{ordered, taken, told_to};
+use crate::session::{ordered, taken, wait_until_set};
 use crate::streams;
 
 impl Bucket {
@@ -24,7 +24,7 @@ impl Bucket {
         let mut ending = self.cluster.ending.subscribe();
         tokio::select! {
             () = self.sessions() => {}
-            () = told_to(&mut ending) => {}
+            () = wait_until_set(&mut ending) => {}
         }
     }
 
@@ -74,7 +74,7 @@ impl Bucket {
         let subject = settings.secret_subject(">");
         let latest = DeliverPolicy::LastPerSubject;
         let mut entries = first(|| ordered(&client, &stream, subject.clone(), latest)).await?;
-        self.state.lock().shelf.begin();
+        self.state.lock().store.begin();
         if is_empty {
             self.has_all(context, told);
         }
@@ -116,7 +116,7 @@ impl Bucket {
     /// Marks the bucket as complete.
     fn has_all(&self, context: &Context, told: &mut Option<Error>) {
         let mut state = self.state.lock();
-        state.shelf.settle();
+        state.store.settle();
         (state.context, state.problem) = (Some(context.clone()), None);
         drop(state);
         if told.take().is_some() {
@@ -137,11 +137,11 @@ impl Bucket {
         let subject = message.subject.as_str();
         let name = subject.strip_prefix(settings.secret_subject("").as_str()).unwrap_or_default();
         if let Some((run, number)) = self.take(name, sequence, &message.payload) {
-            let word =
+            let ack =
                 EntryAcknowledgement { name: settings.name.clone(), run: self.cluster.run, number };
-            let to = settings.word_subject(run);
+            let to = settings.acknowledgement_subject(run);
             // A lost acknowledgement is reported as missing.
-            _ = client.publish(to, Bytes::from(word.encode())).await;
+            _ = client.publish(to, Bytes::from(ack.encode())).await;
         }
         Ok((sequence, pending))
     }

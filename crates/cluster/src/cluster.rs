@@ -194,7 +194,7 @@ impl Cluster {
             if one.len() + HEAD_BYTES > ENTRY_BYTES {
                 let (found, most) = (one.len(), ENTRY_BYTES - HEAD_BYTES);
                 return Err(format!(
-                    "an invalidation of {found} bytes; at most {most} can be told"
+                    "an invalidation of {found} bytes; the limit of the stream is {most}"
                 ));
             }
             let Some(last) = entries.last_mut() else { continue };
@@ -219,15 +219,15 @@ impl Cluster {
         let state = &mut *state;
         let (mut fates, mut awaited) = (Vec::with_capacity(entries.len()), Vec::new());
         for invalidations in entries {
-            let letter = self.letter(&mut state.numbers, level, invalidations);
-            fates.push(letter.follow());
+            let queued = self.new_entry(&mut state.numbers, level, invalidations);
+            fates.push(queued.follow());
             if level == Level::All {
                 let own = AppliedRuns::from([self.run]);
-                state.awaited.insert(letter.id.number, (own, until_ms));
-                awaited.push(letter.id.number);
+                state.awaited.insert(queued.id.number, (own, until_ms));
+                awaited.push(queued.id.number);
             }
             let numbers = &mut state.numbers;
-            state.outbox.add(letter, || self.letter(numbers, Level::Local, Vec::new()));
+            state.outbox.add(queued, || self.new_entry(numbers, Level::Local, Vec::new()));
         }
         if state.outbox.overflows > state.counts.overflows {
             state.counts.overflows = state.outbox.overflows;
@@ -259,22 +259,27 @@ impl Cluster {
     /// A wait for all entries that are being sent.
     fn all_sent(self: &Arc<Self>) -> Ticket {
         let state = self.state.lock();
-        let fates = state.outbox.letters().chain(state.in_flight.values()).map(OutboxEntry::follow);
+        let fates = state.outbox.entries().chain(state.in_flight.values()).map(OutboxEntry::follow);
         let (fates, awaited) = (fates.collect(), state.awaited.keys().copied().collect());
         Ticket { cluster: Arc::clone(self), level: self.settings.level, fates, awaited }
     }
 
     /// Forgets acknowledgements whose waits have ended.
-    pub(crate) fn forget_words(&self, now_ms: u64) {
+    pub(crate) fn forget_acknowledgements(&self, now_ms: u64) {
         self.state.lock().awaited.retain(|_, (_, until_ms)| now_ms < *until_ms);
     }
 
     /// Sends an entry by which no stored response is trusted.
-    pub(crate) fn tell_of_loss(self: &Arc<Self>) {
+    pub(crate) fn send_loss(self: &Arc<Self>) {
         drop(self.send(vec![Vec::new()], Level::Local));
     }
 
-    fn letter(&self, numbers: &mut u64, level: Level, invalidations: Vec<Vec<u8>>) -> OutboxEntry {
+    fn new_entry(
+        &self,
+        numbers: &mut u64,
+        level: Level,
+        invalidations: Vec<Vec<u8>>,
+    ) -> OutboxEntry {
         *numbers += 1;
         let id = EntryId { run: self.run, number: *numbers };
         let entry = Entry { id, node: self.settings.name.clone(), level, invalidations };
@@ -296,7 +301,7 @@ impl Cluster {
     pub fn keep_position(&self) {
         let position = self.state.lock().in_force.position();
         if let Some(Err(why)) = position.map(|position| self.host.save(position)) {
-            self.host.say(&format!("its position cannot be kept: {why}"));
+            self.host.say(&format!("its position cannot be saved: {why}"));
         }
     }
 
@@ -494,8 +499,8 @@ mod tests {
         let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");
         assert!(!late.is_stored && late.to_string().contains("has not taken it"), "{late}");
         let ticket = cluster.send(told.clone(), Level::Quorum);
-        let letters = std::iter::from_fn(|| cluster.state.lock().outbox.take());
-        letters.for_each(|letter| letter.stored(1));
+        let entries = std::iter::from_fn(|| cluster.state.lock().outbox.take());
+        entries.for_each(|queued| queued.stored(1));
         assert_eq!(ticket.wait().await, Ok(()));
         let all = ClusterPeers(Arc::clone(&cluster));
         assert!(all.outstanding().is_none(), "out of touch nobody waits for what cannot come");

@@ -84,7 +84,7 @@ impl fmt::Display for EntryDecodeError {
         match self {
             Self::Empty => f.write_str("an entry without bytes"),
             Self::Version(version) => write!(f, "an entry of the unknown version {version}"),
-            Self::Malformed => f.write_str("an entry that is malformed"),
+            Self::Malformed => f.write_str("a malformed entry"),
             Self::TooLarge => f.write_str("an entry that is too large"),
         }
     }
@@ -191,7 +191,7 @@ mod tests {
         for (bytes, error, said) in [
             (&b""[..], EntryDecodeError::Empty, "an entry without bytes"),
             (&next, EntryDecodeError::Version(2), "an entry of the unknown version 2"),
-            (&more, EntryDecodeError::Malformed, "an entry that is malformed"),
+            (&more, EntryDecodeError::Malformed, "a malformed entry"),
         ] {
             assert_eq!(Entry::decode(bytes), Err(error));
             assert_eq!(error.to_string(), said);

@@ -64,10 +64,13 @@ impl fmt::Display for PropagationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = self.problem.iter().map(|why| format!(" ({why})")).collect::<String>();
         if !self.is_stored {
-            return write!(f, "the cluster's stream has not taken it{problem}; it will be told");
+            return write!(
+                f,
+                "the cluster's stream has not stored it yet{problem}; it will be sent"
+            );
         }
         match self.missing.as_slice() {
-            [] => write!(f, "it is not known yet who has applied it{problem}"),
+            [] => write!(f, "the nodes that have applied it are not known yet{problem}"),
             names => write!(f, "not applied yet by: {}", names.join(", ")),
         }
     }
@@ -94,7 +97,7 @@ impl fmt::Display for SecretWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfTouch => f.write_str("the cluster is out of touch"),
-            Self::Overtaken => f.write_str("another node has written something else meanwhile"),
+            Self::Overtaken => f.write_str("another node has written a newer entry"),
             Self::Bound(Bound::Entries) => f.write_str("limit: cluster_secrets"),
             Self::Bound(Bound::Bytes) => f.write_str("limit: cluster_secret_bytes"),
             Self::Bound(Bound::LargeBytes) => f.write_str("limit: cluster_configuration_bytes"),

@@ -61,14 +61,14 @@ pub enum Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Joined => "it joins the cluster",
-            Self::Anew => "the stream was made anew",
+            Self::Joined => "the node joins the cluster",
+            Self::Anew => "the stream was created again",
             Self::Back => "the stream has lost entries that it had",
-            Self::Other => "the stream has other entries than those that were applied here",
-            Self::Gap => "entries are gone that were not applied here",
+            Self::Other => "the stream has other entries than the node has applied",
+            Self::Gap => "the stream has dropped entries that the node has not applied",
             Self::Entry(error) => return write!(f, "the stream has {error}"),
-            Self::Told => "another node knows of entries that were lost",
-            Self::Content => "the stream has an invalidation that cannot be carried out",
+            Self::Told => "another node has reported lost entries",
+            Self::Content => "the stream has an invalidation that cannot be applied",
         })
     }
 }
@@ -245,7 +245,7 @@ impl StreamFollower {
         let differs = |(own, found): (Stamp, Stamp)| !own.is_same(found);
         if facts.epoch != own.epoch {
             Some(Loss::Anew)
-        } else if asked.sequence.max(self.told_last()) > facts.last {
+        } else if asked.sequence.max(self.reported_last()) > facts.last {
             Some(Loss::Back)
         } else if asked.stamp.zip(facts.found).is_some_and(differs) {
             Some(Loss::Other)
@@ -258,7 +258,7 @@ impl StreamFollower {
 
     /// The last reported end of the stream that is not caught up with. If the stream has lost it,
     /// waiting for its sequence would hide the loss.
-    fn told_last(&self) -> u64 {
+    fn reported_last(&self) -> u64 {
         self.pending.iter().map(|(_, last)| *last).max().unwrap_or(0)
     }
 

@@ -85,18 +85,18 @@ pub fn secret(data: &[u8]) {
     assert_eq!(seal.open(name, &sealed), Ok(opened));
     assert!(seal.open("another", &sealed).is_err() || name == "another");
     let bounds = ByteBounds { most: 4_096, large: "", large_most: 0 };
-    let mut shelf = SecretStore::new("n1".to_owned(), 1, 2, bounds);
+    let mut store = SecretStore::new("n1".to_owned(), 1, 2, bounds);
     for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
         let came = ReceivedSecret { name, sealed_as: name, revision, bytes, now_ms: revision };
-        let heard = shelf.hear(came, &seal);
-        let taken = shelf.get(name).and_then(|slot| slot.taken.clone());
+        let heard = store.hear(came, &seal);
+        let taken = store.get(name).and_then(|slot| slot.taken.clone());
         match heard {
             ReceiptOutcome::Taken(secret) => assert_eq!(taken, Some(secret)),
             ReceiptOutcome::Known => assert!(taken.is_some()),
             ReceiptOutcome::Refused(why) => assert!(!why.is_empty()),
-            ReceiptOutcome::TooMuch(_) => assert!(shelf.reached(name, bytes.len()).is_some()),
+            ReceiptOutcome::TooMuch(_) => assert!(store.reached(name, bytes.len()).is_some()),
         }
-        assert!(shelf.all().count() <= 2);
+        assert!(store.all().count() <= 2);
     }
 }
 

@@ -112,8 +112,8 @@ impl EntryAcknowledgement {
 
     /// Decodes an acknowledgement; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let word: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
-        is_name(&word.name).then_some(word)
+        let ack: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
+        is_name(&ack.name).then_some(ack)
     }
 }
 
@@ -360,8 +360,8 @@ mod tests {
         assert_eq!(Card::decode("a", &bytes), Some(card("a", 1, 5)));
         assert_eq!(Card::decode("b", &bytes), None);
         assert_eq!(Card::decode("a", b"{"), None);
-        let word = EntryAcknowledgement { name: "a".into(), run: 1, number: 2 };
-        assert_eq!(EntryAcknowledgement::decode(&word.encode()), Some(word));
+        let ack = EntryAcknowledgement { name: "a".into(), run: 1, number: 2 };
+        assert_eq!(EntryAcknowledgement::decode(&ack.encode()), Some(ack));
         assert_eq!(EntryAcknowledgement::decode(b""), None);
         assert_eq!(EntryAcknowledgement::decode(br#"{"name":"a.b","run":1,"number":2}"#), None);
         let later = br#"{"name":"a","run":1,"of a later version":[]}"#;

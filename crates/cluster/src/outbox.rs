@@ -65,11 +65,11 @@ impl Outbox {
     }
 
     /// Adds an entry. If the outbox is full, `everything` replaces all entries, including this one.
-    pub fn add(&mut self, letter: OutboxEntry, everything: impl FnOnce() -> OutboxEntry) {
-        self.waiting.push_back(letter);
+    pub fn add(&mut self, queued: OutboxEntry, everything: impl FnOnce() -> OutboxEntry) {
+        self.waiting.push_back(queued);
         if self.waiting.len() > self.most {
-            for letter in self.waiting.drain(..) {
-                letter.fate.send_replace(EntryFate::Replaced);
+            for queued in self.waiting.drain(..) {
+                queued.fate.send_replace(EntryFate::Replaced);
             }
             self.waiting.push_back(everything());
             self.overflows += 1;
@@ -82,18 +82,18 @@ impl Outbox {
     }
 
     /// Puts entries whose arrival is unknown back, before all others.
-    pub fn put_back(&mut self, letters: impl DoubleEndedIterator<Item = OutboxEntry>) {
-        letters.rev().for_each(|letter| self.waiting.push_front(letter));
+    pub fn put_back(&mut self, entries: impl DoubleEndedIterator<Item = OutboxEntry>) {
+        entries.rev().for_each(|queued| self.waiting.push_front(queued));
     }
 
     /// Takes the entry `number` out of turn, if it waits.
     pub fn take_number(&mut self, number: u64) -> Option<OutboxEntry> {
-        let at = self.waiting.iter().position(|letter| letter.id.number == number)?;
+        let at = self.waiting.iter().position(|queued| queued.id.number == number)?;
         self.waiting.remove(at)
     }
 
     /// Waiting entries, oldest first.
-    pub fn letters(&self) -> impl Iterator<Item = &OutboxEntry> {
+    pub fn entries(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.waiting.iter()
     }
 
@@ -112,18 +112,18 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn letter(number: u64) -> OutboxEntry {
+    fn entry(number: u64) -> OutboxEntry {
         OutboxEntry::new(EntryId { run: 1, number }, Bytes::new())
     }
 
     #[test]
     fn what_has_no_room_gives_way_to_one_that_says_more() {
         let mut outbox = Outbox::new(2);
-        let letters = [letter(1), letter(2), letter(3)];
-        letters.iter().for_each(|own| outbox.add(own.clone(), || letter(9)));
+        let entries = [entry(1), entry(2), entry(3)];
+        entries.iter().for_each(|own| outbox.add(own.clone(), || entry(9)));
         assert_eq!((outbox.len(), outbox.overflows), (1, 1));
-        assert!(letters.iter().all(|own| *own.follow().borrow() == EntryFate::Replaced));
-        outbox.add(letter(10), || letter(11));
+        assert!(entries.iter().all(|own| *own.follow().borrow() == EntryFate::Replaced));
+        outbox.add(entry(10), || entry(11));
         let order: Vec<_> = std::iter::from_fn(|| outbox.take()).map(|own| own.id.number).collect();
         assert_eq!(order, [9, 10]);
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_may_not_have_arrived_goes_first_and_in_order() {
         let mut outbox = Outbox::new(9);
-        (1..=3).for_each(|number| outbox.add(letter(number), || letter(0)));
+        (1..=3).for_each(|number| outbox.add(entry(number), || entry(0)));
         let sent: Vec<_> = (0..2).filter_map(|_| outbox.take()).collect();
         sent[0].stored(7);
         assert_eq!(*sent[0].follow().borrow(), EntryFate::Stored(7));

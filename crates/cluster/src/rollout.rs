@@ -137,13 +137,15 @@ impl fmt::Display for RollOutRefusal {
         match self {
             Self::Busy { version, awaited } => write!(
                 f,
-                "{version} is on its canaries; waiting for the word of {}. `larder cluster \
-                 roll-back` ends that",
+                "{version} is on its canaries; waiting for the report of {}. `larder cluster \
+                 roll-back` ends the roll-out",
                 awaited.join(", ")
             ),
-            Self::Known(version) => write!(f, "{version} is what all nodes are to have already"),
-            Self::Unknown(version) => write!(f, "no version {version} is kept that was on all"),
-            Self::Nothing => f.write_str("there is no version before to go back to"),
+            Self::Known(version) => write!(f, "{version} is the version of all nodes already"),
+            Self::Unknown(version) => {
+                write!(f, "no version {version} is kept that was rolled out to all nodes")
+            }
+            Self::Nothing => f.write_str("there is no earlier version to return to"),
             Self::Plan(why) => f.write_str(why),
         }
     }

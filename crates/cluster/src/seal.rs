@@ -42,10 +42,12 @@ impl fmt::Display for BadSecret {
         match self {
             Self::Short(bytes) => write!(
                 f,
-                "a secret of {bytes} bytes can be guessed: at least {SECRET_BYTES_MIN}, such as \
-                 `openssl rand -base64 48` makes"
+                "a secret of {bytes} bytes can be guessed: use at least {SECRET_BYTES_MIN}, as from \
+                 `openssl rand -base64 48`"
             ),
-            Self::Number(count) => write!(f, "{count} secrets: 1 to {SECRETS_MAX} of them"),
+            Self::Number(count) => {
+                write!(f, "{count} secrets are set; from 1 to {SECRETS_MAX} are possible")
+            }
         }
     }
 }
@@ -66,9 +68,9 @@ pub enum UnsealError {
 impl fmt::Display for UnsealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Form => "it is no sealed entry of this version",
-            Self::Stranger => "it was sealed with another secret than this node has",
-            Self::Changed => "it was changed since it was sealed, or is another entry's",
+            Self::Form => "it is not a sealed entry of this version",
+            Self::Stranger => "it was sealed with a secret that this node does not have",
+            Self::Changed => "it was changed after sealing, or belongs to another entry",
         })
     }
 }

@@ -185,7 +185,7 @@ impl SecretStore {
     pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &SealKeyring) -> ReceiptOutcome {
         let ReceivedSecret { name, sealed_as, revision, bytes, now_ms } = came;
         if !is_entry_name(name) {
-            return ReceiptOutcome::Refused("its name is none of an entry".to_owned());
+            return ReceiptOutcome::Refused("its name is invalid".to_owned());
         }
         if !self.slots.contains_key(name) && self.slots.len() >= self.most {
             return ReceiptOutcome::TooMuch(Bound::Entries);
@@ -277,7 +277,7 @@ impl SecretStore {
             // The node's former run has ended.
             (Some(secret), None) if secret.node == self.name => return LeaseState::Free,
             (Some(secret), None) => secret.node.clone(),
-            _ => "somebody whose entry cannot be read".to_owned(),
+            _ => "a node whose entry cannot be read".to_owned(),
         };
         if is_silent { LeaseState::Expired(holder) } else { LeaseState::Others(holder) }
     }
@@ -292,10 +292,10 @@ fn open(
 ) -> Result<(u64, Secret), String> {
     let opened = seal.open(sealed_as, bytes).map_err(|why| why.to_string())?;
     if opened.version < slot.version {
-        return Err("it is older than one that was seen before".to_owned());
+        return Err("it is older than a known one".to_owned());
     }
     let secret = Secret::decode(&opened.bytes);
-    Ok((opened.version, secret.ok_or("what was sealed is no entry")?))
+    Ok((opened.version, secret.ok_or("its content is not an entry")?))
 }
 
 /// Returns true for a valid entry name: tokens of a subject.
@@ -315,7 +315,7 @@ mod tests {
         SealKeyring::new([SECRET], "larder").expect("a good secret")
     }
 
-    fn shelf() -> SecretStore {
+    fn store() -> SecretStore {
         let bytes = ByteBounds { most: 100, large: "large.", large_most: 200 };
         SecretStore::new("n1".to_owned(), 1, 3, bytes)
     }
@@ -334,48 +334,48 @@ mod tests {
 
     #[test]
     fn the_last_entry_counts_and_none_that_is_older_or_another_names() {
-        let mut shelf = shelf();
-        let value = |shelf: &SecretStore| shelf.get("a").and_then(|slot| slot.taken.clone());
+        let mut store = store();
+        let value = |store: &SecretStore| store.get("a").and_then(|slot| slot.taken.clone());
         let (old, new) = (bytes("a", 7, &secret("n2", 2, b"7")), secret("n2", 2, b"8"));
-        assert!(matches!(shelf.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Taken(_)));
-        assert_eq!(shelf.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
+        assert!(matches!(store.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Taken(_)));
+        assert_eq!(store.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
         let newer = bytes("a", 8, &new);
         assert_eq!(
-            shelf.hear(came("a", 2, &newer), &seal()),
+            store.hear(came("a", 2, &newer), &seal()),
             ReceiptOutcome::Taken(Arc::new(new.clone()))
         );
         for (revision, wrong, why) in [
             (3, old.clone(), "older"),
-            (4, bytes("b", 9, &new), "another entry's"),
-            (5, seal().seal("a", 9, b"\xff").expect("random bytes"), "is no entry"),
-            (6, Vec::new(), "no sealed entry"),
+            (4, bytes("b", 9, &new), "belongs to another entry"),
+            (5, seal().seal("a", 9, b"\xff").expect("random bytes"), "is not an entry"),
+            (6, Vec::new(), "not a sealed entry"),
         ] {
-            let heard = shelf.hear(came("a", revision, &wrong), &seal());
+            let heard = store.hear(came("a", revision, &wrong), &seal());
             assert!(
                 matches!(&heard, ReceiptOutcome::Refused(said) if said.contains(why)),
                 "{heard:?}"
             );
-            assert_eq!(value(&shelf).as_deref(), Some(&new), "what was taken stays");
-            let next = shelf.next("a", 0);
+            assert_eq!(value(&store).as_deref(), Some(&new), "what was taken stays");
+            let next = store.next("a", 0);
             assert_eq!(next, Ok((revision, 9)), "it can be written over");
         }
-        assert_eq!(shelf.hear(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
+        assert_eq!(store.hear(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
     }
 
     #[test]
     fn there_are_bounds_and_names_are_words() {
-        let mut shelf = shelf();
+        let mut store = store();
         let some = secret("n2", 2, b"x");
         for name in ["a", "b.c", "d"] {
-            let heard = shelf.hear(came(name, 1, &bytes(name, 1, &some)), &seal());
+            let heard = store.hear(came(name, 1, &bytes(name, 1, &some)), &seal());
             assert!(matches!(heard, ReceiptOutcome::Taken(_)));
         }
-        let heard = shelf.hear(came("e", 1, &bytes("e", 1, &some)), &seal());
+        let heard = store.hear(came("e", 1, &bytes("e", 1, &some)), &seal());
         assert_eq!(heard, ReceiptOutcome::TooMuch(Bound::Entries));
-        assert_eq!(shelf.next("e", 0), Err(Bound::Entries));
+        assert_eq!(store.next("e", 0), Err(Bound::Entries));
         let large = bytes("a", 2, &secret("n2", 2, &[0; 101]));
         assert_eq!(
-            shelf.hear(came("a", 2, &large), &seal()),
+            store.hear(came("a", 2, &large), &seal()),
             ReceiptOutcome::TooMuch(Bound::Bytes)
         );
         for (name, length, reached) in [
@@ -384,11 +384,11 @@ mod tests {
             ("large.a", 200, None),
             ("large.a", 201, Some(Bound::LargeBytes)),
         ] {
-            assert_eq!(shelf.reached(name, length + SEALED_MORE), reached, "{name} {length}");
+            assert_eq!(store.reached(name, length + SEALED_MORE), reached, "{name} {length}");
         }
         for name in ["", ".", "a.", "a b", "a*", ">", &"a".repeat(ENTRY_NAME_BYTES + 1)] {
             assert!(
-                matches!(shelf.hear(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
+                matches!(store.hear(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
                 "{name}"
             );
         }
@@ -396,47 +396,47 @@ mod tests {
 
     #[test]
     fn what_is_there_no_more_once_all_has_come_is_absent_and_does_not_come_back() {
-        let mut shelf = shelf();
+        let mut store = store();
         let old = bytes("a", 7, &secret("n2", 2, b"7"));
-        shelf.hear(came("a", 4, &old), &seal());
-        shelf.begin();
-        assert!(shelf.get("a").is_some(), "until it is clear");
-        shelf.settle();
-        assert!(shelf.get("a").is_none());
-        assert_eq!(shelf.next("a", 3), Ok((0, 8)));
+        store.hear(came("a", 4, &old), &seal());
+        store.begin();
+        assert!(store.get("a").is_some(), "until it is clear");
+        store.settle();
+        assert!(store.get("a").is_none());
+        assert_eq!(store.next("a", 3), Ok((0, 8)));
         let older = bytes("a", 6, &secret("n2", 2, b"6"));
-        assert!(matches!(shelf.hear(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
+        assert!(matches!(store.hear(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
     }
 
     #[test]
     fn the_right_is_anothers_until_he_is_silent_for_too_long() {
-        let mut shelf = shelf();
+        let mut store = store();
         let mut hear = |revision, run, node: &str, value: &[u8]| {
             let sealed = bytes(LEASE, revision, &secret(node, run, value));
-            shelf.hear(came(LEASE, revision, &sealed), &seal());
-            [0, 999, 1_000].map(|ms| shelf.right(revision * 100 + ms, 1_000))
+            store.hear(came(LEASE, revision, &sealed), &seal());
+            [0, 999, 1_000].map(|ms| store.right(revision * 100 + ms, 1_000))
         };
         let (others, expired) = (LeaseState::Others("n2".into()), LeaseState::Expired("n2".into()));
         assert_eq!(hear(1, 2, "n2", b"1"), [others.clone(), others, expired]);
         assert_eq!(hear(2, 2, "n2", b""), [const { LeaseState::Free }; 3], "it was given up");
         assert_eq!(hear(3, 1, "n1", b"1"), [const { LeaseState::Own }; 3]);
         assert_eq!(hear(4, 9, "n1", b"1"), [const { LeaseState::Free }; 3], "a run before");
-        shelf.hear(came(LEASE, 5, b"nonsense"), &seal());
-        assert!(matches!(shelf.right(500, 1_000), LeaseState::Others(_)));
-        assert!(matches!(shelf.right(1_500, 1_000), LeaseState::Expired(_)));
+        store.hear(came(LEASE, 5, b"nonsense"), &seal());
+        assert!(matches!(store.right(500, 1_000), LeaseState::Others(_)));
+        assert!(matches!(store.right(1_500, 1_000), LeaseState::Expired(_)));
     }
 
     #[test]
     fn what_cannot_be_used_is_refused_once() {
-        let mut shelf = shelf();
+        let mut store = store();
         let ReceiptOutcome::Taken(taken) =
-            shelf.hear(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
+            store.hear(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
         else {
             panic!("it is good")
         };
-        assert!(shelf.refuse("a", &taken, "no use"));
-        assert!(!shelf.refuse("a", &taken, "no use"));
-        assert!(!shelf.refuse("b", &taken, "no use"));
-        assert_eq!(shelf.get("a").and_then(|slot| slot.refused.as_deref()), Some("no use"));
+        assert!(store.refuse("a", &taken, "no use"));
+        assert!(!store.refuse("a", &taken, "no use"));
+        assert!(!store.refuse("b", &taken, "no use"));
+        assert_eq!(store.get("a").and_then(|slot| slot.refused.as_deref()), Some("no use"));
     }
 }

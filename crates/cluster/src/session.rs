@@ -73,7 +73,7 @@ impl Cluster {
                 Some(link) => Ok(link),
                 None => tokio::select! {
                     connected = servers.connect() => connected,
-                    () = told_to(&mut ending) => return,
+                    () = wait_until_set(&mut ending) => return,
                 },
             };
             let ended = match connected {
@@ -104,7 +104,7 @@ impl Cluster {
             let wait_ms = wait_ms + self.run % (wait_ms / 4 + 1);
             tokio::select! {
                 () = rt::time::sleep(Duration::from_millis(wait_ms)) => {}
-                () = told_to(&mut ending) => {}
+                () = wait_until_set(&mut ending) => {}
             }
             pause_ms = (pause_ms * 2).min(PAUSE_MS.1);
         }
@@ -283,16 +283,16 @@ impl Cluster {
             self.host.say(&format!("what is stored is validated before it is used again: {loss}"));
         }
         if loss.is_for_all() {
-            self.tell_of_loss();
+            self.send_loss();
         }
     }
 
     /// Takes the next entry to be sent.
-    fn take_letter(&self) -> Option<(EntryId, Bytes)> {
+    fn take_queued(&self) -> Option<(EntryId, Bytes)> {
         let mut state = self.state.lock();
-        let letter = state.outbox.take()?;
-        let taken = (letter.id, letter.bytes.clone());
-        state.in_flight.insert(letter.id.number, letter);
+        let queued = state.outbox.take()?;
+        let taken = (queued.id, queued.bytes.clone());
+        state.in_flight.insert(queued.id.number, queued);
         Some(taken)
     }
 
@@ -326,7 +326,7 @@ impl Cluster {
         if let Ok(entry) = read.as_ref()
             && entry.id.run == self.run
         {
-            state.has_come_back(entry.id.number, sequence);
+            state.note_delivered(entry.id.number, sequence);
         }
         drop(state);
         if let Some(loss) = step.doubt {
@@ -386,7 +386,7 @@ struct Session {
     entries_stream: Stream,
     entries: Ordered,
     cards: Ordered,
-    words: Subscriber,
+    acknowledgements: Subscriber,
     /// The sequence of this node's first card in the session.
     shown: u64,
     /// The progress through entries and cards.
@@ -409,8 +409,10 @@ impl Session {
         let entries_stream = streams::have(&context, streams::entries(settings)).await?;
         let cards_stream = streams::have(&context, streams::cards(settings)).await?;
         cluster.look_at_name(&context, &cards_stream).await?;
-        let words =
-            client.subscribe(settings.word_subject(cluster.run)).await.map_err(Error::link)?;
+        let acknowledgements = client
+            .subscribe(settings.acknowledgement_subject(cluster.run))
+            .await
+            .map_err(Error::link)?;
         let (card, turn) = cluster.card();
         let shown = cluster.show(&context, card, turn).await?;
         let answer = Arc::clone(cluster).ask(context.clone(), entries_stream.clone()).await?;
@@ -433,7 +435,7 @@ impl Session {
             entries_stream,
             entries,
             cards,
-            words,
+            acknowledgements,
             shown,
             progress,
             question: None,
@@ -454,7 +456,7 @@ impl Session {
             tokio::select! {
                 entry = self.entries.next() => self.entry(taken(entry)?).await?,
                 card = self.cards.next() => self.card(&taken(card)?)?,
-                Some(word) = self.words.next() => self.word(&word.payload),
+                Some(ack) = self.acknowledgements.next() => self.take_acknowledgement(&ack.payload),
                 _ = questions.tick() => {
                     self.put();
                     questions.reset_after(self.cluster.question_pause());
@@ -472,14 +474,14 @@ impl Session {
                 }
                 Some((number, ack)) = self.acks.next() => self.acknowledged(number, ack)?,
                 _ = saves.tick() => {
-                    self.cluster.forget_words(rt::now().mono_ms);
+                    self.cluster.forget_acknowledgements(rt::now().mono_ms);
                     self.save();
                 }
                 saved = polled(&mut self.saving) => self.kept(saved),
                 () = self.cluster.bell.notified() => {}
-                () = told_to(lost) => return Err(Error::Link("the connection was lost".into())),
+                () = wait_until_set(lost) => return Err(Error::Link("the connection was lost".into())),
                 () = self.cluster.turned.notified() => self.put(),
-                () = told_to(&mut ending) => return self.leave().await,
+                () = wait_until_set(&mut ending) => return self.leave().await,
             }
         }
     }
@@ -513,7 +515,7 @@ impl Session {
     #[expect(clippy::needless_pass_by_ref_mut, reason = "shared, it would have to be Sync")]
     async fn send(&mut self) -> Result<(), Error> {
         while self.acks.len() < IN_FLIGHT_MAX {
-            let Some((id, bytes)) = self.cluster.take_letter() else { return Ok(()) };
+            let Some((id, bytes)) = self.cluster.take_queued() else { return Ok(()) };
             let message = PublishMessage::build().payload(bytes).message_id(id.to_string());
             let subject = self.cluster.settings.entries_subject();
             let sent = self.context.send_publish(subject, message).await.map_err(Error::link)?;
@@ -525,8 +527,8 @@ impl Session {
     fn acknowledged(&self, number: u64, ack: Result<PublishAck, Error>) -> Result<(), Error> {
         let ack = ack?;
         let mut state = self.cluster.state.lock();
-        if let Some(letter) = state.in_flight.remove(&number) {
-            state.has_told(&letter, ack.sequence);
+        if let Some(queued) = state.in_flight.remove(&number) {
+            state.note_stored(&queued, ack.sequence);
         }
         Ok(())
     }
@@ -548,10 +550,10 @@ impl Session {
                 return;
             }
             let name = cluster.settings.name.clone();
-            let word = EntryAcknowledgement { name, run: cluster.run, number: id.number };
-            let subject = cluster.settings.word_subject(id.run);
+            let ack = EntryAcknowledgement { name, run: cluster.run, number: id.number };
+            let subject = cluster.settings.acknowledgement_subject(id.run);
             // A lost acknowledgement is reported as missing.
-            _ = client.publish(subject, Bytes::from(word.encode())).await;
+            _ = client.publish(subject, Bytes::from(ack.encode())).await;
         });
         Ok(())
     }
@@ -599,13 +601,13 @@ impl Session {
         Ok(())
     }
 
-    fn word(&self, payload: &[u8]) {
+    fn take_acknowledgement(&self, payload: &[u8]) {
         let mut state = self.cluster.state.lock();
         match EntryAcknowledgement::decode(payload) {
-            Some(word) => {
-                let applied = state.awaited.get_mut(&word.number).map(|(applied, _)| applied);
+            Some(ack) => {
+                let applied = state.awaited.get_mut(&ack.number).map(|(applied, _)| applied);
                 if let Some(applied) = applied.filter(|applied| applied.len() < MEMBERS_MAX) {
-                    applied.insert(word.run);
+                    applied.insert(ack.run);
                 }
             }
             None => state.counts.strange += 1,
@@ -631,7 +633,7 @@ impl Session {
         self.saving = None;
         match saved {
             Ok(position) => self.saved = Some(position),
-            Err(why) => self.cluster.host.say(&format!("its position cannot be kept: {why}")),
+            Err(why) => self.cluster.host.say(&format!("its position cannot be saved: {why}")),
         }
     }
 
@@ -651,7 +653,7 @@ impl Session {
 }
 
 /// Waits until the flag is true.
-pub(crate) async fn told_to(is_so: &mut watch::Receiver<bool>) {
+pub(crate) async fn wait_until_set(is_so: &mut watch::Receiver<bool>) {
     // The sender lives as long as the cluster or the connection.
     _ = is_so.wait_for(|is_so| *is_so).await;
 }

@@ -110,7 +110,7 @@ impl Settings {
     }
 
     /// The subject of acknowledgements for a run.
-    pub(crate) fn word_subject(&self, run: u64) -> String {
+    pub(crate) fn acknowledgement_subject(&self, run: u64) -> String {
         format!("{}.applied.{run:016x}", self.prefix)
     }
 

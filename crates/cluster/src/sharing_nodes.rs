@@ -83,18 +83,18 @@ impl State {
     /// Notes that the stream has stored an entry of this run. It stays outstanding until it is
     /// delivered back, because a stream that has lost entries may reuse a sequence that this node
     /// has passed.
-    pub(crate) fn has_told(&mut self, letter: &OutboxEntry, sequence: u64) {
+    pub(crate) fn note_stored(&mut self, queued: &OutboxEntry, sequence: u64) {
         self.counts.told += 1;
-        self.told.insert(letter.id.number);
-        letter.stored(sequence);
+        self.told.insert(queued.id.number);
+        queued.stored(sequence);
     }
 
     /// Notes that an entry of this run was delivered back, perhaps before its acknowledgement.
-    pub(crate) fn has_come_back(&mut self, number: u64, sequence: u64) {
+    pub(crate) fn note_delivered(&mut self, number: u64, sequence: u64) {
         let waiting = self.in_flight.remove(&number).or_else(|| self.outbox.take_number(number));
-        if let Some(letter) = waiting {
+        if let Some(queued) = waiting {
             self.counts.told += 1;
-            letter.stored(sequence);
+            queued.stored(sequence);
         }
         self.told.remove(&number);
     }
@@ -195,16 +195,16 @@ mod tests {
         let entry =
             Entry { id, node: "a".to_owned(), level: Level::Local, invalidations: vec![vec![1]] };
         let bytes = entry.encode().expect("small");
-        let letter = OutboxEntry::new(id, bytes.clone().into());
-        cluster.state.lock().in_flight.insert(number, letter);
+        let queued = OutboxEntry::new(id, bytes.clone().into());
+        cluster.state.lock().in_flight.insert(number, queued);
         bytes
     }
 
     /// The stream acknowledges it.
     fn acknowledged(cluster: &Cluster, number: u64, sequence: u64) {
         let mut state = cluster.state.lock();
-        if let Some(letter) = state.in_flight.remove(&number) {
-            state.has_told(&letter, sequence);
+        if let Some(queued) = state.in_flight.remove(&number) {
+            state.note_stored(&queued, sequence);
         }
     }
 

@@ -37,7 +37,7 @@ pub struct DrainRefusal;
 
 impl fmt::Display for DrainRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it has left the cluster, and is not ready already: `join` it first")
+        f.write_str("it has left the cluster, so it cannot drain: `join` it first")
     }
 }
 

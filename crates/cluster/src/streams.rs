@@ -85,7 +85,7 @@ pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Er
             let found = &stream.cached_info().config;
             if let Some(raised) = raised(found, &wanted).map_err(|why| refused(&name, why))? {
                 let update = context.update_stream(&raised).await;
-                update.map_err(|error| refused(&name, format!("it cannot be raised: {error}")))?;
+                update.map_err(|error| refused(&name, format!("it cannot be updated: {error}")))?;
             }
             Ok(stream)
         }
@@ -101,7 +101,7 @@ pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Er
                         Error::link(error)
                     }
                     CreateStreamErrorKind::JetStream(own) if !is_passing(&own) => {
-                        refused(&name, format!("it cannot be made: {own}"))
+                        refused(&name, format!("it cannot be created: {own}"))
                     }
                     _ => Error::link(error),
                 })
@@ -146,15 +146,15 @@ fn raised(found: &Config, wanted: &Config) -> Result<Option<Config>, String> {
         (found.subjects != wanted.subjects, "it has other subjects"),
         (found.retention != RetentionPolicy::Limits, "its retention is not `limits`"),
         (found.storage != StorageType::File, "it is not stored in files"),
-        (found.discard != DiscardPolicy::Old, "it discards what is new"),
-        (found.max_messages > 0, "its number of messages is bounded"),
+        (found.discard != DiscardPolicy::Old, "it discards new messages"),
+        (found.max_messages > 0, "its number of messages is limited"),
         (found.no_ack, "it acknowledges nothing"),
         (found.sealed, "it is sealed"),
         (found.mirror.is_some(), "it is a mirror"),
         (
             found.max_messages_per_subject != wanted.max_messages_per_subject
                 && (found.max_messages_per_subject > 0 || wanted.max_messages_per_subject > 0),
-            "it keeps another number of messages of a subject",
+            "it keeps another number of messages for each subject",
         ),
     ];
     if let Some((_, fault)) = faults.into_iter().find(|(is_there, _)| *is_there) {
@@ -228,8 +228,8 @@ mod tests {
                 Config { retention: RetentionPolicy::WorkQueue, ..wanted.clone() },
                 "its retention is not `limits`",
             ),
-            (Config { discard: DiscardPolicy::New, ..wanted.clone() }, "it discards what is new"),
-            (Config { max_messages: 5, ..wanted.clone() }, "its number of messages is bounded"),
+            (Config { discard: DiscardPolicy::New, ..wanted.clone() }, "it discards new messages"),
+            (Config { max_messages: 5, ..wanted.clone() }, "its number of messages is limited"),
         ] {
             assert_eq!(raised(&found, &wanted), Err(why.to_owned()));
         }

@@ -181,7 +181,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let volumes = self.volumes.len();
         if !(1..=VOLUMES_MAX).contains(&volumes) {
-            let why = format!("there are {volumes} volumes: from 1 to {VOLUMES_MAX} can be used");
+            let why = format!("{volumes} volumes are set; from 1 to {VOLUMES_MAX} are possible");
             return Err(Error::Config { volume: "the store".to_owned(), why });
         }
         self.volumes.iter().try_for_each(VolumeConfig::check)

@@ -284,7 +284,7 @@ impl Volume {
             };
             let taken = parts.iter().any(|part| wanted.contains(&part.place));
             if parts.is_empty() || taken || !parts.iter().all(|part| there(part.place)) {
-                self.lose(record.place);
+                self.drop_lost(record.place);
                 continue;
             }
             wanted.extend(parts.iter().map(|part| part.place));

@@ -64,7 +64,7 @@ impl InvalidationGuard {
 
 impl fmt::Debug for InvalidationGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Effect({})", self.number)
+        write!(f, "InvalidationGuard({})", self.number)
     }
 }
 
@@ -78,7 +78,7 @@ pub struct InvalidationWrite {
 
 impl fmt::Debug for InvalidationWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Durability({} volumes)", self.tickets.len())
+        write!(f, "InvalidationWrite({} volumes)", self.tickets.len())
     }
 }
 
@@ -113,7 +113,7 @@ impl InvalidationWrite {
                 }
             }
         }
-        self.core.note_fallen();
+        self.core.note_taken_out();
         result
     }
 }
@@ -156,7 +156,7 @@ impl Disk {
             clock,
             began: SequenceCounter::first(all.session),
             order: SequenceCounter::of_session(all.session),
-            fallen: Mutex::default(),
+            taken_out: Mutex::default(),
             buffers: Arc::default(),
         });
         let (mut emptied, mut failed, mut slots) = (Vec::new(), Vec::new(), Vec::new());
@@ -357,14 +357,14 @@ impl Disk {
     /// ([`Disk::sealed`]).
     pub fn drop_invalidations(&self, numbers: &[u64]) {
         let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
-        volumes.for_each(|volume| volume.needless.lock().extend_from_slice(numbers));
+        volumes.for_each(|volume| volume.obsolete.lock().extend_from_slice(numbers));
     }
 
     /// Discards records of a lower order. This process treats them as gone; a later one will not
     /// find them, and needs no invalidations up to this number.
     pub fn discard_before(&self, order: u64) {
         for volume in self.core.volumes() {
-            volume.journal.push(JournalItem::Void(order));
+            volume.journal.push(JournalItem::Discarded(order));
         }
     }
 
@@ -491,7 +491,7 @@ fn begin(
     if void && !new {
         emptied.push(number);
     }
-    let purpose = if void { Purpose::Void } else { Purpose::Serve };
+    let purpose = if void { Purpose::Empty } else { Purpose::Serve };
     let valid_from = SequenceCounter::first(all.session);
     // It stays locked until its first files have been removed.
     let (vfs, _lock) = (Arc::clone(&found.config.vfs), Arc::clone(&found.lock));

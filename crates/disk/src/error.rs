@@ -93,11 +93,11 @@ impl Error {
             io::ErrorKind::PermissionDenied => "give the directory to the daemon's user",
             io::ErrorKind::ReadOnlyFilesystem => "mount its file system for writing",
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "make room there, or `size` smaller"
+                "free space there, or reduce `size`"
             }
-            io::ErrorKind::NotFound => "make the directory above it, or mount its disk",
+            io::ErrorKind::NotFound => "create the parent directory, or mount its disk",
             io::ErrorKind::NotADirectory => "name a directory",
-            _ => "the system's log may say more",
+            _ => "see the system's log",
         }
     }
 }
@@ -118,16 +118,16 @@ impl fmt::Display for Error {
             ),
             Self::Locked { volume } => write!(f, "{volume}: another process is using it"),
             Self::Io { volume, doing, error } => write!(f, "{volume}: {doing}: {error}"),
-            Self::Gone => f.write_str("no record is there any more"),
+            Self::Gone => f.write_str("the record is no longer at this place"),
             Self::Damaged(damage) => match damage {
-                Damage::Header => f.write_str("damaged: no header of a record"),
-                Damage::Sum => f.write_str("damaged: a wrong checksum"),
-                Damage::Other => f.write_str("damaged: another record"),
+                Damage::Header => f.write_str("damaged: the header of the record is invalid"),
+                Damage::Sum => f.write_str("damaged: a checksum is wrong"),
+                Damage::Other => f.write_str("damaged: the place has another record"),
                 Damage::Cut => f.write_str("damaged: the file ends too early"),
             },
-            Self::Unreadable => f.write_str("the disk failed to read"),
-            Self::Late => f.write_str("the disk took too long"),
-            Self::Busy => f.write_str("too many reads wait for the disk"),
+            Self::Unreadable => f.write_str("the disk failed to read the record"),
+            Self::Late => f.write_str("the read missed its deadline"),
+            Self::Busy => f.write_str("the read queue of the disk is full"),
             Self::Out => f.write_str("the volume is out of use"),
             Self::Journal { why } => write!(f, "the journal of the disk cache: {why}"),
         }

@@ -74,7 +74,7 @@ impl Volume {
         add(&self.tallies.outs, 1);
         self.journal.fail("the volume is out of use");
         let number = self.shared.order.now();
-        self.shared.fallen.lock().push((self.superblock.id, number));
+        self.shared.taken_out.lock().push((self.superblock.id, number));
         self.changed();
     }
 

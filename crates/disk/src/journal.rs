@@ -108,11 +108,11 @@ impl Journal {
     pub(crate) fn carry(&self, all: &StoreBaseline) {
         let mut waiting = self.waiting.lock();
         let known = all.invalidations.last_key_value().map_or(0, |(number, _)| *number);
-        waiting.newest = waiting.newest.max(known).max(all.released).max(all.needless);
+        waiting.newest = waiting.newest.max(known).max(all.released).max(all.obsolete);
         let keep = &mut waiting.keep;
         keep.released = keep.released.max(all.released);
-        keep.needless = keep.needless.max(all.needless);
-        keep.void = keep.void.max(all.void);
+        keep.obsolete = keep.obsolete.max(all.obsolete);
+        keep.discarded = keep.discarded.max(all.discarded);
         keep.invalidations = all.invalidations.clone();
     }
 

@@ -51,7 +51,7 @@ pub(crate) enum Purpose {
     /// As a store, with its records.
     Serve,
     /// As an empty store.
-    Void,
+    Empty,
     /// For examination, without a write.
     Look,
 }
@@ -186,7 +186,7 @@ impl Candidate {
             || self.is_broken()
             || self.marker.is_some()
             || was_out
-            || all.released.max(all.needless) > last
+            || all.released.max(all.obsolete) > last
             || sealed > self.past.newest()
     }
 
@@ -249,17 +249,17 @@ impl Candidate {
         let key = superblock.key();
         if purpose == Purpose::Serve {
             self.past.repair(&*vfs, key).map_err(&making)?;
-        } else if purpose == Purpose::Void {
+        } else if purpose == Purpose::Empty {
             snapshot::remove_before(&*vfs, u64::MAX).map_err(&making)?;
             vfs.sync_names().map_err(&making)?;
         }
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
-        let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
+        let snapshot = if purpose == Purpose::Empty { 0 } else { snapshot };
         let finder = match purpose {
             Purpose::Serve | Purpose::Look => {
-                Finder::new(&mut self.past, self.snapshot.take(), all.void)
+                Finder::new(&mut self.past, self.snapshot.take(), all.discarded)
             }
-            Purpose::Void => Finder::of_nothing(),
+            Purpose::Empty => Finder::of_nothing(),
         };
         let basis = Basis { superblock, files, finder, snapshot };
         let volume = self.volume(number, basis, shared);
@@ -297,7 +297,7 @@ impl Candidate {
             next.segments = self.config.segments(next.segment_bytes);
             next.session = all.session;
         }
-        if purpose == Purpose::Void {
+        if purpose == Purpose::Empty {
             next.valid_from = valid_from;
             next.owner = all.owner;
         }
@@ -377,7 +377,7 @@ impl Candidate {
             health: Health::default(),
             tallies,
             finder: Mutex::new(Some(finder)),
-            needless: Mutex::default(),
+            obsolete: Mutex::default(),
             ready: AtomicBool::new(false),
             found: AtomicBool::new(false),
             settled: AtomicBool::new(false),

@@ -40,7 +40,7 @@ impl Reason {
         match self {
             Self::Errors => "too many reads or writes failed",
             Self::Full => "its file system is full",
-            Self::Slow => "it answers too late",
+            Self::Slow => "its reads are late",
             Self::Journal => "purges cannot be written to it",
             Self::Start => "it cannot be opened",
         }

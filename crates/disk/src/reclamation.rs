@@ -126,9 +126,9 @@ impl Volume {
         for (place, row) in &left {
             if row.is(LISTED) {
                 let parts = self.lists.lock().remove(place);
-                self.bury_parts(&parts.unwrap_or_default());
+                self.end_parts(&parts.unwrap_or_default());
             }
-            self.tell_dropped(*place, row);
+            self.report_dropped(*place, row);
         }
         add(&self.tallies.reclaimed, 1);
         self.front.lock().jobs.push_back(Job::Release { segment, epoch });
@@ -195,11 +195,11 @@ impl Volume {
                 }
                 let fresh: Vec<PartRecord> =
                     moved.iter().filter(|part| !parts.contains(part)).copied().collect();
-                self.bury_parts(&fresh);
+                self.end_parts(&fresh);
             }
             if let Some(row) = self.kill(place) {
-                self.bury(place, row);
-                self.tell_dropped(place, &row);
+                self.end_record(place, row);
+                self.report_dropped(place, &row);
                 dropped += 1;
             }
         }
@@ -229,7 +229,7 @@ impl Volume {
             });
             add(&self.tallies.moved_bytes, part.len);
             let Some((place, seq)) = added else {
-                self.bury_parts(&fresh);
+                self.end_parts(&fresh);
                 return None;
             };
             let moved = PartRecord { place, seq, len: part.len };

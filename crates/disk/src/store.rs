@@ -100,7 +100,7 @@ impl StoreCore {
 
     /// Adds an item to all journals. Volumes that are out write nothing.
     pub(crate) fn push(&self, item: &JournalItem) -> Vec<(Arc<Volume>, u64)> {
-        self.note_fallen();
+        self.note_taken_out();
         // A volume that is out keeps it for its next beginning.
         let push = |volume: Arc<Volume>| {
             let is_out = volume.health.is_out();
@@ -115,14 +115,14 @@ impl StoreCore {
     }
 
     /// Notes in all journals the volumes that have been taken out.
-    pub(crate) fn note_fallen(&self) {
-        let fallen = std::mem::take(&mut *self.shared.fallen.lock());
-        if fallen.is_empty() {
+    pub(crate) fn note_taken_out(&self) {
+        let taken_out = std::mem::take(&mut *self.shared.taken_out.lock());
+        if taken_out.is_empty() {
             return;
         }
         let volumes = self.volumes().filter(|volume| !volume.health.is_out());
         for volume in volumes {
-            for (id, number) in &fallen {
+            for (id, number) in &taken_out {
                 volume.journal.push(JournalItem::Out(*id, *number));
             }
             volume.hurry();

@@ -84,6 +84,6 @@ impl Drop for Stream {
             let mut segment = self.volume.segments[*number as usize].lock();
             segment.coming = segment.coming.saturating_sub(1);
         }
-        self.volume.bury_parts(&self.parts);
+        self.volume.end_parts(&self.parts);
     }
 }

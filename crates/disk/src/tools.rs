@@ -129,7 +129,7 @@ impl OfflineVolume {
             clock: Arc::clone(clock),
             began: 0,
             order: SequenceCounter::of_session(all.session + 1),
-            fallen: Mutex::default(),
+            taken_out: Mutex::default(),
             buffers: Arc::default(),
         };
         let volume = seen.start(0, &all, Purpose::Look, 0, &Arc::new(shared))?;

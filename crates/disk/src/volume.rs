@@ -20,4 +20,4 @@ pub(crate) use queue::{PendingRead, ReadQueue};
 pub(crate) use record_queue::{Job, QueuedRecord, RecordQueue};
 pub(crate) use state::Volume;
 pub(crate) use store_context::StoreContext;
-pub(crate) use writer_notes::{Needless, WriterNotes};
+pub(crate) use writer_notes::{ObsoleteInvalidations, WriterNotes};

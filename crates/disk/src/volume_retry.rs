@@ -15,7 +15,7 @@ use crate::volume::Volume;
 impl StoreCore {
     /// Checks volumes that pause or are out, and late reads.
     pub(crate) fn tick(self: &Arc<Self>) {
-        self.note_fallen();
+        self.note_taken_out();
         for (number, slot) in self.slots.iter().enumerate() {
             let Some(volume) = slot.volume.read().clone() else {
                 self.try_again(number);
@@ -41,7 +41,7 @@ impl StoreCore {
         old.end();
         let valid_from = self.shared.order.now();
         let begun = look(settings, Some(Arc::clone(&old.lock))).and_then(|found| {
-            found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared)
+            found.start(number as u8, &all, Purpose::Empty, valid_from, &self.shared)
         });
         let Ok(volume) = begun else { return };
         let volume = Arc::new(volume);
@@ -105,7 +105,7 @@ impl StoreCore {
         self.volumes().for_each(|volume| all.add(&volume.journal.keep()));
         let valid_from = self.shared.order.now();
         let found = look(settings, Some(Arc::clone(&lock)))?;
-        let begun = found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared);
+        let begun = found.start(number as u8, &all, Purpose::Empty, valid_from, &self.shared);
         begun.inspect_err(|_| _ = remove_all(&*settings.vfs))
     }
 }

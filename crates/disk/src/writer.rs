@@ -15,7 +15,7 @@ use crate::segment::Usage;
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::write_all;
-use crate::volume::{Job, Needless, QueuedRecord, Volume, WriterNotes};
+use crate::volume::{Job, ObsoleteInvalidations, QueuedRecord, Volume, WriterNotes};
 
 /// Bytes of one write: larger writes are not faster.
 const RUN_BYTES: usize = 4 << 20;
@@ -61,7 +61,7 @@ impl Volume {
         self.write_run(&mut writer, &mut run);
         let now_ms = self.shared.now().mono_ms;
         let idle = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
-        let is_needless = writer.needless.is_some() || !self.needless.lock().is_empty();
+        let is_needless = writer.obsolete.is_some() || !self.obsolete.lock().is_empty();
         let waits = idle.contains(&false) || is_needless;
         if !waits && (!self.journal.is_waiting() || self.health.is_out()) {
             writer.committed_ms = now_ms;
@@ -137,7 +137,7 @@ impl Volume {
             (open, known.row(queued.place).is_some())
         };
         if !open {
-            self.lose(queued.place);
+            self.drop_lost(queued.place);
             self.done_with(&[queued]);
             return;
         }
@@ -187,7 +187,7 @@ impl Volume {
             add(&self.tallies.written_bytes, run.bytes.len() as u64);
         }
         if written.is_err() {
-            run.records.iter().for_each(|queued| self.lose(queued.place));
+            run.records.iter().for_each(|queued| self.drop_lost(queued.place));
         }
         self.done_with(&run.records);
         let Err(error) = written else { return };
@@ -222,7 +222,7 @@ impl Volume {
         drop(front);
         self.journal.push(JournalItem::Quarantine(segment));
         for place in lost {
-            self.lose(place);
+            self.drop_lost(place);
         }
     }
 
@@ -276,8 +276,8 @@ impl Volume {
         for (segment, epoch) in &freed {
             self.journal.push(JournalItem::Freed(*segment, *epoch));
         }
-        for number in self.take_needless(writer, &freed, synced) {
-            self.journal.push(JournalItem::Needless(number));
+        for number in self.take_obsolete(writer, &freed, synced) {
+            self.journal.push(JournalItem::Obsolete(number));
         }
         if !self.flush_journal() {
             return;
@@ -293,26 +293,26 @@ impl Volume {
     }
 
     /// Numbers of obsolete invalidations. After a failure they stay for longer.
-    fn take_needless(
+    fn take_obsolete(
         &self,
         writer: &mut WriterNotes,
         freed: &[(u32, u64)],
         synced: bool,
     ) -> Vec<u64> {
-        if writer.needless.is_none() {
-            let numbers = std::mem::take(&mut *self.needless.lock());
+        if writer.obsolete.is_none() {
+            let numbers = std::mem::take(&mut *self.obsolete.lock());
             // Taken after the numbers: the matches are in these segments, or have been forgotten.
-            writer.needless = (!numbers.is_empty())
-                .then(|| Needless { numbers, emptied: self.emptied().collect() });
+            writer.obsolete = (!numbers.is_empty())
+                .then(|| ObsoleteInvalidations { numbers, emptied: self.emptied().collect() });
         }
         if !synced {
-            writer.needless = None;
+            writer.obsolete = None;
         }
-        let Some(waiting) = &mut writer.needless else { return Vec::new() };
+        let Some(waiting) = &mut writer.obsolete else { return Vec::new() };
         let still: BTreeSet<_> = self.emptied().filter(|own| !freed.contains(own)).collect();
         waiting.emptied.retain(|own| still.contains(own));
         match waiting.emptied.is_empty() {
-            true => writer.needless.take().map(|ready| ready.numbers).unwrap_or_default(),
+            true => writer.obsolete.take().map(|ready| ready.numbers).unwrap_or_default(),
             false => Vec::new(),
         }
     }

@@ -77,14 +77,14 @@ impl fmt::Display for InvalidationError {
             }
             Self::NotRecorded { journal, why } => write!(
                 f,
-                "It is invalidated now, and may come back with the next start: the journal \
+                "It is invalidated now, but may come back after a restart: the journal \
                  `{journal}` has not recorded it: {why}"
             ),
             Self::NotEverywhere(why) => {
-                write!(f, "It is invalidated here, and not known to be everywhere: {why}")
+                write!(f, "It is invalidated here, but not confirmed by all nodes: {why}")
             }
             Self::NoSite(name) => {
-                write!(f, "Nothing was invalidated: there is no site `{name}` here")
+                write!(f, "Nothing was invalidated: this node has no site `{name}`")
             }
             Self::Unreadable(error) => write!(f, "Nothing was invalidated: {error}"),
         }

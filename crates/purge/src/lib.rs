@@ -129,12 +129,12 @@ impl Refusal {
     pub fn answer(self) -> (u16, Cow<'static, str>) {
         let (status, text) = match self {
             Self::Access => (403, "You may not purge here."),
-            Self::Method => (405, "This site has no such purge."),
+            Self::Method => (405, "This site does not accept this purge method."),
             Self::Foreign(dialect) => {
                 let name = dialect.name();
                 return (
                     405,
-                    format!("This site does not take purges of the dialect {name}.").into(),
+                    format!("This site does not accept purges of the dialect {name}.").into(),
                 );
             }
             Self::Host => {
@@ -143,7 +143,7 @@ impl Refusal {
             Self::Missing(what) => (400, what),
             Self::Pattern => (400, "The regular expression is malformed or too large."),
             Self::TagPattern => {
-                (400, "Tags are kept as hashes: name them whole, as in (^|,)(a|b)(,|$).")
+                (400, "Tags are stored as hashes: name them completely, as in (^|,)(a|b)(,|$).")
             }
         };
         (status, text.into())

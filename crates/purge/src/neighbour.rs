@@ -79,7 +79,7 @@ pub struct UnsupportedPurge(pub &'static str);
 
 impl fmt::Display for UnsupportedPurge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its dialect has no word for {}", self.0)
+        write!(f, "its dialect cannot express {}", self.0)
     }
 }
 

@@ -64,10 +64,10 @@ pub enum InvalidationDecodeError {
 impl fmt::Display for InvalidationDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("no bytes where an invalidation is wanted"),
+            Self::Empty => f.write_str("an invalidation without bytes"),
             Self::Version(version) => write!(f, "an invalidation of the unknown version {version}"),
-            Self::Malformed => f.write_str("an invalidation that is malformed"),
-            Self::Trailing(bytes) => write!(f, "{bytes} bytes too many behind an invalidation"),
+            Self::Malformed => f.write_str("a malformed invalidation"),
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes too many after an invalidation"),
             Self::Expression(error) => write!(f, "an invalidation's ban expression: {error}"),
             Self::Pattern(why) => write!(f, "an invalidation's regular expression: {why}"),
         }

@@ -48,8 +48,8 @@ impl ResponseSelector {
             };
             let Some(named) = named.filter(|_| tags.is_none()) else {
                 return Err(format!(
-                    "surrogate keys are kept as hashes: one condition on `{field}` that names them \
-                     whole, such as `~ (^|,)(a|b)(,|$)`"
+                    "surrogate keys are stored as hashes: use one condition on `{field}` that names \
+                     them completely, such as `~ (^|,)(a|b)(,|$)`"
                 ));
             };
             tags = Some(named.into_iter().map(String::into_bytes).collect());

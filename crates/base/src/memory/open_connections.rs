@@ -10,7 +10,7 @@ use super::{MemoryBudget, PARTS};
 
 /// The part of the reserve for new connections that accepted ones may use: one in this many. With
 /// TLS they take as much again as they took to be accepted, so a third is left for others.
-const FURTHER_PARTS: u64 = 3;
+const AFTER_ACCEPT_PARTS: u64 = 3;
 
 /// The bytes of one open connection, returned when dropped. They are counted exactly, because the
 /// rounding of accounts would add half as much again to an idle connection.
@@ -19,9 +19,9 @@ pub struct OpenConnectionBytes {
     memory: Arc<MemoryBudget>,
     bytes: u64,
     /// The part of them from the reserve for new connections.
-    door: u64,
+    of_reserve: u64,
     /// The part of those that it took after it was accepted.
-    further: u64,
+    after_accept: u64,
 }
 
 /// Takes `bytes` of the `most` that `from` counts, if that many are left.
@@ -32,19 +32,19 @@ fn take(from: &AtomicU64, bytes: u64, most: u64) -> bool {
 
 impl MemoryBudget {
     /// The reserve for new connections: half the cushion.
-    pub(super) fn door_max(&self) -> u64 {
+    pub(super) fn reserve_max(&self) -> u64 {
         self.cushion_max() / 2
     }
 
-    /// Takes `bytes` of the reserve for new connections, `further` of them for an accepted one.
-    fn open_door(&self, bytes: u64, further: u64) -> bool {
-        let most = self.door_max();
-        if !take(&self.further, further, most / FURTHER_PARTS) {
+    /// Takes `bytes` of the reserve for new connections, `after_accept` of them for an accepted one.
+    fn take_reserve(&self, bytes: u64, after_accept: u64) -> bool {
+        let most = self.reserve_max();
+        if !take(&self.after_accept, after_accept, most / AFTER_ACCEPT_PARTS) {
             return false;
         }
-        let is_there = take(&self.door, bytes, most);
+        let is_there = take(&self.of_reserve, bytes, most);
         if !is_there {
-            self.further.fetch_sub(further, Ordering::Relaxed);
+            self.after_accept.fetch_sub(after_accept, Ordering::Relaxed);
         }
         is_there
     }
@@ -58,7 +58,7 @@ impl MemoryBudget {
 impl OpenConnectionBytes {
     /// A connection without reserved bytes.
     pub fn none(memory: &Arc<MemoryBudget>) -> Self {
-        Self { memory: Arc::clone(memory), bytes: 0, door: 0, further: 0 }
+        Self { memory: Arc::clone(memory), bytes: 0, of_reserve: 0, after_accept: 0 }
     }
 
     /// Returns true until bytes are reserved.
@@ -75,14 +75,14 @@ impl OpenConnectionBytes {
             return false;
         }
         if !memory.hold(0, bytes, PARTS) {
-            let further = if self.is_none() { 0 } else { bytes };
-            if !memory.open_door(bytes, further) {
+            let after_accept = if self.is_none() { 0 } else { bytes };
+            if !memory.take_reserve(bytes, after_accept) {
                 memory.opened.fetch_sub(bytes, Ordering::Relaxed);
                 return false;
             }
             memory.hold_anyway(bytes);
-            self.door += bytes;
-            self.further += further;
+            self.of_reserve += bytes;
+            self.after_accept += after_accept;
         }
         self.bytes += bytes;
         true
@@ -91,13 +91,13 @@ impl OpenConnectionBytes {
     /// Returns the bytes beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
-        let (kept, further) = (more.min(self.door), more.min(self.further));
+        let (kept, after_accept) = (more.min(self.of_reserve), more.min(self.after_accept));
         self.bytes -= more;
-        self.door -= kept;
-        self.further -= further;
+        self.of_reserve -= kept;
+        self.after_accept -= after_accept;
         self.memory.opened.fetch_sub(more, Ordering::Relaxed);
-        self.memory.further.fetch_sub(further, Ordering::Relaxed);
-        self.memory.door.fetch_sub(kept, Ordering::Relaxed);
+        self.memory.after_accept.fetch_sub(after_accept, Ordering::Relaxed);
+        self.memory.of_reserve.fetch_sub(kept, Ordering::Relaxed);
         self.memory.let_go(more);
     }
 }
@@ -165,7 +165,7 @@ mod tests {
         drop((open, small, held));
         assert!(grown(&memory, 8_192, 75).is_some());
         assert_eq!((memory.used(), memory.opened()), (0, 0));
-        assert_eq!(memory.door.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.of_reserve.load(Ordering::Relaxed), 0);
     }
 
     #[test]
@@ -174,21 +174,21 @@ mod tests {
         let others = Account::open(&memory, u64::MAX);
         let held = others.hold_anyway(8 * MIB);
         // They are accepted with 4 KiB, and would take 12 KiB more.
-        let further = || {
+        let after_accept = || {
             let mut opened = grown(&memory, 4_096, 75)?;
             opened.grow(12_288, 75).then_some(opened)
         };
-        let mut in_already: Vec<_> = std::iter::from_fn(further).collect();
+        let mut in_already: Vec<_> = std::iter::from_fn(after_accept).collect();
         assert_eq!(in_already.len() as u64, MIB / 2 / 3 / 12_288, "a third of what is kept");
         let waiting = grown(&memory, 4_096, 75).expect("room for a newcomer");
         let newcomers = all(&memory, 4_096, 75);
         assert!(newcomers.len() > 64, "{} come in beside them", newcomers.len());
         drop(newcomers);
         in_already[0].shrink_to(4_096);
-        assert!(further().is_some(), "what one gives back is the next one's");
+        assert!(after_accept().is_some(), "what one gives back is the next one's");
         drop((in_already, waiting, held));
         assert_eq!((memory.used(), memory.opened()), (0, 0));
-        let kept = [&memory.door, &memory.further].map(|of| of.load(Ordering::Relaxed));
+        let kept = [&memory.of_reserve, &memory.after_accept].map(|of| of.load(Ordering::Relaxed));
         assert_eq!(kept, [0, 0]);
     }
 }

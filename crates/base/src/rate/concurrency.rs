@@ -45,7 +45,7 @@ pub struct ConcurrencyPermit(
 #[derive(Debug)]
 enum PermitCount {
     /// A permit of the slot with this number.
-    Once { crowd: Arc<ConcurrencyLimiter>, place: u32 },
+    Once { limiter: Arc<ConcurrencyLimiter>, place: u32 },
     /// Permits of two limiters.
     #[expect(dead_code, reason = "the two are only dropped")]
     Both(Box<(ConcurrencyPermit, ConcurrencyPermit)>),
@@ -64,10 +64,10 @@ impl ConcurrencyPermit {
 
 impl Drop for PermitCount {
     fn drop(&mut self) {
-        if let Self::Once { crowd, place } = self {
+        if let Self::Once { limiter, place } = self {
             let place = *place as usize;
             // The count includes this permit, so it is not 0.
-            crowd.buckets[place / PLACES].0[place % PLACES].fetch_sub(1, Ordering::Relaxed);
+            limiter.buckets[place / PLACES].0[place % PLACES].fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -108,7 +108,7 @@ impl ConcurrencyLimiter {
                 // There are fewer than 2^32 slots.
                 let place = (bucket * PLACES + place) as u32;
                 return Some(ConcurrencyPermit(PermitCount::Once {
-                    crowd: Arc::clone(self),
+                    limiter: Arc::clone(self),
                     place,
                 }));
             }
@@ -159,11 +159,11 @@ mod tests {
             steps in prop::collection::vec((any::<u64>(), any::<bool>()), 1..400),
         ) {
             let (large, small) = (ConcurrencyLimiter::new(4096), ConcurrencyLimiter::new(8));
-            let mut stays: HashMap<u64, Vec<ConcurrencyPermit>> = HashMap::new();
+            let mut permits: HashMap<u64, Vec<ConcurrencyPermit>> = HashMap::new();
             let mut few: HashMap<u64, Vec<ConcurrencyPermit>> = HashMap::new();
             for (who, comes) in steps {
                 let who = who % clients;
-                let (own, own_few) = (stays.entry(who).or_default(), few.entry(who).or_default());
+                let (own, own_few) = (permits.entry(who).or_default(), few.entry(who).or_default());
                 if comes {
                     let before = own.len();
                     prop_assert_eq!(large.under_way(mark(who)), before as u64);
@@ -175,7 +175,7 @@ mod tests {
                     own_few.pop();
                 }
             }
-            drop((stays, few));
+            drop((permits, few));
             for table in [&large, &small] {
                 let words = table.buckets.iter().flat_map(|bucket| &bucket.0);
                 let left: u64 = words.map(|own| own.load(Ordering::Relaxed) & COUNT_MASK).sum();
@@ -186,37 +186,37 @@ mod tests {
 
     #[test]
     fn what_several_limits_count_ends_with_one_stay() {
-        let crowds = [1, 2, 3].map(|_| ConcurrencyLimiter::new(8));
-        let stay = crowds.iter().fold(None, |before, crowd| {
-            let own = crowd.acquire(mark(1), 1).expect("there is room");
+        let limiters = [1, 2, 3].map(|_| ConcurrencyLimiter::new(8));
+        let permit = limiters.iter().fold(None, |before, limiter| {
+            let own = limiter.acquire(mark(1), 1).expect("there is room");
             Some(own.with(before))
         });
-        assert!(crowds.iter().all(|crowd| crowd.acquire(mark(1), 1).is_none()));
-        drop(stay);
-        assert!(crowds.iter().all(|crowd| crowd.acquire(mark(1), 1).is_some()));
+        assert!(limiters.iter().all(|limiter| limiter.acquire(mark(1), 1).is_none()));
+        drop(permit);
+        assert!(limiters.iter().all(|limiter| limiter.acquire(mark(1), 1).is_some()));
         assert_eq!(size_of::<Option<ConcurrencyPermit>>(), 16);
     }
 
     #[test]
     fn a_full_bucket_is_shared() {
-        let crowd = ConcurrencyLimiter::new(8);
-        let stays: Vec<_> = (0..8).filter_map(|who| crowd.acquire(mark(who), 2)).collect();
-        let more: Vec<_> = (100..200).filter_map(|who| crowd.acquire(mark(who), 2)).collect();
-        assert_eq!((stays.len(), more.len()), (8, 8));
+        let limiter = ConcurrencyLimiter::new(8);
+        let permits: Vec<_> = (0..8).filter_map(|who| limiter.acquire(mark(who), 2)).collect();
+        let more: Vec<_> = (100..200).filter_map(|who| limiter.acquire(mark(who), 2)).collect();
+        assert_eq!((permits.len(), more.len()), (8, 8));
         drop(more);
-        assert!(crowd.acquire(mark(0), 2).is_some());
+        assert!(limiter.acquire(mark(0), 2).is_some());
     }
 
     #[test]
     fn threads_together_let_in_as_many_as_may() {
-        let crowd = ConcurrencyLimiter::new(64);
-        let come = || (0..50).filter_map(|_| crowd.acquire(mark(1), 70)).collect::<Vec<_>>();
-        let stays: Vec<ConcurrencyPermit> = std::thread::scope(|scope| {
+        let limiter = ConcurrencyLimiter::new(64);
+        let come = || (0..50).filter_map(|_| limiter.acquire(mark(1), 70)).collect::<Vec<_>>();
+        let permits: Vec<ConcurrencyPermit> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(come)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
         });
-        assert_eq!((stays.len(), crowd.under_way(mark(1))), (70, 70));
-        drop(stays);
-        assert_eq!(crowd.under_way(mark(1)), 0);
+        assert_eq!((permits.len(), limiter.under_way(mark(1))), (70, 70));
+        drop(permits);
+        assert_eq!(limiter.under_way(mark(1)), 0);
     }
 }

@@ -18,7 +18,7 @@ impl<L: Lower> Shard<L> {
 
     /// Demotes `object` and enters its place, unless it has a copy below. Returns false if it has
     /// none afterwards: the tier rejects it, or the index has no room for an entry.
-    pub(super) fn sink(&mut self, h32: u32, object: &Arc<Object>) -> bool {
+    pub(super) fn demote_object(&mut self, h32: u32, object: &Arc<Object>) -> bool {
         if !self.has_lower() {
             return false;
         }
@@ -46,7 +46,7 @@ impl<L: Lower> Shard<L> {
     /// Copies `object`, which is in the index, to the lower tier. Returns false if it has no copy
     /// afterwards.
     pub(crate) fn copy_down(&mut self, h32: u32, object: &Arc<Object>) -> bool {
-        object.is_live() && !object.is_filling() && self.sink(h32, object)
+        object.is_live() && !object.is_filling() && self.demote_object(h32, object)
     }
 
     /// The place of the copy of `object` in the lower tier.

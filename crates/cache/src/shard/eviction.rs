@@ -91,7 +91,7 @@ impl<L: Lower> Shard<L> {
                 EvictionOutcome::Nothing
             }
             EvictionOutcome::Nothing => self.evict_from(!from_main, effort, dead),
-            visit => visit,
+            outcome => outcome,
         }
     }
 
@@ -101,7 +101,7 @@ impl<L: Lower> Shard<L> {
         effort: &mut Effort,
         dead: &mut RemovedObjects,
     ) -> EvictionOutcome {
-        let mut visit = EvictionOutcome::Nothing;
+        let mut outcome = EvictionOutcome::Nothing;
         let urgent = effort.is_urgent();
         for _ in 0..self.queue_of(main).len().min(SCAN) {
             let Some(token) = self.queue_of(main).pop() else { break };
@@ -111,25 +111,25 @@ impl<L: Lower> Shard<L> {
                 Verdict::Keep => self.requeue(token, main),
                 Verdict::Again => {
                     self.requeue(token, main);
-                    visit = EvictionOutcome::Progress;
+                    outcome = EvictionOutcome::Progress;
                 }
                 Verdict::Dead => {
-                    self.queue_of(main).bury();
-                    visit = EvictionOutcome::Progress;
+                    self.queue_of(main).remove_dead();
+                    outcome = EvictionOutcome::Progress;
                 }
                 Verdict::Promote => {
                     self.promote(token);
-                    visit = EvictionOutcome::Progress;
+                    outcome = EvictionOutcome::Progress;
                 }
                 Verdict::Evict => {
                     self.remove(token, main, dead);
-                    visit = EvictionOutcome::Evicted;
+                    outcome = EvictionOutcome::Evicted;
                     break;
                 }
             }
         }
         self.give_back();
-        visit
+        outcome
     }
 
     fn requeue(&mut self, token: Token, main: bool) {
@@ -148,7 +148,7 @@ impl<L: Lower> Shard<L> {
 
     fn judge(&self, token: Token, main: bool, urgent: bool) -> Verdict {
         let Some(slot) = self.of_token(token) else { return Verdict::Dead };
-        let Some(object) = slot.variants().iter().find(|object| object.standing.id == token.id)
+        let Some(object) = slot.variants().iter().find(|object| object.index_state.id == token.id)
         else {
             return Verdict::Evict;
         };
@@ -157,15 +157,15 @@ impl<L: Lower> Shard<L> {
         if object.is_filling() || object.is_held() {
             return Verdict::Keep;
         }
-        let frequency = if urgent { 0 } else { object.standing.frequency() };
+        let frequency = if urgent { 0 } else { object.index_state.frequency() };
         match main {
             true if frequency > 0 => {
-                object.standing.set_frequency(frequency - 1);
+                object.index_state.set_frequency(frequency - 1);
                 Verdict::Again
             }
             // Without memory for a longer main queue the object stays, and is examined again.
             false if frequency >= PROMOTE_AT && self.main.is_full() => {
-                object.standing.set_frequency(0);
+                object.index_state.set_frequency(0);
                 Verdict::Again
             }
             false if frequency >= PROMOTE_AT => Verdict::Promote,
@@ -176,12 +176,14 @@ impl<L: Lower> Shard<L> {
     fn promote(&mut self, token: Token) {
         let object = self
             .of_token(token)
-            .and_then(|slot| slot.variants().iter().find(|object| object.standing.id == token.id))
+            .and_then(|slot| {
+                slot.variants().iter().find(|object| object.index_state.id == token.id)
+            })
             .cloned();
         if let Some(object) = object {
             self.unpush(&object);
-            self.small.bury();
-            object.standing.set_frequency(0);
+            self.small.remove_dead();
+            object.index_state.set_frequency(0);
             self.push(token.h32, &object, true);
         }
     }
@@ -198,7 +200,7 @@ impl<L: Lower> Shard<L> {
             let key_len = more.key.len();
             settle(entry);
             self.unmarked(key_len);
-            self.small.bury();
+            self.small.remove_dead();
             return;
         }
         let object = match slot {
@@ -208,16 +210,16 @@ impl<L: Lower> Shard<L> {
                 Some(object)
             }
             IndexSlot::Many(_, more) => {
-                let at = more.variants.iter().position(|object| object.standing.id == token.id);
+                let at = more.variants.iter().position(|object| object.index_state.id == token.id);
                 let object = at.map(|at| more.variants.remove(at));
                 settle(entry);
                 object
             }
         };
         if let Some(object) = object {
-            self.sink(token.h32, &object);
-            self.strike_off(std::slice::from_ref(&object));
-            self.queue_of(main).bury();
+            self.demote_object(token.h32, &object);
+            self.note_removed(std::slice::from_ref(&object));
+            self.queue_of(main).remove_dead();
             count(&self.charge.ledger().evictions, 1);
             if !main {
                 let ledger = Arc::clone(self.charge.ledger());

@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// Notes that a dead token has been removed.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn remove_dead(&mut self) {
         self.dead = self.dead.saturating_sub(1);
     }
 
@@ -242,12 +242,12 @@ mod tests {
                     Op::Pop => match queue.pop() {
                         Some(token) if plain.first() == Some(&token.id) => {
                             queue.weigh_less(1);
-                            queue.bury();
+                            queue.remove_dead();
                             plain.remove(0);
                         }
                         Some(token) => {
                             prop_assert!(!plain.contains(&token.id), "in front of older ones");
-                            queue.bury();
+                            queue.remove_dead();
                         }
                         None => prop_assert!(plain.is_empty()),
                     },

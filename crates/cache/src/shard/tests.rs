@@ -11,9 +11,10 @@ impl<L: Lower> Shard<L> {
         for slot in self.table.iter() {
             for object in slot.variants() {
                 assert!(object.is_live() && !object.is_broken());
-                assert_eq!(object.standing.weight(), object.memory());
-                let sums = if object.standing.place() & MAIN == 0 { &mut small } else { &mut main };
-                *sums = (sums.0 + object.standing.weight(), sums.1 + 1);
+                assert_eq!(object.index_state.weight(), object.memory());
+                let sums =
+                    if object.index_state.place() & MAIN == 0 { &mut small } else { &mut main };
+                *sums = (sums.0 + object.index_state.weight(), sums.1 + 1);
                 objects += 1;
             }
             if let IndexSlot::Many(_, more) = slot {

@@ -173,7 +173,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 /// A cache and its permitted contents.
-struct World {
+struct CheckedCache {
     cache: Arc<Cache>,
     budget: u64,
     /// The version of the body last stored under a key. The body begins with it.
@@ -183,7 +183,7 @@ struct World {
     filling: Vec<(u8, ObjectWriter, usize)>,
 }
 
-impl World {
+impl CheckedCache {
     fn new(budget: u64) -> Self {
         Self {
             cache: Cache::new(config(budget)),
@@ -323,31 +323,31 @@ proptest! {
         ops in ops(),
         budget in prop_oneof![Just(20_000_u64), Just(60_000), Just(300_000), Just(MIB)],
     ) {
-        let mut world = World::new(budget);
+        let mut checked = CheckedCache::new(budget);
         for op in ops {
-            world.apply(op);
-            world.check();
+            checked.apply(op);
+            checked.check();
         }
-        world.check_contents();
-        world.end();
+        checked.check_contents();
+        checked.end();
     }
 
     #[test]
     fn with_room_for_all_exactly_what_was_stored_is_there(ops in ops()) {
-        let mut world = World::new(1 << 30);
+        let mut checked = CheckedCache::new(1 << 30);
         for op in ops {
             let aborts = matches!(op, Op::Abort);
-            let aborted = world.filling.last().map(|(key, ..)| *key);
-            world.apply(op);
+            let aborted = checked.filling.last().map(|(key, ..)| *key);
+            checked.apply(op);
             if let (true, Some(key)) = (aborts, aborted)
-                && found(&world.cache, &key.to_string()).is_none()
+                && found(&checked.cache, &key.to_string()).is_none()
             {
-                world.last.remove(&key);
+                checked.last.remove(&key);
             }
         }
-        world.check();
-        prop_assert_eq!(world.check_contents(), world.last.len());
-        prop_assert_eq!(world.cache.stats().evictions, 0);
-        world.end();
+        checked.check();
+        prop_assert_eq!(checked.check_contents(), checked.last.len());
+        prop_assert_eq!(checked.cache.stats().evictions, 0);
+        checked.end();
     }
 }

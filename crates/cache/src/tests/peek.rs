@@ -36,11 +36,11 @@ fn looking_leaves_hits_order_of_eviction_and_figures_as_they_are() {
     let object = put(&cache, "a", b"body");
     drop(found(&cache, "a"));
     let before =
-        (object.hits(), object.standing.frequency(), object.standing.place(), cache.stats());
+        (object.hits(), object.index_state.frequency(), object.index_state.place(), cache.stats());
     assert_eq!(peek(&cache, "a").found, Some(0));
     assert_eq!(
         before,
-        (object.hits(), object.standing.frequency(), object.standing.place(), cache.stats())
+        (object.hits(), object.index_state.frequency(), object.index_state.place(), cache.stats())
     );
     cache.check();
 }

@@ -40,7 +40,7 @@ fn records() -> impl Strategy<Value = Record> {
 }
 
 /// All fields of a record except its times.
-fn told(record: &Record) -> impl PartialEq + std::fmt::Debug {
+fn all_fields(record: &Record) -> impl PartialEq + std::fmt::Debug {
     let vary = record.vary().map(|vary| (vary.spec.to_vec(), vary.signature.to_vec()));
     let parts = (record.key().to_vec(), vary, record.tags(), record.note().to_vec());
     let head = (record.status(), record.head().to_vec(), record.etag().map(<[u8]>::to_vec));
@@ -63,7 +63,7 @@ proptest! {
         let mut bytes = Vec::new();
         record.encode(before, &mut bytes);
         let read = Record::decode(&bytes, after).expect("it was written");
-        prop_assert_eq!(told(&read), told(&record));
+        prop_assert_eq!(all_fields(&read), all_fields(&record));
         // The zero of the wall clock for both.
         let (here, there) = (before.unix_at(0), after.unix_at(0));
         let ahead_ms = (read.born_ms() + there) - (record.born_ms() + here);
@@ -95,7 +95,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         if let Some(read) = Record::decode(&bytes, now) {
-            prop_assert_eq!(told(&read), told(&read));
+            prop_assert_eq!(all_fields(&read), all_fields(&read));
             prop_assert!(read.born_ms() <= now.mono_ms as i64);
         }
     }

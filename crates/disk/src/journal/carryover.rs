@@ -16,9 +16,9 @@ pub(crate) struct JournalCarryover {
     pub(crate) invalidations: BTreeMap<u64, Bytes>,
     pub(crate) released: u64,
     /// The newest obsolete invalidation.
-    pub(crate) needless: u64,
+    pub(crate) obsolete: u64,
     /// Records of a lower order are discarded.
-    pub(crate) void: u64,
+    pub(crate) discarded: u64,
     /// For each time that the clock went back: the next number then, and the milliseconds.
     pub(crate) shifts: Vec<(u64, u64)>,
     pub(crate) quarantined: BTreeSet<u32>,
@@ -30,8 +30,8 @@ impl JournalCarryover {
         let outs = self.outs.iter().map(|(id, number)| JournalItem::Out(*id, *number));
         let marks = [
             JournalItem::Released(self.released),
-            JournalItem::Needless(self.needless),
-            JournalItem::Void(self.void),
+            JournalItem::Obsolete(self.obsolete),
+            JournalItem::Discarded(self.discarded),
         ];
         marks
             .into_iter()
@@ -50,8 +50,8 @@ impl JournalCarryover {
         Self {
             invalidations: BTreeMap::new(),
             released: self.released,
-            needless: self.needless,
-            void: self.void,
+            obsolete: self.obsolete,
+            discarded: self.discarded,
             shifts: self.shifts.clone(),
             quarantined: self.quarantined.clone(),
             outs: self.outs.clone(),
@@ -64,12 +64,12 @@ impl JournalCarryover {
                 self.invalidations.insert(number, bytes);
             }
             JournalItem::Released(number) => self.release(number),
-            JournalItem::Needless(number) => {
-                self.needless = self.needless.max(number);
+            JournalItem::Obsolete(number) => {
+                self.obsolete = self.obsolete.max(number);
                 self.invalidations.remove(&number);
             }
-            JournalItem::Void(number) => {
-                self.void = self.void.max(number);
+            JournalItem::Discarded(number) => {
+                self.discarded = self.discarded.max(number);
                 self.release(number);
             }
             JournalItem::Shift(number, ms) => self.shift(number, ms),
@@ -97,7 +97,7 @@ impl JournalCarryover {
     /// The newest invalidation that may be missing here although it has matched records. Without a
     /// journal or snapshot that lists these records, all older ones are void.
     pub(crate) fn dropped(&self) -> u64 {
-        self.released.max(self.needless)
+        self.released.max(self.obsolete)
     }
 
     fn shift(&mut self, number: u64, ms: u64) {

@@ -166,8 +166,8 @@ impl JournalHistory {
             }
             JournalItem::Invalidation(number, _)
             | JournalItem::Released(number)
-            | JournalItem::Needless(number)
-            | JournalItem::Void(number) => self.newest = self.newest.max(*number),
+            | JournalItem::Obsolete(number)
+            | JournalItem::Discarded(number) => self.newest = self.newest.max(*number),
             _ => {}
         }
         self.keep.apply(item);

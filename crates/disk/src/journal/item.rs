@@ -25,9 +25,9 @@ pub(crate) enum JournalItem {
     Closed,
     /// The invalidation with this number is obsolete: the records that it matches have been
     /// forgotten before this item.
-    Needless(u64),
+    Obsolete(u64),
     /// Records of a lower order are discarded, and invalidations up to this number released.
-    Void(u64),
+    Discarded(u64),
 }
 
 impl JournalItem {
@@ -51,8 +51,8 @@ impl JournalItem {
             }
             Self::Freed(segment, epoch) => put(7, &[u64::from(*segment), *epoch]),
             Self::Closed => put(8, &[]),
-            Self::Needless(number) => put(9, &[*number]),
-            Self::Void(number) => put(10, &[*number]),
+            Self::Obsolete(number) => put(9, &[*number]),
+            Self::Discarded(number) => put(10, &[*number]),
         }
     }
 
@@ -84,8 +84,8 @@ impl JournalItem {
             }
             7 => Self::Freed(u32::try_from(number()?).ok()?, number()?),
             8 => Self::Closed,
-            9 => Self::Needless(number()?),
-            10 => Self::Void(number()?),
+            9 => Self::Obsolete(number()?),
+            10 => Self::Discarded(number()?),
             _ => return None,
         };
         Some(item)

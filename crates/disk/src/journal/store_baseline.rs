@@ -14,8 +14,8 @@ pub(crate) struct StoreBaseline {
     pub(crate) invalidations: BTreeMap<u64, Bytes>,
     pub(crate) released: u64,
     /// See [`JournalCarryover`].
-    pub(crate) needless: u64,
-    pub(crate) void: u64,
+    pub(crate) obsolete: u64,
+    pub(crate) discarded: u64,
     pub(crate) outs: BTreeMap<[u8; 16], u64>,
 }
 
@@ -25,8 +25,8 @@ impl StoreBaseline {
         // Both are in order, and long.
         self.invalidations.append(&mut keep.invalidations.clone());
         self.released = self.released.max(keep.released);
-        self.needless = self.needless.max(keep.needless);
-        self.void = self.void.max(keep.void);
+        self.obsolete = self.obsolete.max(keep.obsolete);
+        self.discarded = self.discarded.max(keep.discarded);
         self.invalidations = self.invalidations.split_off(&(self.released + 1));
         for (id, number) in &keep.outs {
             let known = self.outs.entry(*id).or_default();

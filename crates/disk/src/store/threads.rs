@@ -59,13 +59,13 @@ impl Threads {
             // Dropped before the thread counts as ended, because a volume is locked until then.
             let (work, panicked) = (work, panicked);
             while catch_unwind(AssertUnwindSafe(&work)).is_err() {
-                base::tell!(Error, "larder: disk: the thread {own_name} panicked, and goes on");
+                base::tell!(Error, "larder: disk: the thread {own_name} panicked and continues");
                 panicked();
             }
         };
         // Without this thread the volume accepts what its queue holds and answers by deadlines.
         if let Err(error) = Builder::new().name(name.to_owned()).spawn(work) {
-            base::tell!(Error, "larder: disk: the thread {name} cannot be begun: {error}");
+            base::tell!(Error, "larder: disk: the thread {name} cannot be started: {error}");
         }
     }
 

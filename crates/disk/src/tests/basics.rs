@@ -226,9 +226,9 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
 
     // Not even with a commit after it.
     let lab = Lab::over(vfs.clone(), &clocks);
-    let told: Vec<_> =
-        lab.invalidations.iter().map(|told| (told.number, &told.bytes[..])).collect();
-    assert_eq!(told, [(numbers[0], &b"a"[..]), (numbers[1], b"b"), (numbers[2], b"c")]);
+    let known: Vec<_> =
+        lab.invalidations.iter().map(|known| (known.number, &known.bytes[..])).collect();
+    assert_eq!(known, [(numbers[0], &b"a"[..]), (numbers[1], b"b"), (numbers[2], b"c")]);
     lab.put(3, 1, 10).unwrap();
     lab.disk.release(numbers[1]);
     lab.disk.stop();
@@ -250,11 +250,11 @@ fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
     lab.disk.drop_invalidations(&[numbers[0], numbers[2]]);
     assert_eq!(Lab::over(vfs.copy(), &clocks).invalidations.len(), 3, "not durable yet");
     lab.disk.settle();
-    let told = |lab: &Lab| lab.invalidations.iter().map(|told| told.number).collect::<Vec<_>>();
-    assert_eq!(told(&Lab::over(vfs.copy(), &clocks)), [numbers[1]], "after a kill");
+    let known = |lab: &Lab| lab.invalidations.iter().map(|known| known.number).collect::<Vec<_>>();
+    assert_eq!(known(&Lab::over(vfs.copy(), &clocks)), [numbers[1]], "after a kill");
     lab.disk.stop();
     let lab = Lab::over(vfs.clone(), &clocks);
-    assert_eq!(told(&lab), [numbers[1]], "after a stop");
+    assert_eq!(known(&lab), [numbers[1]], "after a stop");
     assert_eq!(lab.version(1), Some(1), "what they have not met stays");
     // Without both snapshots the volume has lost which records are forgotten.
     lab.disk.stop();
@@ -282,8 +282,8 @@ fn records_of_a_lower_order_than_is_void_are_not_found_again() {
         for _ in 0..2 {
             let lab = Lab::over(vfs.clone(), &clocks);
             assert_eq!((lab.version(1), lab.version(2)), (None, Some(1)), "stops: {stops}");
-            let told: Vec<u64> = lab.invalidations.iter().map(|told| told.number).collect();
-            assert_eq!(told, numbers[1..]);
+            let known: Vec<u64> = lab.invalidations.iter().map(|known| known.number).collect();
+            assert_eq!(known, numbers[1..]);
             lab.disk.stop();
         }
     }

@@ -33,7 +33,7 @@ struct Put {
 
 /// An invalidation of one key.
 #[derive(Clone, Debug)]
-struct Told {
+struct MadeInvalidation {
     number: u64,
     hash: u64,
     called_at: usize,
@@ -41,7 +41,7 @@ struct Told {
     /// The number of puts before it, which it must remove.
     puts: usize,
     /// The point from which on it may be dropped.
-    needless_at: usize,
+    obsolete_at: usize,
 }
 
 /// One life of a store, with all operations.
@@ -51,7 +51,7 @@ struct Life {
     seed: u64,
     rng: Rng,
     puts: Vec<Put>,
-    told: Vec<Told>,
+    made: Vec<MadeInvalidation>,
     /// Released numbers, with the points of their release.
     released: Vec<(usize, u64)>,
     committed: usize,
@@ -82,15 +82,15 @@ impl Life {
             unsure: false,
         });
         let puts: Vec<Put> = puts.collect();
-        let told = survivors.lab.invalidations.iter().map(|told| Told {
-            number: told.number,
-            hash: u64::from_le_bytes(told.bytes[..].try_into().unwrap()),
+        let made = survivors.lab.invalidations.iter().map(|made| MadeInvalidation {
+            number: made.number,
+            hash: u64::from_le_bytes(made.bytes[..].try_into().unwrap()),
             called_at: 0,
             durable_at: 0,
             puts: 0,
-            needless_at: NEVER,
+            obsolete_at: NEVER,
         });
-        let told = told.collect();
+        let made = made.collect();
         let rng = Rng::with_seed(seed);
         let lab = survivors.lab;
         let committed = puts.len();
@@ -100,7 +100,7 @@ impl Life {
             seed,
             rng,
             puts,
-            told,
+            made,
             released: Vec::new(),
             committed,
             versions,
@@ -183,8 +183,8 @@ impl Life {
             self.put(hash + 100, false);
         }
         let number = effect.number();
-        let needless_at = NEVER;
-        self.told.push(Told { number, hash, called_at, durable_at, puts, needless_at });
+        let obsolete_at = NEVER;
+        self.made.push(MadeInvalidation { number, hash, called_at, durable_at, puts, obsolete_at });
         self.unwanted(hash);
         for place in self.lab.index.places.lock().remove(&hash).unwrap_or_default() {
             self.lab.disk.forget(place);
@@ -192,7 +192,7 @@ impl Life {
     }
 
     fn release(&mut self) {
-        let newest = self.told.last().map_or(0, |told| told.number);
+        let newest = self.made.last().map_or(0, |made| made.number);
         let up_to = self.lab.disk.oldest().map_or(newest, |oldest| oldest.min(newest + 1) - 1);
         self.released.push((self.vfs.point(), up_to));
         self.lab.disk.release(up_to);
@@ -200,11 +200,11 @@ impl Life {
 
     fn drop_invalidations(&mut self) {
         let (point, sealed) = (self.vfs.point(), self.lab.disk.sealed());
-        let done = self.told.iter_mut().filter(|told| told.number <= sealed);
+        let done = self.made.iter_mut().filter(|made| made.number <= sealed);
         let done: Vec<u64> = done
-            .map(|told| {
-                told.needless_at = told.needless_at.min(point);
-                told.number
+            .map(|made| {
+                made.obsolete_at = made.obsolete_at.min(point);
+                made.number
             })
             .collect();
         self.lab.disk.drop_invalidations(&done);
@@ -236,26 +236,26 @@ impl Life {
 
         let released = self.released.iter().filter(|(at, _)| *at <= point);
         let released = released.map(|(_, number)| *number).max().unwrap_or(0);
-        let numbers: Vec<u64> = lab.invalidations.iter().map(|told| told.number).collect();
+        let numbers: Vec<u64> = lab.invalidations.iter().map(|made| made.number).collect();
         assert!(numbers.is_sorted(), "{case}");
-        for told in self.told.iter().filter(|told| told.durable_at <= point) {
-            let there = numbers.contains(&told.number) || told.needless_at <= point;
-            assert!(there || told.number <= released, "{case}: {told:?} is lost");
+        for made in self.made.iter().filter(|made| made.durable_at <= point) {
+            let there = numbers.contains(&made.number) || made.obsolete_at <= point;
+            assert!(there || made.number <= released, "{case}: {made:?} is lost");
         }
         for (hash, version, _) in alive {
             let put = self.puts.iter().position(|put| (put.hash, put.version) == (*hash, *version));
             let put = put.unwrap_or_else(|| panic!("{case}: {hash} {version} was never put"));
-            let told = self
-                .told
+            let made = self
+                .made
                 .iter()
-                .find(|told| told.hash == *hash && told.durable_at <= point && put < told.puts);
-            assert!(told.is_none(), "{case}: {:?} is back, past {told:?}", self.puts[put]);
+                .find(|made| made.hash == *hash && made.durable_at <= point && put < made.puts);
+            assert!(made.is_none(), "{case}: {:?} is back, past {made:?}", self.puts[put]);
         }
         for put in self.puts.iter().filter(|put| put.durable_at <= point && put.gone_at > point) {
-            let told = self.told.iter().any(|told| told.hash == put.hash && told.called_at < point);
+            let made = self.made.iter().any(|made| made.hash == put.hash && made.called_at < point);
             let there =
                 alive.iter().any(|(hash, version, _)| (*hash, *version) == (put.hash, put.version));
-            assert!(there || put.unsure || told, "{case}: {put:?} is lost");
+            assert!(there || put.unsure || made, "{case}: {put:?} is lost");
         }
         disk
     }
@@ -268,8 +268,8 @@ impl Survivors {
         while lab.disk.find_step() {}
         let mut alive = Vec::new();
         for found in lab.index.found.lock().clone() {
-            let invalid = lab.invalidations.iter().any(|told| {
-                told.bytes[..] == found.hash.to_le_bytes() && found.order < told.number
+            let invalid = lab.invalidations.iter().any(|made| {
+                made.bytes[..] == found.hash.to_le_bytes() && found.order < made.number
             });
             if invalid {
                 lab.index.remove(found.hash, found.place);

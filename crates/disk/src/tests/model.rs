@@ -58,8 +58,8 @@ impl Walk {
     fn reopen(&mut self, clocks: &Arc<Clocks>) {
         self.lab = Lab::over(self.vfs.clone(), clocks);
         for found in self.lab.index.found.lock().clone() {
-            let old = self.lab.invalidations.iter().any(|told| {
-                told.bytes[..] == found.hash.to_le_bytes() && found.order < told.number
+            let old = self.lab.invalidations.iter().any(|known| {
+                known.bytes[..] == found.hash.to_le_bytes() && found.order < known.number
             });
             // It may have moved since it was found.
             let moved = self.lab.index.moved.lock();
@@ -90,8 +90,8 @@ impl Walk {
             Step::Stream { hash, len } => self.stream(*hash, *len),
             Step::Forget(hash) => self.forget(*hash),
             Step::Invalidate(hash) => {
-                let told = Bytes::copy_from_slice(&hash.to_le_bytes());
-                let effect = self.lab.disk.append(told).unwrap();
+                let known = Bytes::copy_from_slice(&hash.to_le_bytes());
+                let effect = self.lab.disk.append(known).unwrap();
                 self.forget(*hash);
                 self.may_be.remove(hash);
                 let number = effect.number();

@@ -356,7 +356,7 @@ fn a_purge_of_what_is_being_dropped_is_kept_until_that_is_durable() {
     lab.disk.step();
     let crashed = Lab::open(config(&vfs.copy()), &clocks).unwrap();
     crashed.find();
-    let is_told = crashed.invalidations.iter().any(|told| told.number == number);
+    let is_told = crashed.invalidations.iter().any(|known| known.number == number);
     assert!(is_told || !is_found(&crashed), "a purged record is back");
     lab.disk.settle();
     let crashed = Lab::open(config(&vfs.copy()), &clocks).unwrap();

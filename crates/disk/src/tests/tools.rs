@@ -23,14 +23,17 @@ fn a_volume_is_told_of_and_nothing_in_it_changes() {
     let vfs = filled(&clocks);
     let before = vfs.contents();
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    let told = stat(&shared, &clocks.clock()).unwrap();
+    let summary = stat(&shared, &clocks.clock()).unwrap();
     assert_eq!(
-        (told.volume.as_str(), told.segment_bytes, told.block_bytes),
+        (summary.volume.as_str(), summary.segment_bytes, summary.block_bytes),
         ("memory", SEGMENT, 1024)
     );
-    assert_eq!((told.stats.found, told.invalidations, told.out, told.trusted), (20, 1, None, true));
-    assert!(told.generation.is_some());
-    assert_eq!(told.written_ms, Some((START_MS, START_MS + 1000)));
+    assert_eq!(
+        (summary.stats.found, summary.invalidations, summary.out, summary.trusted),
+        (20, 1, None, true)
+    );
+    assert!(summary.generation.is_some());
+    assert_eq!(summary.written_ms, Some((START_MS, START_MS + 1000)));
     let checked = check_volume(&shared, &clocks.clock()).unwrap();
     assert_eq!((checked.sound, checked.flaws.len()), (20, 0));
     assert!(vfs.contents() == before);

@@ -29,7 +29,7 @@ enum RecordedOperation {
 /// All operations, and the numbers of the files.
 #[derive(Debug, Default)]
 struct Log {
-    deeds: Vec<RecordedOperation>,
+    operations: Vec<RecordedOperation>,
     numbers: BTreeMap<String, usize>,
     made: usize,
 }
@@ -56,21 +56,21 @@ impl RecordingDirectory {
             let written = file.write_at(&bytes, 0).and_then(|_| file.sync());
             debug_assert!(written.is_ok(), "memory takes everything");
         }
-        own.log.lock().deeds.push(RecordedOperation::SyncNames);
+        own.log.lock().operations.push(RecordedOperation::SyncNames);
         own
     }
 
     /// The number of operations so far: a point for a power failure.
     pub fn point(&self) -> usize {
-        self.log.lock().deeds.len()
+        self.log.lock().operations.len()
     }
 
     /// The disk after a power failure at `point`, in one of its possible states.
     pub fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let log = self.log.lock();
         let mut disk = SimulatedDisk::default();
-        for deed in &log.deeds[..point.min(log.deeds.len())] {
-            disk.play(deed);
+        for operation in &log.operations[..point.min(log.operations.len())] {
+            disk.play(operation);
         }
         disk.settle(&mut Rng::with_seed(seed))
     }
@@ -92,23 +92,23 @@ struct Track<'a> {
 }
 
 impl<'a> SimulatedDisk<'a> {
-    fn play(&mut self, deed: &'a RecordedOperation) {
-        match deed {
+    fn play(&mut self, operation: &'a RecordedOperation) {
+        match operation {
             RecordedOperation::Make { .. }
             | RecordedOperation::Rename { .. }
-            | RecordedOperation::Remove { .. } => self.unsure.push(deed),
+            | RecordedOperation::Remove { .. } => self.unsure.push(operation),
             RecordedOperation::SyncNames => {
-                for deed in std::mem::take(&mut self.unsure) {
-                    name(&mut self.names, deed);
+                for operation in std::mem::take(&mut self.unsure) {
+                    name(&mut self.names, operation);
                 }
             }
             RecordedOperation::Write { file, .. } | RecordedOperation::Size { file, .. } => {
-                self.files.entry(*file).or_default().unsure.push(deed);
+                self.files.entry(*file).or_default().unsure.push(operation);
             }
             RecordedOperation::Sync { file } => {
                 let track = self.files.entry(*file).or_default();
-                for deed in std::mem::take(&mut track.unsure) {
-                    change(&mut track.bytes, deed, |_| true);
+                for operation in std::mem::take(&mut track.unsure) {
+                    change(&mut track.bytes, operation, |_| true);
                 }
             }
         }
@@ -118,18 +118,18 @@ impl<'a> SimulatedDisk<'a> {
     fn settle(mut self, rng: &mut Rng) -> MemoryDirectory {
         // Some failures lose nothing, and some lose all that was not synced.
         let luck = [0.0, 0.2, 0.5, 0.8, 1.0][rng.usize(..5)];
-        for deed in std::mem::take(&mut self.unsure) {
+        for operation in std::mem::take(&mut self.unsure) {
             if rng.f64() < luck {
-                name(&mut self.names, deed);
+                name(&mut self.names, operation);
             }
         }
         for track in self.files.values_mut() {
-            let mut deeds = std::mem::take(&mut track.unsure);
+            let mut operations = std::mem::take(&mut track.unsure);
             if rng.bool() {
-                rng.shuffle(&mut deeds);
+                rng.shuffle(&mut operations);
             }
-            for deed in deeds {
-                change(&mut track.bytes, deed, |_| rng.f64() < luck);
+            for operation in operations {
+                change(&mut track.bytes, operation, |_| rng.f64() < luck);
             }
         }
         let Self { names, mut files, .. } = self;
@@ -139,8 +139,8 @@ impl<'a> SimulatedDisk<'a> {
     }
 }
 
-fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a RecordedOperation) {
-    match deed {
+fn name<'a>(names: &mut BTreeMap<&'a str, usize>, operation: &'a RecordedOperation) {
+    match operation {
         RecordedOperation::Make { name, file } => drop(names.insert(name, *file)),
         RecordedOperation::Remove { name } => drop(names.remove(name.as_str())),
         RecordedOperation::Rename { from, to } => {
@@ -153,8 +153,12 @@ fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a RecordedOperation) {
 }
 
 /// Applies the operation to `bytes`, for the sectors for which `reaches` returns true.
-fn change(bytes: &mut Vec<u8>, deed: &RecordedOperation, mut reaches: impl FnMut(u64) -> bool) {
-    match deed {
+fn change(
+    bytes: &mut Vec<u8>,
+    operation: &RecordedOperation,
+    mut reaches: impl FnMut(u64) -> bool,
+) {
+    match operation {
         RecordedOperation::Write { at, bytes: new, .. } => {
             let end = at + new.len() as u64;
             let mut from = *at;
@@ -194,7 +198,8 @@ impl Vfs for RecordingDirectory {
                 let number = log.made;
                 log.made += 1;
                 log.numbers.insert(name.to_owned(), number);
-                log.deeds.push(RecordedOperation::Make { name: name.to_owned(), file: number });
+                log.operations
+                    .push(RecordedOperation::Make { name: name.to_owned(), file: number });
                 number
             }
         };
@@ -211,7 +216,7 @@ impl Vfs for RecordingDirectory {
         if let Some(number) = log.numbers.remove(from) {
             log.numbers.insert(to.to_owned(), number);
         }
-        log.deeds.push(RecordedOperation::Rename { from: from.to_owned(), to: to.to_owned() });
+        log.operations.push(RecordedOperation::Rename { from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }
 
@@ -219,12 +224,12 @@ impl Vfs for RecordingDirectory {
         self.under.remove(name)?;
         let mut log = self.log.lock();
         log.numbers.remove(name);
-        log.deeds.push(RecordedOperation::Remove { name: name.to_owned() });
+        log.operations.push(RecordedOperation::Remove { name: name.to_owned() });
         Ok(())
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.log.lock().deeds.push(RecordedOperation::SyncNames);
+        self.log.lock().operations.push(RecordedOperation::SyncNames);
         Ok(())
     }
 
@@ -242,8 +247,8 @@ struct RecordingFile {
 }
 
 impl RecordingFile {
-    fn note(&self, deed: RecordedOperation) {
-        self.log.lock().deeds.push(deed);
+    fn note(&self, operation: RecordedOperation) {
+        self.log.lock().operations.push(operation);
     }
 }
 

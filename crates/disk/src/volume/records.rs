@@ -147,7 +147,7 @@ impl Volume {
             match self.add_part(new.hash, new.body.clone(), at..end) {
                 Some(part) => parts.push(part),
                 None => {
-                    self.bury_parts(&parts);
+                    self.end_parts(&parts);
                     return None;
                 }
             }
@@ -155,7 +155,7 @@ impl Volume {
         }
         let place = self.add_listed(new, &parts);
         if place.is_none() {
-            self.bury_parts(&parts);
+            self.end_parts(&parts);
         }
         place
     }
@@ -226,10 +226,10 @@ impl Volume {
     }
 
     /// Drops parts that no record lists.
-    pub(crate) fn bury_parts(&self, parts: &[PartRecord]) {
+    pub(crate) fn end_parts(&self, parts: &[PartRecord]) {
         for part in parts {
             if let Some(row) = self.kill(part.place) {
-                self.bury(part.place, row);
+                self.end_record(part.place, row);
             }
         }
     }
@@ -238,7 +238,7 @@ impl Volume {
     pub(crate) fn forget(&self, place: RecordAddress) -> bool {
         let Some(row) = self.kill(place) else { return false };
         add(&self.tallies.forgotten, 1);
-        self.bury(place, row);
+        self.end_record(place, row);
         true
     }
 
@@ -248,11 +248,11 @@ impl Volume {
     }
 
     /// Makes the end of a dead record durable, and drops its parts.
-    pub(crate) fn bury(&self, place: RecordAddress, row: Row) {
+    pub(crate) fn end_record(&self, place: RecordAddress, row: Row) {
         self.journal.push(JournalItem::Forget(place));
         if row.is(LISTED) {
             let parts = self.lists.lock().remove(&place);
-            self.bury_parts(&parts.unwrap_or_default());
+            self.end_parts(&parts.unwrap_or_default());
         }
         if self.shared.config.erase
             && let Some(segment) = self.segment(place)
@@ -265,16 +265,16 @@ impl Volume {
     }
 
     /// Drops a record that could not be written, and reports it to the owner.
-    pub(crate) fn lose(&self, place: RecordAddress) {
+    pub(crate) fn drop_lost(&self, place: RecordAddress) {
         let Some(row) = self.kill(place) else { return };
-        self.bury(place, row);
+        self.end_record(place, row);
         add(&self.tallies.lost, 1);
-        self.tell_dropped(place, &row);
+        self.report_dropped(place, &row);
     }
 
     /// Reports to the owner that a record is gone. A part is not reported, because the owner does
     /// not know it: a reader of its list finds it missing.
-    pub(crate) fn tell_dropped(&self, place: RecordAddress, row: &Row) {
+    pub(crate) fn report_dropped(&self, place: RecordAddress, row: &Row) {
         if row.flags() & IS_PART == 0 {
             self.shared.owner.dropped(row.hash, place);
         }

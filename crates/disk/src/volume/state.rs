@@ -54,7 +54,7 @@ pub(crate) struct Volume {
     pub(crate) snapshot_before: AtomicU64,
     /// Obsolete invalidations. The writer adds them to the journal with a commit, when no record is
     /// half moved and emptied segments are free.
-    pub(crate) needless: Mutex<Vec<u64>>,
+    pub(crate) obsolete: Mutex<Vec<u64>>,
     /// Bytes with which the journal began.
     pub(crate) carried: AtomicU64,
     /// Segments examined, of those with records.

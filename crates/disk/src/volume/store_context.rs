@@ -21,7 +21,7 @@ pub(crate) struct StoreContext {
     pub(crate) order: SequenceCounter,
     /// Volumes that were taken out, with the next number at that time, for the journals of the
     /// others.
-    pub(crate) fallen: Mutex<Vec<([u8; 16], u64)>>,
+    pub(crate) taken_out: Mutex<Vec<([u8; 16], u64)>>,
     pub(crate) buffers: Arc<Buffers>,
 }
 

@@ -14,14 +14,14 @@ pub(crate) struct WriterNotes {
     /// Records that are dead once their copies are durable.
     pub(crate) moved: Vec<RecordAddress>,
     /// Those that wait now. Later ones are examined after them.
-    pub(crate) needless: Option<Needless>,
+    pub(crate) obsolete: Option<ObsoleteInvalidations>,
     pub(crate) committed_ms: u64,
 }
 
 /// Invalidations that are obsolete once the segments that were being emptied are free: until then a
 /// crash may bring their matches back.
 #[derive(Debug)]
-pub(crate) struct Needless {
+pub(crate) struct ObsoleteInvalidations {
     pub(crate) numbers: Vec<u64>,
     pub(crate) emptied: Vec<(u32, u64)>,
 }
