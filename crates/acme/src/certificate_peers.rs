@@ -60,7 +60,7 @@ pub trait CertificatePeers: Send + Sync {
     /// Ends when this daemon loses the right to order.
     fn right_is_lost(&self) -> PendingFuture<'_, ()>;
 
-    /// Gives up the right to order, if this daemon has it.
+    /// Gives up the right to order, if this daemon holds it.
     fn release(&self) -> PendingFuture<'_, ()>;
 
     /// Makes all other daemons answer an authority's challenge before this ends; `None` withdraws

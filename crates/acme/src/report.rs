@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_authoritys_words_stay_on_one_line() {
+    fn an_authoritys_text_stays_on_one_line() {
         let text = r#"{"type": "urn:ietf:params:acme:error:dns", "detail": "a\nb\u001b[31m"}"#;
         let problem: instant_acme::Problem = serde_json::from_str(text).expect("a problem");
         let failure = OrderFailure::of_problem(&problem);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_in_one_line_each() {
+    fn each_event_is_one_line() {
         let name = || "a.test".to_owned();
         let why = OrderFailure::Limit(Limit::AcmeOrderTimeout);
         let failed = Event::Failed { name: name(), why, again_ms: 59_100 };

@@ -115,7 +115,7 @@ impl Renewals {
         Ok(true)
     }
 
-    /// Takes the right to order; `None` if another daemon has it or may have it. False if the
+    /// Takes the right to order; `None` if another daemon holds it or may hold it. False if the
     /// certificate arrived with the right.
     pub(crate) async fn is_to_order(
         &mut self,

@@ -86,7 +86,7 @@ impl Storage {
         fs::remove_file(&probe).map_err(|error| at(&probe, error))
     }
 
-    /// Takes the lock for ordering and writing; `None` if another process has it.
+    /// Takes the lock for ordering and writing; `None` if another process holds it.
     pub(crate) fn lock(&self) -> io::Result<Option<Lock>> {
         let path = self.folder.join("lock");
         let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_allowance_says_no_at_its_bound_and_is_short_before_that() {
+    fn an_allowance_rejects_at_its_limit_and_is_short_before() {
         let allowance = Allowance::new(160);
         assert!(allowance.try_take(150) && !allowance.is_short());
         assert!(!allowance.try_take(11) && allowance.try_take(10));

@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_leaves_a_little_for_clients_and_makes_room_for_more() {
+    fn the_store_leaves_a_reserve_for_clients_and_evicts_for_more() {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         assert!(!memory.try_store(16 * MIB));
         assert!(memory.try_store(14 * MIB - MIB / 2));

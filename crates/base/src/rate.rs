@@ -214,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_waits_goes_in_order_and_at_the_rate(
+        fn waiting_requests_are_admitted_in_order_and_at_the_rate(
             rate in rates(),
             steps_ms in prop::collection::vec(0..30_u64, 1..300),
         ) {
@@ -232,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_comes_after_what_he_was_told_is_admitted(rate in rates(), at_ms in 0..1000_u64) {
+        fn a_request_after_its_retry_time_is_admitted(rate in rates(), at_ms in 0..1000_u64) {
             let (mut owed_ns, now_ns) = (0, at_ms * NS_PER_MS);
             let wait = loop {
                 match rate.admit(owed_ns, now_ns) {

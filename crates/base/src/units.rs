@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_zero_is_said_to_be() {
+    fn a_negative_number_is_reported() {
         assert_eq!(parse_duration_ms("-1s"), Err(Error::Negative));
         assert_eq!(parse_size("-5MiB"), Err(Error::Negative));
         assert_eq!(parse_size("-"), Err(Error::Number));

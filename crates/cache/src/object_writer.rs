@@ -71,8 +71,8 @@ pub struct ObjectWriter<L: Lower = MemoryOnly> {
 }
 
 impl<L: Lower> ObjectWriter<L> {
-    /// A body to be stored. `spare` is the rest of [`BODY_BYTES`]; `window_limit` is the window's limit
-    /// if the body is not stored after all.
+    /// A body to be stored. `spare` is the rest of [`BODY_BYTES`]; `window_limit` applies if the
+    /// body is not stored after all.
     pub(crate) fn kept(
         cache: Arc<Cache<L>>,
         object: Arc<Object>,

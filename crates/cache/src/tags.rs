@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_are_said_again_count_again() {
+    fn repeated_tags_count_again() {
         let bytes = [3_u64, 5, 5, 5, 9].map(u64::to_le_bytes);
         for (tags, pairs) in [(vec![], 0), (vec![4], 0), (vec![5], 3), (vec![9, 5, 9, 5], 8)] {
             assert_eq!(Tags::new(tags.clone()).pairs_with(StoredTags(&bytes)), pairs, "{tags:?}");

@@ -15,8 +15,8 @@ use crate::reader::Reader;
 pub struct BodyWindow;
 
 impl BodyWindow {
-    /// A window that holds about as much as `window_limit` permits: the writer has to wait when more is
-    /// held.
+    /// A window that holds about as much as `window_limit` permits: the writer has to wait when
+    /// more is held.
     pub fn window(window_limit: WindowLimit) -> (BodyWriter, Reader) {
         Self::window_of(window_limit, None)
     }

@@ -246,7 +246,7 @@ fn folder(name: &str) -> Folder {
 }
 
 #[test]
-fn all_that_sinks_is_found_however_little_memory_there_is() {
+fn all_demoted_responses_are_found_with_little_memory() {
     let objects = std::env::var("OBJECTS").map_or(OBJECTS, |n| n.parse().expect("a number"));
     let folder = folder("below");
     let cache = over(&folder, objects, objects * 64);
@@ -270,7 +270,7 @@ fn all_that_sinks_is_found_however_little_memory_there_is() {
 }
 
 #[test]
-fn over_an_index_that_is_full_the_newest_are_found_and_all_goes_on() {
+fn with_a_full_index_the_newest_are_found_and_service_continues() {
     let folder = folder("full");
     let index_bytes = OBJECTS * 24;
     let cache = over(&folder, OBJECTS, index_bytes);

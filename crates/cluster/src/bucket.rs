@@ -124,9 +124,9 @@ pub enum SecretLookup {
 /// The result of a claim to the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// This node has the lease.
+    /// This node holds the lease.
     Own,
-    /// Another node has it.
+    /// Another node holds it.
     Others(String),
     /// Its holder is unknown.
     OutOfTouch,
@@ -328,7 +328,7 @@ impl Bucket {
         _ = changes.wait_for(|_| !self.has_right()).await;
     }
 
-    /// Gives up the lease, if this node has it.
+    /// Gives up the lease, if this node holds it.
     pub async fn release(&self) {
         if self.has_right() {
             // If this fails, the lease expires.
@@ -336,7 +336,7 @@ impl Bucket {
         }
     }
 
-    /// Renews the lease, if this node has it.
+    /// Renews the lease, if this node holds it.
     pub(crate) async fn renew(&self) {
         if self.has_right() && self.write(LEASE, b"1").await == Err(SecretWriteError::Overtaken) {
             self.host.say("another node orders certificates now");

@@ -1,5 +1,5 @@
 //! The cluster as a node's daemon sees it: sending, waiting, and status. The session does the work.
-//! A caller must never be told that a purge is everywhere before every live node has confirmed it.
+//! It must never report a purge as applied everywhere before every live node has confirmed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_ends_with_the_word_or_says_what_is_missing() {
+    async fn a_wait_ends_with_the_confirmation_or_names_what_is_missing() {
         let settings = Settings { wait_ms: 20, ..settings("n1") };
         let cluster = Cluster::new(settings, nobody(), None);
         let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");

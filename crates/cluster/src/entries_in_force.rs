@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_in_force_where_it_was_applied_at_its_place() {
+    fn an_entry_is_in_force_where_it_was_applied_at_its_sequence() {
         let mut own = EntriesInForce::new(Some(at(10, Some(100))));
         own.advance(Some(at(11, Some(110))));
         own.advance(Some(at(12, Some(120))));

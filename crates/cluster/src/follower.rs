@@ -1,5 +1,5 @@
 //! The follower: a node's view of the stream, as a state machine without sockets and clocks. It
-//! must never trust stored responses on the log's word alone: JetStream can lose acknowledged
+//! must never trust stored responses because of the log alone: JetStream can lose acknowledged
 //! entries. Trust is a lease, renewed by comparing the stream with the node's own position. A node
 //! that is disconnected, stopped or behind has no lease.
 
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_told_and_is_lost_is_a_loss_and_not_waited_for() {
+    fn a_reported_end_that_is_lost_is_a_loss() {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&facts(12), 100), FollowAction::On);
         // It has lost two entries that were not applied here, and has the one that was.
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_about_a_place_that_was_given_up_says_nothing() {
+    fn an_answer_about_an_abandoned_position_is_ignored() {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         let anew = StreamFacts { epoch: Epoch(8), last: 3, ..facts(3) };
         assert_eq!(follower.answered(&anew, 5), FollowAction::Doubt(Loss::Anew));
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stays_behind_gets_what_it_has_caught_up_with() {
+    fn trust_counts_from_the_last_question_that_is_caught_up_with() {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         for question in 0..100 {
             follower.answered(&about(&follower, 20 + question), 1_000 * question);

@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_lies_near_what_is_written_holds(
+        fn bytes_near_valid_ones_are_handled(
             at: prop::sample::Index,
             bytes in prop::collection::vec(any::<u8>(), 0..12),
             is_over: bool,

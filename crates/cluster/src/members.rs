@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_has_one_word_for_how_it_is() {
+    fn a_member_has_one_state() {
         let member = |trusts, draining, left| {
             let card = Card { trusts, draining, left, ..card("a", 1, 5) };
             Member { card, heard_ms: 0 }
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_of_the_node_whose_subject_it_came_by() {
+    fn a_card_belongs_to_the_node_of_its_subject() {
         let bytes = card("a", 1, 5).encode();
         assert_eq!(Card::decode("a", &bytes), Some(card("a", 1, 5)));
         assert_eq!(Card::decode("b", &bytes), None);

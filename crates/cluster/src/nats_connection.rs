@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_answers_is_taken_and_whoever_does_not_holds_nothing_up() {
+    async fn the_first_answer_wins_and_silent_servers_delay_nothing() {
         assert_eq!(outcomes(&[Some(Ok(1))]).await, Ok(1));
         assert_eq!(outcomes(&[None, None, Some(Ok(3))]).await, Ok(3));
         let refused = Err(Error::Link("refused".into()));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_gives_way_to_one_that_says_more() {
+    fn a_full_outbox_is_replaced_by_one_broader_entry() {
         let mut outbox = Outbox::new(2);
         let entries = [entry(1), entry(2), entry(3)];
         entries.iter().for_each(|own| outbox.add(own.clone(), || entry(9)));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_have_arrived_goes_first_and_in_order() {
+    fn entries_of_unknown_arrival_are_sent_first_and_in_order() {
         let mut outbox = Outbox::new(9);
         (1..=3).for_each(|number| outbox.add(entry(number), || entry(0)));
         let sent: Vec<_> = (0..2).filter_map(|_| outbox.take()).collect();

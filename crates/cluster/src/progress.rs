@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_gets_no_further_is_stuck_and_whoever_is_slow_is_not() {
+    fn a_node_without_progress_is_stuck_and_a_slow_one_is_not() {
         let mut own = StreamProgress::new(0);
         // At the end of the stream, no time is too long.
         assert!(!own.is_stuck(5, 5, 0, 500) && !own.is_stuck(5, 5, 90_000, 500));

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_can_be_guessed_is_refused_and_says_how_to_make_one() {
+    fn a_weak_secret_is_rejected_with_a_remedy() {
         let new = |secrets: &[&[u8]]| SealKeyring::new(secrets.iter().copied(), "larder").err();
         assert_eq!(new(&[ONE.trim_ascii()]), None);
         let spaces = [b' '; 64];

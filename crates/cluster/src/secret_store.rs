@@ -134,13 +134,13 @@ pub struct SecretSlot {
 /// The state of the lease, as a node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// No node has it.
+    /// No node holds it.
     Free,
-    /// This run has it.
+    /// This run holds it.
     Own,
     /// Its holder has been silent for too long.
     Expired(String),
-    /// Another has it.
+    /// Another node holds it.
     Others(String),
 }
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_bounds_and_names_are_words() {
+    fn limits_hold_and_names_are_tokens() {
         let mut store = store();
         let some = secret("n2", 2, b"x");
         for name in ["a", "b.c", "d"] {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_no_more_once_all_has_come_is_absent_and_does_not_come_back() {
+    fn an_entry_missing_in_a_new_session_is_absent_and_stays_so() {
         let mut store = store();
         let old = bytes("a", 7, &secret("n2", 2, b"7"));
         store.hear(came("a", 4, &old), &seal());
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_is_anothers_until_he_is_silent_for_too_long() {
+    fn a_lease_is_held_until_its_holder_is_silent_for_too_long() {
         let mut store = store();
         let mut hear = |revision, run, node: &str, value: &[u8]| {
             let sealed = bytes(LEASE, revision, &secret(node, run, value));

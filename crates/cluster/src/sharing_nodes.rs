@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_applied_another_entry_at_the_place_has_not_applied_it() {
+    fn a_node_that_applied_another_entry_at_that_sequence_has_not_applied_it() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
         (4..=6).for_each(|own| _ = cluster.take_entry(own, 10 * own, &entry(own)));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_and_has_not_come_back_leaves_no_node_to_ask() {
+    fn an_outstanding_entry_leaves_no_node_to_ask() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
         let own = sends(&cluster, 1);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_that_went_back_has_taken_is_not_told() {
+    fn an_entry_lost_by_the_stream_stays_outstanding() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(9), None), rt::now().mono_ms);
         // The stream ends at 3 again, and this node has not noticed.

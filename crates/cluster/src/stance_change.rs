@@ -68,7 +68,7 @@ mod tests {
     use crate::testing::{nobody, settings};
 
     #[tokio::test]
-    async fn an_order_counts_at_once_and_an_own_wrong_one_says_what_to_do() {
+    async fn an_order_takes_effect_at_once_and_an_invalid_one_names_a_remedy() {
         let cluster = Cluster::new(settings("n1"), nobody(), None);
         let stance = || (cluster.status().stance, cluster.status().is_shown);
         assert_eq!(stance(), (Stance::Member, true));

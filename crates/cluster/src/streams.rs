@@ -180,7 +180,7 @@ mod tests {
     use crate::testing::settings;
 
     #[test]
-    fn servers_that_cannot_tell_now_refuse_nothing() {
+    fn servers_without_an_answer_reject_nothing() {
         for (told, passes) in [
             (r#"{"code":503,"err_code":10008,"description":"temporarily unavailable"}"#, true),
             (r#"{"code":503,"err_code":10023,"description":"insufficient resources"}"#, true),

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_when_the_last_slice_of_it_is_gone() {
+    fn a_buffer_is_reused_when_its_last_slice_is_dropped() {
         let buffers = Arc::new(Buffers::default());
         let mut buffer = buffers.take(5000);
         buffer.bytes_mut().fill(7);

@@ -153,7 +153,7 @@ impl Journal {
         self.waiting.lock().keep.clone()
     }
 
-    /// The part of it that describes records by address and time.
+    /// The carryover without the invalidations.
     pub(crate) fn keep_but_invalidations(&self) -> JournalCarryover {
         self.waiting.lock().keep.without_invalidations()
     }

@@ -527,7 +527,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_are_as_long_as_is_said_and_bytes_where_is_said(
+        fn records_have_the_computed_length_and_offsets(
             head_len in 0_u32..2000,
             body_len in 0_u32..5000,
             pieces in 1_usize..700,

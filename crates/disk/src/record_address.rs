@@ -55,7 +55,7 @@ impl RecordAddress {
         self.0 as u32 & ((1 << UNIT_BITS) - 1)
     }
 
-    /// The same address with this volume.
+    /// This address on the volume with this number.
     pub(crate) fn on(self, volume: u8) -> Self {
         let shift = UNIT_BITS + TAG_BITS + SEGMENT_BITS;
         Self(self.0 & ((1 << shift) - 1) | u64::from(volume) << shift)
@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_place_tells_its_parts(
+        fn an_address_has_its_parts(
             volume in 0_u8..64,
             segment in 0_u32..1 << 20,
             epoch in any::<u64>(),

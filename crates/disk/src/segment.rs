@@ -49,7 +49,7 @@ pub(crate) struct Segment {
     pub(crate) asked_bytes: u64,
     /// Records before this offset are durable.
     pub(crate) synced: u32,
-    /// Reads of it that failed.
+    /// Failed reads of the segment.
     pub(crate) errors: u32,
     /// The least order of its records.
     pub(crate) least_order: u64,

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_while_an_invalidation_goes_on_are_older_than_it() {
+    fn records_put_during_an_invalidation_are_older_than_it() {
         let order = SequenceCounter::of_session(3);
         let before = order.take();
         assert_eq!(order.order_of(before), before);

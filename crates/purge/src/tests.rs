@@ -178,7 +178,7 @@ fn every_dialect_is_read_as_its_plugins_send_it() {
 }
 
 #[test]
-fn whoever_may_not_is_refused_before_anything_is_read() {
+fn a_client_without_permission_is_rejected_before_its_request_is_read() {
     let near = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
     let dialects = Dialects::default().with(Dialect::Purge).with(Dialect::FosHttpCache);
     let token: Box<str> = "0123456789abcdef".into();
@@ -314,7 +314,7 @@ fn no_dialect_takes_anothers_message_for_one_that_empties_its_site() {
 }
 
 #[test]
-fn whoever_may_by_the_loopback_address_may_by_the_machines_own() {
+fn a_permission_for_the_loopback_address_holds_for_the_machines_own() {
     let here = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
     let other = CidrSet::new(&[parse_net("10.0.0.0/8").expect("a block")]);
     let dialects = Dialects::default().with(Dialect::Purge);

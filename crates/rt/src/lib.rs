@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_of_work_beside_goes_on_in_the_task_that_waits_for_it() {
+    async fn a_panic_of_blocking_work_continues_in_the_waiting_task() {
         assert_eq!(run_blocking(|| 7).await, 7);
         let task = tokio::spawn(run_blocking(|| panic!("a bug")));
         assert!(task.await.expect_err("it has panicked").is_panic());

@@ -36,7 +36,7 @@ impl MemoryBudget {
         self.cushion_max() / 2
     }
 
-    /// Takes `bytes` of the reserve for new connections, `after_accept` of them for an accepted one.
+    /// Takes `bytes` of the reserve for new connections, `after_accept` of them for accepted ones.
     fn take_reserve(&self, bytes: u64, after_accept: u64) -> bool {
         let most = self.reserve_max();
         if !take(&self.after_accept, after_accept, most / AFTER_ACCEPT_PARTS) {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn where_everything_is_in_use_newcomers_and_small_requests_have_each_their_own() {
+    fn with_everything_in_use_new_connections_and_small_requests_have_reserves() {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let others = Account::open(&memory, u64::MAX);
         let held = others.hold_anyway(8 * MIB);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_newcomers_is_not_taken_by_those_who_are_in() {
+    fn the_reserve_for_new_connections_is_not_taken_by_accepted_ones() {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let others = Account::open(&memory, u64::MAX);
         let held = others.hold_anyway(8 * MIB);

@@ -168,7 +168,7 @@ mod tests {
         /// With room for all clients it decides as if each had a table of its own. Without room it
         /// never favours a client.
         #[test]
-        fn nobody_is_admitted_more_often_than_alone(
+        fn no_client_is_admitted_more_often_than_alone(
             burst in 0_u32..6,
             queue in 0_u32..6,
             clients in 1_u64..80,
@@ -201,7 +201,7 @@ mod tests {
 
         /// Any number of clients is admitted no more often than the slots permit.
         #[test]
-        fn a_crowd_is_admitted_no_more_than_there_are_places(
+        fn any_number_of_clients_is_admitted_no_more_often_than_the_slots_permit(
             clients in 17_u64..5000,
             visits in 100_usize..3000,
         ) {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_limited_stays_limited_while_others_come_once() {
+    fn a_limited_client_stays_limited_while_others_come_once() {
         let rate = Rate::new(RateQuota { count: 1, per_ms: 3_600_000 }, 3, 0);
         let table = RateTable::new(8);
         let come = |who| table.admit(&rate, mark(who), 1).admission;

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_limits_count_ends_with_one_stay() {
+    fn permits_of_several_limiters_end_together() {
         let limiters = [1, 2, 3].map(|_| ConcurrencyLimiter::new(8));
         let permit = limiters.iter().fold(None, |before, limiter| {
             let own = limiter.acquire(mark(1), 1).expect("there is room");

@@ -91,7 +91,7 @@ fn an_object_keeps_key_variant_and_head_beside_its_tags() {
 }
 
 #[test]
-fn a_sweep_tests_what_nobody_asks_for_and_gives_its_memory_back() {
+fn a_sweep_tests_unrequested_objects_and_frees_their_memory() {
     let cache = cache();
     for n in 0..3000 {
         tagged(&cache, &format!("page {n}"), &[n % 3]);
@@ -119,7 +119,7 @@ fn a_sweep_tests_what_nobody_asks_for_and_gives_its_memory_back() {
 }
 
 #[test]
-fn a_thread_that_others_wait_for_sweeps_no_more_than_it_is_told_to() {
+fn a_serving_thread_sweeps_no_more_than_its_limit() {
     let cache = cache();
     for n in 0..20_000 {
         tagged(&cache, &format!("page {n}"), &[n % 2]);
@@ -243,7 +243,7 @@ fn all_of_it_may_be_banned_softly_and_hard() {
 }
 
 #[test]
-fn a_ban_of_the_same_words_takes_the_older_ones_place() {
+fn a_ban_with_an_equal_text_replaces_the_older_one() {
     let cache = cache();
     tagged(&cache, "key", &[1]);
     let old = cache.ban(ban(by_tags(&[1])));

@@ -453,7 +453,7 @@ fn no_wait_of_a_window_puts_off_another_in_whatever_order_they_begin() {
 }
 
 #[test]
-fn a_reader_that_is_parked_holds_nobody_up_and_knows_what_it_has_missed() {
+fn a_parked_reader_delays_no_other_and_detects_what_it_missed() {
     let cache = cache();
     let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let object = Arc::clone(filling.object());

@@ -40,7 +40,7 @@ fn waiters_on_other_threads_are_woken() {
 }
 
 #[test]
-fn a_lead_dropped_at_any_point_leaves_nobody_waiting() {
+fn a_lead_dropped_at_any_point_wakes_its_waiters() {
     let cache = cache();
     // Before the head.
     let first = lead(begin(&cache, "/a"));
@@ -118,7 +118,7 @@ fn more_than_the_limit_may_not_wait() {
 }
 
 #[test]
-fn a_refusal_sends_everybody_to_fetch_and_later_ones_too_while_it_is_remembered() {
+fn a_refusal_makes_all_waiters_fetch_and_later_requests_too_for_a_time() {
     let cache = cache();
     let lead = lead(begin(&cache, "/a"));
     let waiting = ticket(begin(&cache, "/a"));
@@ -150,7 +150,7 @@ fn a_refusal_that_is_not_remembered_concerns_those_who_waited_only() {
 }
 
 #[test]
-fn without_coalescing_nobody_waits() {
+fn without_collapsing_no_request_waits() {
     let cache = cache();
     let alone = BeginOptions { coalesce: false, rejected: None };
     let FetchDecision::Alone(one) = cache.begin(&key("/a"), &mut plain, alone, 0) else {
@@ -180,7 +180,7 @@ fn a_rejected_object_is_not_offered_again_but_a_new_one_is() {
 }
 
 #[test]
-fn while_nothing_is_known_of_variants_everybody_waits_for_the_first() {
+fn requests_wait_for_the_first_fetch_until_its_vary_is_known() {
     let cache = cache();
     let begin_as =
         |value: &str| cache.begin(&key("/a"), &mut of(value), BeginOptions::default(), 0);
@@ -239,7 +239,7 @@ fn renewal(cache: &Arc<Cache>, old: &Arc<Object>) -> Lead {
 }
 
 #[test]
-fn what_is_superseded_is_gone_and_those_who_wait_are_refused() {
+fn a_superseded_object_is_gone_and_its_waiters_are_refused() {
     let cache = cache();
     let old = put(&cache, "/a", b"old");
     let lead = renewal(&cache, &old);

@@ -27,7 +27,7 @@ fn a_stored_response_is_found_with_all_it_was_stored_with() {
 }
 
 #[test]
-fn keys_of_one_hash_are_told_apart_by_their_bytes() {
+fn keys_with_one_hash_are_distinguished_by_their_bytes() {
     let cache = cache();
     let (mut a, mut b) = (KeyBuf::new(), KeyBuf::new());
     a.field(b"a");
@@ -144,7 +144,7 @@ fn invalidation_removes_all_variants_of_its_key_only() {
 }
 
 #[test]
-fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
+fn a_fetch_under_way_at_an_invalidation_never_becomes_visible() {
     let cache = cache();
     for invalidate in
         [(|cache: &Cache| cache.invalidate(&key("/a"))) as fn(&Cache) -> usize, |cache| {
@@ -278,7 +278,7 @@ fn a_304_does_not_bring_back_what_was_invalidated() {
 }
 
 #[test]
-fn who_came_after_an_invalidation_is_not_given_what_a_304_confirmed_of_before_it() {
+fn a_waiter_from_after_an_invalidation_gets_no_object_from_before_it() {
     let cache = cache();
     let old = put(&cache, "/a", b"a");
     cache.invalidate(&key("/a"));

@@ -186,7 +186,7 @@ fn is_in_memory(cache: &Cache<RecordTier>, name: &str) -> bool {
 }
 
 #[test]
-fn what_is_evicted_comes_up_again_as_it_was() {
+fn an_evicted_response_is_promoted_unchanged() {
     let (tier, cache) = over(MIB);
     let tagged = |n: u64| NewObject { tags: Tags::new(vec![n, 7]), ..head(None) };
     for n in 0..3000 {
@@ -215,7 +215,7 @@ fn what_is_evicted_comes_up_again_as_it_was() {
 }
 
 #[test]
-fn what_the_tier_does_not_take_is_gone() {
+fn a_response_that_the_tier_rejects_is_gone() {
     let (tier, cache) = over(MIB);
     tier.room.store(10, Ordering::Relaxed);
     (0..100).for_each(|n| store(&cache, &n.to_string(), head(None), b"x"));
@@ -224,7 +224,7 @@ fn what_the_tier_does_not_take_is_gone() {
 }
 
 #[test]
-fn what_is_purged_superseded_or_over_does_not_sink() {
+fn purged_superseded_or_expired_objects_are_not_demoted() {
     let (tier, cache) = over(MIB);
     for name in ["purged", "banned", "over", "superseded"] {
         store(&cache, name, head(None), b"old");
@@ -284,7 +284,7 @@ const OVERTAKING: [fn(&Arc<Cache<RecordTier>>); 3] = [
 ];
 
 #[test]
-fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() {
+fn an_earlier_read_is_not_promoted_after_a_purge_or_a_newer_response() {
     let (tier, cache) = over(MIB);
     for overtake in OVERTAKING {
         store(&cache, "/a", head(None), b"older");
@@ -305,7 +305,7 @@ fn what_was_read_before_a_purge_or_a_newer_response_does_not_come_up_after_it() 
 }
 
 #[test]
-fn what_is_lent_stays_below_and_gives_its_memory_back() {
+fn a_response_served_from_below_stays_there_and_returns_its_memory() {
     let (tier, cache) = over(MIB);
     store(&cache, "/a", head(None), b"body");
     press(&cache);
@@ -323,7 +323,7 @@ fn what_is_lent_stays_below_and_gives_its_memory_back() {
 }
 
 #[test]
-fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it() {
+fn an_earlier_read_is_not_served_after_a_purge_a_ban_or_a_newer_response() {
     let (tier, cache) = over(MIB);
     let banned: fn(&Arc<Cache<RecordTier>>) = |cache| ban(cache, |_| true, 0);
     for overtake in OVERTAKING.into_iter().chain([banned]) {
@@ -343,7 +343,7 @@ fn what_was_read_before_a_purge_a_ban_or_a_newer_response_is_not_lent_after_it()
 }
 
 #[test]
-fn those_who_wait_are_lent_what_is_lent() {
+fn waiters_get_a_response_served_from_below() {
     let (tier, cache) = over(MIB);
     store(&cache, "/a", head(None), b"body");
     press(&cache);
@@ -364,7 +364,7 @@ fn those_who_wait_are_lent_what_is_lent() {
 }
 
 #[test]
-fn what_is_asked_for_again_soon_rises_and_all_does_while_there_is_room() {
+fn popular_responses_are_promoted_and_all_are_while_memory_is_free() {
     let (_, cache) = over(MIB);
     let names: Vec<_> = (0..64).map(|n| n.to_string()).collect();
     names.iter().for_each(|name| store(&cache, name, head(None), b"body"));
@@ -379,7 +379,7 @@ fn what_is_asked_for_again_soon_rises_and_all_does_while_there_is_room() {
 }
 
 #[test]
-fn a_ban_meets_what_comes_up_and_is_remembered_as_long_as_that_may() {
+fn a_ban_is_kept_while_a_promoted_response_may_match_it() {
     let (tier, cache) = over(MIB);
     ["/a", "/b"].iter().for_each(|name| store(&cache, name, head(None), b"x"));
     press(&cache);
@@ -441,7 +441,7 @@ fn variants_and_keys_of_one_hash_do_not_drive_each_other_out() {
 }
 
 #[test]
-fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_written() {
+fn a_response_with_its_body_below_is_evicted_without_a_write() {
     #[derive(Debug)]
     struct Lent(Bytes);
     impl ExternalBody for Lent {
@@ -499,7 +499,7 @@ fn a_response_whose_body_stays_below_is_as_others_and_leaves_without_being_writt
 }
 
 #[test]
-fn what_the_tier_tells_of_late_comes_in_unless_it_was_struck_before() {
+fn a_late_cold_entry_is_added_unless_it_was_discarded_before() {
     let (tier, cache) = over(MIB);
     let hash = |name: &str| key(name).hash();
     for name in ["/purged", "/stored", "/other"] {
@@ -526,7 +526,7 @@ fn what_the_tier_tells_of_late_comes_in_unless_it_was_struck_before() {
 }
 
 #[test]
-fn places_move_on_and_those_of_a_disk_that_is_gone_leave() {
+fn cold_entries_move_and_those_of_a_lost_disk_are_removed() {
     let (tier, cache) = over(MIB);
     for name in ["/a", "/b", "/c"] {
         store(&cache, name, head(None), b"x");
@@ -647,7 +647,7 @@ fn many_responses_below_take_nothing_of_the_budget() {
 }
 
 #[test]
-fn a_full_index_stops_what_sinks_and_nothing_else() {
+fn a_full_index_stops_demotions_and_nothing_else() {
     const INDEX_BYTES: u64 = 200 << 10;
     let tier = RecordTier::new();
     let settings = Config { index_bytes: INDEX_BYTES, ..config(MIB) };
@@ -679,7 +679,7 @@ fn a_full_index_stops_what_sinks_and_nothing_else() {
 }
 
 #[test]
-fn what_is_below_is_lent_where_there_is_no_memory_to_know_of_the_fetch() {
+fn a_response_below_is_served_without_memory_for_the_fetch() {
     let (tier, cache) = over(MIB);
     store(&cache, "/a", head(None), b"body");
     press(&cache);

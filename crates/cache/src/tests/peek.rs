@@ -85,7 +85,7 @@ fn fetches_under_way_and_marks_are_seen() {
 }
 
 #[test]
-fn why_a_response_is_not_kept_is_told() {
+fn the_reason_why_a_response_is_not_stored_is_reported() {
     let cache = cache();
     let large = begin_anew(&cache, "a").store(permit(), head(Some(2 * MIB)), None);
     assert_eq!(large.refused(), Some(StoreRefusal::TooLarge));

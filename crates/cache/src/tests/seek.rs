@@ -179,7 +179,7 @@ fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
 }
 
 #[test]
-fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
+fn an_external_body_stays_in_place_under_a_new_head_and_returns_its_memory() {
     let cache = cache();
     let slow = SlowBody::of(pattern(3000));
     let old = kept(&cache, "/a", Arc::clone(&slow));

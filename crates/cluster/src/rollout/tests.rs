@@ -36,7 +36,7 @@ fn a_version_is_made_of_all_that_is_in_it() {
 }
 
 #[test]
-fn a_version_goes_to_its_canaries_and_to_all_when_the_last_is_well() {
+fn a_version_goes_to_all_when_the_last_canary_reports_success() {
     let one = rolled(None, "v1", &["n1"]);
     assert_eq!((has(&one, "n1"), has(&one, "n2")), (Some("v1"), None));
     let one = well(&one, "n1");
@@ -54,7 +54,7 @@ fn a_version_goes_to_its_canaries_and_to_all_when_the_last_is_well() {
 }
 
 #[test]
-fn a_word_of_nobody_that_is_waited_for_changes_nothing() {
+fn an_unexpected_report_changes_nothing() {
     let one = rolled(None, "v1", &["n1", "n2"]);
     let bad = Err("bad".to_owned());
     assert_eq!(one.canary_reported("n3", one.number, &bad), None, "no canary");

@@ -32,7 +32,7 @@ fn the_checks_find_a_node_with_a_bug() {
 /// A given number of nodes with default times: first without faults, with the figures of
 /// docs/lab/cluster.md, and then with faults.
 #[test]
-fn nodes_that_hear_of_purges_all_the_time_show_no_more_cards() {
+fn nodes_under_constant_purges_show_no_more_cards() {
     let nodes = told("CLUSTER_NODES").unwrap_or(20) as usize;
     let regions = told("CLUSTER_REGIONS").unwrap_or(2) as usize;
     let shape = Shape::many(nodes, regions, told("CLUSTER_ISOLATION_MS").unwrap_or(30_000));

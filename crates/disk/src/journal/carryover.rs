@@ -45,7 +45,7 @@ impl JournalCarryover {
             )
     }
 
-    /// The part of it that describes records by address and time.
+    /// This carryover without the invalidations.
     pub(crate) fn without_invalidations(&self) -> Self {
         Self {
             invalidations: BTreeMap::new(),

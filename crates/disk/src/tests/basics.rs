@@ -73,7 +73,7 @@ fn a_long_body_is_read_in_several_answers() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_and_a_late_place_finds_nothing_else() {
+fn a_forgotten_record_is_gone_and_its_old_address_finds_no_other() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let place = lab.put(1, 1, 300).unwrap();
     lab.put(2, 1, 300).unwrap();
@@ -88,7 +88,7 @@ fn what_is_forgotten_is_gone_and_a_late_place_finds_nothing_else() {
 }
 
 #[test]
-fn what_was_forgotten_stays_so_after_a_kill_on_every_volume() {
+fn forgotten_records_stay_forgotten_after_a_kill_on_every_volume() {
     let (disks, clocks) = ([MemoryDirectory::new(), MemoryDirectory::new()], Clocks::new());
     let config =
         || settings(disks.iter().map(|disk| volume(Arc::new(disk.clone()), 8)).collect::<Vec<_>>());
@@ -164,7 +164,7 @@ fn the_newest_is_found_first_and_new_records_are_taken_meanwhile() {
 }
 
 #[test]
-fn what_has_expired_is_not_found_and_time_goes_on_over_a_stop() {
+fn expired_records_are_not_found_also_after_a_stop() {
     let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for (hash, after_ms) in [(1, 10_000), (2, 60_000)] {
@@ -212,7 +212,7 @@ fn a_clock_that_goes_back_makes_nothing_live_longer() {
 }
 
 #[test]
-fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() {
+fn invalidations_are_returned_in_order_at_the_start_until_released() {
     let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 10).unwrap();
@@ -241,7 +241,7 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
 }
 
 #[test]
-fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
+fn dropped_invalidations_are_not_returned_again() {
     let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 10).unwrap();
@@ -265,7 +265,7 @@ fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
 }
 
 #[test]
-fn records_of_a_lower_order_than_is_void_are_not_found_again() {
+fn records_of_a_discarded_order_are_not_found_again() {
     for stops in [false, true] {
         let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
         let lab = Lab::over(vfs.clone(), &clocks);

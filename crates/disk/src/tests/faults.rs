@@ -204,7 +204,7 @@ fn a_disk_that_was_taken_out_is_taken_back_empty_when_it_is_well() {
 }
 
 #[test]
-fn a_purge_while_no_disk_can_be_used_is_in_force_and_says_what_it_cannot_promise() {
+fn a_purge_without_a_usable_disk_is_in_force_and_reports_its_limits() {
     let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     first.put(1, 1, 900).unwrap();
@@ -414,7 +414,7 @@ fn there_is_no_room_for_a_new_volume() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_read_at_the_start_is_taken_back_empty_and_purges_say_so_until_then() {
+fn an_unreadable_disk_comes_back_empty_and_purges_report_it_until_then() {
     let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..5).for_each(|hash| _ = first.put(hash, 1, 500).unwrap());

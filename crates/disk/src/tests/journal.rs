@@ -64,7 +64,7 @@ fn known(memory: &MemoryDirectory, from: u64) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_added_while_a_journal_begins_is_in_it_before_it_is_told_to_be_durable() {
+fn items_added_during_a_rotation_are_in_the_journal_before_they_are_durable() {
     let memory = MemoryDirectory::new();
     let busy = Busy::over(&memory, |_, _| None);
     for generation in 0..5 {

@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_may_lie_in_a_volume(
+    fn any_bytes_in_a_volume_are_handled(
         files in prop::collection::btree_map("(superblock|data-0000|journal-0000000000000000|journal-0000000000000001|snapshot-0000000000000001|out)",
             prop::collection::vec(any::<u8>(), 0..2000), 0..6),
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),

@@ -5,7 +5,7 @@ use super::*;
 use crate::vfs::MemoryDirectory;
 
 #[test]
-fn what_was_asked_for_moves_on_and_the_rest_makes_room() {
+fn records_that_were_read_are_moved_and_the_rest_is_dropped() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for hash in 0..400 {
         lab.put(hash, 1, 900).unwrap();
@@ -256,7 +256,7 @@ fn fill(lab: &Lab, hashes: std::ops::Range<u64>) {
 }
 
 #[test]
-fn what_is_read_for_a_client_stays_as_long_as_that_takes() {
+fn a_record_read_for_a_client_is_pinned() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     // One is in parts, over two segments, and the other is not.
     let places = [(1, 20_000), (2, 1_500)].map(|(hash, len)| lab.put(hash, 1, len).unwrap());
@@ -276,7 +276,7 @@ fn what_is_read_for_a_client_stays_as_long_as_that_takes() {
 }
 
 #[test]
-fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
+fn pinned_records_stay_and_the_limit_of_pins_is_reported() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let hold = |place: &RecordAddress| lab.disk.hold(*place, 25).unwrap();
     let places: Vec<RecordAddress> = (0..60).map(|hash| lab.put(hash, 1, 900).unwrap()).collect();

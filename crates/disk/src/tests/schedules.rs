@@ -82,7 +82,7 @@ fn durable(disk: &Recording, seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn an_invalidation_is_durable_when_it_is_said_to_be_and_that_is_said() {
+fn an_invalidation_is_durable_once_reported_and_is_reported() {
     try_all(|| {
         let disk = Recording::new();
         let lab = Arc::new(interrupted(disk.clone()));
@@ -219,7 +219,7 @@ fn a_read_that_is_due_is_answered_though_the_disk_hangs() {
 }
 
 #[test]
-fn an_end_comes_whatever_goes_on_and_everybody_is_answered() {
+fn a_stop_ends_all_work_and_answers_all_reads() {
     try_all(|| {
         let memory = Memory::new();
         let lab = Arc::new(interrupted(memory.clone()));

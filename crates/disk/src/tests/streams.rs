@@ -28,7 +28,7 @@ fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<RecordAddres
 }
 
 #[test]
-fn a_body_that_comes_in_pieces_is_one_record() {
+fn a_streamed_body_is_one_record() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len, piece) in
         [(1, 0, 1), (2, 10, 3), (3, 2000, 7), (4, 2001, 2001), (5, 6000, 999), (6, 30_000, 5000)]
@@ -142,7 +142,7 @@ impl BorrowedBytes for Borrowed {
 }
 
 #[test]
-fn a_lent_body_is_held_until_it_is_written() {
+fn a_borrowed_body_is_held_until_it_is_written() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len) in [(1, 1500), (2, 7000)] {
         let body = body(hash, 1, len);

@@ -117,7 +117,7 @@ fn held(under: MemoryDirectory, kind: fn(Operation) -> bool) -> (FaultyDirectory
 }
 
 #[test]
-fn a_disk_that_hangs_in_writing_holds_nobody_up() {
+fn a_disk_that_hangs_in_a_write_delays_no_caller() {
     let (vfs, gate) =
         held(MemoryDirectory::new(), |operation| matches!(operation, Operation::Write(_)));
     let lab = threaded(vfs);
@@ -162,7 +162,7 @@ impl Lab {
 }
 
 #[test]
-fn a_thread_that_panics_is_counted_and_goes_on() {
+fn a_panic_of_a_thread_is_counted_and_the_thread_continues() {
     static FAULTS: AtomicU64 = AtomicU64::new(0);
     const READ: u64 = 1;
     const WRITE: u64 = 2;

@@ -18,7 +18,7 @@ fn filled(clocks: &Arc<Clocks>) -> MemoryDirectory {
 }
 
 #[test]
-fn a_volume_is_told_of_and_nothing_in_it_changes() {
+fn a_volume_is_summarised_without_a_change() {
     let clocks = Clocks::new();
     let vfs = filled(&clocks);
     let before = vfs.contents();

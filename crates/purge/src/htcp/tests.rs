@@ -53,7 +53,7 @@ fn an_answer_has_its_requests_order_of_bits() {
 }
 
 #[test]
-fn other_operations_answers_and_versions_are_told_apart() {
+fn other_operations_responses_and_versions_are_distinguished() {
     for (minor, code, flags, error) in [
         (0, 0x20, 0, Error::Other),
         (0, 0x02, 0, Error::Other),
@@ -101,7 +101,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_sent_is_read_and_answers_are_told_apart() {
+fn sent_datagrams_are_read_and_responses_are_distinguished() {
     let datagram = clear(b"http://example.org/a", 77).expect("it fits");
     let read = HtcpRequest::read(&datagram).expect("a clear");
     assert_eq!((read.method, read.url), (&b"GET"[..], &b"http://example.org/a"[..]));
@@ -169,7 +169,7 @@ const SQUIDS_YES: &[u8] = b"\0\x72\0\x01\0\x6c\x10\x01\0\0\0\x4d\0\x08Age: 2\r\n
 const SQUIDS_NO: &[u8] = b"\0\x14\0\x01\0\x0e\x11\x01\0\0\0\x4d\0\0\0\0\0\0\0\x02";
 
 #[test]
-fn answers_to_a_test_say_yes_or_no() {
+fn responses_to_a_test_are_hits_or_misses() {
     assert_eq!(tested(SQUIDS_YES), Some((77, true)));
     assert_eq!(tested(SQUIDS_NO), Some((77, false)));
     // A response about the whole message: it is rejected, or not understood.

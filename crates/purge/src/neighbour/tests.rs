@@ -78,7 +78,7 @@ fn of(dialect: NeighbourDialect, what: InvalidationTarget) -> Vec<String> {
 }
 
 #[test]
-fn a_url_is_said_in_every_dialect() {
+fn a_url_purge_exists_in_every_dialect() {
     let page = || InvalidationTarget::Url(url("/a?b=c"));
     let purge = vec!["PURGE /a?b=c @example.org"];
     assert_eq!(of(NeighbourDialect::Purge, page()), purge);
@@ -101,7 +101,7 @@ fn a_url_is_said_in_every_dialect() {
 }
 
 #[test]
-fn surrogate_keys_are_said_where_there_are_words_for_them() {
+fn surrogate_keys_are_sent_where_the_dialect_has_them() {
     let keys = || tags(&["post-1", "a.b"]);
     let ban = "BAN / @ | x-host: .* | x-url: .* | x-content-type: .* \
                | x-cache-tags: (^|,)(post-1|a\\.b)(,|$)";
@@ -153,7 +153,7 @@ fn many_surrogate_keys_are_several_messages() {
 }
 
 #[test]
-fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
+fn broad_purges_are_sent_or_reported_as_unsupported() {
     let all = || InvalidationTarget::Many(ResponseSelector::Everything);
     let ban = "BAN / @ | x-host: .* | x-url: .* | x-content-type: .*";
     assert_eq!(of(NeighbourDialect::FosHttpCache, all()), [ban]);
@@ -198,7 +198,7 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
 }
 
 #[test]
-fn a_neighbour_hears_of_its_own_sites_and_of_nothing_that_neighbours_have_told() {
+fn a_neighbour_gets_purges_of_its_sites_and_none_from_other_neighbours() {
     let own = |sites: &[&str]| NeighbourProfile {
         sites: sites.iter().map(|site| (*site).to_owned()).collect(),
         ..manner(NeighbourDialect::Fastly)
@@ -246,7 +246,7 @@ fn read_again(dialect: Dialect, message: &Message) -> String {
 }
 
 #[test]
-fn what_is_said_is_what_our_own_readers_hear() {
+fn our_own_readers_understand_our_messages() {
     let terms = vec![Term::matches(Field::Url, false, ban::regex("^/a/.*z$").expect("a pattern"))];
     let cases = [
         (InvalidationTarget::Url(url("/a%20b?c=d")), "url /a%20b?c=d false"),
