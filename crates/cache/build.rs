@@ -1,4 +1,4 @@
-//! Tells the compiler that `cfg(loom)` is meant: tests/loom.rs is built with it.
+//! Declares `cfg(loom)` to the compiler: tests/loom.rs is built with it.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(loom)");

@@ -1,8 +1,8 @@
-//! The things that daemons have in common that serve the same names: one orders, and all see the
-//! account, the question that is pending, and the certificates.
+//! Certificate peers: daemons that serve the same names. One orders, and all share the account, the
+//! pending challenge and the certificates.
 //!
-//! Whoever has the other daemons within reach implements [`Commons`]. Without one a daemon orders
-//! for itself, as one that is alone does.
+//! Code that reaches the other daemons implements [`CertificatePeers`]. Without it a daemon orders
+//! alone.
 
 use std::fmt;
 use std::future::Future;
@@ -13,83 +13,84 @@ use tokio::sync::watch;
 
 use crate::challenge_responder::ChallengeResponder;
 
-/// Something that takes a while.
+/// A future result.
 pub type PendingFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// An entry of what is common.
+/// An entry that the daemons share.
 #[derive(Clone, PartialEq, Eq)]
 pub enum SharedEntry {
-    /// It is not known what is there.
+    /// The state of the entry is unknown.
     Unknown,
-    /// There is nothing.
+    /// There is no entry.
     Absent,
-    /// It is there, and cannot be used.
+    /// There is an entry, but it was rejected.
     Refused,
-    /// This is there.
+    /// The value of the entry.
     Is(Vec<u8>),
 }
 
-/// The answer to a daemon that wants to order.
+/// The permission to order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderPermission {
-    /// It may, until it is told otherwise.
+    /// This daemon may order, until it loses the right.
     Own,
-    /// Another is at it.
+    /// Another daemon orders.
     Others(String),
-    /// It is not known who is.
+    /// It is unknown which daemon orders.
     OutOfTouch,
 }
 
-/// Daemons that serve the same names.
+/// The daemons that serve the same names.
 pub trait CertificatePeers: Send + Sync {
-    /// The entry of this name: words of letters, digits, `-` and `_`, with dots between them.
+    /// The entry with this name: parts of letters, digits, `-` and `_`, separated by dots.
     fn read(&self, name: &str) -> SharedEntry;
 
-    /// Has all see `value` under this name, over what this daemon has seen there.
+    /// Writes `value` under this name for all daemons, over the value that this daemon has read.
     ///
-    /// The error says why they may not.
+    /// The error is the reason why they may not get it.
     fn write<'a>(&'a self, name: &'a str, value: &'a [u8])
     -> PendingFuture<'a, Result<(), String>>;
 
-    /// Notes that `value`, which is there, cannot be used.
+    /// Notes that the entry `value` cannot be used.
     fn refuse(&self, name: &str, value: &[u8], why: &str);
 
-    /// Takes the right to order, or keeps it.
+    /// Takes or renews the right to order.
     fn claim(&self) -> PendingFuture<'_, OrderPermission>;
 
-    /// Ends when this daemon has not the right any more.
+    /// Ends when this daemon loses the right to order.
     fn right_is_lost(&self) -> PendingFuture<'_, ()>;
 
-    /// Gives up the right, if this daemon has it.
+    /// Gives up the right to order, if this daemon holds it.
     fn release(&self) -> PendingFuture<'_, ()>;
 
-    /// Has all others answer an authority's question, before this ends; `None` withdraws it.
+    /// Makes all other daemons answer an authority's challenge before this ends; `None` withdraws
+    /// it.
     ///
-    /// The error says who may not.
+    /// The error names the daemons that may not.
     fn ask_all<'a>(
         &'a self,
         question: Option<&'a ChallengeAnswer>,
     ) -> PendingFuture<'a, Result<(), String>>;
 
-    /// Grows when something of it may have changed.
+    /// Changes when an entry may have changed.
     fn changes(&self) -> watch::Receiver<u64>;
 }
 
-/// An authority's question, and the answer.
+/// A challenge of the authority, and the answer.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChallengeAnswer {
-    /// For a file over plain HTTP (RFC 8555 8.3).
+    /// A file over plain HTTP (RFC 8555 8.3).
     Http {
         /// The file's name.
         token: String,
         /// Its content.
         answer: String,
     },
-    /// In a handshake (RFC 8737).
+    /// A certificate in a handshake (RFC 8737).
     Tls {
-        /// The name that is asked about.
+        /// The name of the challenge.
         name: String,
-        /// The certificate that answers, DER.
+        /// The certificate of the answer, DER.
         certificate: Vec<u8>,
         /// Its key, PKCS#8.
         key: Vec<u8>,
@@ -107,7 +108,7 @@ impl fmt::Debug for ChallengeAnswer {
 }
 
 impl ChallengeAnswer {
-    /// Has this daemon answer it.
+    /// Makes this daemon answer the challenge.
     ///
     /// # Errors
     /// The certificate cannot be used.
@@ -119,13 +120,13 @@ impl ChallengeAnswer {
         Ok(())
     }
 
-    /// A question, or none, as bytes.
+    /// Encodes a challenge, or its absence.
     pub fn encode(question: Option<&Self>) -> Vec<u8> {
         postcard::to_extend(&question, Vec::new())
             .expect("every length is known beforehand, and a Vec takes any number of bytes")
     }
 
-    /// The question, or none, that [`Question::encode`] wrote; `None` for anything else.
+    /// Decodes what [`ChallengeAnswer::encode`] wrote; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Option<Self>> {
         let (read, left) = postcard::take_from_bytes(bytes).ok()?;
         left.is_empty().then_some(read)

@@ -1,23 +1,24 @@
-//! The serving side of an order.
+//! The challenge responder: the interface to the listeners, which answer the authority's
+//! challenges.
 
 use crate::report::Event;
 
-/// The serving side of an order: answers the authority, and is told of events.
+/// Answers the authority's challenges, and receives events.
 pub trait ChallengeResponder: Send + Sync {
-    /// Gives `answer` to whoever asks for `token` over plain HTTP, on every listener, from when
-    /// this returns until the next call of [`Answers::withdraw`].
+    /// Serves `answer` for `token` over plain HTTP on every listener, from the return of this call
+    /// until [`ChallengeResponder::withdraw`].
     fn show_http(&self, token: &str, answer: &str);
 
-    /// Shows `certificate` with `key` (DER, PKCS#8) to whoever asks about `name` in a handshake,
-    /// as above.
+    /// Presents `certificate` with `key` (DER, PKCS#8) in handshakes for `name`, for the same
+    /// period.
     ///
     /// # Errors
-    /// When the two cannot be used.
+    /// The certificate or its key cannot be used.
     fn show_tls(&self, name: &str, certificate: &[u8], key: &[u8]) -> Result<(), String>;
 
-    /// The question is over.
+    /// Ends the answer.
     fn withdraw(&self);
 
-    /// Something happened that the operator may want to know.
+    /// Reports an event to the operator.
     fn note(&self, event: Event);
 }

@@ -1,8 +1,8 @@
-//! The way to the authority: one HTTPS exchange per connection, with the parser and the TLS library
-//! that everything else here uses.
+//! The client of an authority: one HTTPS exchange for each connection, with the project's own
+//! parser and TLS library.
 //!
-//! Only `https://` (RFC 8555 6.1). Everything is bounded: the time of an exchange, the head, the
-//! body.
+//! It must use only `https://` (RFC 8555 6.1). The time of an exchange, the head and the body are
+//! limited.
 
 use std::future::Future;
 use std::io;
@@ -28,18 +28,18 @@ use tokio_rustls::client::TlsStream;
 use crate::plan::Bounds;
 use crate::report::LimitError;
 
-/// The name by which this program calls itself (RFC 8555 6.1 asks for it).
+/// The User-Agent, which RFC 8555 6.1 requires.
 pub(crate) const AGENT: &str = concat!("larder/", env!("CARGO_PKG_VERSION"));
 
-/// The divisor of an exchange's time: an address has that share of it before the next is tried.
+/// The divisor of an exchange's time: an address gets this share before the next is tried.
 const ADDRESS_SHARE: u64 = 4;
 
-/// Asks the authority. Copies share what it asked to be spared.
+/// A client of the authority. Copies share the time before which it must not be asked.
 #[derive(Clone)]
 pub(crate) struct Client {
     trust: Upstream,
     bounds: Bounds,
-    /// When it wants to be asked again at the earliest, on the monotonic clock.
+    /// The earliest time of the next request that the authority wants, on the monotonic clock.
     spared_until_ms: Arc<AtomicU64>,
 }
 
@@ -48,13 +48,13 @@ impl Client {
         Self { trust: trust.clone(), bounds, spared_until_ms: Arc::default() }
     }
 
-    /// For how many milliseconds the authority wants to be spared, as of its last refusal (429 or
-    /// 503 with Retry-After).
+    /// Milliseconds for which the authority wants no request, by its last rejection (429 or 503
+    /// with Retry-After).
     pub(crate) fn spared_ms(&self) -> u64 {
         self.spared_until_ms.load(Ordering::Relaxed).saturating_sub(rt::now().mono_ms)
     }
 
-    /// Notes for how long it wants to be spared.
+    /// Notes the Retry-After of a rejection.
     fn note_refusal(&self, head: &Response, now: Now) {
         if matches!(head.status.code(), 429 | 503) {
             let wait = head.headers.value(HeaderId::RetryAfter);
@@ -94,7 +94,7 @@ impl Client {
         connecting.await.map_err(tls::explained)
     }
 
-    /// The first address that answers: a machine may have an address of a kind that leads nowhere.
+    /// The first address that connects: a machine may have addresses without a route.
     pub(crate) async fn first_of(
         addresses: &[SocketAddr],
         exchange_ms: u64,
@@ -133,7 +133,7 @@ fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> instant_
     instant_acme::Error::Other(error.into())
 }
 
-/// A whole answer.
+/// A complete response of the authority.
 pub(crate) struct AuthorityResponse {
     pub(crate) head: Response,
     pub(crate) body: Vec<u8>,
@@ -151,7 +151,7 @@ impl AuthorityResponse {
     }
 }
 
-/// Converts a request of the ACME library to the one that goes on the wire.
+/// Converts a request of the ACME library to the canonical form.
 fn canonical(parts: &http::request::Parts, body: usize) -> io::Result<Request> {
     let wrong = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
     let method = Method::from_token(parts.method.as_str().as_bytes());
@@ -179,8 +179,7 @@ fn canonical(parts: &http::request::Parts, body: usize) -> io::Result<Request> {
     Ok(request)
 }
 
-/// Reads one answer; what comes after it is not looked at. Its body has at most `body_max` bytes,
-/// by that limit.
+/// Reads one response and ignores any bytes behind it. Its body has at most `body_max` bytes.
 pub(crate) async fn read(
     stream: &mut (impl AsyncRead + Unpin),
     method: &Method,
@@ -235,7 +234,7 @@ async fn more(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>) -> 
 mod tests {
     use super::*;
 
-    /// Reads an answer from bytes.
+    /// Reads a response from bytes.
     async fn answered(bytes: &[u8], body_max: u64) -> io::Result<(u16, Vec<u8>)> {
         let limit = Limit::AcmeAnswerBytes;
         let answer = read(&mut &bytes[..], &Method::Get, body_max, limit).await?;

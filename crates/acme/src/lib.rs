@@ -1,13 +1,13 @@
-//! Certificates from an authority that speaks ACME (RFC 8555): Let's Encrypt and its kin. And word
-//! of authorities that certificates are good, for handshakes to show ([`staple()`], RFC 6960).
+//! Certificates from an ACME authority (RFC 8555) such as Let's Encrypt, and OCSP staples (RFC
+//! 6960).
 //!
-//! [`run()`] sees to it that every name of a [`Plan`] has a certificate in the plan's storage, and
-//! a newer one before that expires. Whoever serves takes the files from there
-//! ([`Storage::certificate`]) and answers the authority's questions ([`Answers`]). Where several
-//! daemons serve the same names, one orders for all ([`Commons`]).
+//! It must never serve a connection, change a file in use, or delete one: a file that it cannot
+//! read is set aside. It runs beside the cores, never on one.
 //!
-//! It never serves, never touches what is in use, and deletes nothing: a file it cannot read is put
-//! aside. It runs beside the cores, never on one.
+//! Begin with [`run()`], which gets and renews a certificate for every name of a
+//! [`CertificatePlan`]; the listeners take the files ([`Storage::certificate`]) and answer the
+//! challenges ([`ChallengeResponder`]). [`CertificatePeers`] is for several daemons with the same
+//! names, and [`staple()`] fetches the staples.
 
 mod certificate_peers;
 mod challenge_responder;

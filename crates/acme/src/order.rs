@@ -1,4 +1,5 @@
-//! One order: from a name to its certificate (RFC 8555 7.4).
+//! One order: from a name to its certificate (RFC 8555 7.4). A certificate that does not fit the
+//! order must never be stored.
 
 use std::time::Duration;
 
@@ -22,17 +23,17 @@ pub(crate) struct CertificateOrder<'a> {
     /// The certificate that it replaces (RFC 9773 5).
     pub(crate) replaces: Option<CertificateIdentifier<'static>>,
     pub(crate) order_ms: u64,
-    /// Daemons that are to answer, too.
-    pub(crate) commons: Option<&'a dyn CertificatePeers>,
+    /// The daemons that answer challenges too.
+    pub(crate) peers: Option<&'a dyn CertificatePeers>,
 }
 
-/// A certificate and its key, PEM, key first; checked to be what was ordered.
+/// A certificate and its key, PEM, key first. It has been checked against the order.
 pub(crate) struct ObtainedCertificate {
     pub(crate) pem: String,
     pub(crate) pair: CertificateKeyPair,
 }
 
-/// Withdraws the answer when the order is over, however it ends.
+/// Withdraws the answer at the end of the order.
 struct Withdrawal<'a>(&'a dyn ChallengeResponder);
 
 impl Drop for Withdrawal<'_> {
@@ -48,12 +49,12 @@ pub(crate) async fn obtain(
     answers: &dyn ChallengeResponder,
 ) -> Result<ObtainedCertificate, OrderFailure> {
     let bound = Duration::from_millis(wanted.order_ms);
-    // The library's own bound leaves out the time of exchanges.
-    let commons = wanted.commons;
+    // The library's own limit excludes the time of exchanges.
+    let peers = wanted.peers;
     let done = rt::time::timeout(bound, run(account, wanted, answers)).await;
-    if let Some(commons) = commons {
-        // What is left there answers a question that nobody asks any more.
-        _ = commons.ask_all(None).await;
+    if let Some(peers) = peers {
+        // An answer that is left there belongs to an earlier challenge.
+        _ = peers.ask_all(None).await;
     }
     done.unwrap_or(Err(OrderFailure::Limit(Limit::AcmeOrderTimeout)))
 }
@@ -89,7 +90,7 @@ async fn run(
     Ok(ObtainedCertificate { pem: format!("{}\n{}", key.trim_end(), chain), pair })
 }
 
-/// Prepares the answers to what the authority will ask, and says that it may.
+/// Prepares the answers to the challenges, and reports that to the authority.
 async fn show(
     order: &mut Order,
     wanted: &CertificateOrder<'_>,
@@ -99,7 +100,7 @@ async fn show(
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization?;
-        // Proved for an earlier order.
+        // Proved by an earlier order.
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
@@ -121,10 +122,10 @@ async fn show(
             }
         };
         question.show(answers).map_err(OrderFailure::Other)?;
-        if let Some(commons) = wanted.commons
-            && let Err(why) = commons.ask_all(Some(&question)).await
+        if let Some(peers) = wanted.peers
+            && let Err(why) = peers.ask_all(Some(&question)).await
         {
-            // The authority may ask one of the others.
+            // The authority may ask another daemon.
             answers.note(Event::NotAll { name: name.to_owned(), why });
         }
         offered.set_ready().await?;
@@ -132,7 +133,7 @@ async fn show(
     Ok(())
 }
 
-/// The certificate that answers a question in a handshake: for the name, signed by itself, with the
+/// The certificate that answers a challenge in a handshake: for the name, self-signed, with the
 /// digest in a critical extension (RFC 8737 3). The second value is its key.
 fn certificate_for(name: &str, digest: &[u8]) -> Result<(Vec<u8>, Vec<u8>), OrderFailure> {
     let wrong = |error: rcgen::Error| OrderFailure::Other(error.to_string());
@@ -143,7 +144,7 @@ fn certificate_for(name: &str, digest: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Orde
     Ok((certificate.der().to_vec(), key.serialize_der()))
 }
 
-/// Why the authority found an order invalid: mostly what became of a question stands with it.
+/// The reason why an order is invalid: usually the error of a challenge.
 async fn why_invalid(order: &mut Order) -> OrderFailure {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -153,5 +154,5 @@ async fn why_invalid(order: &mut Order) -> OrderFailure {
             return OrderFailure::of_problem(problem);
         }
     }
-    OrderFailure::Other("the authority calls the order invalid and says no more".to_owned())
+    OrderFailure::Other("the authority declares the order invalid without a reason".to_owned())
 }

@@ -1,65 +1,65 @@
-//! The certificates that are wanted, and from whom.
+//! The certificate plan: the certificates to have, and their authority.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The authority's way of asking whether a name is ours.
+/// The kind of challenge by which the authority verifies a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Challenge {
-    /// For a file over plain HTTP (RFC 8555 8.3).
+    /// A file over plain HTTP (RFC 8555 8.3).
     Http01,
     /// In a TLS handshake (RFC 8737).
     TlsAlpn01,
 }
 
-/// An account elsewhere that the one with the authority is bound to (RFC 8555 7.3.4).
+/// An external account to which the account is bound (RFC 8555 7.3.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// Its name.
     pub key_id: String,
-    /// The secret, decoded.
+    /// The key, decoded.
     pub hmac: Vec<u8>,
 }
 
-/// Whom to ask, and as whom.
+/// The authority, and the account with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// URL of its directory (RFC 8555 7.1.1), `https://`.
     pub directory: String,
-    /// Where it may write to.
+    /// The contact address.
     pub email: Option<String>,
-    /// The trust by which its own certificate is verified.
+    /// The trust store for the authority's own certificate.
     pub trust: tls::Upstream,
-    /// The folder of everything that is kept; a folder per authority is made below it.
+    /// The storage folder, with a folder for each authority.
     pub storage: PathBuf,
-    /// The account elsewhere, where the authority wants one.
+    /// The external account, if the authority requires one.
     pub binding: Option<Binding>,
 }
 
-/// Bounds, in milliseconds where nothing else is said; see `base::limits`.
+/// Limits, in milliseconds unless otherwise stated; see `base::limits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// One exchange with the authority.
+    /// The time of one exchange with the authority.
     pub exchange_ms: u64,
-    /// Bytes of one answer.
+    /// Bytes of one response.
     pub answer_bytes: u64,
-    /// One order in all.
+    /// The time of one order.
     pub order_ms: u64,
-    /// From a failed order to the next; doubles.
+    /// The time after a failed order; it doubles with each failure.
     pub retry_ms: u64,
-    /// The most that becomes of it.
+    /// The longest time after a failed order.
     pub retry_max_ms: u64,
 }
 
-/// The certificates that are wanted. A change of the configuration makes a new plan.
+/// The certificates to have. A changed configuration makes a new plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificatePlan {
-    /// Whom to ask.
+    /// Their authority.
     pub authority: Arc<Authority>,
-    /// DNS names in lower case, each for a certificate of its own.
+    /// DNS names in lower case, each for its own certificate.
     pub names: Vec<String>,
-    /// The challenges that can be answered, the preferred first; at least one.
+    /// The challenges that can be answered, the preferred one first; at least one.
     pub challenges: Vec<Challenge>,
-    /// Bounds.
+    /// The limits.
     pub bounds: Bounds,
 }

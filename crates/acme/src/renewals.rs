@@ -1,4 +1,5 @@
-//! The keeper: sees to it that every name has a certificate, one order at a time.
+//! The renewals: every name of the plan gets a certificate, and a new one in time, with one order
+//! at a time. An authority must not be asked more often than its limits permit.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,33 +22,33 @@ use crate::report::{Event, OrderFailure};
 use crate::schedule::{self, UnixPeriod};
 use crate::storage::{FileContent, Storage};
 
-/// Longest sleep: wall clocks are set, and laptops wake up.
+/// The longest sleep: clocks may be set, and laptops may wake up.
 const SLEEP_MAX_MS: u64 = 3_600_000;
-/// The time until the next look at an order of another process.
+/// The time until the next attempt while another process orders.
 const LOCKED_MS: u64 = 2_000;
-/// The interval at which an authority is asked when it wants a certificate renewed, if it names no
-/// interval itself (RFC 9773 4.3.3 has six hours), and the bounds of the one that it names (4.3.2).
+/// The interval between queries for renewal information, if the authority names none (RFC 9773
+/// 4.3.3: six hours), and the limits of the interval that it names (4.3.2).
 pub(crate) const ASK_MS: u64 = 6 * 3_600_000;
 const ASK_LEAST_MS: u64 = 60_000;
 const ASK_MOST_MS: u64 = 24 * 3_600_000;
 
-/// Keeps certificates for whatever plan is there, until the sender of plans is gone; with other
-/// daemons, if there are `commons`.
+/// Renews the certificates of the latest plan, until the sender of plans is dropped, with the other
+/// daemons in `peers`, if any.
 pub async fn run(
     mut plans: watch::Receiver<Option<Arc<CertificatePlan>>>,
     answers: Arc<dyn ChallengeResponder>,
-    commons: Option<Arc<dyn CertificatePeers>>,
+    peers: Option<Arc<dyn CertificatePeers>>,
 ) {
     let (mut keeper, mut seen): (Option<Renewals>, _) = (None, false);
-    let mut changes = commons.as_ref().map(|commons| commons.changes());
+    let mut changes = peers.as_ref().map(|peers| peers.changes());
     loop {
-        // An order that was begun is finished first: a new plan waits until then.
+        // An order that has begun is finished before a new plan is used.
         if !seen || plans.has_changed().unwrap_or(false) {
             seen = true;
             let plan = plans.borrow_and_update().clone();
             keeper = plan.map(|plan| match keeper.take() {
                 Some(keeper) => keeper.adopt(plan),
-                None => Renewals::new(plan, commons.clone()),
+                None => Renewals::new(plan, peers.clone()),
             });
         }
         if let Some(changes) = &mut changes {
@@ -62,10 +63,10 @@ pub async fn run(
             (RenewalStep::Ask(name), Some(keeper)) => keeper.ask(&name, &*answers).await,
             (RenewalStep::Order(_) | RenewalStep::Ask(_), None) => {}
             (RenewalStep::Sleep(ms), keeper) => {
-                if let Some(commons) = &commons
+                if let Some(peers) = &peers
                     && keeper.as_ref().is_none_or(Renewals::is_done)
                 {
-                    commons.release().await;
+                    peers.release().await;
                 }
                 tokio::select! {
                     () = rt::time::sleep(Duration::from_millis(ms)) => {}
@@ -80,7 +81,7 @@ pub async fn run(
     }
 }
 
-/// Waits until something has changed that is common; without others, for good.
+/// Waits for a change of a shared entry; forever without other daemons.
 async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
     let has_changed = match changes {
         Some(changes) => changes.changed().await.is_ok(),
@@ -95,7 +96,7 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
 #[derive(Debug, PartialEq, Eq)]
 enum RenewalStep {
     Order(String),
-    /// Ask when a certificate should be renewed.
+    /// Query the renewal information of a certificate.
     Ask(String),
     Sleep(u64),
 }
@@ -105,42 +106,42 @@ pub(crate) struct Renewals {
     pub(crate) storage: Storage,
     client: Client,
     account: Option<Account>,
-    /// The account of all that the authority does not know any more.
+    /// The account that the authority has lost.
     unknown_account: Option<Vec<u8>>,
     pub(crate) names: BTreeMap<String, Name>,
-    /// Others that serve the same names.
-    pub(crate) commons: Option<Arc<dyn CertificatePeers>>,
+    /// The daemons that serve the same names.
+    pub(crate) peers: Option<Arc<dyn CertificatePeers>>,
 }
 
-/// A name, and how far it is.
+/// A name and its state.
 #[derive(Debug, Default)]
 pub(crate) struct Name {
     pub(crate) held: Option<HeldCertificate>,
-    /// The certificate that somebody has removed, who wants another.
+    /// The certificate that the operator has removed, to be replaced.
     pub(crate) unwanted: Option<Vec<u8>>,
-    /// The reason for which nothing is done, as it was told.
+    /// The reason for waiting, as reported.
     pub(crate) waits_for: Option<String>,
-    /// Orders that failed in a row.
+    /// Failed orders in a row.
     failures: u32,
     /// The counter that selects the next of the plan's challenges.
     challenge: usize,
-    /// No order before this, on the monotonic clock.
+    /// The earliest time of the next order, on the monotonic clock.
     wait_until_ms: u64,
 }
 
-/// A certificate that is there.
+/// A certificate in storage.
 #[derive(Debug)]
 pub(crate) struct HeldCertificate {
     pub(crate) pair: Arc<CertificateKeyPair>,
     pub(crate) renew_at_secs: u64,
-    /// When the authority suggests to renew it, once it was asked.
+    /// The renewal window that the authority suggests, once queried.
     window: Option<UnixPeriod>,
-    /// When it is asked next, on the monotonic clock; `None` if it cannot be.
+    /// The time of the next query, on the monotonic clock; `None` if the authority has none.
     ask_at_ms: Option<u64>,
 }
 
 impl Name {
-    /// A name with a certificate, and nothing that is wrong.
+    /// A name with a valid certificate.
     pub(crate) fn with(held: HeldCertificate) -> Self {
         Self { held: Some(held), ..Self::default() }
     }
@@ -154,21 +155,20 @@ impl HeldCertificate {
 }
 
 impl Renewals {
-    fn new(plan: Arc<CertificatePlan>, commons: Option<Arc<dyn CertificatePeers>>) -> Self {
+    fn new(plan: Arc<CertificatePlan>, peers: Option<Arc<dyn CertificatePeers>>) -> Self {
         let Authority { directory, storage, trust, .. } = &*plan.authority;
         let storage = Storage::new(storage, directory);
         let client = Client::new(trust, plan.bounds);
         let (account, unknown_account, names) = (None, None, BTreeMap::new());
-        let mut keeper = Self { storage, client, account, unknown_account, names, commons, plan };
+        let mut keeper = Self { storage, client, account, unknown_account, names, peers, plan };
         keeper.look();
         keeper
     }
 
-    /// Goes on with a new plan; what is known of names that stay is kept, unless the plan is with
-    /// another authority.
+    /// Adopts a new plan. The state of its names is kept, unless the authority has changed.
     fn adopt(self, plan: Arc<CertificatePlan>) -> Self {
         let same = self.plan.authority == plan.authority;
-        let mut next = Self::new(plan, self.commons);
+        let mut next = Self::new(plan, self.peers);
         if !same {
             return next;
         }
@@ -176,8 +176,8 @@ impl Renewals {
         for (name, old) in self.names {
             let Some(new) = next.names.get_mut(&name) else { continue };
             (new.failures, new.challenge) = (old.failures, old.challenge);
-            // An authority counts failed orders by the hour, and a configuration may be put in
-            // force every minute.
+            // An authority counts failed orders by the hour, and a configuration may change every
+            // minute.
             new.wait_until_ms = old.wait_until_ms;
             new.unwanted = match &old.held {
                 Some(held) if matches!(next.storage.read_pem(&name), Ok(None)) => {
@@ -194,16 +194,16 @@ impl Renewals {
         next
     }
 
-    /// Finds out what is stored.
+    /// Reads the stored certificates.
     fn look(&mut self) {
         let now_ms = rt::now().mono_ms;
         for name in &self.plan.names {
             let held = match self.storage.read_certificate(name) {
-                // Not all that a restart finds is asked about at once.
+                // The queries after a restart are spread.
                 Ok(FileContent::Whole(pair)) => {
                     Some(HeldCertificate::new(pair, now_ms + random() % ASK_MS))
                 }
-                // What is wrong is told when it is put right, by an order.
+                // The error is reported when an order replaces the file.
                 Ok(FileContent::Nothing | FileContent::Broken(_)) | Err(_) => None,
             };
             self.names.insert(name.clone(), Name { held, ..Name::default() });
@@ -232,7 +232,7 @@ impl Renewals {
         RenewalStep::Sleep(sleep_ms)
     }
 
-    /// Orders a certificate for `name`, and notes what became of it.
+    /// Orders a certificate for `name`, and notes the result.
     async fn order(&mut self, name: &str, answers: &dyn ChallengeResponder) {
         let result = match self.is_to_order(name, answers).await {
             Some(true) => self.try_order(name, answers).await,
@@ -247,8 +247,8 @@ impl Renewals {
                 *state = Name { challenge: state.challenge, ..Name::default() };
                 state.held = Some(HeldCertificate::new(pair, now_ms));
                 answers.note(Event::Obtained { name: name.to_owned(), not_after });
-                if let Some(commons) = &self.commons {
-                    self.show(&**commons, name).await;
+                if let Some(peers) = &self.peers {
+                    self.show(&**peers, name).await;
                 }
                 return;
             }
@@ -270,9 +270,9 @@ impl Renewals {
         if why.is(NO_ACCOUNT) {
             self.forget_account(&why, answers);
         }
-        // Another's disk may be well.
-        if let (OrderFailure::Storage(_), Some(commons)) = (&why, &self.commons) {
-            commons.release().await;
+        // Another daemon's disk may work.
+        if let (OrderFailure::Storage(_), Some(peers)) = (&why, &self.peers) {
+            peers.release().await;
         }
         answers.note(Event::Failed { name: name.to_owned(), why, again_ms });
     }
@@ -302,19 +302,19 @@ impl Renewals {
         let wanted = CertificateOrder {
             name,
             challenge: challenges[state.challenge % challenges.len().max(1)],
-            // Only an authority that suggests when to renew knows the word.
+            // Only an authority with renewal information knows this field.
             replaces: held
                 .filter(|held| held.window.is_some() && state.failures == 0)
                 .and_then(|held| identify(&held.pair)),
             order_ms: self.plan.bounds.order_ms,
-            commons: self.commons.as_deref(),
+            peers: self.peers.as_deref(),
         };
         answers.note(Event::Ordering { name: name.to_owned() });
         let account = match &self.account {
             Some(account) => account.clone(),
             None => self.open_account(true, answers).await?,
         };
-        let obtained = unless_lost(self.commons.as_deref(), obtain(&account, wanted, answers));
+        let obtained = unless_lost(self.peers.as_deref(), obtain(&account, wanted, answers));
         let obtained = obtained.await?;
         self.account = Some(account);
         self.storage.write_certificate(name, obtained.pem.as_bytes()).map_err(stored)?;
@@ -322,8 +322,8 @@ impl Renewals {
         Ok(Outcome::Stored(Arc::new(obtained.pair)))
     }
 
-    /// The account that daemons have in common, or of an earlier run, or a new one, if one `may` be
-    /// made. Call it with the lock.
+    /// The shared account, that of an earlier run, or a new one if `may` permits it. To be called
+    /// with the lock.
     async fn open_account(
         &self,
         may: bool,
@@ -375,24 +375,24 @@ impl Renewals {
         Ok(account)
     }
 
-    /// The account that daemons have in common, if it can be used.
+    /// The shared account, if it can be used.
     fn common_account(&self) -> Option<(Vec<u8>, AccountCredentials)> {
-        let commons = self.commons.as_ref()?;
+        let peers = self.peers.as_ref()?;
         let at = self.account_entry();
-        let SharedEntry::Is(json) = commons.read(&at) else { return None };
+        let SharedEntry::Is(json) = peers.read(&at) else { return None };
         if self.unknown_account.as_ref() == Some(&json) {
             return None;
         }
         match serde_json::from_slice(&json) {
             Ok(credentials) => Some((json, credentials)),
             Err(error) => {
-                commons.refuse(&at, &json, &error.to_string());
+                peers.refuse(&at, &json, &error.to_string());
                 None
             }
         }
     }
 
-    /// Has all use the account of an earlier run, if there is one.
+    /// Shares the account of an earlier run, if there is one.
     pub(crate) async fn show_kept_account(&self) {
         let Ok(Some(json)) = self.storage.read_account() else { return };
         let can_be_read = serde_json::from_slice::<AccountCredentials>(&json).is_ok();
@@ -401,28 +401,27 @@ impl Renewals {
         }
     }
 
-    /// Has all use this account. That they may not changes nothing: they make their own.
+    /// Shares this account. A failure has no effect: the others create their own.
     async fn show_account(&self, json: &[u8]) {
-        if let Some(commons) = &self.commons {
-            _ = commons.write(&self.account_entry(), json).await;
+        if let Some(peers) = &self.peers {
+            _ = peers.write(&self.account_entry(), json).await;
         }
     }
 
-    /// The authority does not know the account any more: the next order makes a new one.
+    /// Removes an account that the authority has lost. The next order creates a new one.
     fn forget_account(&mut self, why: &OrderFailure, answers: &dyn ChallengeResponder) {
         self.account = None;
-        if let Some(commons) = &self.commons
-            && let SharedEntry::Is(json) = commons.read(&self.account_entry())
+        if let Some(peers) = &self.peers
+            && let SharedEntry::Is(json) = peers.read(&self.account_entry())
         {
             self.unknown_account = Some(json);
         }
         if let Ok(path) = self.storage.put_account_aside() {
-            answers.note(Event::Aside { path, why: format!("the account is of no use: {why}") });
+            answers.note(Event::Aside { path, why: format!("the account cannot be used: {why}") });
         }
     }
 
-    /// Asks when the certificate of `name` should be renewed (RFC 9773 4.1). That it cannot be
-    /// asked changes nothing.
+    /// Queries the renewal information for `name` (RFC 9773 4.1). A failure has no effect.
     async fn ask(&mut self, name: &str, answers: &dyn ChallengeResponder) {
         let pair = self.names.get(name).and_then(|state| state.held.as_ref());
         let Some(pair) = pair.map(|held| Arc::clone(&held.pair)) else { return };
@@ -458,7 +457,7 @@ impl Renewals {
             let Some(_lock) = self.storage.lock().map_err(failed)? else {
                 return Err(failed(io::ErrorKind::WouldBlock.into()));
             };
-            let opened = self.open_account(self.commons.is_none(), answers).await;
+            let opened = self.open_account(self.peers.is_none(), answers).await;
             self.account = Some(opened.map_err(|e| instant_acme::Error::Other(Box::new(e)))?);
         }
         let account = self.account.as_ref().ok_or(instant_acme::Error::Str("an account"))?;
@@ -470,33 +469,33 @@ impl Renewals {
     }
 }
 
-/// The outcome of an order, unless another daemon goes on with it.
+/// The result of an order, unless the right to order is lost.
 async fn unless_lost(
-    commons: Option<&dyn CertificatePeers>,
+    peers: Option<&dyn CertificatePeers>,
     order: impl Future<Output = Result<ObtainedCertificate, OrderFailure>>,
 ) -> Result<ObtainedCertificate, OrderFailure> {
-    let Some(commons) = commons else { return order.await };
+    let Some(peers) = peers else { return order.await };
     tokio::select! {
         done = order => done,
-        () = commons.right_is_lost() => {
+        () = peers.right_is_lost() => {
             Err(OrderFailure::Other("another node orders certificates now".to_owned()))
         }
     }
 }
 
-/// The outcome of an order that has not failed.
+/// The result of an order without a failure.
 enum Outcome {
     Stored(Arc<CertificateKeyPair>),
     /// Another process has renewed it.
     ByOthers(Arc<CertificateKeyPair>),
-    /// Another process or another daemon is at it, or may be.
+    /// Another process or daemon orders, or may do so.
     Waits,
 }
 
-/// The kind of problem by which an authority says that it knows no such account (RFC 8555 6.7).
+/// The problem type for an unknown account (RFC 8555 6.7).
 const NO_ACCOUNT: &str = "accountDoesNotExist";
 
-/// The time to wait after a failed order, `failures` in a row.
+/// The time after a failed order, `failures` in a row.
 fn again_ms(plan: &CertificatePlan, failures: u32, why: &OrderFailure, asked_ms: u64) -> u64 {
     let others = (failures as usize) < plan.challenges.len() && is_worth_another_challenge(why);
     let new_account = failures == 1 && why.is(NO_ACCOUNT);
@@ -507,8 +506,8 @@ fn again_ms(plan: &CertificatePlan, failures: u32, why: &OrderFailure, asked_ms:
     schedule::retry_ms(failures, bounds.retry_ms, bounds.retry_max_ms, asked_ms, random())
 }
 
-/// Returns true if the other challenge may succeed where one has failed: the authority could not
-/// reach us that way, or found something else there.
+/// Returns true if another challenge may succeed: the authority could not reach us, or received
+/// another answer.
 fn is_worth_another_challenge(why: &OrderFailure) -> bool {
     let kinds = ["connection", "unauthorized", "tls", "incorrectResponse"];
     matches!(why, OrderFailure::Other(_)) || kinds.iter().any(|kind| why.is(kind))
@@ -518,8 +517,7 @@ fn validity(pair: &CertificateKeyPair) -> UnixPeriod {
     UnixPeriod { start: pair.not_before(), end: pair.not_after() }
 }
 
-/// The identifier of a certificate at its authority (RFC 9773 4.1); `None` for one that names no
-/// issuer key.
+/// The identifier of a certificate at its authority (RFC 9773 4.1); `None` without an issuer's key.
 fn identify(pair: &CertificateKeyPair) -> Option<CertificateIdentifier<'static>> {
     let (key, serial) = pair.issuer_key_and_serial()?;
     Some(CertificateIdentifier::new(key.into(), serial.into()))

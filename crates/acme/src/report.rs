@@ -1,4 +1,5 @@
-//! Events, as the operator is told of them.
+//! The report: events and failures for the operator's log. A text of the authority must never reach
+//! the log unescaped.
 
 use std::fmt;
 use std::io;
@@ -6,15 +7,15 @@ use std::path::PathBuf;
 
 use base::limits::{self, Limit};
 
-/// Something worth a line in the log.
+/// An event for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An account was made with the authority, whose terms are agreed to by that.
+    /// An account was created, which agrees to the authority's terms.
     Account {
         /// The authority's directory.
         directory: String,
     },
-    /// An order begins.
+    /// An order has begun.
     Ordering {
         /// The name.
         name: String,
@@ -23,64 +24,64 @@ pub enum Event {
     Obtained {
         /// Its name.
         name: String,
-        /// Its end, in seconds since 1970.
+        /// The end of its validity, in seconds since 1970.
         not_after: u64,
     },
-    /// A certificate that another daemon has ordered was taken and stored.
+    /// A certificate that another daemon ordered was stored.
     Taken {
         /// Its name.
         name: String,
-        /// Its end, in seconds since 1970.
+        /// The end of its validity, in seconds since 1970.
         not_after: u64,
     },
     /// A name waits for its certificate.
     Waiting {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Not all daemons may answer the authority's question.
+    /// Some daemons may not answer the challenge.
     NotAll {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// An order came to nothing.
+    /// An order failed.
     Failed {
         /// The name.
         name: String,
-        /// Why.
+        /// The reason.
         why: OrderFailure,
-        /// When it is tried again, in milliseconds from now.
+        /// The time of the next attempt, in milliseconds from now.
         again_ms: u64,
     },
-    /// Something in the storage could not be used and was put aside.
+    /// A file was unusable and has been set aside.
     Aside {
-        /// Where it is now.
+        /// Its new path.
         path: PathBuf,
         /// The reason.
         why: String,
     },
 }
 
-/// Why an order came to nothing.
+/// The reason why an order failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderFailure {
-    /// The authority could not be asked.
+    /// The authority could not be reached.
     Unreachable(String),
-    /// The authority refused: the kind of its problem (RFC 8555 6.7) without its prefix, and what
-    /// it says.
+    /// The authority rejected the order: its problem type (RFC 8555 6.7) without the prefix, and
+    /// its text.
     Refused {
-        /// Such as `rateLimited`.
+        /// The type, such as `rateLimited`.
         kind: String,
-        /// For people.
+        /// The text.
         detail: String,
     },
-    /// Something took longer, or was larger, than this limit allows.
+    /// This limit was exceeded.
     Limit(Limit),
-    /// The certificate it gave is not what was ordered.
+    /// The certificate does not fit the order.
     NotOrdered(String),
     /// The storage cannot be used.
     Storage(String),
@@ -97,11 +98,14 @@ impl fmt::Display for Event {
             Self::Ordering { name } => write!(f, "acme: ordering a certificate for {name}"),
             Self::Obtained { name, not_after } => {
                 let date = date(*not_after);
-                write!(f, "acme: certificate for {name} obtained, good until {date}")
+                write!(f, "acme: certificate for {name} obtained, valid until {date}")
             }
             Self::Taken { name, not_after } => {
                 let date = date(*not_after);
-                write!(f, "acme: certificate for {name} taken from the cluster, good until {date}")
+                write!(
+                    f,
+                    "acme: certificate for {name} copied from the cluster, valid until {date}"
+                )
             }
             Self::Waiting { name, why } => write!(f, "acme: {name} waits for a certificate: {why}"),
             Self::NotAll { name, why } => {
@@ -110,8 +114,10 @@ impl fmt::Display for Event {
             Self::Failed { name, why, again_ms } => {
                 let again = base::units::DurationMs(again_ms.div_ceil(1000) * 1000);
                 match again_ms {
-                    0 => write!(f, "acme: no certificate for {name}: {why}; again at once"),
-                    _ => write!(f, "acme: no certificate for {name}: {why}; again in {again}"),
+                    0 => write!(f, "acme: no certificate for {name}: {why}; next attempt at once"),
+                    _ => {
+                        write!(f, "acme: no certificate for {name}: {why}; next attempt in {again}")
+                    }
                 }
             }
             Self::Aside { path, why } => {
@@ -124,9 +130,9 @@ impl fmt::Display for Event {
 impl fmt::Display for OrderFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(why) => write!(f, "the authority cannot be asked: {why}"),
+            Self::Unreachable(why) => write!(f, "the authority cannot be reached: {why}"),
             Self::Refused { kind, detail } => write!(f, "the authority refuses ({kind}): {detail}"),
-            Self::Limit(limit) => write!(f, "it is too much (limit: {})", name_of(*limit)),
+            Self::Limit(limit) => write!(f, "the order was ended (limit: {})", name_of(*limit)),
             Self::NotOrdered(why) => write!(f, "the certificate cannot be used: {why}"),
             Self::Storage(why) => write!(f, "storage: {why}"),
             Self::Other(why) => f.write_str(why),
@@ -153,7 +159,7 @@ impl From<instant_acme::Error> for OrderFailure {
     }
 }
 
-/// Ends an exchange because of a limit.
+/// The error of an exchange that a limit ended.
 #[derive(Debug)]
 pub(crate) struct LimitError(pub(crate) Limit);
 
@@ -166,7 +172,7 @@ impl fmt::Display for LimitError {
 impl std::error::Error for LimitError {}
 
 impl LimitError {
-    /// The limit that ended an exchange, if one did.
+    /// The limit that ended an exchange, if any.
     pub(crate) fn of(error: &io::Error) -> Option<Limit> {
         error.get_ref().and_then(|inner| inner.downcast_ref()).map(|Self(limit)| *limit)
     }
@@ -188,7 +194,7 @@ fn name_of(limit: Limit) -> &'static str {
 }
 
 impl OrderFailure {
-    /// The failure that the authority's `problem` describes.
+    /// The failure in the authority's `problem`.
     pub(crate) fn of_problem(problem: &instant_acme::Problem) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or("no kind");
         let kind = clean(kind.strip_prefix("urn:ietf:params:acme:error:").unwrap_or(kind));
@@ -200,13 +206,13 @@ impl OrderFailure {
         Self::Refused { kind, detail }
     }
 
-    /// Returns true if the authority has refused with the problem called `wanted`.
+    /// Returns true if the authority rejected the order with this problem type.
     pub(crate) fn is(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { kind, .. } if kind == wanted)
     }
 }
 
-/// Somebody else's text, for one line of a log: no control characters, and not without end.
+/// A foreign text for one line of a log: without control characters, and shortened.
 fn clean(text: &str) -> String {
     const MOST: usize = 300;
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect()
@@ -217,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_authoritys_words_stay_on_one_line() {
+    fn an_authoritys_text_stays_on_one_line() {
         let text = r#"{"type": "urn:ietf:params:acme:error:dns", "detail": "a\nb\u001b[31m"}"#;
         let problem: instant_acme::Problem = serde_json::from_str(text).expect("a problem");
         let failure = OrderFailure::of_problem(&problem);
@@ -226,24 +232,24 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_in_one_line_each() {
+    fn each_event_is_one_line() {
         let name = || "a.test".to_owned();
         let why = OrderFailure::Limit(Limit::AcmeOrderTimeout);
         let failed = Event::Failed { name: name(), why, again_ms: 59_100 };
         for (event, text) in [
             (
                 Event::Obtained { name: name(), not_after: 0 },
-                "acme: certificate for a.test obtained, good until Thu, 01 Jan 1970 00:00:00 GMT",
+                "acme: certificate for a.test obtained, valid until Thu, 01 Jan 1970 00:00:00 GMT",
             ),
             (
                 Event::Taken { name: name(), not_after: 0 },
-                "acme: certificate for a.test taken from the cluster, good until \
+                "acme: certificate for a.test copied from the cluster, valid until \
                  Thu, 01 Jan 1970 00:00:00 GMT",
             ),
             (
                 failed,
-                "acme: no certificate for a.test: it is too much (limit: acme_order_timeout); \
-                 again in 1m",
+                "acme: no certificate for a.test: the order was ended (limit: acme_order_timeout); \
+                 next attempt in 1m",
             ),
         ] {
             assert_eq!(event.to_string(), text);

@@ -1,18 +1,18 @@
-//! When a certificate is renewed, and when a failed order is tried again. Arithmetic only.
+//! The schedule: when a certificate is renewed, and when a failed order is repeated. Arithmetic
+//! only.
 
-/// Seconds since 1970 between which something holds.
+/// A period in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnixPeriod {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-/// When a certificate valid during `validity` is to be renewed, in seconds since 1970.
+/// The time to renew a certificate with this `validity`, in seconds since 1970.
 ///
-/// That is after two thirds of its lifetime, as Let's Encrypt recommends, and up to a thirtieth
-/// earlier or later, so that not everyone comes at once; `random` decides. Where the authority
-/// `suggested` a window (RFC 9773 4.2) it is at a random moment of that, but never so late that
-/// less than a sixth of the lifetime is left for failures.
+/// It is after two thirds of the lifetime, as Let's Encrypt recommends, plus or minus up to a
+/// thirtieth by `random`, so that renewals are spread. In a `suggested` window (RFC 9773 4.2) it is
+/// a random moment, but with at least a sixth of the lifetime left for failures.
 pub(crate) fn renewal(validity: UnixPeriod, suggested: Option<UnixPeriod>, random: u64) -> u64 {
     let lifetime = validity.end.saturating_sub(validity.start);
     match suggested {
@@ -27,11 +27,11 @@ pub(crate) fn renewal(validity: UnixPeriod, suggested: Option<UnixPeriod>, rando
     }
 }
 
-/// The time to wait after `failures` orders for a name have failed in a row, at least one.
+/// The time to wait after `failures` failed orders in a row for a name, at least one.
 ///
 /// `first_ms` doubles with each failure, up to `most_ms`. `random` adds up to a tenth, so that
-/// names that failed together are not tried together again. The time is never shorter than the
-/// authority asked for (`asked_ms`).
+/// names that failed together are spread. The time is at least `asked_ms`, which the authority
+/// asked for.
 pub(crate) fn retry_ms(
     failures: u32,
     first_ms: u64,

@@ -1,8 +1,8 @@
-//! The keeper among others: certificates that others have ordered are taken, its own are shown to
-//! them, and it orders only while it has the right.
+//! Shared certificates: those that other daemons ordered are stored, and own ones are shared.
 //!
-//! A certificate of others is looked at as one from the disk is, and lies on this daemon's disk
-//! before it is used. One that is bad takes nothing away.
+//! A certificate of another daemon is checked like one from the disk, and stored before it is used.
+//! An invalid one must never replace a valid one. Without the right to order, a daemon must not
+//! order.
 
 use std::cmp::Ordering;
 use std::io;
@@ -15,7 +15,7 @@ use crate::challenge_responder::ChallengeResponder;
 use crate::renewals::{ASK_MS, HeldCertificate, Name, Renewals, random};
 use crate::report::Event;
 
-/// The time by which clocks may differ, in seconds.
+/// The largest difference between daemons' clocks, in seconds.
 const CLOCKS_SECS: u64 = 3_600;
 
 impl Renewals {
@@ -23,27 +23,27 @@ impl Renewals {
         entry("certificate", &self.storage.authority(), Some(name))
     }
 
-    /// The name of the entry with the account.
+    /// The name of the account's entry.
     pub(crate) fn account_entry(&self) -> String {
         entry("account", &self.storage.authority(), None)
     }
 
-    /// Takes what others have that is newer, and shows them what is newer here.
+    /// Stores newer certificates of the others, and shares newer ones from here.
     pub(crate) async fn share(&mut self, answers: &dyn ChallengeResponder) {
-        let Some(commons) = self.commons.clone() else { return };
-        if commons.read(&self.account_entry()) == SharedEntry::Absent {
+        let Some(peers) = self.peers.clone() else { return };
+        if peers.read(&self.account_entry()) == SharedEntry::Absent {
             self.show_kept_account().await;
         }
         let names: Vec<_> = self.names.keys().cloned().collect();
         for name in names {
-            self.share_one(&*commons, &name, answers).await;
+            self.share_one(&*peers, &name, answers).await;
         }
     }
 
-    /// Does so for one name.
+    /// [`Renewals::share`] for one name.
     pub(crate) async fn share_one(
         &mut self,
-        commons: &dyn CertificatePeers,
+        peers: &dyn CertificatePeers,
         name: &str,
         answers: &dyn ChallengeResponder,
     ) {
@@ -52,31 +52,32 @@ impl Renewals {
         let Some(state) = self.names.get(name) else { return };
         let own = state.held.as_ref().map(|held| Arc::clone(&held.pair));
         let good = own.as_ref().filter(|pair| pair.not_after() > now_secs);
-        let pem = match commons.read(&at) {
+        let pem = match peers.read(&at) {
             SharedEntry::Is(pem) => pem,
-            SharedEntry::Absent if good.is_some() => return self.show(commons, name).await,
+            SharedEntry::Absent if good.is_some() => return self.show(peers, name).await,
             SharedEntry::Absent | SharedEntry::Unknown | SharedEntry::Refused => return,
         };
         let theirs = match usable(&pem, name, now_secs) {
             Ok(pair) => pair,
-            Err(why) => return commons.refuse(&at, &pem, &why),
+            Err(why) => return peers.refuse(&at, &pem, &why),
         };
         match own.as_ref().map(|own| rank(&theirs).cmp(&rank(own))) {
             None | Some(Ordering::Greater) => self.take(name, theirs, &pem, answers),
-            Some(Ordering::Less) if good.is_some() => self.show(commons, name).await,
+            Some(Ordering::Less) if good.is_some() => self.show(peers, name).await,
             Some(_) => {}
         }
     }
 
-    /// Shows all others the certificate for `name` as it is kept. That they may not see it changes
-    /// nothing here; it is shown again when something has changed.
-    pub(crate) async fn show(&self, commons: &dyn CertificatePeers, name: &str) {
+    /// Shares the certificate for `name`. A failure has no effect here; it is shared again after
+    /// the next change.
+    pub(crate) async fn show(&self, peers: &dyn CertificatePeers, name: &str) {
         if let Ok(Some(pem)) = self.storage.read_pem(name) {
-            _ = commons.write(&self.certificate_entry(name), &pem).await;
+            _ = peers.write(&self.certificate_entry(name), &pem).await;
         }
     }
 
-    /// Keeps and uses a certificate of others, unless it is the one that somebody has removed.
+    /// Stores and uses a certificate of another daemon, unless it is the one that the operator has
+    /// removed.
     fn take(
         &mut self,
         name: &str,
@@ -98,10 +99,10 @@ impl Renewals {
                     Name::with(HeldCertificate::new(Arc::new(pair), now_ms + random() % ASK_MS));
                 answers.note(Event::Taken { name: name.to_owned(), not_after });
             }
-            // Another process writes: the next look finds what it has written, or takes this.
+            // Another process writes: the next check finds its file, or stores this one.
             Ok(false) => {}
             Err(error) => {
-                let why = format!("it cannot be kept: {error}");
+                let why = format!("it cannot be stored: {error}");
                 self.tell_waiting(name, &why, answers);
             }
         }
@@ -114,17 +115,17 @@ impl Renewals {
         Ok(true)
     }
 
-    /// Takes the right to order; `None` if another has it, or may have. False if with the right
-    /// came what was to be ordered.
+    /// Takes the right to order; `None` if another daemon holds it or may hold it. False if the
+    /// certificate arrived with the right.
     pub(crate) async fn is_to_order(
         &mut self,
         name: &str,
         answers: &dyn ChallengeResponder,
     ) -> Option<bool> {
-        let Some(commons) = self.commons.clone() else { return Some(true) };
-        let why = match commons.claim().await {
+        let Some(peers) = self.peers.clone() else { return Some(true) };
+        let why = match peers.claim().await {
             OrderPermission::Own => {
-                self.share_one(&*commons, name, answers).await;
+                self.share_one(&*peers, name, answers).await;
                 let held = self.names.get(name).and_then(|state| state.held.as_ref());
                 return Some(!held.is_some_and(is_good));
             }
@@ -137,7 +138,7 @@ impl Renewals {
         None
     }
 
-    /// Tells operators why nothing is done about `name`, once.
+    /// Reports once why `name` waits.
     fn tell_waiting(&mut self, name: &str, why: &str, answers: &dyn ChallengeResponder) {
         let Some(state) = self.names.get_mut(name) else { return };
         if state.waits_for.as_deref() != Some(why) {
@@ -152,17 +153,17 @@ impl Renewals {
     }
 }
 
-/// Returns true for a certificate that is not to be renewed yet.
+/// Returns true for a certificate that is not due for renewal.
 fn is_good(held: &HeldCertificate) -> bool {
     held.renew_at_secs > rt::now().unix_secs()
 }
 
-/// The place of a certificate among others for the same name. All daemons find the same one last.
+/// The rank of a certificate among others for its name. All daemons rank alike.
 fn rank(pair: &CertificateKeyPair) -> (u64, u64, &[u8]) {
     (pair.not_before(), pair.not_after(), pair.leaf())
 }
 
-/// The certificate in `pem`, if it is good for `name` now.
+/// The certificate in `pem`, if it is valid for `name` now.
 fn usable(pem: &[u8], name: &str, now_secs: u64) -> Result<CertificateKeyPair, String> {
     let pair = CertificateKeyPair::parse(pem, pem).map_err(|error| error.to_string())?;
     if !pair.covers(name) {
@@ -172,7 +173,7 @@ fn usable(pem: &[u8], name: &str, now_secs: u64) -> Result<CertificateKeyPair, S
         return Err("it has expired".to_owned());
     }
     if pair.not_before() > now_secs.saturating_add(CLOCKS_SECS) {
-        return Err("its time has not begun".to_owned());
+        return Err("its validity has not begun".to_owned());
     }
     Ok(pair)
 }
@@ -181,7 +182,7 @@ fn usable(pem: &[u8], name: &str, now_secs: u64) -> Result<CertificateKeyPair, S
 mod tests {
     use super::*;
 
-    /// A certificate for a.test that is good between these years, PEM behind its key.
+    /// A certificate for a.test with validity between these years, PEM behind its key.
     fn made(from: i32, until: i32) -> String {
         let mut params = rcgen::CertificateParams::new(["a.test".to_owned()]).expect("a good name");
         params.not_before = rcgen::date_time_ymd(from, 1, 1);
@@ -203,7 +204,7 @@ mod tests {
         for (pem, name, why) in [
             (good.as_str(), "b.test", "it is for another name"),
             (&made(2021, 2022), "a.test", "it has expired"),
-            (&made(2024, 2025), "a.test", "its time has not begun"),
+            (&made(2024, 2025), "a.test", "its validity has not begun"),
             (&mixed, "a.test", "the key does not belong to the certificate"),
             ("", "a.test", "there is no certificate in it"),
         ] {

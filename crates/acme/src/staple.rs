@@ -1,8 +1,8 @@
-//! Word of the authority that certificates are good (OCSP, RFC 6960), fetched before the last one
-//! ends, so that handshakes can show it.
+//! Stapling: OCSP responses (RFC 6960) for the certificates in use, fetched before the last ones
+//! expire.
 //!
-//! Nothing waits for it and nothing fails for it: without a good answer handshakes go on without
-//! one. The last good one is shown until it ends.
+//! No handshake may wait or fail for it: without a good response it goes on without one. The last
+//! good response is stapled until it expires.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,89 +22,89 @@ use tokio::task::JoinSet;
 use crate::client::{self, Client};
 use crate::report::LimitError;
 
-/// Exchanges at once; others wait for them.
+/// The most exchanges at once; others wait.
 const AT_ONCE: usize = 8;
-/// Longest sleep: wall clocks are set, and machines wake up.
+/// The longest sleep: clocks may be set, and machines may wake up.
 const SLEEP_MAX_MS: u64 = 60_000;
-/// An answer is left alone for half of what is left of it, at most so long.
+/// A response is refreshed after half of its remaining time, at the latest after this.
 const REFRESH_MOST_MS: u64 = 24 * 3_600_000;
 
-/// Bounds of stapling; see `base::limits`.
+/// The limits of stapling; see `base::limits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StapleBounds {
-    /// One exchange with a responder, in milliseconds.
+    /// The time of one exchange with a responder, in milliseconds.
     pub exchange_ms: u64,
-    /// Bytes of one answer.
+    /// Bytes of one response.
     pub answer_bytes: u64,
-    /// From a failed exchange to the next about the same certificate, in milliseconds.
+    /// The time after a failed exchange about a certificate, in milliseconds.
     pub retry_ms: u64,
 }
 
-/// Certificates that are to be shown with word of their status.
+/// The certificates to staple for.
 #[derive(Clone, Debug)]
 pub struct StaplePlan {
     /// The certificates in use.
     pub pairs: Vec<Arc<CertificateKeyPair>>,
-    /// Bounds.
+    /// The limits.
     pub bounds: StapleBounds,
 }
 
-/// An event of a staple.
+/// A stapling event.
 #[derive(Debug)]
 pub enum StapleEvent {
     /// A responder is asked.
     Asking,
-    /// An answer is shown from now on, the first or the first again.
+    /// A first response is stapled from now on, or one after a gap.
     Stapled {
         /// The certificate.
         of: String,
         /// The responder's URL.
         by: String,
-        /// The answer's end, in seconds since 1970.
+        /// The end of the response's validity, in seconds since 1970.
         until_secs: u64,
     },
-    /// No status could be shown.
+    /// A status could not be fetched.
     Failed {
         /// The certificate.
         of: String,
         /// The responder's URL.
         by: String,
-        /// Why.
+        /// The reason.
         why: String,
-        /// The limit that was reached, if that is why.
+        /// The limit that was exceeded, if any.
         limit: Option<Limit>,
-        /// The answer that handshakes show now.
+        /// The response that handshakes use now.
         shown: StapleFallback,
     },
 }
 
-/// The answer that handshakes show after a failure.
+/// The response that handshakes use after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StapleFallback {
-    /// The answer before it, which has not ended.
+    /// The former one, which is still valid.
     Last,
     /// None.
     Nothing,
-    /// None, and clients insist on one.
+    /// None, although the certificate requires one.
     Missing,
 }
 
 impl fmt::Display for StapleEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asking => f.write_str("OCSP: a responder is asked"),
+            Self::Asking => f.write_str("OCSP: request to a responder"),
             Self::Stapled { of, by, until_secs } => {
                 let until = message::date::HttpDate::new(*until_secs);
                 let until = String::from_utf8_lossy(until.as_bytes()).into_owned();
-                write!(f, "OCSP: {of}: {by} says good until {until}, handshakes show it")
+                write!(f, "OCSP: {of}: good until {until} by {by}; stapled from now on")
             }
             Self::Failed { of, by, why, shown, .. } => {
                 write!(f, "OCSP: {of}: {by}: {why}; ")?;
                 f.write_str(match shown {
-                    StapleFallback::Last => "handshakes show the last answer",
-                    StapleFallback::Nothing => "handshakes show no answer",
+                    StapleFallback::Last => "the last response stays stapled",
+                    StapleFallback::Nothing => "no response is stapled",
                     StapleFallback::Missing => {
-                        "handshakes show no answer, and the certificate makes clients insist on one"
+                        "no response is stapled, although the certificate requires one"
                     }
                 })
             }
@@ -112,7 +112,7 @@ impl fmt::Display for StapleEvent {
     }
 }
 
-/// Keeps staples for whatever certificates are there, until the sender is gone.
+/// Keeps staples for the latest plan, until its sender is dropped.
 pub async fn staple(
     mut wanted: watch::Receiver<Option<StaplePlan>>,
     note: impl Fn(StapleEvent) + Send,
@@ -128,7 +128,7 @@ pub async fn staple(
                 Err(_) => return,
             },
             Some(done) = keeper.running.join_next() => {
-                // A task that panicked has nothing to tell; its certificate is asked about again.
+                // A task that panicked has no result; its certificate is asked about again.
                 match done {
                     Ok(done) => keeper.take(done, &note),
                     Err(_) => keeper.restart(),
@@ -139,7 +139,7 @@ pub async fn staple(
     }
 }
 
-/// An exchange that is over.
+/// The result of an exchange.
 struct StapleResult {
     leaf: Vec<u8>,
     by: String,
@@ -149,7 +149,7 @@ struct StapleResult {
 #[derive(Default)]
 struct Staples {
     wanted: Option<StaplePlan>,
-    /// The state of each certificate, by its own bytes.
+    /// The state of each certificate, by its bytes.
     certificates: BTreeMap<Vec<u8>, State>,
     running: JoinSet<StapleResult>,
 }
@@ -157,13 +157,13 @@ struct Staples {
 /// The state of a certificate.
 #[derive(Default)]
 struct State {
-    /// When it is asked about next, on the monotonic clock.
+    /// The time of the next exchange, on the monotonic clock.
     next_ms: u64,
-    /// It is being asked about.
+    /// True while an exchange is under way.
     running: bool,
-    /// Exchanges that failed in a row; each asks the next of its responders.
+    /// Failed exchanges in a row. Each selects the next responder of the certificate.
     failures: usize,
-    /// True if the operator was told of its answer.
+    /// True once the staple was reported to the operator.
     told: bool,
 }
 
@@ -183,7 +183,7 @@ impl Staples {
         all.filter(move |pair| pair.leaf() == leaf)
     }
 
-    /// Takes back what has ended.
+    /// Removes expired responses.
     fn drop_ended(&self) {
         let now_secs = rt::now().unix_secs();
         for pair in self.wanted.iter().flat_map(|wanted| &wanted.pairs) {
@@ -193,7 +193,7 @@ impl Staples {
         }
     }
 
-    /// Has responders asked about what is due; for how long nothing is.
+    /// Starts the exchanges that are due. Returns the time until the next is due.
     fn begin(&mut self, note: &impl Fn(StapleEvent)) -> u64 {
         let Some(StaplePlan { pairs, bounds }) = self.wanted.clone() else { return SLEEP_MAX_MS };
         let (now_ms, now_secs) = (rt::now().mono_ms, rt::now().unix_secs());
@@ -274,12 +274,12 @@ impl Staples {
     }
 }
 
-/// A wait of about `ms`, so that not all of the world's caches ask at the same moment.
+/// A time of about `ms`, so that the exchanges of many caches are spread.
 fn spread(ms: u64) -> u64 {
     ms - HashSeed::random().hash(b"wait") % (ms / 8).max(1)
 }
 
-/// Asks a responder, within the bounds.
+/// Asks a responder, within the limits.
 async fn inquire(inquiry: &Inquiry, url: &str, bounds: StapleBounds) -> io::Result<Staple> {
     let bound = Duration::from_millis(bounds.exchange_ms);
     let asked = rt::time::timeout(bound, ask(inquiry, url, bounds)).await;
@@ -308,7 +308,7 @@ async fn ask(inquiry: &Inquiry, url: &str, bounds: StapleBounds) -> io::Result<V
     Ok(answer.body)
 }
 
-/// The request to a responder (RFC 6960 A.1): a POST, which every responder takes.
+/// The request to a responder (RFC 6960 A.1): a POST, which every responder accepts.
 fn question(url: &str, length: usize) -> io::Result<Request> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
     let uri: http::Uri = url.parse().map_err(|_| wrong("not a URL"))?;

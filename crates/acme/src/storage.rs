@@ -1,8 +1,6 @@
-//! Files kept between runs: the account, and one file per certificate.
-//!
-//! Below the storage folder there is one folder per authority, so that a trial with a staging
-//! authority never meets the files in use. Everything in a folder is its owner's alone, and every
-//! file is put in place as a whole: written aside, brought to the disk, renamed.
+//! The storage: the account and one file for each certificate, below a folder for each authority,
+//! so that a staging authority never overwrites files in use. Folders and files must be readable by
+//! their owner only, and a file is replaced as a whole: written beside, synced, renamed.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -21,7 +19,7 @@ pub struct Storage {
     folder: PathBuf,
 }
 
-/// Shows that this process alone writes, until it is dropped.
+/// The proof that only this process writes, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
@@ -31,12 +29,13 @@ pub(crate) struct Lock {
 pub(crate) enum FileContent<T> {
     Nothing,
     Whole(T),
-    /// It is there and cannot be used.
+    /// The file exists, but cannot be used.
     Broken(String),
 }
 
 impl Storage {
-    /// The folder below `root` for the authority with this directory URL. Nothing is touched yet.
+    /// The folder below `root` for the authority with this directory URL. The disk is not touched
+    /// yet.
     pub fn new(root: &Path, directory: &str) -> Self {
         let bare = directory.strip_prefix("https://").unwrap_or(directory);
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
@@ -44,19 +43,19 @@ impl Storage {
         Self { folder: root.join(name.trim_matches(['-', '.'])) }
     }
 
-    /// The file with the key and the certificate chain for `name`, a host in canonical form, both
-    /// PEM. It may not be there yet.
+    /// The file for `name`, a host in canonical form: the key and the certificate chain, both PEM.
+    /// It may not exist yet.
     pub fn certificate(&self, name: &str) -> PathBuf {
         self.folder.join("certificates").join(format!("{name}.pem"))
     }
 
-    /// The authority, as its folder is called.
+    /// The name of the authority's folder.
     pub(crate) fn authority(&self) -> String {
         let name = self.folder.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// The file for `name` as it is, if it is there.
+    /// The bytes of the file for `name`, if it exists.
     pub(crate) fn read_pem(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         read(&self.certificate(name))
     }
@@ -65,7 +64,7 @@ impl Storage {
         self.folder.join("account.json")
     }
 
-    /// Makes the folders, where they are not there, and takes from others what they may do in them.
+    /// Creates missing folders, and removes the permissions of other users.
     pub(crate) fn prepare(&self) -> io::Result<()> {
         let certificates = self.folder.join("certificates");
         let named = |error| at(&certificates, error);
@@ -79,15 +78,15 @@ impl Storage {
         Ok(())
     }
 
-    /// Finds out whether a certificate could be stored: one that is ordered and then lost counts
-    /// with the authority too. Call it with the lock.
+    /// Checks that a certificate could be stored: one that is ordered and then lost counts at the
+    /// authority too. To be called with the lock.
     pub(crate) fn probe(&self) -> io::Result<()> {
         let probe = self.folder.join("probe");
         write(&probe, &[b'x'; PROBE_BYTES])?;
         fs::remove_file(&probe).map_err(|error| at(&probe, error))
     }
 
-    /// Takes the right to order and to write; `None` when another process has it.
+    /// Takes the lock for ordering and writing; `None` if another process holds it.
     pub(crate) fn lock(&self) -> io::Result<Option<Lock>> {
         let path = self.folder.join("lock");
         let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
@@ -120,7 +119,7 @@ impl Storage {
         write(&self.certificate(name), pem)
     }
 
-    /// Puts the file for `name` aside; the result is where it is now.
+    /// Sets the file for `name` aside and returns its new path.
     pub(crate) fn put_certificate_aside(&self, name: &str) -> io::Result<PathBuf> {
         aside(&self.certificate(name))
     }
@@ -139,7 +138,7 @@ impl Storage {
     }
 }
 
-/// An error that says which file it is about.
+/// An error with the path of its file.
 fn at(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
@@ -152,8 +151,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Puts `bytes` in place of what `path` holds, as a whole, and so that a power cut leaves one of
-/// the two.
+/// Replaces the file at `path` by `bytes`, so that a power failure leaves the old or the new one.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let named = |error| at(path, error);
     let draft = with_suffix(path, &format!("new-{}", std::process::id()));
@@ -170,14 +168,14 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         }
     })();
     if written.is_err() {
-        // What is left of it is of no use; that it cannot be removed changes nothing.
+        // The draft has no further use, and failing to remove it has no effect.
         _ = fs::remove_file(&draft);
     }
     written.map_err(named)
 }
 
 fn aside(path: &Path) -> io::Result<PathBuf> {
-    // The first free name: what was put aside before is not lost.
+    // The first free name, so that former files are kept.
     let free = (1..=100).map(|n| with_suffix(path, &format!("bad-{n}"))).find(|p| !p.exists());
     let target = free.unwrap_or_else(|| with_suffix(path, "bad"));
     fs::rename(path, &target).map_err(|error| at(path, error))?;

@@ -1,13 +1,14 @@
-//! Bytes of memory for one purpose, with a bound of their own beside the budget.
+//! An allowance: bytes of memory for one purpose, with a limit of their own beside the budget. It
+//! counts and rejects; it frees nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The last part of an allowance, one in so many: whoever can give some of it back begins to when
-/// that is reached.
+/// The last part of an allowance, one in this many. When it is reached, its users begin to return
+/// bytes.
 const LAST_PARTS: u64 = 16;
 
-/// Bytes in use against a bound. It only counts and says no.
+/// Bytes in use against a limit.
 #[derive(Debug)]
 pub struct Allowance {
     used: AtomicU64,
@@ -22,12 +23,12 @@ impl Allowance {
         Arc::new(Self { used, most, refused })
     }
 
-    /// Changes the bound. What is in use beyond a smaller one stays until it is given back.
+    /// Changes the limit. Bytes in use beyond a smaller one stay until they are returned.
     pub fn set_most(&self, most: u64) {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// The bound.
+    /// The limit.
     pub fn most(&self) -> u64 {
         self.most.load(Ordering::Relaxed)
     }
@@ -37,19 +38,19 @@ impl Allowance {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` as used; false, and nothing has changed, if there are not so many left.
+    /// Counts `bytes` as used. Returns false, without effect, if fewer are left.
     pub fn try_take(&self, bytes: u64) -> bool {
         let most = self.most();
         let more = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= most);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Counts `bytes` as used, whether there are so many or not.
+    /// Counts `bytes` as used, even beyond the limit.
     pub fn take(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives `bytes` back.
+    /// Returns `bytes`.
     pub fn give(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -59,18 +60,18 @@ impl Allowance {
         self.used() >= self.most()
     }
 
-    /// Returns true if so little is left that some of it should be given back.
+    /// Returns true if so little is left that users should return some.
     pub fn is_short(&self) -> bool {
         let most = self.most();
         self.used() > most - most / LAST_PARTS
     }
 
-    /// Counts something that is not kept for want of these bytes.
+    /// Counts a rejection for lack of these bytes.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Things that were not kept for want of these bytes.
+    /// Rejections for lack of these bytes.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_allowance_says_no_at_its_bound_and_is_short_before_that() {
+    fn an_allowance_rejects_at_its_limit_and_is_short_before() {
         let allowance = Allowance::new(160);
         assert!(allowance.try_take(150) && !allowance.is_short());
         assert!(!allowance.try_take(11) && allowance.try_take(10));

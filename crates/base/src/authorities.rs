@@ -1,6 +1,6 @@
-//! The authorities that the system trusts.
+//! The certificate authorities that the system trusts.
 
-/// Where systems keep them: Debian, Fedora, SUSE, Alpine.
+/// The files that have them on Debian, Fedora, SUSE and Alpine.
 const PLACES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -8,7 +8,7 @@ const PLACES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The authorities that the system trusts, PEM; `None` if it has none.
+/// The trusted authorities as PEM; `None` if the system has none.
 pub fn system_authorities() -> Option<Vec<u8>> {
     PLACES.iter().find_map(|path| std::fs::read(path).ok())
 }

@@ -1,18 +1,19 @@
-//! Time as a value: one reading of both clocks, passed down instead of asked for.
+//! The clock: one reading of both clocks, passed down as a value. Code below the outer layers must
+//! never read a clock itself.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
-/// One reading of the elapsed time and the wall clock, in milliseconds.
+/// A reading of the monotonic clock and the wall clock, in milliseconds.
 ///
-/// Lifetimes, ages and leases are computed with `mono_ms`, which never goes back; `unix_ms` is only
-/// for dates on the wire. A wall clock that is set back therefore makes nothing younger.
+/// Lifetimes, ages and leases use `mono_ms`, which never goes back; `unix_ms` is only for dates on
+/// the wire. So a wall clock that is set back makes nothing younger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Milliseconds that have passed (the zero is arbitrary but never after process start): those
-    /// of the monotonic clock, and those for which the machine stood still.
+    /// Elapsed milliseconds, from a zero before the start of the process: those of the monotonic
+    /// clock, and those for which the machine was suspended.
     pub mono_ms: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub unix_ms: u64,
@@ -24,15 +25,14 @@ impl Now {
         self.unix_ms / 1000
     }
 
-    /// The wall clock's time when the monotonic one shows `mono_ms`, as far as both run alike: a
-    /// time that another process understands. Both are in milliseconds, and may lie before either
-    /// clock's zero.
+    /// The wall clock's time at `mono_ms` of the monotonic clock, for use in another process. Both
+    /// may be negative.
     pub fn unix_at(self, mono_ms: i64) -> i64 {
         signed(self.unix_ms).saturating_add(mono_ms.saturating_sub(signed(self.mono_ms)))
     }
 
-    /// The monotonic clock's time when the wall clock shows `unix_ms`: the reverse of
-    /// [`Now::unix_at`], here or in another process.
+    /// The monotonic clock's time at `unix_ms` of the wall clock: the reverse of [`Now::unix_at`],
+    /// here or in another process.
     pub fn mono_at(self, unix_ms: i64) -> i64 {
         signed(self.mono_ms).saturating_add(unix_ms.saturating_sub(signed(self.unix_ms)))
     }
@@ -44,10 +44,10 @@ fn signed(ms: u64) -> i64 {
 
 /// The operating system's clocks at tick resolution (1 to 10 ms), read without a system call.
 ///
-/// The monotonic clock stands still while a machine is suspended, and both clocks do while a
-/// hypervisor pauses it; the wall clock is put right afterwards. A step of the wall clock ahead of
-/// the monotonic one therefore counts as time that has passed: what is stored ages by it, and a
-/// lease ends. From inside, an administrator who sets the clock forward looks just like that.
+/// The monotonic clock stops while a machine is suspended, and both clocks stop while a hypervisor
+/// pauses it; the wall clock is then corrected. So a step of the wall clock ahead of the monotonic
+/// one counts as elapsed time: stored objects age by it, and a lease ends. A clock set forward by
+/// an administrator looks equal and has the same effect.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
@@ -64,40 +64,38 @@ impl System {
         Now { mono_ms: mono_ms + STILL.missed_ms.load(Ordering::Relaxed), unix_ms }
     }
 
-    /// Microseconds of the monotonic clock, for measuring: some 20 ns a look where the coarse clock
-    /// costs 5. The same on every core.
+    /// Microseconds of the monotonic clock, for measurements: 20 ns a reading, where the coarse
+    /// clock takes 5. All cores agree.
     pub fn micros(self) -> u64 {
         let t = clock_gettime(ClockId::Monotonic);
         t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1000
     }
 
-    /// Microseconds of processor time that this thread has had, for measuring work that others may
-    /// interrupt.
+    /// Microseconds of processor time of this thread, for measuring work that may be interrupted.
     pub fn thread_micros(self) -> u64 {
         let t = clock_gettime(ClockId::ThreadCPUTime);
         t.tv_sec.unsigned_abs() * 1_000_000 + t.tv_nsec.unsigned_abs() / 1000
     }
 }
 
-/// The difference of the clocks that is worth a closer look: more than ticks and two readings that
-/// are not of one moment.
+/// A difference between the clocks that is examined: larger than ticks and the delay between two
+/// readings.
 const DRIFT_MS: u64 = 100;
-/// The shortest step of the wall clock that counts as time in which the machine stood still.
-/// Corrections by NTP that are shorter are slewed.
+/// The shortest step of the wall clock that counts as suspension. NTP slews smaller corrections.
 const STILL_MS: i64 = 1_000;
-/// The longest time between two readings of a pair that is believed.
+/// The longest time between the readings of a valid pair.
 const APART_MS: u64 = 10;
-/// Attempts at such a pair.
+/// Attempts to read such a pair.
 const ATTEMPTS: u32 = 8;
 
-/// The time that the monotonic clock has not counted.
+/// The time of suspensions.
 static STILL: SuspendDetector = SuspendDetector::new();
 
-/// Finds the times for which the machine stood still, by the wall clock's lead.
+/// Detects suspensions by steps of the wall clock.
 struct SuspendDetector {
-    /// Milliseconds that the wall clock was ahead of the monotonic one when last looked at.
+    /// The lead of the wall clock over the monotonic one at the last comparison, in milliseconds.
     ahead_ms: AtomicI64,
-    /// Milliseconds for which the machine stood still, in all.
+    /// The total time of suspensions in milliseconds.
     missed_ms: AtomicU64,
     looks: Mutex<()>,
 }
@@ -111,11 +109,11 @@ impl SuspendDetector {
         }
     }
 
-    /// Compares the clocks by readings that are of one moment: a thread may have been put aside
-    /// between the two that differ.
+    /// Compares both clocks by readings that are close together: the thread may have been preempted
+    /// between the former two.
     #[cold]
     fn look(&self) {
-        // Another thread looks already, and sees what this one would.
+        // Another thread compares already, with an equal result.
         let Some(_looking) = self.looks.try_lock() else { return };
         for _ in 0..ATTEMPTS {
             let before_ms = millis(ClockId::Monotonic);
@@ -128,7 +126,7 @@ impl SuspendDetector {
         }
     }
 
-    /// Takes the wall clock's lead.
+    /// Takes the lead of the wall clock.
     fn found(&self, ahead_ms: i64) {
         let before_ms = self.ahead_ms.swap(ahead_ms, Ordering::Relaxed);
         if before_ms == i64::MIN {
@@ -143,7 +141,7 @@ impl SuspendDetector {
 
 fn millis(id: ClockId) -> u64 {
     let t = clock_gettime(id);
-    // Both clocks are past their epoch on every supported system.
+    // Both clocks are after their epoch on every supported system.
     t.tv_sec.unsigned_abs() * 1000 + t.tv_nsec.unsigned_abs() / 1_000_000
 }
 

@@ -1,33 +1,33 @@
-//! File descriptors that are kept back for operators, however many clients there are.
+//! File descriptors: some are reserved for operators, however many clients there are.
 //!
-//! The kernel gives out the lowest number that is free. So whoever gets one of the highest knows
-//! that nearly all are taken, and nothing has to be counted for it: what is not an operator's gives
-//! such a one back at once.
+//! The kernel returns the lowest free number, so one of the highest numbers shows that nearly all
+//! are in use, without a count. A descriptor from the reserve that is not an operator's must be
+//! closed at once.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The lowest number that is kept back.
+/// The lowest reserved number.
 static KEPT_FROM: AtomicI32 = AtomicI32::new(i32::MAX);
 
-/// Keeps the last `reserve` of `all` descriptors back, but never more than a quarter. The result is
-/// how many that leaves to clients, origins and files.
+/// Reserves the last `reserve` of `all` descriptors, and at most a quarter. Returns the number left
+/// for clients, origins and files.
 pub fn keep_back(all: u64, reserve: u64) -> u64 {
     let left = all - reserve.min(all / 4);
     KEPT_FROM.store(i32::try_from(left).unwrap_or(i32::MAX), Ordering::Relaxed);
     left
 }
 
-/// Returns true if a descriptor is one of those that are kept back.
+/// Returns true if the descriptor is in the reserve.
 pub fn is_kept(descriptor: &impl AsFd) -> bool {
     descriptor.as_fd().as_raw_fd() >= KEPT_FROM.load(Ordering::Relaxed)
 }
 
-/// Any other descriptor.
+/// Returns a descriptor that is not in the reserve.
 ///
 /// # Errors
-/// As if there were no more (`EMFILE`).
+/// `EMFILE` for one in the reserve, which is closed.
 pub fn unkept<T: AsFd>(descriptor: T) -> io::Result<T> {
     match is_kept(&descriptor) {
         true => Err(rustix::io::Errno::MFILE.into()),

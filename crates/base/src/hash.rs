@@ -1,10 +1,10 @@
-//! Keyed hashing and the cache key's bytes.
+//! Keyed hashes, and the bytes of the cache key.
 
 use std::hash::{BuildHasher, Hasher};
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-/// The secret of this process's hash functions: nobody outside can aim for collisions.
+/// The secret of this process's hash functions, without which collisions cannot be constructed.
 #[derive(Clone, Copy)]
 pub struct HashSeed(RapidSecrets);
 
@@ -20,7 +20,7 @@ impl HashSeed {
         std::collections::hash_map::RandomState::new().build_hasher().finish()
     }
 
-    /// A fixed seed, for tests and benches that must repeat.
+    /// A fixed seed, for reproducible tests and benches.
     pub fn from_u64(seed: u64) -> Self {
         Self(RapidSecrets::seed(seed))
     }
@@ -37,10 +37,10 @@ impl std::fmt::Debug for HashSeed {
     }
 }
 
-/// The cache key under construction: fields with their lengths, so that no two lists of fields
-/// share bytes.
+/// A cache key under construction: fields with their lengths, so that different lists of fields
+/// have different bytes.
 ///
-/// Reused from request to request; the index compares the whole of `bytes` on a match of `hash`.
+/// It is reused from request to request. The index compares all `bytes` after a match of `hash`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyBuf {
     bytes: Vec<u8>,
@@ -53,7 +53,7 @@ impl KeyBuf {
         Self::default()
     }
 
-    /// Forgets all fields and keeps the memory.
+    /// Removes all fields and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.hash = 0;
@@ -71,12 +71,12 @@ impl KeyBuf {
         self.bytes.extend_from_slice(field);
     }
 
-    /// The key of these bytes, which another one's [`KeyBuf::bytes`] were.
+    /// The key with these bytes, from another key's [`KeyBuf::bytes`].
     pub fn of_bytes(bytes: &[u8], seed: &HashSeed) -> Self {
         Self { bytes: bytes.to_vec(), hash: seed.hash(bytes) }
     }
 
-    /// Computes the hash; call after the last field.
+    /// Computes the hash. To be called after the last field.
     pub fn finish(&mut self, seed: &HashSeed) {
         self.hash = seed.hash(&self.bytes);
     }
@@ -92,7 +92,7 @@ impl KeyBuf {
     }
 }
 
-/// The fields of a key's bytes, in their order. What [`KeyBuf`] has not made ends early.
+/// The fields of a key's bytes, in order. Bytes that [`KeyBuf`] has not made may end early.
 pub fn key_fields(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (mut len, mut shift) = (0_usize, 0);

@@ -1,14 +1,14 @@
-//! Text within HTML and XML.
+//! HTML: escaped text, and the head of generated pages.
 
-/// Lines of a head that make a page of ours readable on a telephone and in the dark. They have a
+/// Head elements that make a generated page readable on a phone and in dark mode. They make the
 /// browser fetch nothing.
 pub const LOOK: &str = "<meta name=\"viewport\" content=\"width=device-width\">\n\
                         <meta name=\"color-scheme\" content=\"light dark\">\n\
                         <style>body{max-width:40rem;margin:12vh auto;padding:0 1rem;\
                         font-family:system-ui,sans-serif;line-height:1.5}</style>\n";
 
-/// Text that HTML and XML show as it stands: nothing of it is markup, within quotes neither.
-/// Control characters, which XML has none of, are replaced.
+/// Escapes text for HTML and XML, also within quotes. Control characters, which XML does not
+/// permit, are replaced.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

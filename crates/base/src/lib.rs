@@ -1,8 +1,11 @@
-//! The foundation of every layer: clock readings, limits, the account of memory, units, keyed
-//! hashes and per-core counters.
+//! The foundation of all layers: clock readings, limits, units, the memory budget, keyed hashes and
+//! per-core counters.
 //!
-//! Nothing here knows HTTP. Only [`clock::System`] reads the operating system's clocks, and only
-//! the outer layers call it: everything else is handed a [`Now`].
+//! Nothing here may use HTTP. Only [`clock::System`] reads the operating system's clocks, and only
+//! the outer layers call it; all other code gets a [`Now`].
+//!
+//! Begin with [`limits`] (every limit is a row of its table), [`memory`] (no byte is allocated for
+//! a client or the store before it is reserved there) and [`counters`].
 
 pub mod allowance;
 mod authorities;
@@ -18,7 +21,7 @@ pub mod rate;
 pub mod tally;
 pub mod units;
 
-/// An answer to whatever the demo build (`--cfg larder_demo`) leaves out.
+/// The error text for a feature that the demo build (`--cfg larder_demo`) leaves out.
 pub const DEMO_BUILD: &str = "this is the demo build, which leaves it out; `cargo build --release \
                               --package larder` builds the whole program";
 

@@ -1,9 +1,10 @@
-//! The one table of limits: name, default, unit, meaning. Settings (`[limits]` in larder.toml),
-//! counters (`limit_hits{limit="..."}`) and the reference page are generated from it.
+//! The table of limits: name, default, unit and meaning. The settings (`[limits]` in larder.toml),
+//! the counters (`limit_hits{limit="..."}`) and the reference page are made from it. Everything
+//! that can grow must have a row here.
 
 use crate::units::{self, Bytes, DurationMs};
 
-/// In what a limit is counted.
+/// The unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes; written `64KiB`.
@@ -14,7 +15,7 @@ pub enum Unit {
     BytesPerSecond,
     /// A plain number.
     Count,
-    /// Percent of something the description names.
+    /// Percent of what the description names.
     Percent,
 }
 
@@ -31,15 +32,16 @@ pub struct LimitSpec {
     pub default: u64,
     /// Its name in messages about a configuration: `[limits] name`.
     pub setting: &'static str,
-    /// Least value that works, in its unit.
+    /// The least valid value, in its unit.
     pub least: u64,
-    /// Largest value that works, in its unit.
+    /// The largest valid value, in its unit.
     pub most: u64,
-    /// Each node of a cluster has its own: it concerns the node's machine, or takes a restart.
+    /// True for a setting of a node rather than of a cluster: it concerns the machine, or needs a
+    /// restart.
     pub is_own: bool,
-    /// A reload does not change it.
+    /// True if a reload does not change it.
     pub takes_restart: bool,
-    /// A description of what the limit bounds and what happens beyond it.
+    /// A description of the limit, and of the effect when it is reached.
     pub about: &'static str,
 }
 
@@ -54,7 +56,7 @@ macro_rules! limits {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Limits { $(#[doc = $about] pub $name: u64,)* }
 
-        /// The table itself.
+        /// The table of all limits.
         pub const TABLE: &[LimitSpec] = &[$(LimitSpec {
             limit: Limit::$variant,
             name: stringify!($name),
@@ -95,8 +97,8 @@ const YEAR_MS: u64 = 365 * 24 * 3_600_000;
 const COUNT_MAX: u64 = u32::MAX as u64;
 
 impl Unit {
-    /// Least value that works where the limit's row says nothing. A row with `least(0)` allows 0:
-    /// no wait, or no limit, as its text says.
+    /// The least valid value of a row without `least`. A row with `least(0)` permits 0: no wait, or
+    /// no limit, as its description says.
     const fn least(self) -> u64 {
         match self {
             Self::Ms => 1,
@@ -104,7 +106,7 @@ impl Unit {
         }
     }
 
-    /// Largest value that works where the limit's row says nothing.
+    /// The largest valid value of a row without `most`.
     const fn most(self) -> u64 {
         match self {
             Self::Ms => YEAR_MS,
@@ -115,7 +117,7 @@ impl Unit {
     }
 }
 
-/// Further words of a row.
+/// The modifiers of a row.
 impl LimitSpec {
     const fn least(self, least: u64) -> Self {
         Self { least, ..self }
@@ -135,7 +137,7 @@ impl LimitSpec {
 }
 
 limits! {
-    // A header block's offsets have 32 bits and the length of a name 16: these leave room.
+    // A header block has offsets of 32 bits and name lengths of 16 bits: these values leave room.
     HeaderBytes header_bytes Bytes 32 * KIB, "Maximum size of a request head, and of a response head if `response_header_bytes` is 0. Larger heads result in 431 (request) or 502 (response).", least(KIB), most(16 * MIB);
     HeaderFieldBytes header_field_bytes Bytes 8 * KIB, "Maximum size of one header field, name and value, of a request. It applies to response fields, too, if `response_field_bytes` is 0. Larger fields result in 431 (request) or 502 (response).", least(256), most(63 * KIB);
     ResponseHeaderBytes response_header_bytes Bytes 0, "Maximum size of the head of an origin's response. Larger heads result in 502. 0: `header_bytes` applies.", most(16 * MIB);
@@ -170,7 +172,7 @@ limits! {
     BodyBufferBytes body_buffer_bytes Bytes 16 * KIB, "Part of a request body that Larder receives before it takes an origin connection. The rest of a longer body is streamed. 0: nothing is buffered.";
     SpoolBytes spool_bytes Bytes MIB, "Maximum memory for a request body of unknown length that goes to a FastCGI server, which must know the length. Longer bodies go to a file (see `spool_file_bytes`).";
     SpoolFileBytes spool_file_bytes Bytes 2 * GIB, "Maximum total size of the files for request bodies beyond `spool_bytes`. They are in the directory that the environment variable `TMPDIR` names, otherwise in `/var/tmp`. A body longer than the limit gets 413. A body for which no room is left gets 503. 0: no files are written, and bodies beyond `spool_bytes` get 413.";
-    // Without any, nothing that blocks would ever be done.
+    // With none, no blocking work would ever run.
     BlockingThreads blocking_threads Count 64, "Number of threads per core for blocking work, such as reading files and testing stored responses against bans. Further work queues. The value is read at the start.", least(1), most(10_000), at_start();
     ScriptLookups script_lookups Count 10_000, "Maximum number of paths per origin and core for which Larder remembers the script. Each is remembered for a second. Beyond the limit, all are looked up again.";
     OpenFiles open_files Count 1_000, "Maximum number of paths per core for which Larder remembers the file and holds it open. Beyond the limit, the least recently used are closed. 0: every request looks up its file.";
@@ -179,7 +181,7 @@ limits! {
     ObjectBytes object_bytes Bytes 64 * MIB, "Maximum size of a body in the memory cache. Larger bodies pass through a window (`window_bytes`).", least(KIB), most(1 << 40);
     DecodedBytes decoded_bytes Bytes GIB, "Maximum decoded size of a body that Larder decodes because the client does not accept its coding. Beyond the limit, the response is cut off.";
     DecodedRatio decoded_ratio Count 1_100, "Maximum ratio of decoded to coded size of a body, on average, after the first 1MiB. Beyond the limit, the response is cut off. gzip cannot reach the default; brotli and zstd can.", least(2);
-    // A window below what encoders use by default would cut nearly everything.
+    // A window smaller than the encoders' default would cut nearly every body.
     DecodedWindow decoded_window Bytes 8 * MIB, "Maximum window of a brotli or zstd body that Larder decodes. The window takes memory for each client. A body with a larger window is cut off.", least(512 * KIB), most(16 * MIB);
     CodingTime coding_time Percent 20, "Share of one core's time for compressing stored bodies (gzip, brotli, zstd). The work runs on a thread of low priority. Up to ten seconds of unused time are saved up. Beyond the limit, bodies are compressed later. 0: stored bodies are not compressed.";
     FormBytes form_bytes Bytes 4 * MIB, "Maximum size of a body that Larder compresses with brotli, zstd or a dictionary. Compression with gzip has no such limit: it is used for every body that arrived without a coding.";
@@ -189,7 +191,7 @@ limits! {
     SliceAhead slice_ahead Count 2, "Number of slices that Larder fetches ahead of a client that reads sequentially.";
     SliceFetches slice_fetches Count 64, "Maximum number of slices that one core fetches at the same time. Further fetches wait.";
     RangelessTtl rangeless_ttl Ms 300_000, "Time for which Larder sends no range requests after an origin answered one with something else.";
-    // Without any of it nothing could pass; with all of it nothing would stay stored.
+    // With 0 no client could be served; with 100 nothing would stay stored.
     ClientMemory client_memory Percent 50, "Share of `memory` that client connections may hold. It covers bodies in transit, waiting requests with their heads, and uploads. It also covers buffers for slow clients: pipelined requests, incomplete heads, unread responses and tunnel data. Stored responses are evicted to make room. One connection gets at most a sixteenth. As use grows, connections get less, and their windows shrink first. An eighth (at most 16MiB) is reserved for connections that hold little; one client gets at most half of the reserve. Beyond the limit, requests get 503, and connections that read their responses too slowly are closed.", least(5), most(90);
     ConnectionMemory connection_memory Percent 75, "Share of `client_memory` that open client connections may take. A connection counts as 4KiB, plus 8KiB with TLS and 12KiB with HTTP/2. If a new connection finds no room, Larder closes idle connections that have waited longest for a request. It starts with those of the same core. If all are busy for a second, the new connection is closed.";
     EsiDepth esi_depth Count 5, "Maximum depth of nested fragments in a page assembled with ESI or SSI. Deeper fragments are left out. With VCL, the parameter `max_esi_depth` applies instead.";
@@ -207,19 +209,19 @@ limits! {
     ClusterLease cluster_lease Ms 30_000, "Time without a sign of life from the node that orders certificates, after which another node takes over.", at_start();
     ClusterSecrets cluster_secrets Count 1_000, "Maximum number of entries that nodes share with `secret_file`: ticket keys, the ACME account, challenges and certificates. Further entries are rejected.", at_start();
     ClusterSecretBytes cluster_secret_bytes Bytes 64 * KIB, "Maximum size of one shared entry (see `cluster_secrets`). Larger entries are rejected.", at_start();
-    // NATS' own bound is 1 MiB, of all that is in a message.
+    // The limit of NATS is 1 MiB for a whole message.
     ClusterConfigurationBytes cluster_configuration_bytes Bytes 512 * KIB, "Maximum size of a configuration that nodes share, including its VCL files. Larger configurations are neither rolled out nor accepted. NATS rejects messages over 1MiB unless its `max_payload` is higher.",
         least(KIB), most(1000 * KIB), at_start();
     SiblingTimeout sibling_timeout Ms 50, "Maximum time to wait for a sibling (`[[neighbour]] ask`) to confirm a hit by HTCP, and again for its response to begin. After that, Larder asks the origin.";
     PeerTimeout peer_timeout Ms 50, "Maximum time to wait for the node that owns a page: until its response begins, or it reports that it is fetching. After that, Larder asks the origin.";
-    // The store writes 4 MiB at a time, and gathers while it does.
+    // The store writes 4 MiB at a time, and queues more meanwhile.
     DiskQueueBytes disk_queue_bytes Bytes 64 * MIB, "Maximum amount of data that waits to be written to one volume of the disk cache. Beyond the limit, nothing more is stored on disk. Queued responses that were evicted from memory count towards `memory`; bodies that go directly to disk do not.", least(16 * MIB), most(1 << 40), at_start();
     DiskIndexBytes disk_index_bytes Bytes 0, "Memory for the index of the disk cache, in addition to `memory`: about 52 bytes per response. If the index is full, the least valuable responses are removed from disk. Until that is done, nothing is stored there. 0: an eighth of the memory of the machine or control group, at least 64MiB.", own();
     DiskRetry disk_retry Ms 60_000, "Time between two attempts to use a disk cache volume that is out of service, full or slow.", at_start();
     DiskBodyShare disk_body_share Percent 25, "Share of the disk cache's volumes that one body may take if it is too large for memory. Longer bodies are not stored. 0: no body goes directly to disk.";
     DiskReadShare disk_read_share Percent 50, "Share of a disk cache volume that clients may keep from being reclaimed by reading it. Only bodies that take more than one read count. Beyond the limit, requests for a whole such body go to the origin.";
     DiskBodyWait disk_body_wait Ms 5_000, "Maximum time that a body on its way to the disk cache waits for the disk. After that, it is no longer stored, and is only passed to the clients that requested it.";
-    // Less than a read's worth would stall every transfer.
+    // Less than one read would stall every transfer.
     WindowBytes window_bytes Bytes 256 * KIB, "Bytes held between origin and client of a body that is not stored.", least(16 * KIB), most(GIB);
     Variants variants Count 64, "Maximum number of variants (`Vary`) of one key. Beyond the limit, the oldest is evicted.", least(1);
     Waiters waiters Count 100_000, "Maximum number of requests that wait for one fetch. Further requests get 503.";
@@ -305,7 +307,7 @@ limits! {
     Ranges ranges Count 32, "Maximum number of ranges in one request. With more, the whole representation is sent.", most(1000);
 }
 
-/// Limits beyond which nothing happens that could be counted, and why.
+/// Limits without an event to count, and the reason.
 pub const UNCOUNTED: &[(Limit, &str)] = &[
     (Limit::BodyRateLeeway, "when it is over body_min_rate holds, which is counted"),
     (Limit::SendRateLeeway, "when it is over send_min_rate holds, which is counted"),
@@ -339,14 +341,14 @@ impl Limit {
 }
 
 impl Limits {
-    /// The limit called `name`, if there is one.
+    /// The limit called `name`, if it exists.
     pub fn by_name(name: &str) -> Option<&'static LimitSpec> {
         TABLE.iter().find(|spec| spec.name == name)
     }
 }
 
 impl LimitSpec {
-    /// Reads a setting written in this limit's unit.
+    /// Parses a setting in this limit's unit.
     pub fn parse(&self, text: &str) -> Result<u64, units::Error> {
         match self.unit {
             Unit::Ms => units::parse_duration_ms(text),
@@ -355,7 +357,7 @@ impl LimitSpec {
         }
     }
 
-    /// `value` as it would be written in a setting.
+    /// `value` in the notation of a setting.
     pub fn show(&self, value: u64) -> String {
         match self.unit {
             Unit::Ms => DurationMs(value).to_string(),

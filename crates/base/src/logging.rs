@@ -1,7 +1,8 @@
-//! Lines for standard error, for standard output, and for the log of what happens to the daemon.
+//! Logging: lines for standard error, standard output and the daemon's log.
 //!
-//! `eprintln!` writes a line in pieces, and pieces of several threads mix; `println!` panics where
-//! nobody reads any more, as behind `| head`.
+//! `eprintln!` writes a line in several parts, which mix between threads, and `println!` panics
+//! when the reader has gone, as behind `| head`. A line must be one write, and a lost line no
+//! error.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -24,8 +25,8 @@ macro_rules! show {
     };
 }
 
-/// Tells of what happens to the daemon: a [`Priority`] such as `Warn`, then the arguments of
-/// `format!`. Without a log it is a line on standard error.
+/// Logs an event of the daemon: a [`Priority`] such as `Warn`, then the arguments of `format!`.
+/// Without a log it is a line on standard error.
 #[macro_export]
 macro_rules! tell {
     ($priority:ident, $($text:tt)*) => {
@@ -41,10 +42,10 @@ macro_rules! priorities {
         pub enum Priority { $(#[doc = $about] $variant,)* #[doc = "What helps to find a mistake."] #[default] Debug, }
 
         impl Priority {
-            /// Every one there is, the weightiest first.
+            /// All priorities, the most severe first.
             pub const ALL: &[Self] = &[$(Self::$variant,)* Self::Debug];
 
-            /// Its word in settings and log files.
+            /// Its name in settings and log files.
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* Self::Debug => "debug" }
             }
@@ -68,30 +69,30 @@ impl Priority {
         self as u8
     }
 
-    /// The one in a number of syslog(3), whose facility is left aside.
+    /// The priority in a number of syslog(3), without its facility.
     pub fn of_syslog(number: i64) -> Self {
         let at = number.rem_euclid(8) as usize;
         Self::ALL.get(at).copied().unwrap_or_default()
     }
 }
 
-/// The place that lines told go to.
+/// The destination of log lines.
 pub trait Log: Send + Sync {
-    /// Takes a line, or several. `kind` is the place in the program that tells it. Must not wait.
+    /// Logs one or several lines. `kind` is the place in the program. Must not wait.
     fn tell(&self, kind: &'static Location<'static>, priority: Priority, text: Arguments<'_>);
 
-    /// Writes what it has taken, with `why` the process ends where that is not on standard error.
+    /// Writes all buffered lines, and `why` the process ends if the log is not standard error.
     fn finish(&self, why: Option<&str>);
 }
 
 static LOG: OnceLock<Box<dyn Log>> = OnceLock::new();
 
-/// Has lines go to `log` that are told from now on; false if there is a log already.
+/// Sets the log for all later lines. Returns false if a log has been set already.
 pub fn set_log(log: Box<dyn Log>) -> bool {
     LOG.set(log).is_ok()
 }
 
-/// Tells a line, as [`tell!`](crate::tell) does.
+/// Logs a line, as [`tell!`](crate::tell) does.
 #[track_caller]
 pub fn tell(priority: Priority, text: Arguments<'_>) {
     match LOG.get() {
@@ -100,22 +101,20 @@ pub fn tell(priority: Priority, text: Arguments<'_>) {
     }
 }
 
-/// Has the log written to its end; what is told later is on standard error. `why` is the mistake
-/// that ends the process.
+/// Ends the log; later lines go to standard error. `why` is the error that ends the process.
 pub fn finish(why: Option<&str>) {
     if let Some(log) = LOG.get() {
         log.finish(why);
     }
 }
 
-/// Writes a line to standard output. One that nobody takes is lost: whoever read has what they
-/// wanted.
+/// Writes a line to standard output. It is lost if the reader has gone.
 pub fn shown(text: Arguments<'_>) {
     _ = to(&mut io::stdout().lock(), text);
 }
 
-/// Writes a line to standard error. One that nobody takes is lost: there is no other place to say
-/// so.
+/// Writes a line to standard error. It is lost if the reader has gone, because no other place is
+/// left.
 pub fn line(text: Arguments<'_>) {
     _ = to(&mut io::stderr().lock(), text);
 }
@@ -128,7 +127,7 @@ fn to(out: &mut impl Write, text: Arguments<'_>) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Keeps what each write brings.
+    /// Collects the bytes of each write.
     #[derive(Default)]
     struct Pieces(Vec<Vec<u8>>);
 

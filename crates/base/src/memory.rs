@@ -1,15 +1,6 @@
-//! The one account of memory: stored responses and bytes held for clients, against one budget.
-//! Every byte is reserved here before it is taken, and given back when it is really freed.
-//!
-//! Stored responses may use all of the budget but a small part. That part is kept for connections
-//! that hold little: one request of theirs finds room however much the others hold. Bytes held for
-//! clients (bodies on their way, heads, waiting requests) may use a share of the budget, for which
-//! stored responses make room. One client's connection may hold at most a part of what is left of
-//! that share, so that those who come later find some.
-//!
-//! Connections themselves take a part of the share that has a bound: see [`Opened`].
-//!
-//! The account only counts and says no. The store decides which responses leave to make room.
+//! The memory budget: stored responses and bytes held for clients, in one account. Bytes must be
+//! reserved here before they are allocated, and are returned when they are freed. It counts and
+//! rejects; the store selects what is evicted.
 
 mod cushion;
 mod open_connections;
@@ -24,45 +15,51 @@ pub use cushion::ClientId;
 use cushion::{Cushion, FLOOR};
 pub use open_connections::OpenConnectionBytes;
 
-/// The part of an unused share that one account may take: one in so many. The part shrinks with the
-/// square of what is left: of a share, `n` greedy accounts leave one part in `1 + n / PARTS`, in
-/// whatever order they come.
+/// The part of the unused share that one account may take: one in this many. It shrinks with the
+/// square of the rest: `n` greedy accounts leave one part in `1 + n / PARTS` of the share, in any
+/// order.
 const PARTS: u64 = 16;
-/// The same for what must be there as a whole before it can go on.
+/// The part for an allocation that is needed as a whole.
 const LARGE_PARTS: u64 = 2;
-/// The same for requests: bodies can go on with less, a request is answered or refused.
+/// The part for requests: a body can continue with less, but a request is served or rejected.
 const REQUEST_PARTS: u64 = 4;
-/// The same for what a body needs on its way, such as a decoder: each has a bound of its own.
+/// The part for a body's own state, such as a decoder: each has a limit of its own.
 const WHOLE_PARTS: u64 = 1;
-/// The largest of these that counts as one connection's: larger ones are few, and would leave
-/// nothing else of what a connection may hold.
+/// The largest such state that counts for one connection. Larger ones are rare, and would use up a
+/// connection's limit.
 const WHOLE_MAX: u64 = 256 * 1024;
-/// Accounts take and give back in multiples of this, so that small pieces cost no shared counter.
+/// Accounts reserve and return multiples of this, so that small pieces touch no shared counter.
 const GRAIN: u64 = 4 * 1024;
-/// Of the clients' share, one part of so many is kept for accounts that hold no more than the
-/// floor, and at most so many bytes: room for five hundred of them. One client gets half of it.
+/// One part in this many of the clients' share is reserved for accounts below the floor, and at
+/// most so many bytes: room for five hundred of them. One client gets half of it.
 const CUSHION_PARTS: u64 = 8;
 const CUSHION_MAX: u64 = 16 << 20;
 
-/// Reserves bytes by having something else leave; false when nothing can.
+/// Reserves bytes by evicting stored responses. Returns false if nothing can be evicted.
 type EvictionCallback = Box<dyn Fn(u64) -> bool + Send + Sync>;
 
-/// Bytes in use against the budget.
+/// The bytes in use against the budget.
+///
+/// Stored responses may use all of the budget except a small part, the cushion, which is reserved
+/// for connections that hold little: a request of theirs finds room whatever others hold. Bytes
+/// held for clients (bodies in transit, heads, waiting requests) may use a share of the budget, for
+/// which stored responses are evicted. One connection may hold at most a part of what is left of
+/// the share. Open connections have a limit of their own, see [`OpenConnectionBytes`].
 pub struct MemoryBudget {
     used: AtomicU64,
     budget: AtomicU64,
-    /// Of those used, the bytes held for clients.
+    /// The part of the used bytes that is held for clients.
     held: AtomicU64,
     held_max: AtomicU64,
-    /// Of those held, the bytes that accounts hold which hold little, for want of other room.
+    /// The part of the held bytes that small accounts take when the share is used up.
     cushion: Cushion,
-    /// Of those held, the bytes that connections take by being open.
+    /// The part of the held bytes that open connections take.
     opened: AtomicU64,
-    /// Of these, the bytes that were kept for new connections.
-    door: AtomicU64,
-    /// And of these, those that connections took after they had come in.
-    further: AtomicU64,
-    /// The last account that asked found no room, and nothing could make any.
+    /// The part of those that was reserved for new connections.
+    of_reserve: AtomicU64,
+    /// The part of those that connections took after they were accepted.
+    after_accept: AtomicU64,
+    /// True if the last account that asked found no room, and nothing could be evicted.
     is_tight: AtomicBool,
     room: OnceLock<EvictionCallback>,
 }
@@ -79,7 +76,7 @@ impl fmt::Debug for MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// A budget of `bytes`; at most `held_max` of them may be held for clients.
+    /// A budget of `bytes`, with at most `held_max` of them held for clients.
     pub fn new(bytes: u64, held_max: u64) -> Arc<Self> {
         Arc::new(Self {
             used: AtomicU64::new(0),
@@ -88,31 +85,31 @@ impl MemoryBudget {
             held_max: AtomicU64::new(held_max),
             cushion: Cushion::default(),
             opened: AtomicU64::new(0),
-            door: AtomicU64::new(0),
-            further: AtomicU64::new(0),
+            of_reserve: AtomicU64::new(0),
+            after_accept: AtomicU64::new(0),
             is_tight: AtomicBool::new(false),
             room: OnceLock::new(),
         })
     }
 
-    /// Has `room` reserve bytes for clients where they must be made free first; once.
+    /// Sets the callback that reserves bytes for clients by eviction. To be called once.
     pub fn make_room_by(&self, room: impl Fn(u64) -> bool + Send + Sync + 'static) {
-        // A second one would be a second store on the same account: there is none.
+        // A budget has one store.
         _ = self.room.set(Box::new(room));
     }
 
-    /// Changes the budget, and what of it may be held for clients.
+    /// Changes the budget and its limit for clients.
     pub fn set_budget(&self, bytes: u64, held_max: u64) {
         self.budget.store(bytes, Ordering::Relaxed);
         self.held_max.store(held_max, Ordering::Relaxed);
     }
 
-    /// Bytes that may be used.
+    /// The limit of bytes in use.
     pub fn budget(&self) -> u64 {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// Bytes in use, those held for clients included.
+    /// Bytes in use, including those held for clients.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
@@ -122,29 +119,29 @@ impl MemoryBudget {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Bytes that may be held for clients.
+    /// The limit of bytes held for clients.
     pub fn held_max(&self) -> u64 {
         self.held_max.load(Ordering::Relaxed)
     }
 
-    /// Returns true if more is in use than may be.
+    /// Returns true if the limit is exceeded.
     pub fn is_over(&self) -> bool {
         self.used() > self.budget()
     }
 
-    /// Reserves `bytes` for what is stored, if the budget has them.
+    /// Reserves `bytes` for the store, if the budget permits it.
     pub fn try_store(&self, bytes: u64) -> bool {
         self.try_use(bytes, self.common())
     }
 
-    /// Bytes that [`Memory::try_store`] would reserve now.
+    /// Bytes that [`MemoryBudget::try_store`] would reserve now.
     pub fn left_to_store(&self) -> u64 {
         self.common().saturating_sub(self.used())
     }
 
-    /// The budget but for what is kept for accounts that hold little, and for new connections.
+    /// The budget without the bytes reserved for small accounts and new connections.
     fn common(&self) -> u64 {
-        self.budget().saturating_sub(self.cushion_max() + self.door_max())
+        self.budget().saturating_sub(self.cushion_max() + self.reserve_max())
     }
 
     fn cushion_max(&self) -> u64 {
@@ -156,13 +153,13 @@ impl MemoryBudget {
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Gives back what [`Memory::try_store`] reserved.
+    /// Returns bytes of [`MemoryBudget::try_store`].
     pub fn release(&self, bytes: u64) {
         let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "more given back than was reserved");
     }
 
-    /// Reserves `bytes` of the clients' share for the account that holds `mine` already.
+    /// Reserves `bytes` of the clients' share for an account that holds `mine` already.
     fn hold(&self, mine: u64, bytes: u64, parts: u64) -> bool {
         let most = self.held_max();
         let more = |held: u64| {
@@ -184,7 +181,7 @@ impl MemoryBudget {
     }
 
     /// Reserves `bytes` of the cushion for an account of `client`.
-    fn lend(&self, client: ClientId, bytes: u64) -> bool {
+    fn hold_of_cushion(&self, client: ClientId, bytes: u64) -> bool {
         let is_there = self.cushion.take(client, bytes, self.cushion_max());
         if is_there {
             self.hold_anyway(bytes);
@@ -192,7 +189,7 @@ impl MemoryBudget {
         is_there
     }
 
-    /// Counts `bytes` that are there already.
+    /// Counts `bytes` that have been allocated already.
     fn hold_anyway(&self, bytes: u64) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         self.used.fetch_add(bytes, Ordering::Relaxed);
@@ -204,65 +201,64 @@ impl MemoryBudget {
     }
 }
 
-/// Bytes that one account may hold of a share of `most` bytes when `held` of them are in use.
+/// The most bytes that one account may hold of a share of `most` bytes with `held` in use.
 fn fair(most: u64, held: u64, parts: u64) -> u64 {
     let left = u128::from(most.saturating_sub(held));
     let fair = left * left / u128::from(most.max(1)) / u128::from(parts);
     u64::try_from(fair).unwrap_or(u64::MAX)
 }
 
-/// Bytes of the cushion that an account has, and the client that they count for.
+/// The bytes of the cushion that an account has, and their client.
 #[derive(Debug, Default)]
-struct Loan {
+struct CushionBytes {
     client: ClientId,
     bytes: u64,
 }
 
-/// The account of the bytes held for one client's connection. It is used from one thread, but held
-/// bytes may be dropped on another.
+/// The account of the bytes held for one connection. It is used on one thread, but held bytes may
+/// be dropped on another.
 #[derive(Debug)]
 pub struct Account {
     memory: Arc<MemoryBudget>,
     parts: u64,
-    /// Bytes it may hold in all.
+    /// The limit of the account, in bytes.
     most: u64,
-    /// Of these, what bodies leave alone for requests, and how much of that requests have.
+    /// The part of the limit that bodies leave to requests, and the part in use by requests.
     room: u64,
     requests: AtomicU64,
     /// Bytes held.
     used: AtomicU64,
-    /// Bytes reserved for that.
+    /// Bytes reserved in the budget.
     taken: AtomicU64,
-    /// The client that it holds bytes for.
+    /// The client of the account.
     client: AtomicU64,
-    /// Of the reserved bytes, those of the cushion; most accounts never have any.
-    loan: Mutex<Loan>,
-    has_loan: AtomicBool,
+    /// The bytes reserved in the cushion; none in most accounts.
+    from_cushion: Mutex<CushionBytes>,
+    has_cushion_bytes: AtomicBool,
 }
 
-/// Why an account does not get more.
+/// The reason why an account gets no more bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldError {
-    /// The connection has what one may have.
+    /// The connection has reached its own limit.
     Own,
-    /// Nothing is left of the share for all, or this connection has its part of that.
+    /// The share of all clients is used up, or this connection has its part of the rest.
     Share,
 }
 
 impl Account {
-    /// An account that holds nothing yet, and at most `most` bytes.
+    /// An empty account with a limit of `most` bytes.
     pub fn open(memory: &Arc<MemoryBudget>, most: u64) -> Arc<Self> {
         Self::of(memory, most, 0, PARTS)
     }
 
-    /// An account of a connection with many requests: bodies leave `room` of its `most` bytes alone
-    /// for these.
+    /// An account for a connection with many requests: bodies leave `room` of its `most` bytes to
+    /// the requests.
     pub fn open_for(memory: &Arc<MemoryBudget>, most: u64, room: u64) -> Arc<Self> {
         Self::of(memory, most, room, PARTS)
     }
 
-    /// An account for something that must be there as a whole before it can go on: it gets a larger
-    /// part of what is left.
+    /// An account for an allocation that is needed as a whole. It gets a larger part of the rest.
     pub fn open_large(memory: &Arc<MemoryBudget>) -> Arc<Self> {
         Self::of(memory, u64::MAX, 0, LARGE_PARTS)
     }
@@ -277,13 +273,12 @@ impl Account {
             used: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             client: AtomicU64::new(0),
-            loan: Mutex::default(),
-            has_loan: AtomicBool::new(false),
+            from_cushion: Mutex::default(),
+            has_cushion_bytes: AtomicBool::new(false),
         })
     }
 
-    /// Names the client that the bytes are held for from now on. Until then it is nobody in
-    /// particular, and all such accounts count as one client's.
+    /// Sets the client of the account. All accounts without one count as one client.
     pub fn serve(&self, client: ClientId) {
         self.client.store(client.number(), Ordering::Relaxed);
     }
@@ -291,13 +286,13 @@ impl Account {
     /// Holds `bytes`.
     ///
     /// # Errors
-    /// When there is not so much for this account.
+    /// The account gets no more.
     pub fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldBytes, HoldError> {
         self.take(bytes, self.for_bodies(), self.parts)?;
         Ok(HeldBytes { account: Arc::clone(self), bytes, of_request: 0 })
     }
 
-    /// Holds `bytes` for a request that is to be answered.
+    /// Holds `bytes` for a request that is to be served.
     ///
     /// # Errors
     /// As [`Account::hold`], but later.
@@ -307,9 +302,9 @@ impl Account {
         Ok(HeldBytes { account: Arc::clone(self), bytes, of_request: bytes })
     }
 
-    /// Holds `bytes` for something that must be there as a whole before a body can go on, such as a
-    /// decoder: it gets all that is left while little is in use. What is large, or more than this
-    /// account may ever hold, is held beside it.
+    /// Holds `bytes` for a body's own state, such as a decoder, which gets all that is left while
+    /// little is in use. A large one, or one beyond the account's limit, is held outside the
+    /// account.
     ///
     /// # Errors
     /// As [`Account::hold`], but later.
@@ -321,12 +316,12 @@ impl Account {
         Ok(HeldBytes { account: Arc::clone(self), bytes, of_request: 0 })
     }
 
-    /// Bytes that may be held in all when a body asks for more.
+    /// The limit of the account for bodies.
     fn for_bodies(&self) -> u64 {
         self.most - self.room.saturating_sub(self.requests.load(Ordering::Relaxed)).min(self.most)
     }
 
-    /// Counts `bytes` as held that are there already, whether there is so much or not.
+    /// Holds `bytes` that have been allocated already, even beyond the limit.
     pub fn hold_anyway(self: &Arc<Self>, bytes: u64) -> HeldBytes {
         self.count(bytes);
         HeldBytes { account: Arc::clone(self), bytes, of_request: 0 }
@@ -344,7 +339,7 @@ impl Account {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes that it could hold more, at this moment and at least.
+    /// Bytes that the account could hold in addition now, at least.
     pub fn left(&self) -> u64 {
         if self.memory.is_tight.load(Ordering::Relaxed) {
             return 0;
@@ -379,7 +374,7 @@ impl Account {
         Ok(())
     }
 
-    /// Reserves `bytes` more: of the share, or else of the cushion, if all that it holds is little.
+    /// Reserves `bytes` more in the share, or in the cushion if the account holds little.
     fn reserve(&self, taken: u64, bytes: u64, parts: u64) -> Result<(), HoldError> {
         if self.memory.hold(taken, bytes, parts) {
             return Ok(());
@@ -387,15 +382,15 @@ impl Account {
         if taken.saturating_add(bytes) > FLOOR {
             return Err(HoldError::Share);
         }
-        let mut loan = self.loan.lock();
-        if loan.bytes == 0 {
-            loan.client = ClientId::from_number(self.client.load(Ordering::Relaxed));
+        let mut from_cushion = self.from_cushion.lock();
+        if from_cushion.bytes == 0 {
+            from_cushion.client = ClientId::from_number(self.client.load(Ordering::Relaxed));
         }
-        if !self.memory.lend(loan.client, bytes) {
+        if !self.memory.hold_of_cushion(from_cushion.client, bytes) {
             return Err(HoldError::Share);
         }
-        loan.bytes += bytes;
-        self.has_loan.store(true, Ordering::Relaxed);
+        from_cushion.bytes += bytes;
+        self.has_cushion_bytes.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -403,7 +398,8 @@ impl Account {
         let used = self.used.fetch_sub(bytes, Ordering::Relaxed) - bytes;
         let taken = self.taken.load(Ordering::Relaxed);
         let spare = taken.saturating_sub(used.next_multiple_of(GRAIN));
-        // Somebody else who has changed it meanwhile gives back, or this account's end does.
+        // If another thread has changed it meanwhile, that thread or the account's end returns the
+        // bytes.
         if spare > 0
             && self
                 .taken
@@ -414,14 +410,14 @@ impl Account {
         }
     }
 
-    /// Gives reserved bytes back, those of the cushion first.
+    /// Returns reserved bytes, those of the cushion first.
     fn let_go(&self, bytes: u64) {
-        if self.has_loan.load(Ordering::Relaxed) {
-            let mut loan = self.loan.lock();
-            let back = loan.bytes.min(bytes);
-            loan.bytes -= back;
-            self.has_loan.store(loan.bytes > 0, Ordering::Relaxed);
-            self.memory.cushion.give(loan.client, back);
+        if self.has_cushion_bytes.load(Ordering::Relaxed) {
+            let mut from_cushion = self.from_cushion.lock();
+            let back = from_cushion.bytes.min(bytes);
+            from_cushion.bytes -= back;
+            self.has_cushion_bytes.store(from_cushion.bytes > 0, Ordering::Relaxed);
+            self.memory.cushion.give(from_cushion.client, back);
         }
         self.memory.let_go(bytes);
     }
@@ -433,7 +429,7 @@ impl Drop for Account {
     }
 }
 
-/// Bytes held for a client, given back when dropped.
+/// Bytes held for a client, returned when dropped.
 #[derive(Debug)]
 pub struct HeldBytes {
     account: Arc<Account>,
@@ -458,13 +454,13 @@ impl HeldBytes {
         Ok(())
     }
 
-    /// Counts `bytes` more as held that are there already, whether there is so much or not.
+    /// Holds `bytes` more that have been allocated already, even beyond the limit.
     pub fn grow_anyway(&mut self, bytes: u64) {
         self.account.count(bytes);
         self.bytes += bytes;
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Returns the bytes beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
         if more > 0 {
@@ -584,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_leaves_a_little_for_clients_and_makes_room_for_more() {
+    fn the_store_leaves_a_reserve_for_clients_and_evicts_for_more() {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         assert!(!memory.try_store(16 * MIB));
         assert!(memory.try_store(14 * MIB - MIB / 2));

@@ -1,9 +1,7 @@
-//! Rates: how often something may happen, by the generic cell rate algorithm (GCRA; nginx's
-//! `limit_req` decides alike).
-//!
-//! All that is remembered of one client is a moment: until then it has used up what its rate gives.
-//! Every admission moves the moment on by one interval. Its distance from now is what the client
-//! owes; a client that owes too much waits or is refused, and a refusal adds nothing.
+//! Rates: how often something may happen, by the generic cell rate algorithm (GCRA), as nginx's
+//! `limit_req`. The state of a client is one moment, until which its quota is used up. Each
+//! admission moves it by one interval. The distance from now is the client's debt: with too much
+//! debt a request waits or is rejected, and a rejection adds nothing.
 
 mod clients;
 mod concurrency;
@@ -18,54 +16,54 @@ use crate::units::{self, DurationMs};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The steps in which the coarse clock may go: whoever comes by so much too early comes in time.
+/// The ticks of the coarse clock: a request that is early by less is on time.
 const TICK_NS: u64 = 10 * NS_PER_MS;
 
-/// So many in so much time, one after another at even distances.
+/// A number of requests in a period, at even distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateQuota {
-    /// So many; never 0 in one that was read.
+    /// The number; never 0 in a parsed quota.
     pub count: u32,
-    /// In so many milliseconds; never 0 in one that was read.
+    /// The period in milliseconds; never 0 in a parsed quota.
     pub per_ms: u64,
 }
 
-/// A rate with what may come at once beyond it. All times are in nanoseconds.
+/// A rate with a burst and a queue. All times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
-    /// From one to the next at an even pace.
+    /// The interval at an even pace.
     interval_ns: u64,
-    /// Debt up to which one is admitted at once.
+    /// The largest debt at which a request is admitted at once.
     burst_ns: u64,
-    /// Debt up to which one may wait; at least `burst_ns`.
+    /// The largest debt at which a request may wait; at least `burst_ns`.
     queue_ns: u64,
 }
 
-/// The answer of a rate to one who comes.
+/// The decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// Come in.
+    /// Admitted now.
     Now,
-    /// Come in when this has passed.
+    /// Admitted after this time.
     Later(Duration),
-    /// Go; at an even pace the next would be admitted after this.
+    /// Rejected. At an even pace the next would be admitted after this time.
     Refused(Duration),
 }
 
-/// The requests that one client may still make.
+/// The requests that a client may still make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemainingQuota {
-    /// So many would be admitted at once.
+    /// Requests that would be admitted at once.
     pub at_once: u64,
-    /// So many more would wait.
+    /// Further requests that would wait.
     pub waiting: u64,
 }
 
 impl RateQuota {
-    /// Reads a pace such as `10/s`, `300/m`, `1000/h`.
+    /// Parses a quota such as `10/s`, `300/m`, `1000/h`.
     ///
     /// # Errors
-    /// There is no whole number above 0, or no such unit.
+    /// A number that is no integer above 0, or an unknown unit.
     pub fn parse(text: &str) -> Result<Self, units::Error> {
         let (count, unit) = text.split_once('/').ok_or(units::Error::Unit)?;
         let count = count.trim();
@@ -87,7 +85,7 @@ impl RateQuota {
 }
 
 impl fmt::Display for RateQuota {
-    /// As [`Pace::parse`] reads it, where that can be.
+    /// In the notation of [`RateQuota::parse`], if possible.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { count, per_ms } = *self;
         match per_ms {
@@ -100,7 +98,7 @@ impl fmt::Display for RateQuota {
 }
 
 impl Rate {
-    /// As many as `pace` says; `burst` more at once, and `queue` more that wait.
+    /// The rate of `pace`, with `burst` more at once, and `queue` more that wait.
     pub fn new(pace: RateQuota, burst: u32, queue: u32) -> Self {
         let RateQuota { count, per_ms } = pace;
         let interval_ns = (per_ms.saturating_mul(NS_PER_MS) / u64::from(count.max(1))).max(1);
@@ -109,15 +107,15 @@ impl Rate {
         Self { interval_ns, burst_ns, queue_ns }
     }
 
-    /// The same rate with nobody waiting longer than `wait_ms` milliseconds.
+    /// This rate with waits of at most `wait_ms` milliseconds.
     #[must_use]
     pub fn with_wait_ms(self, wait_ms: u64) -> Self {
         let most = self.burst_ns.saturating_add(wait_ms.saturating_mul(NS_PER_MS));
         Self { queue_ns: self.queue_ns.min(most), ..self }
     }
 
-    /// Admits one at `now_ns` who owes until `owed_ns`, and says until when he owes then; the same
-    /// as before for one who is refused.
+    /// Decides about a request at `now_ns` of a client whose debt ends at `owed_ns`, and returns
+    /// the new end of its debt; unchanged after a rejection.
     pub fn admit(&self, owed_ns: u64, now_ns: u64) -> (Admission, u64) {
         let from_ns = owed_ns.max(now_ns);
         let debt_ns = from_ns - now_ns;
@@ -132,7 +130,7 @@ impl Rate {
         (Admission::Refused(Duration::from_nanos(debt_ns - most_ns)), owed_ns)
     }
 
-    /// The requests left at `now_ns` to one who owes until `owed_ns`.
+    /// The requests that a client with debt until `owed_ns` may still make at `now_ns`.
     pub fn left(&self, owed_ns: u64, now_ns: u64) -> RemainingQuota {
         let debt_ns = owed_ns.saturating_sub(now_ns);
         let within = |most_ns: u64| match most_ns.checked_sub(debt_ns) {
@@ -147,7 +145,7 @@ impl Rate {
     }
 }
 
-/// The moment `now_ms` of the monotonic clock, as rates count.
+/// The moment `now_ms` of the monotonic clock, in nanoseconds.
 pub fn moment_ns(now_ms: u64) -> u64 {
     now_ms.saturating_mul(NS_PER_MS)
 }
@@ -158,8 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// A leaking bucket in whole nanoseconds, told as nginx tells it: what is in it, and since
-    /// when.
+    /// A leaking bucket in whole nanoseconds, in nginx's form: its content and its time.
     struct Bucket {
         drops: u128,
         at_ns: u64,
@@ -217,7 +214,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_waits_goes_in_order_and_at_the_rate(
+        fn waiting_requests_are_admitted_in_order_and_at_the_rate(
             rate in rates(),
             steps_ms in prop::collection::vec(0..30_u64, 1..300),
         ) {
@@ -235,7 +232,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_comes_after_what_he_was_told_is_admitted(rate in rates(), at_ms in 0..1000_u64) {
+        fn a_request_after_its_retry_time_is_admitted(rate in rates(), at_ms in 0..1000_u64) {
             let (mut owed_ns, now_ns) = (0, at_ms * NS_PER_MS);
             let wait = loop {
                 match rate.admit(owed_ns, now_ns) {

@@ -1,7 +1,7 @@
-//! Counts by site and by duration: too many numbers for a fixed table.
+//! The tally: counts by site and by duration, which do not fit a fixed table.
 //!
-//! A core counts for itself and hands over many times a second, in one piece, unless somebody reads
-//! just then: it never waits. So these figures are a moment old.
+//! A core counts for itself and hands its sums over many times a second, unless a reader holds the
+//! lock: it must never wait. So the figures are a moment old.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,17 +10,16 @@ use parking_lot::Mutex;
 
 use crate::Counter;
 
-/// Upper bounds of the times that are told apart, in microseconds; one more is for what is longer.
+/// Upper bounds of the histogram's columns, in microseconds. One more column is for longer times.
 pub const BOUNDS_US: [u64; 22] = [
     1, 2, 5, 10, 20, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000,
     250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000,
 ];
 
-/// The column of every time up to this one is looked up: hits are that quick, and are not to be
-/// slowed by a search.
+/// The column of a time up to this one is looked up, so that a search does not slow hits.
 const SHORT_US: usize = 100;
 
-/// Columns of short times.
+/// The columns of short times.
 const SHORT: [u8; SHORT_US + 1] = {
     let mut columns = [0; SHORT_US + 1];
     let mut us = 1;
@@ -32,31 +31,31 @@ const SHORT: [u8; SHORT_US + 1] = {
     columns
 };
 
-/// The cache's part in an answer: each request that is answered is of one of these classes.
+/// The cache's part in a response. Each request has one outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answered from a fresh stored response.
+    /// Served from a fresh stored response.
     Hit,
-    /// Answered from a stale one: within its grace, or because the origin failed.
+    /// Served from a stale one: in grace, or because the origin failed.
     Stale,
-    /// Answered from a stored one that the origin had just confirmed.
+    /// Served from a stored one that the origin has just confirmed.
     Revalidated,
-    /// Answered by an origin's answer that was fetched for the store.
+    /// Served from a fetch for the store.
     Miss,
     /// Sent to the origin past the store.
     Pass,
-    /// Answered with a file.
+    /// Served from a file.
     File,
-    /// Answered by policy or an error page.
+    /// Made by the policy, or an error page.
     Synth,
-    /// Answered with an error before the request was read whole.
+    /// Rejected with an error before the request was read completely.
     Refused,
-    /// Answered another node of the cluster, which had asked for a client of its own.
+    /// Served to another node of the cluster for one of its clients.
     Peer,
 }
 
 impl Outcome {
-    /// All of them, in the order of the tables below.
+    /// All outcomes, in the order of the tables below.
     pub const ALL: [Self; 9] = [
         Self::Hit,
         Self::Stale,
@@ -69,7 +68,7 @@ impl Outcome {
         Self::Peer,
     ];
 
-    /// Its word in labels.
+    /// Its name in labels.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Hit => "hit",
@@ -84,7 +83,7 @@ impl Outcome {
         }
     }
 
-    /// The counters that count it, each answer once.
+    /// The counters of the outcome, each response in one of them.
     pub const fn counters(self) -> &'static [Counter] {
         match self {
             Self::Hit => &[Counter::Hits],
@@ -99,26 +98,24 @@ impl Outcome {
         }
     }
 
-    /// The number of answers of this class, by what its counters say.
+    /// The number of responses with this outcome, by its counters.
     pub fn counted(self, sum: impl Fn(Counter) -> u64) -> u64 {
         self.counters().iter().map(|counter| sum(*counter)).sum()
     }
 
-    /// Returns true for what the hit ratio counts as a hit: the store has answered, with no word
-    /// of an origin.
+    /// Returns true for what the hit ratio counts as a hit: the store answered without the origin.
     pub const fn is_hit(self) -> bool {
         matches!(self, Self::Hit | Self::Stale)
     }
 
-    /// Returns true for what the hit ratio is a part of: a stored response or an origin has
-    /// answered.
+    /// Returns true for what the hit ratio is a part of: the store or an origin answered.
     pub const fn is_judged(self) -> bool {
         matches!(self, Self::Hit | Self::Stale | Self::Revalidated | Self::Miss | Self::Pass)
     }
 }
 
-/// The hit ratio, the one formula of all figures: hits and stale answers by these, revalidated
-/// ones, misses and passes. `None` where nothing of all this has been.
+/// The hit ratio, by the one formula of all figures: hits and stale responses, divided by these,
+/// revalidated ones, misses and passes. `None` without any of them.
 pub fn hit_ratio(count: impl Fn(Outcome) -> f64) -> Option<f64> {
     let sum = |such: fn(Outcome) -> bool| -> f64 {
         Outcome::ALL.into_iter().filter(|outcome| such(*outcome)).map(&count).sum()
@@ -127,20 +124,20 @@ pub fn hit_ratio(count: impl Fn(Outcome) -> f64) -> Option<f64> {
     (judged > 0.0).then(|| sum(Outcome::is_hit) / judged)
 }
 
-/// The two kinds of answers whose times are told apart for each site.
+/// The two kinds of responses whose times are counted separately for each site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speed {
-    /// Answered from the store, with no word of an origin ([`Outcome::is_hit`]).
+    /// Served by the store without the origin ([`Outcome::is_hit`]).
     Hits,
     /// All others.
     Others,
 }
 
 impl Speed {
-    /// Both of them.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Hits, Self::Others];
 
-    /// The kind of an answer of this class.
+    /// The kind of this outcome.
     pub const fn of(outcome: Outcome) -> Self {
         if outcome.is_hit() { Self::Hits } else { Self::Others }
     }
@@ -154,7 +151,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Counts one.
+    /// Counts a duration.
     pub fn add(&mut self, us: u64) {
         let at = match usize::try_from(us).ok().and_then(|us| SHORT.get(us)) {
             Some(column) => usize::from(*column),
@@ -171,7 +168,7 @@ impl Latency {
         self.sum_us = self.sum_us.saturating_add(other.sum_us);
     }
 
-    /// Each bound with how many took no longer.
+    /// Each bound with the number of durations up to it.
     pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut sum = 0;
         BOUNDS_US.iter().zip(&self.counts).map(move |(bound, count)| {
@@ -180,7 +177,7 @@ impl Latency {
         })
     }
 
-    /// Durations that were counted since `earlier`, when less was.
+    /// The durations counted since `earlier`, a former state.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut later = *self;
         for (own, was) in later.counts.iter_mut().zip(&earlier.counts) {
@@ -190,9 +187,8 @@ impl Latency {
         later
     }
 
-    /// The duration, in microseconds, that `part` of them do not exceed, as exact as the bounds
-    /// allow: between two of them it is assumed that durations are spread evenly on a logarithmic
-    /// scale. `None` if nothing was counted.
+    /// The duration, in microseconds, that `part` of them do not exceed. Between two bounds,
+    /// durations are assumed to be even on a logarithmic scale. `None` without any.
     pub fn quantile_us(&self, part: f64) -> Option<f64> {
         let wanted = self.count() as f64 * part;
         let mut below = 0.0;
@@ -201,7 +197,7 @@ impl Latency {
             if at > 0 {
                 low = BOUNDS_US[at - 1] as f64;
             }
-            // What is longer than all bounds is as long as the last: more is not known.
+            // A time beyond all bounds counts as the last bound.
             let Some(high) = BOUNDS_US.get(at) else { return Some(low) };
             let count = *count as f64;
             if below + count >= wanted {
@@ -229,7 +225,7 @@ impl Latency {
 pub struct SiteSums {
     /// Requests, in the order of [`Outcome::ALL`].
     pub requests: [u64; Outcome::ALL.len()],
-    /// Answers by the first digit of their status: 2xx, 3xx, 4xx, 5xx. Others are not counted.
+    /// Responses by the first digit of their status: 2xx, 3xx, 4xx, 5xx. Others are not counted.
     pub statuses: [u64; 4],
     /// Bytes of bodies sent.
     pub bytes: u64,
@@ -238,7 +234,7 @@ pub struct SiteSums {
 }
 
 impl SiteSums {
-    /// Answers with a 5xx status.
+    /// Responses with a 5xx status.
     pub fn errors(&self) -> u64 {
         self.statuses[3]
     }
@@ -260,12 +256,12 @@ impl SiteSums {
     }
 }
 
-/// Everything that is counted this way.
+/// All counts of the tally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// By site.
+    /// Counts by site.
     pub sites: BTreeMap<String, SiteSums>,
-    /// By time, in the order of [`Outcome::ALL`].
+    /// Times by outcome, in the order of [`Outcome::ALL`].
     pub latency: [Latency; Outcome::ALL.len()],
 }
 
@@ -292,40 +288,40 @@ impl Sums {
     }
 }
 
-/// An answer of a site.
+/// A response of a site, to be counted.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerSample {
     /// The cache's part in it.
     pub outcome: Outcome,
     /// Its status.
     pub status: u16,
-    /// Bytes of its body.
+    /// The bytes of its body.
     pub bytes: u64,
-    /// Microseconds that it took.
+    /// Its duration in microseconds.
     pub us: u64,
 }
 
-/// One site's row of a core's own count.
+/// The counts of one site on one core.
 #[derive(Debug, Default)]
 struct Row {
-    /// `None` if the number was never any site's.
+    /// `None` if the number was never a site's.
     name: Option<Arc<str>>,
     sums: SiteSums,
 }
 
-/// One core's count.
+/// The counts of one core.
 #[derive(Debug)]
 pub struct CoreSums {
     rows: Vec<Row>,
     latency: [Latency; Outcome::ALL.len()],
-    /// Of sites whose numbers have others by now.
+    /// The counts of sites whose numbers have other sites now.
     past: Sums,
     total: Arc<Mutex<Sums>>,
 }
 
 impl CoreSums {
-    /// Counts a request of the site that has this number and name at present. A name is compared
-    /// by where it lies, so a hit reads no text.
+    /// Counts a response of the site with this number and name. Names are compared by address, so a
+    /// hit reads no text.
     pub fn site(&mut self, number: usize, name: &Arc<str>, answered: AnswerSample) {
         if self.rows.len() <= number {
             self.rows.resize_with(number + 1, Row::default);
@@ -345,12 +341,12 @@ impl CoreSums {
         sums.times[Speed::of(outcome) as usize].add(us);
     }
 
-    /// Counts how long a request took.
+    /// Counts the duration of a request.
     pub fn time(&mut self, outcome: Outcome, us: u64) {
         self.latency[outcome as usize].add(us);
     }
 
-    /// Hands over what was counted; later, if somebody reads just now.
+    /// Hands the counts over, or keeps them while a reader holds the lock.
     pub fn hand_over(&mut self) {
         let Some(mut total) = self.total.try_lock() else { return };
         for row in &mut self.rows {
@@ -363,9 +359,9 @@ impl CoreSums {
 }
 
 impl Row {
-    /// Adds what was counted to `past`, and begins anew.
+    /// Adds the counts to `past`, and begins again.
     fn hand_over(&mut self, past: &mut Sums) {
-        // Each request is one of these.
+        // Each request has one of these.
         if self.sums.all() == 0 {
             return;
         }
@@ -376,21 +372,21 @@ impl Row {
     }
 }
 
-/// All cores' counts.
+/// The counts of all cores.
 #[derive(Debug, Default)]
 pub struct Tallies {
     totals: Mutex<Vec<Arc<Mutex<Sums>>>>,
 }
 
 impl Tallies {
-    /// The count of the calling core.
+    /// The counts of the calling core.
     pub fn register(&self) -> CoreSums {
         let total = Arc::default();
         self.totals.lock().push(Arc::clone(&total));
         CoreSums { rows: Vec::new(), latency: Default::default(), past: Sums::default(), total }
     }
 
-    /// The sum of the counts that were handed over so far.
+    /// The sum of the counts handed over so far.
     pub fn sum(&self) -> Sums {
         let mut sum = Sums::default();
         for total in self.totals.lock().iter() {
@@ -412,7 +408,7 @@ mod tests {
         let told = |outcome, status, bytes| AnswerSample { outcome, status, bytes, us: 40 };
         a.site(3, &one, told(Outcome::Hit, 200, 5));
         a.site(3, &one, told(Outcome::Pass, 503, 5));
-        // After a reload the number is another site's, and names are made anew.
+        // After a reload the number is another site's, and names are new.
         a.site(3, &two, told(Outcome::Hit, 304, 1));
         b.site(0, &"one".into(), told(Outcome::Hit, 200, 2));
         assert_eq!(tallies.sum(), Sums::default(), "nothing is handed over yet");

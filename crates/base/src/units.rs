@@ -1,8 +1,8 @@
-//! Durations and sizes as people write them: `10s`, `100ms`, `1d`, `64KiB`, `1GiB`.
+//! Units: durations and sizes in the notation of settings: `10s`, `100ms`, `1d`, `64KiB`, `1GiB`.
 
 use std::fmt;
 
-/// Why a duration or size could not be read.
+/// The reason why a duration or size could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The number is missing or malformed.
@@ -50,7 +50,7 @@ const SIZES: [(&str, u64); 9] = [
     ("TB", 1_000_000_000_000),
 ];
 
-/// Units as people write them elsewhere, and the ones that they mean.
+/// Units of other programs, and their meaning here.
 const DURATIONS_MEANT: [(&str, &str); 16] = [
     ("msec", "ms"),
     ("sec", "s"),
@@ -85,12 +85,12 @@ const SIZES_MEANT: [(&str, &str); 12] = [
     ("tib", "TiB"),
 ];
 
-/// The duration that `text` means in the units of other programs; `10 sec` means `10s`.
+/// The duration of `text` in the units of other programs; `10 sec` means `10s`.
 pub fn duration_meant(text: &str) -> Option<String> {
     meant(text, &DURATIONS_MEANT)
 }
 
-/// The size that `text` means in the units of other programs; `1G` means `1GiB`, as nginx has it.
+/// The size of `text` in the units of other programs; `1G` means `1GiB`, as in nginx.
 pub fn size_meant(text: &str) -> Option<String> {
     meant(text, &SIZES_MEANT)
 }
@@ -101,21 +101,21 @@ fn meant(text: &str, units: &[(&str, &str)]) -> Option<String> {
     (!number.is_empty()).then(|| format!("{number}{unit}"))
 }
 
-/// A number and what follows it.
+/// A number, and the rest.
 fn split(text: &str) -> (&str, &str) {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(at);
     (number, unit.trim_start())
 }
 
-/// Reads a duration such as `100ms`, `1.5s`, `10m`, `1d`; the result is in milliseconds.
+/// Parses a duration such as `100ms`, `1.5s`, `10m`, `1d` to milliseconds.
 ///
-/// Units: `ms s m h d w y` (as Varnish's, a year being 365 days). A bare `0` needs no unit.
+/// Units: `ms s m h d w y` (as in Varnish, with a year of 365 days). A bare `0` needs no unit.
 pub fn parse_duration_ms(text: &str) -> Result<u64, Error> {
     parse(text, &DURATIONS)
 }
 
-/// Reads a size such as `64KiB`, `1.5GiB`, `250MB`; the result is in bytes. A bare number is bytes.
+/// Parses a size such as `64KiB`, `1.5GiB`, `250MB` to bytes. A bare number is bytes.
 pub fn parse_size(text: &str) -> Result<u64, Error> {
     match text.trim().parse::<u64>() {
         Ok(bytes) => Ok(bytes),
@@ -139,7 +139,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, Error> {
     }
     let scale =
         units.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or(Error::Unit)?;
-    // Nine digits after the point are finer than any unit here needs.
+    // Nine decimals are finer than any unit here needs.
     let digits = &fraction[..fraction.len().min(9)];
     let part = digits.parse::<u64>().ok().map_or(0, |d| {
         (u128::from(d) * u128::from(scale) / 10u128.pow(digits.len() as u32)) as u64
@@ -147,7 +147,7 @@ fn parse(text: &str, units: &[(&str, u64)]) -> Result<u64, Error> {
     whole.checked_mul(scale).and_then(|v| v.checked_add(part)).ok_or(Error::TooLarge)
 }
 
-/// A duration in milliseconds, shown in the largest unit that divides it: `90s`, `100ms`, `1d`.
+/// A duration in milliseconds, printed in the largest unit that divides it: `90s`, `100ms`, `1d`.
 #[derive(Clone, Copy, Debug)]
 pub struct DurationMs(pub u64);
 
@@ -162,7 +162,7 @@ impl fmt::Display for DurationMs {
     }
 }
 
-/// A size in bytes, shown in the largest binary unit that divides it: `64KiB`, `1500B`.
+/// A size in bytes, printed in the largest binary unit that divides it: `64KiB`, `1500B`.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes(pub u64);
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_zero_is_said_to_be() {
+    fn a_negative_number_is_reported() {
         assert_eq!(parse_duration_ms("-1s"), Err(Error::Negative));
         assert_eq!(parse_size("-5MiB"), Err(Error::Negative));
         assert_eq!(parse_size("-"), Err(Error::Number));

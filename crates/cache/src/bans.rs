@@ -1,9 +1,7 @@
-//! Bans: invalidations that are not by key. They are in force when they have been made, and every
-//! stored response is tested against them before it is used again.
-//!
-//! A ban has a number; a response remembers the newest one it has passed. So a hit compares two
-//! numbers, and the first hit after a ban tests. [`Cache::sweep`](crate::Cache::sweep) tests the
-//! rest and gives their memory back; a ban that all have passed is over.
+//! Bans: numbered invalidations by a test instead of by key (Varnish). A stored response remembers
+//! the newest ban it has passed, so a hit compares two numbers, and only the first hit after a ban
+//! tests. [`Cache::sweep`](crate::Cache::sweep) tests the other objects; a ban that all have passed
+//! is completed. A response must never be served before it has passed every ban in force.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,8 +15,8 @@ use crate::size;
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::tags::Tags;
 
-/// Milliseconds that a ban is kept after it is over. In this time the response of a fetch that
-/// began before the ban is tested against the ban. A response that comes later is not stored.
+/// Milliseconds for which a completed ban is kept. A fetch that began before the ban and ends
+/// within this time is tested against it. The response of a later fetch is not stored.
 const KEEP_MS: u64 = 60_000;
 
 /// A test that selects stored responses. It must not call the cache.
@@ -26,8 +24,8 @@ pub trait Test: fmt::Debug + Send + Sync {
     /// Returns true if the response of this record is to be invalidated.
     fn matches(&self, record: &Record) -> bool;
 
-    /// Returns false if it never matches a response of this key. A mark, which is no response and
-    /// has nothing else to be tested by, ends by what this does not exclude.
+    /// Returns false if no response of this key can match. A hit-for-miss mark has no response to
+    /// test: the first ban for which this is true ends the mark.
     fn may_match(&self, _key: &[u8]) -> bool {
         true
     }
@@ -39,7 +37,7 @@ pub trait Test: fmt::Debug + Send + Sync {
 pub struct BanSelector {
     /// The object has any of these tags.
     pub tags: Option<Tags>,
-    /// The object passes this test, which is asked last.
+    /// The object passes this test. The test runs last.
     pub test: Option<Arc<dyn Test>>,
 }
 
@@ -55,22 +53,22 @@ impl BanSelector {
     }
 }
 
-/// A ban to be made.
+/// The input of a new ban.
 #[derive(Clone, Debug, Default)]
 pub struct NewBan {
-    /// The least number it may have, where bans are numbered outside of this store: its place in a
-    /// log. With zero it has the next one.
+    /// The least number of the ban, for bans that are numbered outside this store, by their
+    /// position in a log. With zero the ban gets the next free number.
     pub number: u32,
-    /// Opaque bytes from which the ban can be made again. They are kept for the code that copies
-    /// bans to another store.
+    /// Opaque bytes from which the ban can be made again, for copies to another store.
     pub data: Box<[u8]>,
-    /// For lists of bans. A later ban of the same words, as soft as this one, takes its place.
+    /// The text for lists of bans. A later ban with an equal text and equal softness replaces this
+    /// one.
     pub text: Box<str>,
     /// The stored responses to invalidate.
     pub which: BanSelector,
-    /// True if the responses only become stale and keep their grace.
+    /// True for a soft ban: matching responses become stale and keep their grace.
     pub soft: bool,
-    /// When it is made: milliseconds of the monotonic clock.
+    /// The time of the ban, in milliseconds of the monotonic clock.
     pub now_ms: u64,
 }
 
@@ -81,8 +79,8 @@ pub struct Ban {
     text: Box<str>,
     data: Box<[u8]>,
     which: BanSelector,
-    /// The time from which responses that the ban meets are stale, in milliseconds of the monotonic
-    /// clock; `None` if they leave.
+    /// The time from which matching responses are stale, in milliseconds of the monotonic clock.
+    /// `None` for a hard ban, which removes them.
     soft: Option<i64>,
     made_ms: u64,
     objects: AtomicU64,
@@ -91,13 +89,13 @@ pub struct Ban {
 }
 
 impl Ban {
-    /// Bytes to reserve for one.
+    /// Bytes to reserve for one ban.
     pub(crate) fn cost(new: &NewBan) -> u64 {
         let tags = new.which.tags.as_ref().map_or(0, |tags| size::class(tags.len() * 8));
         size::arc::<Self>() + size::class(new.text.len()) + size::class(new.data.len()) + tags
     }
 
-    /// Its number: later bans have larger ones.
+    /// The ban's number. Later bans have larger numbers.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -107,39 +105,39 @@ impl Ban {
         &self.data
     }
 
-    /// Its words.
+    /// The ban's text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Since when what it meets is stale, in milliseconds of the monotonic clock; `None` if that
-    /// leaves.
+    /// The time from which matching responses are stale, in milliseconds of the monotonic clock.
+    /// `None` for a hard ban.
     pub fn stale_since_ms(&self) -> Option<i64> {
         self.soft
     }
 
-    /// Returns true if responses that the ban meets only become stale.
+    /// Returns true for a soft ban: matching responses only become stale.
     pub fn is_soft(&self) -> bool {
         self.soft.is_some()
     }
 
-    /// When it was made: milliseconds of the monotonic clock.
+    /// The time of the ban, in milliseconds of the monotonic clock.
     pub fn made_ms(&self) -> u64 {
         self.made_ms
     }
 
-    /// Stored responses it has met so far; all of them once it is over.
+    /// Stored responses that have matched so far. The number is final once the ban is completed.
     pub fn objects(&self) -> u64 {
         self.objects.load(Ordering::Relaxed)
     }
 
-    /// The same as Varnish's xkey counts: each response once for every pair of a tag of its own and
-    /// an equal one that is meant. A soft ban counts a response once, if it was fresh.
+    /// Matches as Varnish's xkey counts them: one for each pair of an object's tag and an equal tag
+    /// of the ban. A soft ban counts an object once, if it was fresh.
     pub fn finds(&self) -> u64 {
         self.finds.load(Ordering::Relaxed)
     }
 
-    /// Counts a response that leaves.
+    /// Counts a matching response.
     pub(crate) fn met(&self, record: &Record) {
         let tags = self.which.tags.as_ref().zip(record.stored_tags());
         let finds = tags.map_or(1, |(tags, theirs)| tags.pairs_with(theirs));
@@ -153,38 +151,38 @@ impl Ban {
     }
 }
 
-/// Bans that something stored, or being fetched, may not have been tested by.
+/// The bans against which something stored, or being fetched, may not have been tested.
 #[derive(Clone, Debug, Default)]
 struct List {
-    /// In the order of their numbers.
+    /// Ordered by number.
     bans: VecDeque<Arc<Ban>>,
     newest: u32,
-    /// Everything in the index has passed the bans up to this one.
+    /// Everything in the index has passed the bans up to this number.
     swept: u32,
-    /// Bans up to this one may be gone from the list.
+    /// Bans up to this number may be missing from the list.
     forgotten: u32,
 }
 
-/// The result of a test against the bans.
+/// The result of testing an object against the bans.
 #[derive(Debug)]
 pub(crate) enum BanTestResult {
     /// The object may be used.
-    Yes,
-    /// It has been banned; `None` for a ban that is no longer known.
-    No(Option<Arc<Ban>>),
+    Passed,
+    /// The object is banned, by this ban. `None` for a ban that is no longer in the list.
+    Banned(Option<Arc<Ban>>),
 }
 
-/// The bans of a cache. Who tests takes no lock: the list is replaced as a whole.
+/// The bans of a cache. Tests take no lock: each change replaces the whole list.
 #[derive(Debug, Default)]
 pub(crate) struct Bans {
     newest: AtomicU32,
     list: ArcSwap<List>,
-    /// Held by who replaces the list.
+    /// Serialises the changes to the list.
     changing: Mutex<()>,
 }
 
 impl Bans {
-    /// The number of the newest ban; zero when there was none.
+    /// The number of the newest ban, or zero before the first.
     pub(crate) fn newest(&self) -> u32 {
         self.newest.load(Ordering::Acquire)
     }
@@ -193,7 +191,7 @@ impl Bans {
         self.list.load()
     }
 
-    /// Bans that may still matter, the oldest first, each with whether it is over.
+    /// Bans that may still match, oldest first, each with whether it is completed.
     pub(crate) fn all(&self) -> Vec<(Arc<Ban>, bool)> {
         let list = self.list();
         list.bans.iter().map(|ban| (Arc::clone(ban), ban.number <= list.swept)).collect()
@@ -203,7 +201,7 @@ impl Bans {
         self.list().bans.len()
     }
 
-    /// Returns true if something in the index may not have been tested against every ban.
+    /// Returns true if something in the index has not been tested against every ban.
     pub(crate) fn is_pending(&self) -> bool {
         let list = self.list();
         list.swept < list.newest
@@ -217,8 +215,8 @@ impl Bans {
         self.list().forgotten
     }
 
-    /// Puts a ban in force, and says whether it takes an older one's place. When no number is left
-    /// the ban comes back, and is not.
+    /// Puts a ban in force, and returns whether it replaces an older one. Returns the input,
+    /// without effect, if no number is left.
     pub(crate) fn add(
         &self,
         new: NewBan,
@@ -244,7 +242,7 @@ impl Bans {
             return (Err(ban), false);
         }
         let mut list = List::clone(&shared);
-        // Whatever the older one is for has not passed this one either.
+        // Objects that the older ban has not tested have not passed this one either.
         let before = list.bans.len();
         list.bans.retain(|old| old.text != ban.text || old.is_soft() != ban.is_soft());
         let replaced = list.bans.len() < before;
@@ -255,14 +253,13 @@ impl Bans {
         (Ok(ban), replaced)
     }
 
-    /// The bans that a response meets and has not been tested against, without anything being done
-    /// about it; `None` if some of those are no longer known, which counts as a hard one.
+    /// The bans that a response matches and has not been tested against, without any effect on the
+    /// response. `None` if some of these bans have left the list, which counts as a hard ban.
     pub(crate) fn foresee(&self, record: &Record) -> Option<Vec<Arc<Ban>>> {
         Some(self.list().met(record, record.passed())?.map(Arc::clone).collect())
     }
 
-    /// Returns true if no ban later than number `from` is meant for responses of `key`, as far as
-    /// the key says.
+    /// Returns true if no ban later than number `from` can match a response of `key`.
     pub(crate) fn exempts_key(&self, key: &[u8], from: u32) -> bool {
         let list = self.list();
         let at = list.bans.partition_point(|ban| ban.number <= from);
@@ -270,41 +267,42 @@ impl Bans {
             || from >= list.forgotten && !list.bans.range(at..).any(|ban| ban.which.may_have(key))
     }
 
-    /// Tests a response against the bans it has not passed. One in the index is counted with the
-    /// soft ones that it meets.
+    /// Tests a response against the bans it has not passed. Soft bans count a match only if the
+    /// response is in the index.
     pub(crate) fn test(&self, record: &Record, is_live: bool) -> BanTestResult {
         let list = self.list();
         let from = record.passed();
-        let Some(met) = list.met(record, from) else { return BanTestResult::No(None) };
+        let Some(met) = list.met(record, from) else { return BanTestResult::Banned(None) };
         let mut softly = Vec::new();
         for ban in met {
             match ban.soft {
                 Some(since_ms) => {
-                    // Of several who test at the same time one makes it stale.
+                    // Of concurrent tests, one makes the response stale and counts it.
                     if record.expire(since_ms) && is_live {
                         ban.finds.fetch_add(1, Ordering::Relaxed);
                     }
                     softly.push(ban);
                 }
-                None => return BanTestResult::No(Some(Arc::clone(ban))),
+                None => return BanTestResult::Banned(Some(Arc::clone(ban))),
             }
         }
-        // Of several who test at the same time one is the first to say that all are passed.
+        // Of concurrent tests, one marks the response as passed and counts.
         if record.pass(list.newest) == from && is_live {
             for ban in softly {
                 ban.objects.fetch_add(1, Ordering::Relaxed);
             }
         }
-        BanTestResult::Yes
+        BanTestResult::Passed
     }
 
-    /// Tests what comes up from a lower tier. It may not have passed bans that are not known here:
-    /// numbers have not been continued then.
+    /// Tests a response that comes from a lower tier. Returns false if the response may not have
+    /// passed bans that have left the list, because ban numbers were not continued.
     pub(crate) fn may_raise(&self, record: &Record) -> bool {
-        record.passed() <= self.newest() && matches!(self.test(record, false), BanTestResult::Yes)
+        record.passed() <= self.newest()
+            && matches!(self.test(record, false), BanTestResult::Passed)
     }
 
-    /// No bans; `newest` is the newest that there was.
+    /// An empty list of bans, after the ban `newest`.
     pub(crate) fn after(newest: u32) -> Self {
         let list = List { newest, swept: newest, forgotten: newest, ..List::default() };
         Self {
@@ -314,18 +312,18 @@ impl Bans {
         }
     }
 
-    /// Everything in the index has passed the bans up to `number`.
+    /// Notes that everything in the index has passed the bans up to `number`.
     pub(crate) fn swept_to(&self, number: u32) {
         self.change(|list| list.swept = list.swept.max(number));
     }
 
-    /// Forgets bans that are over until there are no more than `keep`, the oldest first.
+    /// Forgets completed bans, oldest first, until at most `keep` are left.
     pub(crate) fn forget(&self, keep: usize) {
         self.change(|list| while list.bans.len() > keep && list.forget_one(|_| true) {});
     }
 
-    /// Forgets bans that have been over for so long that hardly a fetch began before them, up to
-    /// the number `last`.
+    /// Forgets bans up to the number `last` that were completed so long ago that hardly any fetch
+    /// can have begun before them.
     pub(crate) fn forget_old(&self, now_ms: u64, last: u32) {
         let is_old = |ban: &Ban| ban.number <= last && now_ms.saturating_sub(ban.made_ms) > KEEP_MS;
         self.change(|list| while list.forget_one(is_old) {});
@@ -340,8 +338,8 @@ impl Bans {
 }
 
 impl List {
-    /// Bans later than number `from` that a response meets; `None` if some of them may be
-    /// forgotten.
+    /// Bans later than number `from` that a response matches. `None` if some of them may have left
+    /// the list.
     fn met<'l>(
         &'l self,
         record: &'l Record,
@@ -352,7 +350,7 @@ impl List {
         (from >= self.forgotten).then(later)
     }
 
-    /// Forgets the oldest ban if it is over and `may` says so.
+    /// Forgets the oldest ban if it is completed and `may` permits it.
     fn forget_one(&mut self, may: impl Fn(&Ban) -> bool) -> bool {
         let number = match self.bans.front() {
             Some(ban) if ban.number <= self.swept && may(ban) => ban.number,

@@ -1,4 +1,5 @@
-//! A body that is complete in memory, borrowed from its object.
+//! A borrowed body: a complete body in memory, lent by its object. Reading it copies, counts and
+//! locks nothing.
 
 use std::ops::Range;
 
@@ -6,19 +7,19 @@ use bytes::Bytes;
 
 use crate::size;
 
-/// Several pieces in order, none of them empty; each is found by the bytes before it.
+/// Several chunks in order, none of them empty. A chunk is found by the number of bytes before it.
 #[derive(Debug)]
 pub struct BodyChunks {
     chunks: Box<[Bytes]>,
-    /// Where each piece ends, counted from the beginning of the first.
+    /// The end of each chunk, counted from the beginning of the body.
     ends: Box<[u64]>,
 }
 
 impl BodyChunks {
-    /// Bytes that one piece takes in the lists.
+    /// Bytes that one chunk takes in the lists.
     pub(crate) const OVERHEAD: u64 = size::class(size_of::<Bytes>() + size_of::<u64>());
 
-    /// Those of `chunks` that are not empty.
+    /// Makes a list of those `chunks` that are not empty.
     pub fn new(mut chunks: Vec<Bytes>) -> Self {
         chunks.retain(|chunk| !chunk.is_empty());
         let mut end = 0;
@@ -30,17 +31,18 @@ impl BodyChunks {
         Self { chunks: chunks.into_boxed_slice(), ends }
     }
 
-    /// Their length in bytes.
+    /// The total length in bytes.
     pub fn len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Returns true if there are no pieces.
+    /// Returns true if there are no chunks.
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
-    /// The pieces from the one on that has the byte at `offset`, and where that piece begins.
+    /// The chunks from the one that contains the byte at `offset`, and the offset at which that
+    /// chunk begins.
     pub(crate) fn from(&self, offset: u64) -> (&[Bytes], u64) {
         let at = self.ends.partition_point(|end| *end <= offset);
         let begins = at.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -48,12 +50,12 @@ impl BodyChunks {
     }
 }
 
-/// A complete body, borrowed from its object: nothing is counted, locked or copied.
+/// A complete body, borrowed from its object: without counting, lock or copy.
 #[derive(Clone, Copy, Debug)]
 pub enum BorrowedBody<'a> {
-    /// The body in one piece.
+    /// A body of one chunk.
     One(&'a [u8]),
-    /// The body in several.
+    /// A body of several chunks.
     Many(&'a BodyChunks),
 }
 
@@ -71,13 +73,13 @@ impl<'a> BorrowedBody<'a> {
         self.len() == 0
     }
 
-    /// The pieces in order.
+    /// The chunks in order.
     pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.range(0..self.len())
     }
 
-    /// The pieces within `range`, as far as the body has these bytes: none of them empty. The first
-    /// is found without a look at those before it.
+    /// The non-empty parts of the chunks within `range`, clipped to the body's length. The first
+    /// chunk is found without a walk over those before it.
     pub fn range(&self, range: Range<u64>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let (one, (many, begins)) = match *self {
             Self::One(bytes) => (cut(bytes, 0, &range), (&[][..], 0)),
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a plain slice: every range of every cut.
+        /// Compared with a plain slice: every range of every partition into chunks.
         #[test]
         fn a_range_is_found_in_pieces_of_any_length(
             lengths in proptest::collection::vec(0..40_usize, 0..12),

@@ -1,4 +1,6 @@
-//! Busy objects: a fetch that others wait for.
+//! A busy object: the entry of a key whose response is being fetched, with the requests that wait
+//! for it. A waiter is a hint, never a promise: each woken request compares the stored response in
+//! full.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,38 +16,37 @@ use crate::slots::Slots;
 use crate::sync::{AtomicI64, Mutex, Ordering};
 use crate::variant::VarySpec;
 
-/// The outcome of the fetch that a ticket waited for.
+/// The outcome of the fetch that a waiter waited for.
 #[derive(Clone, Debug)]
 pub enum WaiterOutcome {
-    /// It gave this response, whose body may still be coming. Whether it answers this request too
-    /// (Vary, freshness, privacy) is for the caller to see; if not, begin again.
+    /// The fetch stored this response, whose body may still be arriving. The caller decides whether
+    /// it answers this request too (Vary, freshness, privacy), and begins again if not.
     Ready(Arc<Object>),
-    /// It gave a response that is for the one who fetched it only: everybody fetches for himself
-    /// now.
+    /// The response is private to the lead's request: each waiter fetches alone now.
     Refused,
-    /// It gave nothing.
+    /// The fetch failed without a response.
     Failed,
 }
 
-/// Hashes of Vary names and of the request's signature for them, as known when the fetch began.
+/// Hashes of Vary names, and of the request's signature for them, known when the fetch began.
 ///
-/// A hint about the fetch to wait for: a request that has been woken compares in full.
+/// A hint as to which fetch to wait for: a woken request compares in full.
 #[derive(Debug, Default)]
 pub(crate) struct VaryHashes(SmallVec<[(u64, u64); SPECS]>);
 
-/// Distinct lists of names noted; a key rarely has more than one.
+/// Distinct lists of names that are kept. A key rarely has more than one.
 const SPECS: usize = 2;
 
 impl VaryHashes {
     pub(crate) fn note(&mut self, spec: &VarySpec, signature: &[u8]) {
-        // A fixed seed will do: a collision makes its own author wait once in vain.
+        // A fixed seed suffices: a collision only makes its own author wait once in vain.
         let seed = HashSeed::from_u64(0);
         if self.0.len() < SPECS {
             self.0.push((seed.hash(spec), seed.hash(signature)));
         }
     }
 
-    /// Returns true if both may be one variant: they differ for no names known to both.
+    /// Returns true if both may select one variant: no names known to both tell them apart.
     fn may_equal(&self, other: &Self) -> bool {
         self.0
             .iter()
@@ -53,13 +54,13 @@ impl VaryHashes {
     }
 }
 
-/// The facts known of a fetch when it begins.
+/// The facts known when a fetch begins.
 #[derive(Debug, Default)]
 pub(crate) struct NewFetch {
     pub(crate) shape: VaryHashes,
-    /// True if others may wait for the fetch.
+    /// True if other requests may wait for the fetch.
     pub(crate) shared: bool,
-    /// The newest ban.
+    /// The newest ban when the fetch begins.
     pub(crate) began: u32,
 }
 
@@ -69,11 +70,11 @@ pub(crate) struct Busy {
     pub(crate) key: Arc<[u8]>,
     pub(crate) hash: u64,
     shape: VaryHashes,
-    /// True if others may wait for the fetch.
+    /// True if other requests may wait for the fetch.
     shared: bool,
-    /// The newest ban when it began.
+    /// The newest ban when the fetch began.
     pub(crate) began: u32,
-    /// A soft purge since it began: what it brings is stale from then on.
+    /// The time of a soft purge since the fetch began: the fetched response is stale from then on.
     soft_until: AtomicI64,
     state: Mutex<WaiterList>,
     _charge: Option<Charge>,
@@ -85,11 +86,12 @@ struct WaiterList {
     waiting: Slots<Option<Waker>>,
 }
 
-/// Bytes reserved for one waiter: its place in a list that doubles, and the list of free places.
+/// Bytes reserved for one waiter: its entry in a list that doubles, and in the list of free
+/// entries.
 pub(crate) const TICKET_BYTES: u64 = 2 * (size_of::<Option<Option<Waker>>>() as u64 + 4) + 8;
 
 impl Busy {
-    /// Bytes to reserve for one.
+    /// Bytes to reserve for one busy object.
     pub(crate) const BYTES: u64 = size::arc::<Self>();
 
     pub(crate) fn new(key: Arc<[u8]>, hash: u64, fetch: NewFetch, charge: Option<Charge>) -> Self {
@@ -106,12 +108,12 @@ impl Busy {
         }
     }
 
-    /// Returns true if a request of this shape should wait here.
+    /// Returns true if a request with these hashes should wait for this fetch.
     pub(crate) fn is_for(&self, shape: &VaryHashes) -> bool {
         self.shared && self.shape.may_equal(shape)
     }
 
-    /// A ticket, unless `waiters_max` have one.
+    /// A ticket, unless `waiters_max` requests wait already.
     pub(crate) fn join(
         self: &Arc<Self>,
         waiters_max: usize,
@@ -127,12 +129,12 @@ impl Busy {
         Some(Ticket { busy: Arc::clone(self), place, _charge: charge })
     }
 
-    /// Returns true if somebody holds a ticket.
+    /// Returns true if a request waits.
     pub(crate) fn is_watched(&self) -> bool {
         !self.state.lock().waiting.is_empty()
     }
 
-    /// Tells everybody. Only the lead does, once.
+    /// Wakes all waiters with the outcome. The lead calls this once.
     pub(crate) fn conclude(&self, outcome: WaiterOutcome) {
         let mut waiting = {
             let mut state = self.state.lock();
@@ -152,8 +154,8 @@ impl Busy {
     }
 }
 
-/// A place among those who wait for one fetch; awaiting it gives the outcome. May be awaited on any
-/// thread; dropping it leaves no trace.
+/// A waiter's place at one fetch. Awaiting the ticket gives the outcome, on any thread. A dropped
+/// ticket gives its place back.
 #[derive(Debug)]
 #[must_use = "a ticket does nothing unless awaited"]
 pub struct Ticket {
@@ -184,7 +186,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let waker = {
             let mut state = self.busy.state.lock();
-            // After the conclusion the list is a new, empty one.
+            // After the conclusion the list is a new, empty list.
             state.waiting.remove(self.place)
         };
         drop(waker);

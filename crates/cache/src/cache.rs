@@ -1,4 +1,6 @@
-//! The cache: its shards, its memory, and lookups.
+//! The cache: the shards of the index, its memory budget and the lookups. It must never serve a
+//! banned object, use more than its budget, or hold a shard's lock for a time that grows with the
+//! number of objects.
 
 pub(crate) mod collapsing;
 
@@ -17,74 +19,72 @@ use crate::slot::{Marker, choose};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::variant::SignatureFunction;
 
-/// The fewest shards of the index: many more than cores, so that two cores rarely meet.
+/// The fewest shards of the index: many more than cores, so that two cores rarely contend for one.
 const SHARDS_MIN: usize = 64;
-/// The most. More of them would make no hold of a lock shorter: none depends on how much there is
-/// in a shard.
+/// The most shards. More would not shorten any hold of a lock: no hold depends on the size of a
+/// shard.
 const SHARDS_MAX: usize = 1024;
-/// One shard for so much of the budget. Each decides for itself who leaves, and needs some twenty
-/// objects to do that well: with eight of them one answer in a hundred is lost, with two one in
-/// twenty (Zipf 0.8, a third of one-hit wonders). So much holds sixteen objects of 512 KiB.
+/// Budget bytes for each shard. Each shard selects its own victims, and needs some twenty objects
+/// to select well: with eight of them one hit in a hundred is lost, with two one in twenty (Zipf
+/// 0.8, a third of one-hit wonders). This size holds sixteen objects of 512 KiB.
 const SHARD_BYTES: u64 = 8 << 20;
-/// Places of the index emptied under one lock.
+/// Slots of the index that are emptied under one hold of the lock.
 const CLEARED: usize = 128;
-/// Things that leave at once when the budget becomes smaller; the rest leaves as the sweep comes
-/// by.
+/// Evictions at once when the budget shrinks. The sweep evicts the rest.
 const RESIZED: usize = 1 << 16;
-/// Memory kept free ahead of need: one part in so many of the budget, and at most so many bytes.
+/// The free reserve of the budget: one part in this many, and at most the bytes below.
 const AHEAD_PARTS: u64 = 128;
 const AHEAD_MAX: u64 = 64 << 20;
-/// With less than one in so many parts of the budget left it counts as full.
+/// With less than one in this many parts of the budget free, the budget counts as full.
 const ROOM_PARTS: u64 = 16;
-/// Things that leave ahead of need between two pauses.
+/// Evictions ahead of need between two pauses.
 const AHEAD_PIECE: u32 = 16;
-/// The number of times that a caller grows a shard, which others fill again, before it gives up.
+/// Attempts to grow a shard that other threads fill again, before the caller gives up.
 const GROWTHS_MAX: usize = 8;
 
-/// The cache's settings; all may change while it runs.
+/// The cache's settings. All may change while the cache runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes that may be used in all.
+    /// The whole budget in bytes.
     pub budget_bytes: u64,
-    /// Bytes of these that may be held for clients.
+    /// The part of the budget that may be held for clients, in bytes.
     pub held_bytes_max: u64,
-    /// Variants of one key; beyond it the oldest is evicted.
+    /// Variants of one key. Beyond this number the oldest is evicted.
     pub max_variants: usize,
-    /// Largest body that is kept.
+    /// The largest body that is stored, in bytes.
     pub object_bytes_max: u64,
-    /// Requests waiting for one fetch.
+    /// The most waiters for one fetch.
     pub waiters_max: usize,
-    /// Bytes held of a body that is not kept, where the exchange has no narrower window.
+    /// The window, in bytes, of a body that is not stored, unless the exchange sets a narrower one.
     pub window_bytes: u64,
-    /// Milliseconds that requests for a key do not wait for each other after a body of the key
-    /// turned out too large to be kept.
+    /// Milliseconds of hit-for-miss after a body of the key was too large to store.
     pub hit_for_miss_ms: u64,
-    /// Bans kept; beyond it the oldest are completed before another one is made.
+    /// The most bans. Beyond this number the oldest bans are completed before another is added.
     pub bans_max: usize,
-    /// Bytes for knowing what is in the lower tier, beside the budget.
+    /// Bytes for the index of the lower tier, beside the budget.
     pub index_bytes: u64,
 }
 
 /// The result of a lookup.
 #[derive(Clone, Debug)]
 pub enum CacheLookup {
-    /// The best match, fresh or not: the caller judges.
+    /// The best match, fresh or not. The caller judges its freshness.
     Object(Arc<Object>),
-    /// No match; the key's last answer could not be stored.
+    /// No match, and the key's last response could not be stored.
     HitForMiss,
     /// No match.
     Nothing,
 }
 
-/// The memory tier, over another one or over none.
+/// The memory tier, with or without a lower tier.
 #[derive(Debug)]
 pub struct Cache<L: Lower = MemoryOnly> {
     shards: Box<[PaddedShard<L>]>,
     ledger: Arc<Ledger>,
-    /// The shard whose turn to evict is next.
+    /// The next shard to evict from.
     cursor: AtomicUsize,
     next_id: AtomicU32,
-    /// The latest time anybody brought.
+    /// The latest time that any caller has passed.
     seen_ms: AtomicU64,
     max_variants: AtomicUsize,
     object_bytes_max: AtomicU64,
@@ -94,31 +94,31 @@ pub struct Cache<L: Lower = MemoryOnly> {
     bans_max: AtomicUsize,
     pub(crate) bans: Bans,
     pub(crate) lower: Arc<L>,
-    /// Held by who sweeps.
+    /// Serialises the sweeps.
     pub(crate) sweeping: Mutex<()>,
 }
 
-/// A shard on cache lines of its own: two, as neighbours are fetched in pairs.
+/// A shard on two cache lines of its own, because processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct PaddedShard<L: Lower>(RwLock<Shard<L>>);
 
 impl Cache {
-    /// An empty cache with no tier below.
+    /// An empty cache without a lower tier.
     pub fn new(config: Config) -> Arc<Self> {
         Self::with_lower(Arc::new(MemoryOnly), config)
     }
 }
 
 impl<L: Lower> Cache<L> {
-    /// An empty cache over another tier, of whose responses it is told by [`Cache::add_cold`]. The
-    /// number of shards follows from the budget that it begins with.
+    /// An empty cache over a lower tier, which enters its responses by [`Cache::add_cold`]. The
+    /// number of shards follows from the initial budget.
     pub fn with_lower(lower: Arc<L>, config: Config) -> Arc<Self> {
         let shards = usize::try_from(config.budget_bytes / SHARD_BYTES).unwrap_or(SHARDS_MAX);
         Self::with_shards(lower, config, shards.clamp(SHARDS_MIN, SHARDS_MAX).next_power_of_two())
     }
 
-    /// An empty cache with so many shards, a power of two.
+    /// An empty cache with this number of shards, a power of two.
     pub(crate) fn with_shards(lower: Arc<L>, config: Config, shards: usize) -> Arc<Self> {
         let memory = MemoryBudget::new(config.budget_bytes, config.held_bytes_max);
         let ledger = Arc::new(Ledger::new(memory, Allowance::new(config.index_bytes)));
@@ -147,24 +147,24 @@ impl<L: Lower> Cache<L> {
         cache
     }
 
-    /// The tier below.
+    /// The lower tier.
     pub fn lower(&self) -> &Arc<L> {
         &self.lower
     }
 
-    /// The account of all memory, for what is held beside the store.
+    /// The memory budget, for bytes that are held beside the store.
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         self.ledger.memory()
     }
 
-    /// The bytes for knowing what is in the lower tier: the entries here, and what the tier itself
-    /// takes for that. Nothing sinks for which it has no room.
+    /// The bytes for the index of the lower tier: the cold entries here and the tier's own tables.
+    /// Without room in it nothing is demoted.
     pub fn index(&self) -> &Arc<Allowance> {
         self.ledger.index()
     }
 
-    /// Changes the settings. A smaller budget evicts at once what it can; the rest follows as
-    /// readers leave.
+    /// Changes the settings. A smaller budget evicts at once what it can, and the rest as readers
+    /// finish.
     pub fn set_config(&self, config: Config) {
         self.max_variants.store(config.max_variants, Ordering::Relaxed);
         self.object_bytes_max.store(config.object_bytes_max, Ordering::Relaxed);
@@ -176,7 +176,7 @@ impl<L: Lower> Cache<L> {
         self.resize(config.budget_bytes, config.held_bytes_max);
     }
 
-    /// Changes the budget and the clients' share of it alone, as [`Cache::set_config`] does.
+    /// Changes the budget and its part for clients, as [`Cache::set_config`] does.
     pub fn resize(&self, budget_bytes: u64, held_bytes_max: u64) {
         self.memory().set_budget(budget_bytes, held_bytes_max);
         for _ in 0..RESIZED {
@@ -201,18 +201,18 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// The cache's numbers.
+    /// The cache's counters.
     pub fn stats(&self) -> Stats {
         self.ledger.stats()
     }
 
-    /// Keys under which something is stored, or being fetched. Every response in the lower tier
+    /// Keys under which a response is stored or being fetched. Every response in the lower tier
     /// counts as one.
     pub fn keys(&self) -> u64 {
         self.shards.iter().map(|shard| shard.0.read().keys() as u64).sum()
     }
 
-    /// The hit path: the stored response that answers the request best, fresh or not.
+    /// The hit path: returns the stored response that answers the request best, fresh or not.
     ///
     /// `variant` is called only for keys whose responses carry Vary, once for each distinct list of
     /// names, under the shard's shared lock.
@@ -230,7 +230,7 @@ impl<L: Lower> Cache<L> {
             };
             match choose(slot.variants(), variant, |_, _| {}) {
                 Some(at) => Arc::clone(&slot.variants()[at]),
-                // Where a ban has come since, the miss path knows more.
+                // After a newer ban, the miss path decides.
                 None if slot.is_hit_for_miss(now_ms, self.bans.newest()) => {
                     return CacheLookup::HitForMiss;
                 }
@@ -243,8 +243,8 @@ impl<L: Lower> Cache<L> {
         CacheLookup::Object(object)
     }
 
-    /// Returns the object of a key with the latest `born_ms`, whatever it varies on. It counts as a
-    /// hit, as with [`Cache::lookup`].
+    /// Returns the object of a key with the latest `born_ms`, whatever it varies on. Counts as a
+    /// hit, as [`Cache::lookup`] does.
     pub fn newest(&self, key: &KeyBuf) -> Option<Arc<Object>> {
         let place = self.place(key.hash());
         loop {
@@ -259,17 +259,17 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Counts a hit, unless the object has been banned: then it is gone now.
+    /// Counts a hit. Removes the object instead, and returns false, if it has been banned.
     fn take(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         let stays = object.passed() == self.bans.newest() || self.weigh(place, object);
         if stays {
-            object.standing.touch();
+            object.index_state.touch();
         }
         stays
     }
 
-    /// Removes all variants of a key (methods that are not safe, purge); returns how many. What was
-    /// being fetched for it does not become visible.
+    /// Removes all variants of a key (methods that are not safe, purge) and returns their number.
+    /// Fetches under way for the key do not become visible.
     pub fn invalidate(&self, key: &KeyBuf) -> usize {
         let place = self.place(key.hash());
         let (slot, cold) = self.shard(place.shard).invalidate(place.h32, key.bytes());
@@ -278,15 +278,15 @@ impl<L: Lower> Cache<L> {
         objects
     }
 
-    /// Removes what is stored under a key that nobody will ask for again, and is no invalidation.
+    /// Removes the objects of a key that no request will ask for again. It is not an invalidation.
     pub fn forget(&self, key: &KeyBuf) {
         let place = self.place(key.hash());
         let gone = self.shard(place.shard).invalidate(place.h32, key.bytes());
         drop(gone);
     }
 
-    /// Takes `object`, whose key has this hash, out of the index, and what else delivers its body:
-    /// that body can no longer be had.
+    /// Removes `object`, whose key has this hash, from the index, with all objects that share its
+    /// body: the body can no longer be read.
     pub fn withdraw(&self, hash: u64, object: &Arc<Object>) {
         let place = self.place(hash);
         let mut dead = RemovedObjects::new();
@@ -294,28 +294,28 @@ impl<L: Lower> Cache<L> {
         drop(dead);
     }
 
-    /// Makes all variants of a key stale at `now_ms`, and what is being fetched for it; returns how
-    /// many are stored. Their grace stays to those in memory; others leave.
+    /// Makes all variants of a key stale at `now_ms`, and responses that are being fetched for it.
+    /// Returns the number of stored ones. Variants in memory keep their grace; others are removed.
     pub fn soft_invalidate(&self, key: &KeyBuf, now_ms: u64) -> usize {
         let place = self.place(key.hash());
         let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
-        // Exclusive: nothing is being put into the index while freshness ends.
+        // Exclusive: no object enters the index while freshness ends.
         let mut shard = self.shard(place.shard);
         shard.expire(place.h32, key.bytes(), now_ms)
     }
 
-    /// Gives all variants of a key new times; returns how many are stored. Those that are not in
-    /// memory leave.
+    /// Gives all variants of a key new lifetimes, and returns the number of stored ones. Variants
+    /// outside memory are removed.
     pub fn retime(&self, key: &KeyBuf, times: &LifetimeUpdate) -> usize {
         let place = self.place(key.hash());
-        // Exclusive: nothing is being put into the index meanwhile.
+        // Exclusive: no object enters the index meanwhile.
         let mut shard = self.shard(place.shard);
         shard.retime(place.h32, key.bytes(), times)
     }
 
-    /// Enters a response that the lower tier has at `place`, under a key of this hash; false when
-    /// the index is full, or when it is not wanted. `is_wanted` is asked under the lock
-    /// under which [`Lower::struck`] is called. For a tier that has kept something from before this
+    /// Enters a response that the lower tier has at `place`, under a key of this hash. Returns
+    /// false if the index is full or `is_wanted` returns false, which is called under the lock
+    /// under which [`Lower::discard_hash`] is called. For a tier with responses from before this
     /// cache.
     pub fn add_cold(
         &self,
@@ -328,15 +328,14 @@ impl<L: Lower> Cache<L> {
         is_wanted(at.h32) && shard.add_cold(at.h32, place)
     }
 
-    /// Notes that what the lower tier had at `old` is at `new` from now on; false when the tier was
-    /// told before to forget it.
+    /// Moves a cold entry from `old` to `new`. Returns false if the entry has been removed.
     pub fn move_cold(&self, hash: u64, old: L::Place, new: L::Place) -> bool {
         let at = self.place(hash);
         self.shard(at.shard).move_cold(at.h32, old, new)
     }
 
-    /// Forgets everything whose place `is_gone` says is no more. `pause` is called every few
-    /// microseconds, no lock being held.
+    /// Removes all cold entries for whose place `is_gone` returns true. Calls `pause` every few
+    /// microseconds, without a lock.
     pub fn drop_cold_where(&self, is_gone: &dyn Fn(L::Place) -> bool, pause: &mut dyn FnMut()) {
         for at in 0..self.shards() {
             let mut cursor = 0;
@@ -346,16 +345,16 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Forgets a response that the lower tier no longer has; false when the tier was told before to
-    /// forget it.
+    /// Removes the cold entry of a response that the lower tier has lost. Returns false if the
+    /// entry has already been removed.
     pub fn drop_cold(&self, hash: u64, place: L::Place) -> bool {
         let at = self.place(hash);
         self.shard(at.shard).drop_cold(at.h32, place)
     }
 
-    /// Removes everything; returns how many responses that were. What was being fetched does not
-    /// become visible. Meanwhile other threads may use what has not been removed yet, and store
-    /// what they began to fetch after that.
+    /// Removes everything, and returns the number of responses. Fetches under way do not become
+    /// visible. Meanwhile other threads may use what is not removed yet, and store the responses of
+    /// later fetches.
     pub fn clear(&self) -> usize {
         let mut all = 0;
         for at in 0..self.shards() {
@@ -375,13 +374,13 @@ impl<L: Lower> Cache<L> {
         all
     }
 
-    // Memory, for the rest of the crate.
+    // The ledger, for the rest of the crate.
 
     pub(crate) fn ledger(&self) -> &Arc<Ledger> {
         &self.ledger
     }
 
-    /// Reserves `bytes`, evicting as long as that makes room and is not too much work.
+    /// Reserves `bytes`. Evicts for them within the limit of one call's effort.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<Charge> {
         let mut effort = Effort::new();
         loop {
@@ -394,7 +393,7 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Reserves `bytes` for a client, evicting as long as that makes room.
+    /// Evicts until `bytes` can be held for a client. Returns false if eviction frees no more.
     fn make_room(&self, bytes: u64) -> bool {
         let mut effort = Effort::new();
         while self.evict(&mut effort) {
@@ -405,17 +404,17 @@ impl<L: Lower> Cache<L> {
         false
     }
 
-    /// Returns true if memory is not full: there is more room than evicting for what comes makes.
+    /// Returns true if memory is not full: more is free than eviction keeps free.
     pub fn has_room(&self) -> bool {
         self.memory().left_to_store() > self.memory().budget() / ROOM_PARTS
     }
 
-    /// Evicts ahead of need: has a small part of the budget free for what will come, so that those
-    /// who bring it rarely have to make room themselves. `pause` is called every few microseconds,
-    /// no lock being held. For a thread that nobody waits for, about once a second.
+    /// Evicts ahead of need: keeps a small part of the budget free, so that requests rarely have to
+    /// evict. Calls `pause` every few microseconds, without a lock. For a background thread, about
+    /// once a second.
     pub fn make_room_ahead(&self, pause: &mut dyn FnMut()) {
         let wanted = (self.memory().budget() / AHEAD_PARTS).min(AHEAD_MAX);
-        // Not for every little that has been taken of it.
+        // Only once half of the reserve is used.
         if self.memory().left_to_store() >= wanted / 2 {
             return;
         }
@@ -428,22 +427,21 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Visits shards in turn until something leaves; false when nothing does, or the effort is
+    /// Visits shards in turn until an object is evicted. Returns false if none is, or the effort is
     /// spent.
     ///
-    /// Shards with less than their share are passed over in the first round: what enters falls on
-    /// the shards by chance, and if all had to give alike, their fillings would drift apart without
-    /// bound.
+    /// The first round passes over shards below their share: keys fall on shards by chance, and if
+    /// all shards gave alike, their sizes would drift apart without bound.
     fn evict(&self, effort: &mut Effort) -> bool {
         let shards = self.shards();
         let mut idle = 0;
         let mut passed = 0;
-        // Two rounds in which nothing comes of any visit are the end.
+        // Two rounds without an eviction end the search.
         while idle < 2 * shards && !effort.is_spent() {
             effort.spend(1);
             let at = self.cursor.fetch_add(1, Ordering::Relaxed) & (shards - 1);
             let mut dead = RemovedObjects::new();
-            let visit = {
+            let outcome = {
                 let mut shard = self.shard(at);
                 if passed < shards && ((shard.live() * shards) as u64) < self.ledger.entries() {
                     passed += 1;
@@ -452,7 +450,7 @@ impl<L: Lower> Cache<L> {
                 shard.evict(effort, &mut dead)
             };
             drop(dead);
-            match visit {
+            match outcome {
                 EvictionOutcome::Evicted => return true,
                 EvictionOutcome::Progress => idle = 0,
                 EvictionOutcome::Nothing => idle += 1,
@@ -461,8 +459,7 @@ impl<L: Lower> Cache<L> {
         false
     }
 
-    /// The shard, locked, with room for one more key or object; `None` when there is no memory for
-    /// that.
+    /// The shard, locked, with room for one more key or object. `None` without memory for it.
     pub(crate) fn room(&self, at: usize) -> Option<RwLockWriteGuard<'_, Shard<L>>> {
         for _ in 0..GROWTHS_MAX {
             let shard = self.shard(at);
@@ -470,7 +467,7 @@ impl<L: Lower> Cache<L> {
             if growth == 0 {
                 return Some(shard);
             }
-            // Evicting takes other shards' locks, and perhaps this one's.
+            // Eviction takes other shards' locks, and perhaps this one.
             drop(shard);
             let charge = self.reserve(growth)?;
             self.shard(at).grow(charge);
@@ -500,8 +497,8 @@ impl<L: Lower> Cache<L> {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A hit-for-miss marker until `until_ms`, or for the configured time, by the answer of a fetch
-    /// that began when ban `passed` was the newest.
+    /// A hit-for-miss marker until `until_ms`, or for the configured time, after a fetch that began
+    /// when ban `passed` was the newest.
     pub(crate) fn marker(&self, until_ms: Option<u64>, passed: u32) -> Marker {
         let now_ms = self.seen_ms.load(Ordering::Relaxed);
         let usual_ms = now_ms.saturating_add(self.hit_for_miss_ms.load(Ordering::Relaxed));
@@ -511,13 +508,13 @@ impl<L: Lower> Cache<L> {
 
 #[cfg(test)]
 impl<L: Lower> Cache<L> {
-    /// Asserts that every shard's books are in order.
+    /// Asserts the consistency of every shard.
     pub(crate) fn check(&self) {
         let objects: usize = self.shards.iter().map(|shard| shard.0.read().check()).sum();
         assert_eq!(objects as u64, self.stats().objects);
     }
 
-    /// Entries moved, judged or taken out under one hold of a shard's lock: the most so far.
+    /// The most entries moved, judged or removed so far under one hold of a shard's lock.
     pub(crate) fn most_work(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.read().work.most()).max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! A piece of a body: bytes that give back what was reserved for them.
+//! Charged bytes: a chunk of a body that returns its reservation when its last reader drops it.
 
 use base::HeldBytes;
 use bytes::Bytes;
@@ -7,21 +7,21 @@ use crate::borrowed_body::BodyChunks;
 use crate::ledger::Charge;
 use crate::size;
 
-/// The cost of a chunk of a long body beside its bytes: its place in the lists, and `Bytes`' own
-/// record of its owner.
+/// The cost of a chunk of a long body beside its bytes: its entry in the lists, and the owner's
+/// record of `Bytes`.
 pub(crate) const CHUNK_OVERHEAD: u64 =
     BodyChunks::OVERHEAD + size::class(size_of::<ChargedBytes<Bytes>>() + 4 * size_of::<usize>());
 
-/// The holder of the reservation for a chunk's memory.
+/// The reservation of a chunk's memory.
 #[derive(Debug)]
 pub(crate) enum ChunkReservation {
-    /// The store.
+    /// Reserved by the store.
     Stored(Charge),
-    /// The client that the body passes through to.
+    /// Held for the client that the body passes through to.
     Held(#[expect(dead_code, reason = "it is there to be dropped")] HeldBytes),
 }
 
-/// Bytes that give their cost back when the last reader has dropped them.
+/// Bytes that return their reservation when the last reader drops them.
 pub(crate) struct ChargedBytes<T> {
     data: T,
     _cost: ChunkReservation,

@@ -1,9 +1,9 @@
-//! A duration in four bytes.
+//! A compact duration: a duration in four bytes, for stored records.
 
 const SECONDS: u32 = 1 << 31;
 
-/// A duration: exact milliseconds up to 24 days, whole seconds (rounded down) up to 68 years, no
-/// more beyond.
+/// A duration in exact milliseconds up to 24 days, in whole seconds (rounded down) up to 68 years,
+/// and not beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompactDuration(u32);
 
@@ -17,7 +17,7 @@ impl CompactDuration {
         }
     }
 
-    /// As [`Span::of_bits`] takes it.
+    /// The form that [`CompactDuration::of_bits`] takes.
     pub(crate) fn bits(self) -> u32 {
         self.0
     }

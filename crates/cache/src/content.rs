@@ -1,7 +1,7 @@
-//! The content of a response (RFC 9110 6.4): whole in memory, filling, or elsewhere.
+//! The content of a response (RFC 9110 6.4): whole in memory, filling, or external.
 //!
-//! It goes from filling to one of the others once, and stays there: a response whose content moves
-//! is another object, under the same key.
+//! It changes from filling to one of the others once, and never again: a response whose content
+//! moves is another object, under the same key.
 
 use std::any::Any;
 use std::fmt;
@@ -18,15 +18,15 @@ use crate::forms::EncodedForms;
 use crate::size;
 use crate::sync::Mutex;
 
-/// Where the content of a response is.
+/// The location of a response's content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Location<'a> {
-    /// All of it is in memory.
+    /// Whole, in memory.
     Whole(BorrowedBody<'a>),
-    /// It is coming, or broke off.
+    /// Still arriving, or incomplete.
     Filling,
-    /// All of it is somewhere else.
-    Elsewhere(&'a Arc<dyn ExternalBody>),
+    /// Whole, outside memory.
+    External(&'a Arc<dyn ExternalBody>),
 }
 
 impl<'a> Location<'a> {
@@ -35,12 +35,12 @@ impl<'a> Location<'a> {
     }
 }
 
-/// The reason for which a body elsewhere is not read.
+/// The reason why an external body is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyOpenError {
-    /// As much is read there as may be.
+    /// Too many reads of such bodies are under way.
     Full,
-    /// It can no longer be had, and neither can the response be found any more.
+    /// The body is lost, and its response is no longer in the index.
     Gone,
 }
 
@@ -48,87 +48,88 @@ pub enum BodyOpenError {
 pub trait ExternalBody: fmt::Debug + Send + Sync {
     /// The body's length in bytes.
     fn length(&self) -> u64;
-    /// Begins to read at the body's beginning. Nothing is brought before bytes are asked for.
+    /// Begins to read at the body's beginning. Nothing is loaded before bytes are requested.
     fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader>;
-    /// Begins to read it for one who can fetch it instead.
+    /// Begins to read, for a caller that can fetch the body instead.
     ///
     /// # Errors
-    /// The reason for which it is better fetched.
+    /// The reason why the caller should fetch it.
     fn open_within(self: Arc<Self>) -> Result<Box<dyn ExternalBodyReader>, BodyOpenError> {
         Ok(self.open())
     }
-    /// Bytes of memory that it takes by being there. They are reserved with the object that has it.
+    /// Bytes of memory that this value takes. They are reserved with its object.
     fn memory(&self) -> u64 {
         0
     }
-    /// Itself, for whoever knows what else it may be.
+    /// Itself, for callers that look for a concrete type.
     fn as_any(&self) -> Option<&dyn Any> {
         None
     }
-    /// Trailers that come behind it, for whoever reads it alone. Those of a stored body are its
-    /// object's.
+    /// Trailers behind the body, for a reader without the object. The trailers of a stored body are
+    /// in its object.
     fn trailers(&self) -> Option<Trailers> {
         None
     }
-    /// The bytes that a store below memory keeps in its place, where it is made of stored objects
-    /// of their own; otherwise `None`.
+    /// The bytes that the lower tier stores instead of a body that consists of stored objects;
+    /// otherwise `None`.
     fn kept(&self) -> Option<Vec<u8>> {
         None
     }
-    /// The life of those objects: they go with its last owner. `None` where there are none.
+    /// The owner of those objects: they are removed with its last reference. `None` without such
+    /// objects.
     fn life(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
-    /// Words for operators on how much of it is there.
+    /// A description for operators of how much of the body is stored.
     fn told(&self) -> Option<String> {
         None
     }
 }
 
-/// The way in which a read comes by its bytes.
+/// The derivation of the bytes that a read gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyDerivation {
-    /// They are there, or come by themselves.
+    /// None: the bytes are stored, or arrive as they are.
     #[default]
     None,
-    /// They are made, as they are asked for, of what is in memory.
+    /// Derived on request from bytes in memory.
     OfWhole,
-    /// They are made, as they are asked for, of what still comes.
+    /// Derived on request from bytes that still arrive.
     OfComing,
 }
 
-/// A read of what is [`Elsewhere`], going on from byte to byte; to drop it is to give it up.
+/// A sequential read of an [`ExternalBody`]. Dropping the reader cancels the read.
 pub trait ExternalBodyReader: fmt::Debug + Send + Sync {
-    /// Goes on at `offset`.
+    /// Continues at `offset`.
     fn seek(&mut self, offset: u64);
-    /// Says that no byte from `offset` on will be asked for: none need be brought ahead.
+    /// Declares that no byte from `offset` on will be requested, which limits readahead.
     fn until(&mut self, _offset: u64) {}
-    /// Returns true if it can go back to bytes that it has brought.
+    /// Returns true if the reader can seek back to bytes that it has given.
     fn goes_back(&self) -> bool {
         true
     }
-    /// As [`Reader::park`](crate::Reader::park), for what it reads itself.
+    /// [`Reader::park`](crate::Reader::park), for the bytes that this reader holds.
     fn park(&mut self) {}
-    /// As [`Reader::unpark`](crate::Reader::unpark), for what it reads itself.
+    /// [`Reader::unpark`](crate::Reader::unpark), for the bytes that this reader holds.
     fn unpark(&mut self) -> bool {
         true
     }
-    /// The way in which its bytes come.
+    /// The derivation of its bytes.
     fn making(&self) -> BodyDerivation {
         BodyDerivation::None
     }
-    /// Returns true if it broke off for want of memory.
+    /// Returns true if the read broke off for lack of memory.
     fn is_starved(&self) -> bool {
         false
     }
-    /// Takes the trailers that have come behind the body, once it has come to its end.
+    /// Takes the trailers behind the body, at the body's end.
     fn take_trailers(&mut self) -> Option<Box<HeldTrailers>> {
         None
     }
     /// The next bytes, at least one; `None` at the body's end. Copies are held by `account`.
     ///
     /// # Errors
-    /// [`Aborted`] where the bytes can no longer be had.
+    /// [`IncompleteBody`] if the bytes are lost.
     fn poll_next(
         &mut self,
         account: Option<&Arc<Account>>,
@@ -136,38 +137,38 @@ pub trait ExternalBodyReader: fmt::Debug + Send + Sync {
     ) -> Poll<Result<Option<Bytes>, IncompleteBody>>;
 }
 
-/// Keeps a body, its own or another keeper's: a stored response.
+/// The owner of a body, its own or another object's: a stored response.
 pub(crate) trait BodyOwner: fmt::Debug + Send + Sync {
-    /// Where the body is.
+    /// The location of the body.
     fn state(&self) -> Location<'_>;
-    /// The body's length: as declared while it comes, as counted when it is complete.
+    /// The body's length: as declared while it arrives, as counted once it is complete.
     fn length(&self) -> Option<u64>;
-    /// The [`Fill`] of a body that is still coming.
+    /// The [`Fill`] of a body that is still arriving.
     fn fill(&self) -> Option<Arc<Fill>>;
     /// Returns true if the body will never be complete.
     fn is_broken(&self) -> bool;
-    /// Bytes that the keeper has in use, its body included.
+    /// Bytes that the owner uses, including its body.
     fn memory(&self) -> u64;
     /// Further forms of the body, if it may have any.
     fn forms(&self) -> Option<&EncodedForms>;
-    /// The trailers that came behind the body, once it is complete.
+    /// The trailers behind the body, once it is complete.
     fn trailers(&self) -> Option<&Trailers>;
 }
 
-/// A body that has come. Two words: a body of one chunk, as most are, costs its bytes and nothing
-/// else.
+/// A complete body, in two machine words: a body of one chunk, as most are, costs its bytes and no
+/// more.
 #[derive(Debug)]
 pub(crate) enum CompleteBody {
     /// The whole body in one exact allocation.
     One(Box<[u8]>),
-    /// Anything else, behind one word so that the enum needs no tag.
+    /// Any other body, behind one machine word, so that the enum needs no tag.
     Other(Box<IndirectBody>),
 }
 
-/// A body that is not one allocation of its object's own.
+/// A body that is not a single allocation of its object.
 #[derive(Debug)]
 pub(crate) enum IndirectBody {
-    /// One exact allocation, of a body that may have further forms.
+    /// One exact allocation of a body that may have further forms.
     Formed { bytes: Box<[u8]>, forms: EncodedForms },
     /// Several chunks, each with its own charge.
     Many {
@@ -176,19 +177,19 @@ pub(crate) enum IndirectBody {
         cost: u64,
         forms: EncodedForms,
     },
-    /// Another object's body (after a 304). That one is never itself shared.
+    /// Another object's body (after a 304). That body is never itself shared.
     Shared(Arc<dyn BodyOwner>),
     /// Not in memory.
-    Elsewhere(Arc<dyn ExternalBody>),
-    /// A body of one of the other kinds, but for a shared one, that trailers came behind.
+    External(Arc<dyn ExternalBody>),
+    /// A body of another kind, except a shared one, with trailers behind it.
     Trailed { body: CompleteBody, trailers: Trailers },
 }
 
 impl CompleteBody {
-    /// Bytes to reserve for an [`Other`].
+    /// Bytes to reserve for an [`IndirectBody`].
     pub(crate) const OTHER_BYTES: u64 = size::class(size_of::<IndirectBody>());
 
-    /// Bytes to reserve for a body that is elsewhere.
+    /// Bytes to reserve for an external body.
     pub(crate) fn elsewhere_bytes(body: &dyn ExternalBody) -> u64 {
         Self::OTHER_BYTES + body.memory()
     }
@@ -198,7 +199,7 @@ impl CompleteBody {
     }
 
     pub(crate) fn elsewhere(body: Arc<dyn ExternalBody>) -> Self {
-        Self::Other(Box::new(IndirectBody::Elsewhere(body)))
+        Self::Other(Box::new(IndirectBody::External(body)))
     }
 
     pub(crate) fn many(chunks: Vec<Bytes>, cost: u64) -> Self {
@@ -211,13 +212,13 @@ impl CompleteBody {
         Self::OTHER_BYTES + size::class(trailers.memory())
     }
 
-    /// This body with `trailers` behind it; [`Complete::trailed_bytes`] are reserved for them.
+    /// This body with `trailers` behind it, for which [`CompleteBody::trailed_bytes`] are reserved.
     pub(crate) fn trailed(self, trailers: Trailers) -> Self {
         Self::Other(Box::new(IndirectBody::Trailed { body: self, trailers }))
     }
 
-    /// A body of one piece that may have further forms; [`Complete::OTHER_BYTES`] are reserved for
-    /// that.
+    /// A body of one piece that may have further forms, for which [`CompleteBody::OTHER_BYTES`] are
+    /// reserved.
     pub(crate) fn formed(bytes: Box<[u8]>) -> Self {
         Self::Other(Box::new(IndirectBody::Formed { bytes, forms: EncodedForms::default() }))
     }
@@ -230,19 +231,19 @@ impl CompleteBody {
                 IndirectBody::Formed { bytes, .. } => Location::Whole(BorrowedBody::One(bytes)),
                 IndirectBody::Many { pieces, .. } => Location::Whole(BorrowedBody::Many(pieces)),
                 IndirectBody::Shared(keeper) => keeper.state(),
-                IndirectBody::Elsewhere(body) => Location::Elsewhere(body),
+                IndirectBody::External(body) => Location::External(body),
                 IndirectBody::Trailed { body, .. } => body.state(),
             },
         }
     }
 
-    /// Bytes that the object gives back itself when it is dropped.
+    /// Bytes that the object itself returns when it is dropped.
     fn own_memory(&self) -> u64 {
         match self {
             Self::One(bytes) => size::class(bytes.len()),
             Self::Other(other) => match &**other {
                 IndirectBody::Formed { bytes, .. } => Self::OTHER_BYTES + size::class(bytes.len()),
-                IndirectBody::Elsewhere(body) => Self::elsewhere_bytes(&**body),
+                IndirectBody::External(body) => Self::elsewhere_bytes(&**body),
                 IndirectBody::Trailed { body, trailers } => {
                     Self::trailed_bytes(trailers) + body.own_memory()
                 }
@@ -257,7 +258,7 @@ impl CompleteBody {
             IndirectBody::Formed { forms, .. } | IndirectBody::Many { forms, .. } => Some(forms),
             IndirectBody::Shared(keeper) => keeper.forms(),
             IndirectBody::Trailed { body, .. } => body.forms(),
-            IndirectBody::Elsewhere(_) => None,
+            IndirectBody::External(_) => None,
         }
     }
 
@@ -266,13 +267,13 @@ impl CompleteBody {
         match &**other {
             IndirectBody::Trailed { trailers, .. } => Some(trailers),
             IndirectBody::Shared(keeper) => keeper.trailers(),
-            IndirectBody::Formed { .. }
-            | IndirectBody::Many { .. }
-            | IndirectBody::Elsewhere(_) => None,
+            IndirectBody::Formed { .. } | IndirectBody::Many { .. } | IndirectBody::External(_) => {
+                None
+            }
         }
     }
 
-    /// Bytes beside those which this body keeps in use.
+    /// Further bytes that this body keeps in use.
     fn held_memory(&self) -> u64 {
         match self {
             Self::One(_) => 0,
@@ -281,7 +282,7 @@ impl CompleteBody {
                 IndirectBody::Many { cost, forms, .. } => *cost + forms.memory(),
                 IndirectBody::Shared(keeper) => keeper.memory(),
                 IndirectBody::Trailed { body, .. } => body.held_memory(),
-                IndirectBody::Elsewhere(_) => 0,
+                IndirectBody::External(_) => 0,
             },
         }
     }
@@ -305,19 +306,19 @@ impl Content {
         self.complete.get().map_or(Location::Filling, CompleteBody::state)
     }
 
-    /// Further forms of the body, wherever it is kept; `None` if it may have none.
+    /// Further forms of the body, whichever object owns it. `None` if it may have none.
     #[inline]
     pub(crate) fn forms(&self) -> Option<&EncodedForms> {
         self.complete.get()?.forms()
     }
 
-    /// The trailers that came behind the body, wherever it is kept.
+    /// The trailers behind the body, whichever object owns it.
     #[inline]
     pub(crate) fn trailers(&self) -> Option<&Trailers> {
         self.complete.get()?.trailers()
     }
 
-    /// Whoever keeps the body, if that is another.
+    /// The owner of the body, if it is another object.
     pub(crate) fn keeper(&self) -> Option<&Arc<dyn BodyOwner>> {
         match self.complete.get()? {
             CompleteBody::Other(other) => match &**other {
@@ -328,44 +329,44 @@ impl Content {
         }
     }
 
-    /// The body's length: as declared while it comes, as counted when it is complete.
+    /// The body's length: as declared while it arrives, as counted once it is complete.
     pub(crate) fn length(&self) -> Option<u64> {
         if let Some(keeper) = self.keeper() {
             return keeper.length();
         }
         let counted = || match self.state() {
             Location::Whole(whole) => Some(whole.len()),
-            Location::Elsewhere(body) => Some(body.length()),
+            Location::External(body) => Some(body.length()),
             Location::Filling => None,
         };
         let declared = || self.fill.lock().as_ref().map(|fill| fill.declared);
-        // A fill that is gone was completed between the two looks.
+        // A missing fill was completed between the two loads.
         counted().or_else(|| declared().unwrap_or_else(counted))
     }
 
-    /// The [`Fill`] of the body, if the body is still coming.
+    /// The [`Fill`] of the body, if the body is still arriving.
     pub(crate) fn fill(&self) -> Option<Arc<Fill>> {
         if self.complete.get().is_some() { None } else { self.fill.lock().clone() }
     }
 
-    /// The body has come. Its bytes have been reserved.
+    /// Sets the complete body, whose bytes are reserved.
     pub(crate) fn complete(&self, body: CompleteBody) {
-        // Only the one writer completes an object.
+        // An object has one writer, which completes it once.
         let _ = self.complete.set(body);
     }
 
-    /// Forgets what brought the body; it is complete.
+    /// Forgets the fill of a complete body.
     pub(crate) fn forget_fill(&self) {
         let fill = self.fill.lock().take();
         drop(fill);
     }
 
-    /// Bytes that the object gives back itself when it is dropped.
+    /// Bytes that the object itself returns when it is dropped.
     pub(crate) fn own_memory(&self) -> u64 {
         self.complete.get().map_or(0, CompleteBody::own_memory)
     }
 
-    /// Bytes beside those which the body keeps in use.
+    /// Further bytes that the body keeps in use.
     pub(crate) fn held_memory(&self) -> u64 {
         self.complete.get().map_or(0, CompleteBody::held_memory)
     }

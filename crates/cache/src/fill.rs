@@ -1,12 +1,8 @@
-//! A body on its way from one writer to its readers: chunks, the unfinished tail, who waits for
-//! what.
-//!
-//! Two ways of going. A body that is kept grows without regard to its readers. A window holds only
-//! what the slowest reader has yet to take, and tells the writer to wait when that is too much.
-//!
-//! Nothing is allocated for a kept body here: the writer brings chunks it has reserved. A window's
-//! chunks are held for the client that it belongs to. No lock of the index is ever taken under this
-//! one's lock, so nothing is reserved under it, and no task is woken.
+//! A fill: a body on its way from one writer to its readers. A stored body grows without regard to
+//! its readers; a window holds only what the slowest reader has not taken, and makes the writer
+//! wait when it is full. A stored body allocates nothing here, because the writer brings reserved
+//! chunks. Under the lock of a fill no other lock is taken, nothing is reserved and no task is
+//! woken.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,22 +19,22 @@ use crate::size;
 use crate::slots::Slots;
 use crate::sync::Mutex;
 
-/// The most a reader is given of an unfinished chunk at once; it is a copy, made under the lock.
+/// The most bytes of an unfinished chunk that a reader gets at once, as a copy made under the lock.
 pub(crate) const COPY_BYTES: usize = 64 * 1024;
-/// The smallest buffer of a window, and what a window holds at least.
+/// The smallest buffer of a window, and the least that a window holds.
 pub(crate) const WINDOW_CHUNK_BYTES: usize = 4096;
 
 /// The memory that a body may hold while it passes through.
 #[derive(Clone, Debug)]
 pub struct WindowLimit {
-    /// Bytes after which its writer has to wait.
+    /// Bytes after which the writer has to wait.
     pub bytes: u64,
-    /// For whom they are held. A client without memory left gets the smallest window, which is
-    /// counted with its request.
+    /// The account of the client that they are held for. Without memory left, the client gets the
+    /// smallest window, which is counted with its request.
     pub account: Arc<Account>,
 }
 
-/// The body ended without being complete: the writer failed, or went away.
+/// The error of a body that ended before it was complete: its writer failed or was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncompleteBody;
 
@@ -50,7 +46,7 @@ impl std::fmt::Display for IncompleteBody {
 
 impl std::error::Error for IncompleteBody {}
 
-/// Nobody reads the body any more and nobody keeps it: fetching the rest is useless.
+/// The error of a body without readers and without an owner: the rest need not be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AbandonedBody;
 
@@ -66,27 +62,27 @@ impl std::error::Error for AbandonedBody {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum PushOutcome {
-    /// They were taken; go on.
+    /// Accepted: continue.
     Ok,
-    /// They were taken; ask for room before pushing more.
+    /// Accepted: wait for room before the next push.
     Wait,
-    /// Nobody reads the window: the body has ended, drop the fetch.
+    /// The window has lost its readers: drop the fetch.
     Abandoned,
-    /// More bytes than the declared length: the body has been aborted.
+    /// More bytes than the declared length: the body is aborted.
     Overrun,
 }
 
-/// Where the writing stands.
+/// The phase of the writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FillPhase {
     Open,
-    /// The chunks are on their way into the object; readers wait a moment.
+    /// The chunks are moving into the object; readers wait a moment.
     Sealing,
     Finished,
     Aborted,
 }
 
-/// A chunk being filled.
+/// A chunk that is being filled.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub(crate) data: Vec<u8>,
@@ -94,7 +90,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Room for `bytes` in a window; whether they are more than the client may hold.
+    /// A tail of `bytes` for a window, and true if the client may not hold them.
     fn of_window(bytes: usize, account: Option<&Arc<Account>>) -> (Self, bool) {
         let bytes = bytes.max(WINDOW_CHUNK_BYTES);
         let cost = size::class(bytes) + CHUNK_OVERHEAD;
@@ -102,9 +98,9 @@ impl Tail {
         let short = matches!(held, Some((Err(_), _)));
         let held = held.and_then(|(held, account)| match held {
             Ok(held) => Some(held),
-            // What is held for the request has room for the smallest window.
+            // The memory held for the request includes the smallest window.
             Err(_) if bytes <= WINDOW_CHUNK_BYTES => None,
-            // It has been read already: it is taken, and counted.
+            // Bytes that have been read already are accepted and counted.
             Err(_) => Some(account.hold_anyway(cost)),
         });
         (Self { data: Vec::with_capacity(bytes), cost: held.map(ChunkReservation::Held) }, short)
@@ -122,7 +118,7 @@ impl Tail {
     }
 }
 
-/// Trailers that have come behind a body, held for the client that they are sent to.
+/// Trailers behind a body, held for the client that they are sent to.
 #[derive(Debug)]
 pub struct HeldTrailers {
     /// The fields.
@@ -131,27 +127,27 @@ pub struct HeldTrailers {
 }
 
 impl HeldTrailers {
-    /// Trailers, held for the client that `account` is for.
+    /// Trailers, held for the client of `account`.
     pub(crate) fn held_by(trailers: Trailers, account: Option<&Arc<Account>>) -> Self {
         let cost = size::class(size_of::<Self>()) + size::class(trailers.memory());
-        // They are there already: they are taken, and counted.
+        // Trailers that have been read already are accepted and counted.
         Self { trailers, _held: account.map(|account| account.hold_anyway(cost)) }
     }
 }
 
-/// Where a reader stands.
+/// The position of a reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
-    /// Offset of the byte that it reads next, counted from the body's beginning.
+    /// Offset of the next byte to read, counted from the body's beginning.
     pub(crate) at: u64,
-    /// A chunk that begins there or before, counted from the first.
+    /// Number of a chunk that begins there or before, counted from the first chunk.
     chunk: u64,
     /// Offset of that chunk's first byte.
     begins: u64,
 }
 
 impl Cursor {
-    /// Reads on at `offset`.
+    /// Continues at `offset`.
     pub(crate) fn seek(&mut self, offset: u64) {
         if offset < self.begins {
             (self.chunk, self.begins) = (0, 0);
@@ -159,37 +155,37 @@ impl Cursor {
         self.at = offset;
     }
 
-    /// The place of the next byte in the cursor's chunk, which is `len` long so far; `None` where
-    /// it lies behind.
+    /// The index of the next byte in the cursor's chunk, whose length is `len` so far. `None` if
+    /// the byte lies behind the chunk.
     fn within(&self, len: usize) -> Option<usize> {
         usize::try_from(self.at - self.begins).ok().filter(|at| *at < len)
     }
 
-    /// Takes what is left of a piece that begins at the offset `begins`; `None` where the next byte
-    /// lies behind it.
+    /// Takes the rest of a piece that begins at the offset `begins`. `None` if the next byte lies
+    /// behind the piece.
     pub(crate) fn take(&mut self, piece: &Bytes, begins: u64) -> Option<Bytes> {
         let at = usize::try_from(self.at - begins).ok().filter(|at| *at < piece.len())?;
         self.at = begins + piece.len() as u64;
         Some(piece.slice(at..))
     }
 
-    /// Goes on to the chunk behind the cursor's, which is `len` long.
+    /// Moves to the chunk behind the cursor's, whose length is `len`.
     fn pass(&mut self, len: usize) {
         self.chunk += 1;
         self.begins += len as u64;
     }
 }
 
-/// The next thing that a reader finds.
+/// The next item for a reader.
 #[derive(Debug)]
 pub(crate) enum FillItem {
     Data(Bytes),
-    /// A copy of what a kept body's unfinished chunk has for this reader.
+    /// A copy of the unread part of a stored body's unfinished chunk.
     Copy(Vec<u8>),
-    /// There is so much of that, and no copy was wanted.
+    /// The length of that part, if no copy was requested.
     Tail(usize),
     End,
-    /// The body is complete and in its object.
+    /// The body is complete, in its object.
     Whole,
 }
 
@@ -199,9 +195,8 @@ struct Follower {
     waker: Option<Waker>,
 }
 
-/// The waits of one of those who watch a window. Each question of the writing side has a place of
-/// its own, so that no wait puts off another: not its own other one, not another's, and not the
-/// writer's for room.
+/// The wakers of one watcher of a window. Each question of the writing side has a waker of its own,
+/// so that no wait replaces another's waker.
 #[derive(Debug, Default)]
 struct Watcher {
     gone: Option<Waker>,
@@ -214,12 +209,12 @@ fn wake(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(Waker::wake);
 }
 
-/// The state shared by a body's writer and readers.
+/// The state that a body's writer and readers share.
 #[derive(Debug)]
 pub(crate) struct Fill {
-    /// The length the origin declared.
+    /// The length that the origin declared.
     pub(crate) declared: Option<u64>,
-    /// The charge for this state itself; `None` for a window.
+    /// The charge for this value; `None` for a window.
     _charge: Option<Charge>,
     state: Mutex<FillState>,
 }
@@ -233,25 +228,25 @@ struct FillState {
     tail: Tail,
     len: u64,
     phase: FillPhase,
-    /// Bytes the window may hold; `None` for a body that is kept.
+    /// Bytes that the window may hold; `None` for a stored body.
     window: Option<u64>,
-    /// The window's limit while its client has memory for it, and that client.
-    passage: Option<WindowLimit>,
+    /// The window's limit while its client has memory for it, and the client's account.
+    window_limit: Option<WindowLimit>,
     followers: Slots<Follower>,
-    /// True if there ever was a reader.
+    /// True once a reader has been attached.
     followed: bool,
-    /// The writer, which waits for room.
+    /// The waker of the writer that waits for room.
     room: Option<Waker>,
-    /// Those who watch, at numbers that they keep.
+    /// The watchers, by their numbers.
     watchers: SmallVec<[Watcher; 1]>,
-    /// The trailers that follow a window's body.
+    /// The trailers behind a window's body.
     trailed: Option<Box<HeldTrailers>>,
 }
 
 impl Fill {
     pub(crate) fn new(
         declared: Option<u64>,
-        passage: Option<WindowLimit>,
+        window_limit: Option<WindowLimit>,
         charge: Option<Charge>,
     ) -> Self {
         let state = FillState {
@@ -261,8 +256,8 @@ impl Fill {
             tail: Tail::default(),
             len: 0,
             phase: FillPhase::Open,
-            window: passage.as_ref().map(|passage| passage.bytes),
-            passage,
+            window: window_limit.as_ref().map(|window_limit| window_limit.bytes),
+            window_limit,
             followers: Slots::default(),
             followed: false,
             room: None,
@@ -282,16 +277,15 @@ impl Fill {
         self.state.lock().held()
     }
 
-    /// Returns true if this is a window that has come to its end and has been taken in full.
+    /// Returns true if this is a window at its end, with all bytes taken.
     pub(crate) fn is_spent(&self) -> bool {
         let state = self.state.lock();
         state.window.is_some() && state.phase == FillPhase::Finished && state.held() == 0
     }
 
-    // The writer of a kept body.
+    // The writer of a stored body.
 
-    /// Copies what fits into the tail; returns how much that was, and wakes the readers if it was
-    /// something.
+    /// Copies what fits into the tail and wakes the readers. Returns the number of bytes copied.
     pub(crate) fn append(&self, data: &[u8]) -> usize {
         let (taken, wakers) = {
             let mut state = self.state.lock();
@@ -316,13 +310,13 @@ impl Fill {
         wake(wakers);
     }
 
-    /// Number of finished chunks, and how much the tail can hold in all.
+    /// The number of finished chunks, and the capacity of the tail.
     pub(crate) fn shape(&self) -> (u64, usize) {
         let state = self.state.lock();
         (state.first + state.chunks.len() as u64, state.tail.data.capacity())
     }
 
-    /// Ends the tail's chunk and begins another.
+    /// Finishes the tail's chunk and begins another.
     pub(crate) fn begin_chunk(&self, next: Tail) {
         let mut state = self.state.lock();
         state.freeze_tail();
@@ -339,7 +333,7 @@ impl Fill {
         drop(narrow);
     }
 
-    /// Takes everything out, for the object to keep. Readers wait until [`Fill::end`].
+    /// Takes all chunks out, for the object to keep. Readers wait until [`Fill::end`].
     pub(crate) fn seal(&self) -> (VecDeque<Bytes>, Tail) {
         let mut state = self.state.lock();
         state.phase = FillPhase::Sealing;
@@ -348,12 +342,13 @@ impl Fill {
 
     // The writer of a window.
 
-    /// From here on what every reader has taken is freed, and the writer waits for the slowest.
-    pub(crate) fn open_window(&self, passage: WindowLimit) {
+    /// Turns the body into a window: bytes that every reader has taken are freed, and the writer
+    /// waits for the slowest reader.
+    pub(crate) fn open_window(&self, window_limit: WindowLimit) {
         let gone = {
             let mut state = self.state.lock();
-            state.window = Some(passage.bytes);
-            state.passage = Some(passage);
+            state.window = Some(window_limit.bytes);
+            state.window_limit = Some(window_limit);
             state.advance()
         };
         drop(gone);
@@ -372,7 +367,7 @@ impl Fill {
             if !later.is_empty() {
                 let Some((mut tail, short)) = next.take_if(|(tail, _)| tail.spare() >= later.len())
                 else {
-                    let account = state.passage.as_ref().map(|it| Arc::clone(&it.account));
+                    let account = state.window_limit.as_ref().map(|it| Arc::clone(&it.account));
                     drop(state);
                     next = Some(Tail::of_window(later.len(), account.as_ref()));
                     continue;
@@ -397,38 +392,41 @@ impl Fill {
         push
     }
 
-    /// Notes what follows the body of a window; to be said before its end.
+    /// Sets the trailers behind a window's body. To be called before the end.
     pub(crate) fn trail(&self, trailers: Trailers) {
-        let account = self.state.lock().passage.as_ref().map(|it| Arc::clone(&it.account));
+        let account = self.state.lock().window_limit.as_ref().map(|it| Arc::clone(&it.account));
         let trailed = HeldTrailers::held_by(trailers, account.as_ref());
         self.state.lock().trailed = Some(Box::new(trailed));
     }
 
-    /// Takes the trailers that have come behind the body. They are given out once.
+    /// Takes the trailers behind the body. They are given out once.
     pub(crate) fn take_trailed(&self) -> Option<Box<HeldTrailers>> {
         let mut state = self.state.lock();
         if state.phase == FillPhase::Finished { state.trailed.take() } else { None }
     }
 
-    /// Bytes that may come at once: few where the client whose window it is has little memory left.
+    /// The most bytes to bring at once: few if the window's client is short of memory.
     pub(crate) fn at_most(&self) -> usize {
         let state = self.state.lock();
-        match &state.passage {
+        match &state.window_limit {
             Some(WindowLimit { account, bytes }) if account.left() < *bytes => WINDOW_CHUNK_BYTES,
-            Some(passage) => {
-                usize::try_from(passage.bytes).unwrap_or(usize::MAX).max(WINDOW_CHUNK_BYTES)
+            Some(window_limit) => {
+                usize::try_from(window_limit.bytes).unwrap_or(usize::MAX).max(WINDOW_CHUNK_BYTES)
             }
             None => usize::MAX,
         }
     }
 
-    /// Returns true if the client of this window has no memory for more.
+    /// Returns true if the window's client has no memory for more.
     pub(crate) fn is_short(&self) -> bool {
         let state = self.state.lock();
-        state.passage.as_ref().is_some_and(|passage| state.window < Some(passage.bytes))
+        state
+            .window_limit
+            .as_ref()
+            .is_some_and(|window_limit| state.window < Some(window_limit.bytes))
     }
 
-    /// Ready when the window has room, or nobody to make any.
+    /// Ready when the window has room, or has lost the readers that would make room.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         let mut state = self.state.lock();
         if state.is_abandoned() {
@@ -441,20 +439,20 @@ impl Fill {
         Poll::Pending
     }
 
-    /// A number for one who watches.
+    /// Registers a watcher and returns its number.
     pub(crate) fn watch(&self) -> usize {
         let mut state = self.state.lock();
         state.watchers.push(Watcher::default());
         state.watchers.len() - 1
     }
 
-    /// One who watched waits for nothing any more.
+    /// Removes a watcher and its waits.
     pub(crate) fn unwatch(&self, number: usize) {
         let watcher = std::mem::take(&mut self.state.lock().watchers[number]);
         drop(watcher);
     }
 
-    /// Ready when nothing is held, or nobody is there to take it.
+    /// Ready when nothing is held, or no reader is left to take it.
     pub(crate) fn poll_taken(
         &self,
         watcher: usize,
@@ -486,7 +484,7 @@ impl Fill {
         self.state.lock().is_abandoned()
     }
 
-    /// Says that nothing more comes, and how it ended.
+    /// Ends the body in this phase.
     pub(crate) fn end(&self, phase: FillPhase) {
         let wakers = {
             let mut state = self.state.lock();
@@ -499,7 +497,7 @@ impl Fill {
 
     // Readers.
 
-    /// A place for a reader at the beginning; `None` when the beginning is gone already.
+    /// Attaches a reader at the beginning. `None` if the beginning is gone already.
     pub(crate) fn attach(&self) -> Option<u32> {
         let mut state = self.state.lock();
         if state.first > 0 {
@@ -509,19 +507,18 @@ impl Fill {
         Some(state.followers.insert(Follower { chunk: 0, waker: None }))
     }
 
-    /// Returns true if a reader that leaves holds no other up: it is the only one, and the body
-    /// passes through a window.
+    /// Returns true if a slow reader delays no other: it is the only one of a window.
     pub(crate) fn is_for_one(&self) -> bool {
         let state = self.state.lock();
         state.window.is_some() && state.followers.len() == 1
     }
 
-    /// Returns true if the body broke off.
+    /// Returns true if the body is incomplete for good.
     pub(crate) fn has_aborted(&self) -> bool {
         self.state.lock().phase == FillPhase::Aborted
     }
 
-    /// A reader leaves.
+    /// Detaches a reader.
     pub(crate) fn detach(&self, place: u32) {
         let (awaited, gone) = {
             let mut state = self.state.lock();
@@ -533,8 +530,8 @@ impl Fill {
         wake(awaited);
     }
 
-    /// The next bytes for the reader at `place`; of an unfinished chunk that is kept, a copy of at
-    /// most `copied` bytes.
+    /// The next bytes for the reader at `place`. From a stored body's unfinished chunk, a copy of
+    /// at most `copied` bytes.
     pub(crate) fn poll_read(
         &self,
         place: u32,
@@ -587,7 +584,7 @@ impl FillState {
             _ => {}
         }
         loop {
-            // Only who went back in a window may find that it is gone, see `advance`.
+            // Only a reader that went back in a window can miss a chunk, see `advance`.
             let Some(index) = cursor.chunk.checked_sub(self.first) else {
                 return Poll::Ready(Err(IncompleteBody));
             };
@@ -601,8 +598,7 @@ impl FillState {
             }
             let tail = self.tail.data.len();
             if self.window.is_some() && tail > 0 {
-                // Handed over as it is: what passes through is copied once. What is passed over
-                // makes room, too.
+                // Given as it is: bytes are copied once. Bytes that are passed over make room, too.
                 self.freeze_tail();
                 continue;
             }
@@ -629,7 +625,7 @@ impl FillState {
         Poll::Pending
     }
 
-    /// The wakers of all readers that wait.
+    /// The wakers of all waiting readers.
     fn parked(&mut self) -> Wakers {
         self.followers.iter_mut().filter_map(|follower| follower.waker.take()).collect()
     }
@@ -638,11 +634,11 @@ impl FillState {
         self.len - self.base
     }
 
-    /// Has the window hold no more than it must while its client has no memory for more.
+    /// Limits the window to the minimum while its client has no memory for more.
     fn narrow(&mut self, short: bool) {
-        if let Some(passage) = &self.passage {
-            let least = passage.bytes.min(WINDOW_CHUNK_BYTES as u64);
-            self.window = Some(if short { least } else { passage.bytes });
+        if let Some(window_limit) = &self.window_limit {
+            let least = window_limit.bytes.min(WINDOW_CHUNK_BYTES as u64);
+            self.window = Some(if short { least } else { window_limit.bytes });
         }
     }
 
@@ -650,13 +646,12 @@ impl FillState {
         self.window.is_some_and(|bytes| self.held() > bytes)
     }
 
-    /// Before its first reader comes a window waits, but only until it is full: nothing else would
-    /// ever move it.
+    /// Before its first reader a window waits only until it is full: nothing else would wake it.
     fn is_abandoned(&self) -> bool {
         self.window.is_some() && self.followers.is_empty() && (self.followed || self.is_full())
     }
 
-    /// In a window, takes out the chunks that every reader has passed; the caller drops them.
+    /// Removes the chunks of a window that every reader has passed, for the caller to drop.
     fn advance(&mut self) -> SmallVec<[Bytes; 2]> {
         let mut gone = SmallVec::new();
         if self.window.is_none() {
@@ -673,9 +668,9 @@ impl FillState {
         gone
     }
 
-    /// Those of the writing side whose answer has come: about room and what is taken once the
-    /// window is half empty, so that a writer and a reader of equal speed do not wake each other
-    /// for every chunk; and all of them once nobody reads any more.
+    /// The wakers of the writing side whose wait is over. Room and bytes taken are reported once
+    /// the window is half empty, so that a writer and a reader of equal speed do not wake each
+    /// other for every chunk. Without readers all are woken.
     fn awaited(&mut self) -> Wakers {
         let mut wakers = Wakers::new();
         let Some(bytes) = self.window else { return wakers };

@@ -1,4 +1,5 @@
-//! The making of further forms of a stored body ([`crate::forms`]), on the cache's side.
+//! The making of further forms of a stored body ([`crate::forms`]): the cache's part. It permits
+//! one maker for each form, and stores the result.
 
 use std::sync::Arc;
 
@@ -10,10 +11,10 @@ use crate::object::Object;
 use crate::shard::{KeyLocation, Shard};
 
 impl<L: Lower> Cache<L> {
-    /// Takes the duty to make the form with this number of `object`'s complete body, with so much
-    /// effort (from 1 on). False if somebody has it already, or had it, or if there is no memory.
+    /// Permits the caller to make form `number` of `object`'s complete body with this effort (from
+    /// 1 on). Returns false if the permission has been given before, or without memory.
     ///
-    /// The duty is taken once: who comes to nothing leaves the object without the form.
+    /// It is given once: a maker that fails leaves the object without the form.
     pub fn begin_form(&self, object: &Object, number: usize, effort: u8) -> bool {
         let Some(forms) = object.forms() else { return false };
         if !object.is_live() || !forms.is_wanted(number, effort) {
@@ -23,9 +24,8 @@ impl<L: Lower> Cache<L> {
         charge.is_some_and(|charge| forms.begin(number, effort, charge))
     }
 
-    /// Puts the form with this number, made with so much effort, beside the others. `hash` is that
-    /// of the object's key. False if the body has left the index meanwhile, or if there is no
-    /// memory.
+    /// Stores form `number`, made with this effort. `hash` is the hash of the object's key. Returns
+    /// false if the body has left the index meanwhile, or without memory.
     pub fn put_form(
         &self,
         object: &Arc<Object>,
@@ -38,17 +38,17 @@ impl<L: Lower> Cache<L> {
         data.shrink_to_fit();
         let Some(charge) = self.reserve(EncodedForms::cost(data.capacity())) else { return false };
         let place = self.place(hash);
-        // Under the lock, so that eviction counts with what it will get.
+        // Under the lock, so that eviction counts the new weight.
         let mut shard = self.shard(place.shard);
-        let Some(heir) = heir(&shard, place, object) else { return false };
+        let Some(owner_in_index) = owner_in_index(&shard, place, object) else { return false };
         forms.put(number, effort, data, charge);
-        shard.reweigh(place.h32, &heir);
+        shard.reweigh(place.h32, &owner_in_index);
         true
     }
 
-    /// Takes the duty to make the form of `object`'s complete body for `key`. False if somebody has
-    /// it already, or had it; if there is no memory; or if every place is taken for a key that is
-    /// not over.
+    /// Permits the caller to make the form of `object`'s complete body for `key`. Returns false if
+    /// the permission has been given before, without memory, or if every slot has a key that is in
+    /// use.
     pub fn begin_keyed_form(
         &self,
         object: &Object,
@@ -66,7 +66,7 @@ impl<L: Lower> Cache<L> {
         charge.is_some_and(|charge| forms.begin_keyed(charge).begin(key, is_over))
     }
 
-    /// Puts the form for `key` beside the body, as [`Cache::put_form`].
+    /// Stores the form for `key`, as [`Cache::put_form`] does.
     pub fn put_keyed_form(
         &self,
         object: &Arc<Object>,
@@ -80,18 +80,18 @@ impl<L: Lower> Cache<L> {
         let Some(charge) = self.reserve(cost) else { return false };
         let place = self.place(hash);
         let mut shard = self.shard(place.shard);
-        let Some(heir) = heir(&shard, place, object) else { return false };
+        let Some(owner_in_index) = owner_in_index(&shard, place, object) else { return false };
         let is_put = keyed.put(key, data, charge);
         if is_put {
-            shard.reweigh(place.h32, &heir);
+            shard.reweigh(place.h32, &owner_in_index);
         }
         is_put
     }
 }
 
-/// The object in the index that delivers the body of `object`: itself, or one that has got the body
-/// by a 304 since.
-fn heir<L: Lower>(
+/// The object in the index with the body of `object`: itself, or one that got the body by a 304
+/// since.
+fn owner_in_index<L: Lower>(
     shard: &Shard<L>,
     place: KeyLocation,
     object: &Arc<Object>,

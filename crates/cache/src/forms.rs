@@ -1,7 +1,8 @@
-//! Further forms of a stored body: the same content in other codings, made after it was stored.
+//! Further forms of a stored body: the same content in other codings, made after the body was
+//! stored.
 //!
-//! The store knows them by number and never what they mean. They are read without a lock, charged
-//! like chunks of a body, and end with whoever keeps the body.
+//! The store knows them by number and never by meaning. They are read without a lock, charged like
+//! chunks of a body, and dropped with the owner of the body.
 
 use std::any::Any;
 use std::fmt;
@@ -16,26 +17,26 @@ use crate::ledger::{Charge, Ledger};
 use crate::size;
 use crate::sync::{AtomicU8, AtomicU64, Ordering};
 
-/// Numbers that a form can have: those below.
+/// The number of forms: a form's number is less than this.
 pub const FORMS: usize = 4;
 
-/// In [`Forms::plain`]: a client has asked for the content without a coding.
+/// A bit of [`EncodedForms::plain`]: a client has asked for the content without a coding.
 const PLAIN_ASKED: u64 = 1 << 63;
 
-/// The forms of one body; nothing is taken for them before the first.
+/// The forms of one body. They take no memory before the first.
 #[derive(Debug, Default)]
 pub(crate) struct EncodedForms {
     slots: OnceLock<Box<FormSlots>>,
-    /// The length of the content without its coding, and one; 0 if it is not known. With
+    /// The length of the content without its coding, plus one; 0 if unknown. Includes
     /// [`PLAIN_ASKED`].
     plain: AtomicU64,
     attached: OnceLock<Box<Attachment>>,
     keyed: OnceLock<Box<KeyedForms>>,
 }
 
-/// Something made of a stored body, kept beside it for whoever needs it next, and gone with it.
+/// Data derived from a stored body, kept beside it for later requests and dropped with it.
 pub trait DerivedData: Any + fmt::Debug + Send + Sync {
-    /// Bytes that it takes.
+    /// Bytes that the data takes.
     fn memory(&self) -> u64;
 }
 
@@ -54,7 +55,7 @@ struct FormSlots {
 #[derive(Debug, Default)]
 struct FormSlot {
     form: ArcSwapOption<EncodedForm>,
-    /// The greatest effort that was ever begun with: 0 for none.
+    /// The greatest effort with which the form was begun; 0 for none.
     begun: AtomicU8,
 }
 
@@ -62,7 +63,7 @@ struct FormSlot {
 struct EncodedForm {
     bytes: Bytes,
     effort: u8,
-    /// Bytes that it has reserved.
+    /// Bytes that the form has reserved.
     cost: u64,
 }
 
@@ -85,7 +86,7 @@ impl EncodedForms {
     pub(crate) fn note_plain_length(&self, length: u64) {
         let length = length.saturating_add(1) & !PLAIN_ASKED;
         let note = |old: u64| Some(old & PLAIN_ASKED | length);
-        // It never refuses.
+        // The update never fails.
         _ = self.plain.fetch_update(Ordering::Relaxed, Ordering::Relaxed, note);
     }
 
@@ -103,28 +104,28 @@ impl EncodedForms {
         self.plain.load(Ordering::Relaxed) & PLAIN_ASKED != 0
     }
 
-    /// The thing that is attached.
+    /// The attached data.
     pub(crate) fn attached(&self) -> Option<Arc<dyn DerivedData>> {
         self.attached.get().map(|attachment| Arc::clone(&attachment.made))
     }
 
-    /// Attaches `made`, unless something is or there is no room for it.
+    /// Attaches `made`, unless data is attached already or memory is short.
     pub(crate) fn attach(&self, ledger: &Arc<Ledger>, made: Arc<dyn DerivedData>) {
         let bytes = size::class(size_of::<Attachment>()) + made.memory();
         if self.attached.get().is_none()
             && let Some(charge) = Charge::try_new(ledger, bytes)
         {
-            // Of two who come at once, one has made it in vain.
+            // Of two concurrent calls, one has derived its data in vain.
             _ = self.attached.set(Box::new(Attachment { made, charge }));
         }
     }
 
-    /// Returns true if there is room for forms, or something is attached.
+    /// Returns true if there are slots for forms, or attached data.
     pub(crate) fn is_begun(&self) -> bool {
         self.slots.get().is_some() || self.keyed().is_some() || self.attached.get().is_some()
     }
 
-    /// Makes room for forms, with [`Forms::SLOTS_BYTES`] reserved in `charge`.
+    /// Makes slots for forms, with [`EncodedForms::SLOTS_BYTES`] reserved in `charge`.
     fn begin_slots(&self, charge: Charge) -> &FormSlots {
         self.slots
             .get_or_init(|| Box::new(FormSlots { slots: Default::default(), _charge: charge }))
@@ -141,19 +142,19 @@ impl EncodedForms {
     #[inline]
     pub(crate) fn has(&self, number: usize) -> bool {
         let slot = self.slots.get().and_then(|slots| slots.slots.get(number));
-        // Most have never been begun, which is seen at less cost.
+        // Most have never been begun, which is cheaper to see.
         slot.is_some_and(|slot| {
             slot.begun.load(Ordering::Relaxed) > 0 && slot.form.load().is_some()
         })
     }
 
-    /// The effort that the form with this number was made with; 0 without one.
+    /// The effort with which the form was made; 0 without one.
     pub(crate) fn effort(&self, number: usize) -> u8 {
         let slot = self.slots.get().and_then(|slots| slots.slots.get(number));
         slot.and_then(|slot| slot.form.load().as_ref().map(|form| form.effort)).unwrap_or(0)
     }
 
-    /// Returns true if nobody has begun to make the form with as much effort.
+    /// Returns true if the form has not been begun with this effort.
     pub(crate) fn is_wanted(&self, number: usize, effort: u8) -> bool {
         match self.slots.get() {
             None => number < FORMS,
@@ -164,15 +165,15 @@ impl EncodedForms {
         }
     }
 
-    /// Takes the duty to make the form with so much effort: false for all but the first who asks.
-    /// `charge` is for the first form of all.
+    /// Begins the form with this effort. Returns true for the first caller only. `charge` is for
+    /// the slots.
     pub(crate) fn begin(&self, number: usize, effort: u8, charge: Charge) -> bool {
         let slot = self.begin_slots(charge).slots.get(number);
         slot.is_some_and(|slot| slot.begun.fetch_max(effort, Ordering::AcqRel) < effort)
     }
 
-    /// Puts a form in its place, for which [`Forms::cost`] is reserved in `charge`. One that was
-    /// made with less effort is given up.
+    /// Stores a form, for which [`EncodedForms::cost`] is reserved in `charge`. It replaces a form
+    /// of less effort.
     pub(crate) fn put(&self, number: usize, effort: u8, data: Vec<u8>, charge: Charge) {
         let Some(slot) = self.slots.get().and_then(|slots| slots.slots.get(number)) else { return };
         slot.begun.fetch_max(effort, Ordering::AcqRel);
@@ -185,18 +186,18 @@ impl EncodedForms {
         });
     }
 
-    /// Those that are known by a key, once there was one.
+    /// The forms that are known by a key, if there are any.
     #[inline]
     pub(crate) fn keyed(&self) -> Option<&KeyedForms> {
         self.keyed.get().map(|keyed| &**keyed)
     }
 
-    /// The same; `charge` is for the first of all.
+    /// [`EncodedForms::keyed`], made with `charge` at the first call.
     pub(crate) fn begin_keyed(&self, charge: Charge) -> &KeyedForms {
         self.keyed.get_or_init(|| Box::new(KeyedForms::new(charge)))
     }
 
-    /// Bytes that they have reserved.
+    /// Bytes that the forms have reserved.
     pub(crate) fn memory(&self) -> u64 {
         let attached = self.attached.get().map_or(0, |attachment| attachment.charge.bytes());
         let others = attached + self.keyed().map_or(0, KeyedForms::memory);

@@ -1,4 +1,5 @@
-//! The ghost queue of S3-FIFO: which keys left the small queue a short while ago.
+//! The ghost queue of S3-FIFO: hashes of the keys that were evicted from the small queue lately. It
+//! stores no keys and no objects.
 
 use std::sync::Arc;
 
@@ -8,24 +9,23 @@ use crate::size;
 const WAYS: usize = 4;
 const SMALLEST: usize = 64;
 
-/// Remembers the last so many hashes it was told: a table of four-way buckets with the time (a
-/// count of insertions) beside each hash, so that what is too old simply does not count any more.
-/// A larger table does not take over what is in the former one, which is looked up beside it until
-/// all in it is too old.
+/// The last so many hashes: a table of four-way buckets with the time (a count of insertions)
+/// beside each hash, so that old entries expire without being removed. A larger table does not copy
+/// the former one, which is looked up as well until all its entries have expired.
 #[derive(Debug, Default)]
 pub(crate) struct Ghost {
     current: GhostTable,
     former: GhostTable,
-    /// When the former table was left.
+    /// The time at which the former table was replaced.
     left: u32,
     time: u32,
 }
 
 #[derive(Debug, Default)]
 struct GhostTable {
-    /// Hash and time of insertion; time zero is an empty place. A power of two.
+    /// Hash and time of insertion; time zero is an empty entry. The number is a power of two.
     entries: Box<[(u32, u32)]>,
-    /// Given back with the entries.
+    /// Returned with the entries.
     _charge: Option<Charge>,
 }
 
@@ -34,7 +34,7 @@ impl GhostTable {
         if self.entries.is_empty() {
             return &mut [];
         }
-        // The low bits choose the place in the shard's table; these are others.
+        // The low bits select the place in the shard's table, so other bits are used here.
         let buckets = self.entries.len() / WAYS;
         let at = (h32.rotate_left(16) as usize & (buckets - 1)) * WAYS;
         &mut self.entries[at..at + WAYS]
@@ -42,7 +42,7 @@ impl GhostTable {
 }
 
 impl Ghost {
-    /// Remembers `h32` among the last `window` ones.
+    /// Inserts `h32`, among the last `window` hashes.
     pub(crate) fn insert(&mut self, h32: u32, window: usize, ledger: &Arc<Ledger>) {
         let window = window.max(SMALLEST);
         if self.current.entries.len() < window {
@@ -61,7 +61,7 @@ impl Ghost {
         }
     }
 
-    /// Forgets `h32`, and returns true if it was among the last `window` ones.
+    /// Removes `h32`, and returns true if it was among the last `window` hashes.
     pub(crate) fn take(&mut self, h32: u32, window: usize) -> bool {
         let (time, window) = (self.time, window.max(SMALLEST) as u32);
         let is_it = |entry: &&mut (u32, u32)| {
@@ -77,7 +77,7 @@ impl Ghost {
         }
     }
 
-    /// Returns true if `h32` is among the last `window` ones; it is remembered if it is not.
+    /// Returns true if `h32` is among the last `window` hashes; otherwise inserts it.
     pub(crate) fn contains_or_insert(
         &mut self,
         h32: u32,
@@ -96,8 +96,7 @@ impl Ghost {
         is_known
     }
 
-    /// Begins a larger table if the budget has room for it beside the old one; the old one will do
-    /// otherwise.
+    /// Begins a larger table if the budget has room for both. Otherwise the old table goes on.
     fn grow(&mut self, window: usize, ledger: &Arc<Ledger>) {
         let places = window.next_power_of_two();
         let Some(charge) = Charge::try_new(ledger, size::class(places * size_of::<(u32, u32)>()))

@@ -1,56 +1,56 @@
-//! An object's standing with the index: how often it was hit, where it is queued, what it weighs,
-//! and to whom it gives its bytes back.
+//! The index state of an object: its hits, its place in the queues, its weight, and the ledger that
+//! gets its bytes back. Only the shard changes the place and the weight, under its lock.
 
 use std::sync::Arc;
 
 use crate::ledger::Ledger;
 use crate::sync::{AtomicU8, AtomicU32, Ordering};
 
-/// The unit of an object's weight, in bytes: every size class is a multiple of it.
+/// The unit of an object's weight in bytes. Every size class is a multiple of it.
 const WEIGHT_BYTES: u64 = 16;
 
-/// [`Standing::place`]: in the index.
+/// [`IndexState::place`]: in the index.
 pub(crate) const LIVE: u8 = 1;
-/// [`Standing::place`]: in the main queue, not the small one.
+/// [`IndexState::place`]: in the main queue, not the small one.
 pub(crate) const MAIN: u8 = 2;
-/// [`Standing::place`]: the body will never be complete; nothing that delivers it may enter the
+/// [`IndexState::place`]: the body will never be complete. No object with this body may enter the
 /// index.
 pub(crate) const BROKEN: u8 = 4;
 
 /// The two frequency bits, and their highest value. The hits are counted above them.
 const FREQUENCY: u32 = 3;
-/// One hit more.
+/// One more hit.
 const HIT: u32 = FREQUENCY + 1;
 
-/// A response's way when it leaves memory, as far as its maker says.
+/// The demotion of a response that is evicted from memory, as its maker sets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DemotionPolicy {
-    /// The lower tier takes it if it is worth that.
+    /// The lower tier takes it if it is worth a write.
     #[default]
     ByMerit,
-    /// It is for memory alone.
+    /// It stays in memory alone.
     Never,
     /// The lower tier takes it if it has room.
     Always,
 }
 
-/// Laid out by hand: [`Object`](crate::Object) says why.
+/// The layout is chosen by hand; see [`Object`](crate::Object).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct IndexState {
-    // A hit has just counted a reference, so this core owns the line: a plain load and store costs
-    // nothing more here. Two cores hitting at the very same time may count one hit; a locked add on
-    // every hit would cost more than the number is worth.
+    // A hit has just counted a reference, so this core owns the line, and a plain load and store
+    // costs nothing more. Of two concurrent hits one may not be counted. A locked add on every hit
+    // would cost more than the exact number is worth.
     hits: AtomicU32,
-    /// Its token in the queues.
+    /// The object's token in the queues.
     pub(crate) id: u32,
-    /// The weight that eviction counts for the object, in units of [`WEIGHT_BYTES`].
+    /// The weight of the object for eviction, in units of [`WEIGHT_BYTES`].
     weight: AtomicU32,
     place: AtomicU8,
-    /// A [`Sinks`].
+    /// A [`DemotionPolicy`].
     sinks: AtomicU8,
-    /// To whom the bytes are given back; `None` if there was no room to reserve any.
+    /// The ledger that gets the bytes back; `None` if there was no memory to reserve.
     pub(crate) ledger: Option<Arc<Ledger>>,
 }
 
@@ -66,7 +66,7 @@ impl IndexState {
         }
     }
 
-    /// Hits so far: about, and no more than a thousand million.
+    /// Hits so far: approximate, and at most 2^30.
     pub(crate) fn hits(&self) -> u32 {
         self.hits.load(Ordering::Relaxed) / HIT
     }
@@ -78,19 +78,19 @@ impl IndexState {
         self.hits.store(before.saturating_add(more), Ordering::Relaxed);
     }
 
-    /// Counts on from the hits of another.
+    /// Adds the hits of another object.
     pub(crate) fn count_on(&self, other: &Self) {
         let own = self.hits.load(Ordering::Relaxed);
         let before = other.hits.load(Ordering::Relaxed) & !FREQUENCY;
         self.hits.store(own.saturating_add(before), Ordering::Relaxed);
     }
 
-    /// Hits since eviction looked at it last: at most three.
+    /// Hits since eviction's last visit, at most three.
     pub(crate) fn frequency(&self) -> u8 {
         (self.hits.load(Ordering::Relaxed) & FREQUENCY) as u8
     }
 
-    /// Has at most three hits count with eviction. A hit meanwhile may not be counted.
+    /// Sets the hits that eviction counts, at most three. A concurrent hit may be lost.
     pub(crate) fn set_frequency(&self, frequency: u8) {
         let hits = self.hits.load(Ordering::Relaxed) & !FREQUENCY;
         self.hits.store(hits | (u32::from(frequency) & FREQUENCY), Ordering::Relaxed);
@@ -116,18 +116,18 @@ impl IndexState {
         self.place() & LIVE != 0
     }
 
-    /// Only under the shard's lock.
+    /// To be called only under the shard's lock.
     pub(crate) fn set_place(&self, place: u8) {
         self.place.store(place, Ordering::Relaxed);
     }
 
-    /// Out of the index. Only under the shard's lock.
+    /// Marks the object as removed from the index. To be called only under the shard's lock.
     pub(crate) fn set_out(&self) {
         self.set_place(self.place() & BROKEN);
     }
 
-    /// The body will never be complete. Only under the shard's lock, or before anybody else has the
-    /// object.
+    /// Marks the body as incomplete for good. To be called only under the shard's lock, or before
+    /// the object is shared.
     pub(crate) fn set_broken(&self) {
         self.set_place(self.place() | BROKEN);
     }
@@ -136,8 +136,8 @@ impl IndexState {
         u64::from(self.weight.load(Ordering::Relaxed)) * WEIGHT_BYTES
     }
 
-    /// Only under the shard's lock. The weight is in whole units of [`WEIGHT_BYTES`], and at most
-    /// 64 GiB.
+    /// To be called only under the shard's lock. The weight is in whole units of [`WEIGHT_BYTES`],
+    /// at most 64 GiB.
     pub(crate) fn set_weight(&self, weight: u64) {
         let units = u32::try_from(weight.div_ceil(WEIGHT_BYTES)).unwrap_or(u32::MAX);
         self.weight.store(units, Ordering::Relaxed);
@@ -150,25 +150,25 @@ mod tests {
 
     #[test]
     fn hits_and_frequency_are_counted_apart() {
-        let standing = IndexState::new(7, None);
+        let index_state = IndexState::new(7, None);
         for hits in 1..=5_u32 {
-            standing.touch();
-            assert_eq!((standing.hits(), standing.frequency()), (hits, hits.min(3) as u8));
+            index_state.touch();
+            assert_eq!((index_state.hits(), index_state.frequency()), (hits, hits.min(3) as u8));
         }
-        standing.set_frequency(1);
-        assert_eq!((standing.hits(), standing.frequency()), (5, 1));
-        standing.hits.store(u32::MAX - 5, Ordering::Relaxed);
-        (0..3).for_each(|_| standing.touch());
-        assert_eq!((standing.hits(), standing.frequency()), (u32::MAX / 4, 3));
-        standing.set_frequency(0);
-        standing.touch();
-        assert_eq!(standing.hits(), u32::MAX / 4, "it stays");
+        index_state.set_frequency(1);
+        assert_eq!((index_state.hits(), index_state.frequency()), (5, 1));
+        index_state.hits.store(u32::MAX - 5, Ordering::Relaxed);
+        (0..3).for_each(|_| index_state.touch());
+        assert_eq!((index_state.hits(), index_state.frequency()), (u32::MAX / 4, 3));
+        index_state.set_frequency(0);
+        index_state.touch();
+        assert_eq!(index_state.hits(), u32::MAX / 4, "it stays");
         let (old, new) = (IndexState::new(8, None), IndexState::new(9, None));
         (0..5).for_each(|_| old.touch());
         new.touch();
         new.count_on(&old);
         assert_eq!((new.hits(), new.frequency()), (6, 1));
-        new.count_on(&standing);
+        new.count_on(&index_state);
         assert!(new.hits() >= u32::MAX / 4, "no overflow");
     }
 }

@@ -1,8 +1,8 @@
-//! Walks over everything stored, a little at a time.
+//! Index walks: incremental passes over everything stored.
 //!
-//! What is of no more use leaves before eviction comes for it, so that its memory serves others.
-//! The number of stored responses then counts only those that may still answer. And what is worth
-//! it gets a copy in the tier below, so that it is there after a restart.
+//! A walk removes expired objects before eviction does, so that their memory is free and the number
+//! of objects is honest. Another copies valuable objects to the lower tier, so that they survive a
+//! restart. A walk never holds a shard's lock for longer than one batch.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::lower::Lower;
 use crate::object::Object;
 use crate::shard::{Position, RemovedObjects};
 
-/// Places of the index looked at under one lock: some microseconds.
+/// Slots that are visited under one hold of the lock: some microseconds.
 const BATCH: usize = 128;
 
-/// The place that the walk over everything stored has reached. The next walk goes on from there.
+/// The position of a walk. The next call continues from there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IndexWalk {
     shard: usize,
@@ -24,9 +24,9 @@ pub struct IndexWalk {
 }
 
 impl<L: Lower> Cache<L> {
-    /// Goes on with `walk` for about `places` of the index, at most once around, and takes out what
-    /// `is_over` says is of no more use; what is being fetched anew stays. `is_over` must not call
-    /// the cache. `pause` is called every few microseconds, no lock being held.
+    /// Continues `walk` for about `places` slots, at most once around, and removes the objects for
+    /// which `is_over` returns true, except those that a fetch is renewing. `is_over` must not call
+    /// the cache. `pause` is called every few microseconds, without a lock.
     pub fn drop_expired(
         &self,
         walk: &mut IndexWalk,
@@ -37,8 +37,9 @@ impl<L: Lower> Cache<L> {
         self.go_on(walk, places, &|walk| self.drop_batch(walk, is_over), pause);
     }
 
-    /// Goes on with `walk` in the same way, and has the lower tier keep copies of what `is_meant`
-    /// says, where it takes them. Returns their number. `is_meant` must not call the cache.
+    /// Continues `walk` in the same manner, and copies to the lower tier the objects for which
+    /// `is_meant` returns true. Returns the number of copies that the tier accepted. `is_meant`
+    /// must not call the cache.
     pub fn copy_down(
         &self,
         walk: &mut IndexWalk,
@@ -56,14 +57,14 @@ impl<L: Lower> Cache<L> {
         copied.get()
     }
 
-    /// Has the lower tier keep a copy of `object`, whose key has this hash; false if it has none
-    /// afterwards.
+    /// Copies `object`, whose key has this hash, to the lower tier. Returns false if the tier has
+    /// no copy afterwards.
     pub fn copy(&self, hash: u64, object: &Arc<Object>) -> bool {
         let place = self.place(hash);
         self.shard(place.shard).copy_down(place.h32, object)
     }
 
-    /// Goes on with `walk` by batches; `batch` makes one, and says whether its shard has more.
+    /// Continues `walk` in batches. `batch` runs one, and returns true if its shard has more slots.
     fn go_on(
         &self,
         walk: &mut IndexWalk,
@@ -89,8 +90,8 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Copies of the next places of the shard that `walk` is in; their number, and whether there
-    /// are more places.
+    /// Copies the next slots of the walk's shard. Returns the number of copies, and true if the
+    /// shard has more slots.
     fn copy_batch(
         &self,
         walk: &mut IndexWalk,
@@ -112,7 +113,8 @@ impl<L: Lower> Cache<L> {
         (made, more)
     }
 
-    /// Looks at the next places of the shard that `walk` is in; whether there are more.
+    /// Removes expired objects from the next slots of the walk's shard. Returns true if the shard
+    /// has more slots.
     fn drop_batch(&self, walk: &mut IndexWalk, is_over: &dyn Fn(&Object) -> bool) -> bool {
         let mut found = Vec::new();
         let shard = self.shared_shard(walk.shard);
@@ -126,7 +128,7 @@ impl<L: Lower> Cache<L> {
         let mut dead = RemovedObjects::new();
         let mut shard = self.shard(walk.shard);
         for (h32, object) in found {
-            // It may have been confirmed meanwhile.
+            // The object may have been revalidated meanwhile.
             let stays = shard.find(h32, object.key()).is_none_or(|slot| slot.is_fetched());
             if !stays && is_over(&object) {
                 shard.expel(h32, &object, &mut dead);

@@ -1,8 +1,8 @@
-//! Forms of a stored body that are known by a key: each is of use only together with something else
-//! that its reader has, such as a dictionary.
+//! Keyed forms: forms of a stored body that need something else of the client, such as a
+//! dictionary, and are known by its key.
 //!
-//! There are few places for them. What was made for a key that is of no more use gives its place
-//! away. As with [`crate::forms`], the store knows the keys and never what they mean.
+//! A body has few slots for them. A key that is out of use gives its slot away. As with
+//! [`crate::forms`], the store never knows the meaning of a key.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::ledger::Charge;
 use crate::size;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Keyed forms that a body can have at a time.
+/// The most keyed forms of a body.
 pub const KEYED_FORMS: usize = 4;
 
-/// The places for keyed forms of one body.
+/// The slots for keyed forms of one body.
 #[derive(Debug)]
 pub(crate) struct KeyedForms {
     places: [KeyedPlace; KEYED_FORMS],
@@ -26,7 +26,7 @@ pub(crate) struct KeyedForms {
 
 #[derive(Debug, Default)]
 struct KeyedPlace {
-    /// The key for which a form was begun; 0 for none.
+    /// The key of the form that was begun; 0 for none.
     begun: AtomicU64,
     form: ArcSwapOption<KeyedForm>,
 }
@@ -35,15 +35,15 @@ struct KeyedPlace {
 struct KeyedForm {
     key: u64,
     bytes: Bytes,
-    /// Bytes that it has reserved.
+    /// Bytes that the form has reserved.
     cost: u64,
 }
 
 impl KeyedForms {
-    /// Bytes to reserve for the places.
+    /// Bytes to reserve for the slots.
     pub(crate) const BYTES: u64 = size::class(size_of::<Self>());
 
-    /// Places, for which [`KeyedForms::BYTES`] are reserved in `charge`.
+    /// Empty slots, for which [`KeyedForms::BYTES`] are reserved in `charge`.
     pub(crate) fn new(charge: Charge) -> Self {
         Self { places: Default::default(), _charge: charge }
     }
@@ -66,20 +66,21 @@ impl KeyedForms {
         self.places.iter().any(|place| place.form.load().is_some())
     }
 
-    /// Returns true if nobody has begun to make the form for `key`.
+    /// Returns true if the form for `key` has not been begun.
     pub(crate) fn is_wanted(&self, key: u64) -> bool {
         self.places.iter().all(|place| place.begun.load(Ordering::Relaxed) != key)
     }
 
-    /// Takes the duty to make the form for `key`: false for all but the first who asks, and where
-    /// every place has a key that is not over. The key 0 has no form.
+    /// Begins the form for `key`. Returns true for the first caller only, and false if every slot
+    /// has a key in use. Key 0 has no form.
     pub(crate) fn begin(&self, key: u64, is_over: impl Fn(u64) -> bool) -> bool {
         if key == 0 || !self.is_wanted(key) {
             return false;
         }
         self.places.iter().any(|place| {
             let before = place.begun.load(Ordering::Relaxed);
-            // Two who come at once may take two places: the second form is in vain, and no more.
+            // Two concurrent callers may take two slots. The second form is made in vain, without
+            // harm.
             (before == 0 || is_over(before))
                 && place
                     .begun
@@ -88,8 +89,8 @@ impl KeyedForms {
         })
     }
 
-    /// Puts the form for `key` in its place; [`KeyedForms::cost`] is reserved for it in `charge`.
-    /// False if the place was given to another key meanwhile.
+    /// Stores the form for `key`; [`KeyedForms::cost`] is reserved in `charge`. Returns false if
+    /// the slot has been given to another key meanwhile.
     pub(crate) fn put(&self, key: u64, data: Vec<u8>, charge: Charge) -> bool {
         let mut places = self.places.iter();
         let Some(place) = places.find(|place| place.begun.load(Ordering::Relaxed) == key) else {
@@ -101,7 +102,7 @@ impl KeyedForms {
         true
     }
 
-    /// Bytes that they have reserved.
+    /// Bytes that the forms have reserved.
     pub(crate) fn memory(&self) -> u64 {
         let costs =
             self.places.iter().map(|place| place.form.load().as_ref().map_or(0, |f| f.cost));

@@ -1,4 +1,5 @@
-//! The duty to fetch.
+//! A lead: the duty to finish or fail the fetch that a busy object stands for. A lead must never
+//! end without an outcome for its waiters.
 
 use std::sync::Arc;
 
@@ -25,25 +26,25 @@ use crate::size;
 use crate::slot::Marker;
 use crate::variant::Variant;
 
-/// Up to this size a body is copied when a 304 gives it a new head; a larger one is shared, which
+/// The largest body that is copied when a 304 gives it a new head. A larger body is shared, which
 /// keeps the old head in memory.
 const COPY_BYTES_MAX: u64 = 16 * 1024;
 
-/// The body of a response that is lent from the lower tier.
+/// The body of a response that is served from the lower tier.
 #[derive(Debug)]
 pub enum LowerTierBody {
-    /// All of it, as it was read.
+    /// All of the body, as it was read.
     Whole(Vec<Bytes>),
-    /// It is read as it is sent.
-    Elsewhere(Arc<dyn ExternalBody>),
+    /// A body that is read while it is sent.
+    External(Arc<dyn ExternalBody>),
 }
 
 impl LowerTierBody {
-    /// Bytes that the object takes for it, but for those of its pieces.
+    /// Bytes to reserve for the body, except those of its chunks.
     fn cost(&self) -> u64 {
         match self {
             Self::Whole(_) => CompleteBody::OTHER_BYTES,
-            Self::Elsewhere(body) => CompleteBody::elsewhere_bytes(&**body),
+            Self::External(body) => CompleteBody::elsewhere_bytes(&**body),
         }
     }
 
@@ -52,11 +53,11 @@ impl LowerTierBody {
             Self::Whole(pieces) => {
                 pieces.iter().map(|it| size::class(it.len()) + CHUNK_OVERHEAD).sum()
             }
-            Self::Elsewhere(_) => 0,
+            Self::External(_) => 0,
         }
     }
 
-    /// The content; each piece gives back its part of `charge`.
+    /// The complete body. Each chunk takes its part of `charge`.
     fn complete(self, mut charge: Charge) -> CompleteBody {
         let cost = self.pieces_cost();
         match self {
@@ -67,28 +68,28 @@ impl LowerTierBody {
                 });
                 CompleteBody::many(charged.collect(), cost)
             }
-            Self::Elsewhere(body) => CompleteBody::elsewhere(body),
+            Self::External(body) => CompleteBody::elsewhere(body),
         }
     }
 }
 
-/// Whoever holds it fetches, and owes those who wait an answer. Dropping it is [`Lead::fail`].
+/// The duty to fetch, and to give the waiters an outcome. Dropping it is [`Lead::fail`].
 #[derive(Debug)]
 #[must_use = "dropping a lead fails everybody who waits for it"]
 pub struct Lead<L: Lower = MemoryOnly> {
     cache: Arc<Cache<L>>,
     busy: Arc<Busy>,
     owing: bool,
-    /// The window of a body that is not kept; the configured one, held for nobody else, when it is
-    /// not set.
-    passage: Option<WindowLimit>,
-    /// Where the lower tier had something when the fetch began.
+    /// The window of a body that is not stored. `None` for the configured window, on no client's
+    /// account.
+    window_limit: Option<WindowLimit>,
+    /// The places of this key in the lower tier when the fetch began.
     cold: Box<[L::Place]>,
-    /// Of these, what is no answer to this fetch.
-    spared: Vec<L::Place>,
-    /// The stored response that the fetch is to renew.
+    /// The places among them that do not answer this fetch.
+    kept_below: Vec<L::Place>,
+    /// The stored response that the fetch renews.
     old: Option<Arc<Object>>,
-    /// The index does not know of the fetch.
+    /// True if the fetch is outside the index.
     is_detached: bool,
 }
 
@@ -98,28 +99,28 @@ impl<L: Lower> Lead<L> {
             cache,
             busy,
             owing: true,
-            passage: None,
+            window_limit: None,
             cold,
-            spared: Vec::new(),
+            kept_below: Vec::new(),
             old: None,
             is_detached: false,
         }
     }
 
-    /// As [`Lead::new`], for a fetch that the index does not know.
+    /// [`Lead::new`] for a fetch outside the index.
     pub(crate) fn detached(cache: Arc<Cache<L>>, busy: Arc<Busy>, cold: Box<[L::Place]>) -> Self {
         let mut lead = Self::new(cache, busy, cold);
         lead.is_detached = true;
         lead
     }
 
-    /// Returns true if the index had no room to know of the fetch: nobody waits for it, and what it
-    /// brings is not stored. What the lower tier has can be lent.
+    /// Returns true if the index had no room for the fetch: it has no waiters, and its response is
+    /// not stored. Responses of the lower tier can be served.
     pub fn is_detached(&self) -> bool {
         self.is_detached
     }
 
-    /// Returns true if others wait for this fetch.
+    /// Returns true if requests wait for this fetch.
     pub fn is_watched(&self) -> bool {
         self.busy.is_watched()
     }
@@ -134,37 +135,36 @@ impl<L: Lower> Lead<L> {
         self.busy.hash
     }
 
-    /// Says what the body may hold if it turns out not to be kept, and for whom.
-    pub fn set_window_limit(&mut self, passage: WindowLimit) {
-        self.passage = Some(passage);
+    /// Sets the window of a body that turns out not to be stored, and its client.
+    pub fn set_window_limit(&mut self, window_limit: WindowLimit) {
+        self.window_limit = Some(window_limit);
     }
 
-    /// Where the lower tier may have the response: to be read before anybody else is asked. Some of
-    /// it may be other variants', and by chance another key's.
+    /// The places in the lower tier that may have the response, to be read before any origin is
+    /// asked. Some may belong to other variants, or by a collision to another key.
     pub fn cold(&self) -> &[L::Place] {
         &self.cold
     }
 
-    /// Lets the response at `place` stay when the response to this fetch is stored, because it
-    /// belongs to another variant or another key.
+    /// Keeps the response at `place` when the response of this fetch is stored, because it belongs
+    /// to another variant or another key.
     pub fn spare(&mut self, place: L::Place) {
-        self.spared.push(place);
+        self.kept_below.push(place);
     }
 
-    /// Says which stored response the fetch is to renew: it ends with the answer, unless that
-    /// confirms it ([`Lead::freshen`]) or says nothing of it ([`Lead::refuse`], [`Lead::fail`]).
+    /// Sets the stored response that the fetch renews. The new response replaces it, unless it
+    /// confirms it ([`Lead::freshen`]) or does not concern it ([`Lead::refuse`], [`Lead::fail`]).
     pub fn renews(&mut self, old: &Arc<Object>) {
         self.old = Some(Arc::clone(old));
     }
 
-    /// Stores the response, whose body is now to be pushed, and gives it to those who wait. The
-    /// permission is spent by that.
+    /// Stores the response, whose body is to be pushed now, and gives it to the waiters. This ends
+    /// the lead.
     ///
-    /// An invalidation since the fetch began keeps it out of the index, not from those who waited;
-    /// they ask [`Cache::may_use`].
-    /// A body that is declared too large, or a head for which there is no memory, makes it a window
-    /// from the start: not stored, and refused to those who wait. If it is too large, the key is
-    /// marked hit-for-miss.
+    /// An invalidation since the fetch began keeps the response out of the index, but not from the
+    /// waiters, which call [`Cache::may_use`]. A body that is declared too large, or a head without
+    /// memory, makes a window from the start, which is not stored and not given to waiters. If the
+    /// body is too large, the key is marked hit-for-miss.
     pub fn store(
         self,
         _permit: Permit,
@@ -174,8 +174,8 @@ impl<L: Lower> Lead<L> {
         self.put(new, vary)
     }
 
-    /// Stores a mark in place of a response: it has no head and no body, and says how requests are
-    /// dealt with until it is over.
+    /// Stores a mark instead of a response: without head and body, it directs requests until it
+    /// ends.
     pub fn mark(self, mark: NewObject, vary: Option<Variant<'_>>) {
         debug_assert!(mark.flags.is_mark(), "{mark:?}");
         let (head, etag) = (Box::default(), None);
@@ -189,8 +189,8 @@ impl<L: Lower> Lead<L> {
         self.begin_body(cost, length, None, |lead| Record::new(&new, &lead.busy.key, vary, passed))
     }
 
-    /// Stores a response whose body is elsewhere, and gives it to those who wait. It answers them
-    /// also where it is not kept, for the reason returned.
+    /// Stores a response with an external body, and gives it to the waiters. They get it even if it
+    /// is not stored, for the returned reason.
     pub fn store_elsewhere(
         mut self,
         _permit: Permit,
@@ -203,18 +203,18 @@ impl<L: Lower> Lead<L> {
         let refused = if has_room {
             self.admit(&object, None).err()
         } else {
-            self.strike(None, true);
+            self.remove_fetch(None, true);
             Some(StoreRefusal::NoRoom)
         };
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         (object, refused)
     }
 
-    /// As [`Lead::store`], for a response that came up from `place` in the lower tier, and a body
-    /// of this length: it takes the place of that cold entry, unless the entry has left.
+    /// [`Lead::store`] for a response from `place` in the lower tier, with a body of this length.
+    /// It replaces the cold entry, unless the entry has been removed.
     ///
     /// # Errors
-    /// The fetch goes on: the record is another key's, or has been banned.
+    /// The fetch continues: the record belongs to another key, or is banned.
     pub fn refill(
         self,
         _permit: Permit,
@@ -231,8 +231,8 @@ impl<L: Lower> Lead<L> {
         }
     }
 
-    /// As [`Lead::refill`], for a body that stays in the lower tier: the response is in the index
-    /// as others are, and leaves memory without being written.
+    /// [`Lead::refill`] for a body that stays in the lower tier. The response is an object in the
+    /// index, and is evicted without a write.
     ///
     /// # Errors
     /// As [`Lead::refill`].
@@ -255,9 +255,10 @@ impl<L: Lower> Lead<L> {
         Ok(object)
     }
 
-    /// Returns true if what the lower tier has of this key is to come into memory: there is more
-    /// room than is kept free, or the key was asked for a short while ago. Or else that is
-    /// remembered, and it is to be lent ([`Lead::lend`]), lest it push out what is asked for more.
+    /// Returns true if the lower tier's response of this key should be promoted to memory: memory
+    /// is not full, or the key was requested a short while ago. Otherwise remembers the key; the
+    /// response should be served from below ([`Lead::serve_from_lower`]), so that it does not evict
+    /// more popular objects.
     pub fn should_promote(&self) -> bool {
         if self.is_detached {
             return false;
@@ -266,12 +267,11 @@ impl<L: Lower> Lead<L> {
         self.cache.has_room() || self.cache.shard(place.shard).meet(place.h32)
     }
 
-    /// Gives a response of the lower tier to this request and those who wait, and leaves it where
-    /// it is: the index has it at `place`, and not in memory. `None` if it has left the index
-    /// meanwhile.
+    /// Gives a response of the lower tier to this request and its waiters, and leaves it at
+    /// `place`, out of memory. `None` if it has left the index meanwhile.
     ///
     /// # Errors
-    /// As [`Lead::refill`], and if there is no memory for it.
+    /// As [`Lead::refill`], and without memory.
     pub fn serve_from_lower(
         mut self,
         _permit: Permit,
@@ -288,7 +288,7 @@ impl<L: Lower> Lead<L> {
         let pieces_charge = charge.split(pieces_cost);
         let object = self.make(record, Some(charge), None);
         object.complete(behind(body.complete(pieces_charge), trailers));
-        // Or else an invalidation has met it, or something newer has taken its place.
+        // Otherwise an invalidation has removed it, or a newer response has replaced it.
         let is_there = {
             let at = self.cache.place(self.busy.hash);
             let mut shard = self.cache.shard(at.shard);
@@ -296,13 +296,13 @@ impl<L: Lower> Lead<L> {
             (shard.leave(at.h32, &self.busy) || self.is_detached) && is_there
         } && self.cache.may_use(&object);
         object.expire(self.busy.soft_until());
-        // No lookup does.
-        object.standing.touch();
+        // No lookup counts this hit.
+        object.index_state.touch();
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         Ok(is_there.then_some(object))
     }
 
-    /// The object whose body is elsewhere, and whether there is room for it.
+    /// The object with an external body, and false if there is no memory for it.
     fn elsewhere(
         &self,
         record: Record,
@@ -320,14 +320,14 @@ impl<L: Lower> Lead<L> {
         (object, has_room)
     }
 
-    /// The record, if it is one of this key that may be used.
+    /// The record, if it belongs to this key and is not banned.
     fn may_raise(&self, record: Record) -> Result<Record, ()> {
         let is_key = record.key() == &*self.busy.key;
         if is_key && self.cache.bans.may_raise(&record) { Ok(record) } else { Err(()) }
     }
 
-    /// Stores a response, whose body is to be pushed and has this `length`, if that is known.
-    /// `record` brings its record, and it costs so much; `place` is where it came up from.
+    /// Stores a response with a body to be pushed, of this `length` if that is known. `record`
+    /// makes the record, for `cost` bytes. `place` is its place in the lower tier.
     fn begin_body(
         mut self,
         cost: u64,
@@ -336,7 +336,7 @@ impl<L: Lower> Lead<L> {
         record: impl FnOnce(&Self) -> Record,
     ) -> ObjectWriter<L> {
         let config = self.cache.config();
-        let passage = self.passage.take().unwrap_or_else(|| WindowLimit {
+        let window_limit = self.window_limit.take().unwrap_or_else(|| WindowLimit {
             bytes: config.window_bytes,
             account: Account::open(self.cache.memory(), u64::MAX),
         });
@@ -344,9 +344,9 @@ impl<L: Lower> Lead<L> {
         let fits = length.is_none_or(|length| length <= bytes_max);
         let charge = if fits { self.cache.reserve(cost + BODY_BYTES) } else { None };
         let Some(mut charge) = charge else {
-            let fill = Arc::new(Fill::new(length, Some(passage), None));
+            let fill = Arc::new(Fill::new(length, Some(window_limit), None));
             let object = self.make(record(&self), None, Some(Arc::clone(&fill)));
-            object.standing.set_broken();
+            object.index_state.set_broken();
             count(&self.cache.ledger().refused, 1);
             count(&self.cache.ledger().too_large, u64::from(!fits));
             let why = if fits { StoreRefusal::NoRoom } else { StoreRefusal::TooLarge };
@@ -366,39 +366,39 @@ impl<L: Lower> Lead<L> {
         let refused = self.admit(&object, place).err();
         self.conclude(WaiterOutcome::Ready(Arc::clone(&object)));
         let (cache, hash) = (Arc::clone(&self.cache), self.busy.hash);
-        ObjectWriter::kept(cache, object, fill, hash, refused, spare, passage)
+        ObjectWriter::kept(cache, object, fill, hash, refused, spare, window_limit)
     }
 
-    /// The response is for the one who asked only, and says nothing of what is stored; those who
-    /// wait fetch for themselves. With a time, others do not wait for each other until then.
+    /// Ends the fetch with a response for this request only, which does not concern stored ones.
+    /// The waiters fetch alone. With a time, requests do not wait for each other until then.
     pub fn refuse(mut self, hit_for_miss_until_ms: Option<u64>) {
         self.refuse_for(hit_for_miss_until_ms.map(Some), false);
     }
 
-    /// As [`Lead::refuse`]; the response that the fetch was to renew leaves the index, unless this
-    /// fetch was invalidated.
+    /// [`Lead::refuse`], and removes the response that the fetch was to renew, unless this fetch
+    /// has been invalidated.
     pub fn supersede(mut self, hit_for_miss_until_ms: Option<u64>) {
         self.refuse_for(hit_for_miss_until_ms.map(Some), true);
     }
 
-    /// As [`Lead::refuse`], by an answer that says that the next one may be stored: requests wait
-    /// for each other again.
+    /// [`Lead::refuse`] with a response after which the next one may be stored: requests wait for
+    /// each other again.
     pub fn unmark(mut self) {
         let place = self.cache.place(self.busy.hash);
         self.cache.shard(place.shard).unmark(place.h32, &self.busy.key);
         self.refuse_for(None, false);
     }
 
-    /// The fetch failed; those who wait are told so.
+    /// Ends a failed fetch, and passes the failure to the waiters.
     pub fn fail(mut self) {
         self.give_up();
     }
 
-    /// The origin confirmed `old` (304): its body with a new head and new numbers takes its place
-    /// in the index, in one step, and is given to those who wait.
+    /// Stores the body of `old` with the new head and lifetimes of a 304, in place of `old`, and
+    /// gives it to the waiters.
     ///
-    /// It stays out of the index when `old` has left that or this fetch was invalidated meanwhile,
-    /// or when `old`'s body is still coming and was aborted. Those who wait are refused then.
+    /// It stays out of the index if `old` has left the index, if this fetch was invalidated
+    /// meanwhile, or if the body of `old` is incomplete. The waiters are refused then.
     pub fn freshen(
         mut self,
         _permit: Permit,
@@ -414,8 +414,8 @@ impl<L: Lower> Lead<L> {
             self.leave();
             Err(StoreRefusal::NoRoom)
         };
-        // Who waits may have come after an invalidation that took `old` away, even when this fetch
-        // began after it, too.
+        // A waiter may have come after an invalidation that removed `old`, even if this fetch began
+        // after that, too.
         let is_true = match stored {
             Ok(()) => true,
             Err(StoreRefusal::NoRoom) => old.is_live() && self.cache.may_use(old),
@@ -429,10 +429,9 @@ impl<L: Lower> Lead<L> {
         object
     }
 
-    /// The origin confirmed `old` (304) with a head that nobody else may have: the response for the
-    /// one who asked. It is in no index, and ends with its answer. `old` leaves the index if it
-    /// `ends`; those who wait fetch for themselves, and with a time they do not wait for each other
-    /// until then.
+    /// Ends a fetch whose 304 has a head for this request only. Returns a response that is in no
+    /// index. `old` leaves the index if `ends`. The waiters fetch alone; with a time, requests do
+    /// not wait for each other until then.
     pub fn confirm_for_one(
         mut self,
         old: &Arc<Object>,
@@ -446,7 +445,7 @@ impl<L: Lower> Lead<L> {
         object
     }
 
-    /// The body of `old` with a new head and new numbers, and whether there is room for it.
+    /// The body of `old` with a new head and new lifetimes, and false if there is no memory for it.
     fn with_head(
         &self,
         old: &Arc<Object>,
@@ -454,7 +453,7 @@ impl<L: Lower> Lead<L> {
         vary: Option<Variant<'_>>,
     ) -> (Arc<Object>, bool) {
         let cost = Object::cost(new, &self.busy.key, vary);
-        // Forms and trailers that there are stay with the body.
+        // Existing forms and trailers stay with the body.
         let stays = old.forms().is_some_and(EncodedForms::is_begun) || old.trailers().is_some();
         let copied = match old.whole() {
             Some(BorrowedBody::One(bytes)) if bytes.len() as u64 <= COPY_BYTES_MAX && !stays => {
@@ -485,9 +484,9 @@ impl<L: Lower> Lead<L> {
         (object, has_room)
     }
 
-    /// Puts `new` with this complete body, which has `plain` bytes without its coding, in the place
-    /// of `old`: the same response in another form. `old` has no trailers. False if `old` has left
-    /// the index, if this fetch was invalidated meanwhile, or if there is no memory.
+    /// Replaces `old` by `new` with this complete body, which has `plain` bytes without its coding:
+    /// the same response in another form. `old` has no trailers. Returns false if `old` has left
+    /// the index, if this fetch was invalidated meanwhile, or without memory.
     pub fn replace_form(
         mut self,
         old: &Arc<Object>,
@@ -514,15 +513,14 @@ impl<L: Lower> Lead<L> {
         is_put
     }
 
-    /// The object; without a charge it gives nothing back, and must not come into the index.
+    /// The object. Without a charge it returns no bytes and must not enter the index.
     fn make(&self, record: Record, charge: Option<Charge>, fill: Option<Arc<Fill>>) -> Arc<Object> {
-        let standing = IndexState::new(self.cache.next_id(), charge.map(Charge::into_ledger));
-        Arc::new(Object::new(record, standing, fill))
+        let index_state = IndexState::new(self.cache.next_id(), charge.map(Charge::into_ledger));
+        Arc::new(Object::new(record, index_state, fill))
     }
 
-    /// Puts the object into the index, in the place of what the fetch was to renew, unless an
-    /// invalidation or want of memory forbids it. What comes up `from` the lower tier renews
-    /// nothing.
+    /// Puts the object into the index, in place of the one that the fetch renews, unless an
+    /// invalidation or lack of memory forbids it. A response `from` the lower tier renews nothing.
     fn admit(&self, object: &Arc<Object>, from: Option<L::Place>) -> Result<(), StoreRefusal> {
         let old = self.old.as_ref().filter(|_| from.is_none());
         self.admit_as(
@@ -549,21 +547,22 @@ impl<L: Lower> Lead<L> {
             }
             let Some(mut shard) = self.cache.room(place.shard) else {
                 count(&self.cache.ledger().refused, 1);
-                self.strike(None, before.confirmed().is_none());
+                self.remove_fetch(None, before.confirmed().is_none());
                 break Err(StoreRefusal::NoRoom);
             };
-            // A sweep may have been here since: it must not miss what comes in behind it.
+            // A sweep may have passed since: an object that enters behind it must be tested.
             if object.passed() != self.cache.bans.newest() {
                 continue;
             }
             let (h32, busy) = (place.h32, &self.busy);
             if from.is_some_and(|from| !shard.places(h32).any(|place| place == from)) {
-                // Something newer has taken its place, or it was invalidated.
+                // A newer response has replaced it, or it was invalidated.
                 shard.leave(h32, busy);
                 break Err(StoreRefusal::Invalidated);
             }
-            // Another variant's is whatever else there is beside what comes up.
-            let leaving = from.map_or(LowerRemovals::AllBut(&self.spared), LowerRemovals::Raised);
+            // Other entries beside a promoted response belong to other variants.
+            let leaving =
+                from.map_or(LowerRemovals::AllBut(&self.kept_below), LowerRemovals::Raised);
             let gone = DisplacedResponses { before, leaving };
             let admitted = shard.admit(h32, busy, object, gone, variants_max, &mut dead);
             break admitted.then_some(()).ok_or(StoreRefusal::Invalidated);
@@ -573,12 +572,12 @@ impl<L: Lower> Lead<L> {
     }
 
     fn leave(&self) {
-        self.strike(None, false);
+        self.remove_fetch(None, false);
     }
 
-    /// Strikes the fetch out, and leaves a marker if there is one. Unless the fetch was
-    /// invalidated, what it was to renew leaves the index if that `ends`.
-    fn strike(&self, marker: Option<Marker>, ends: bool) {
+    /// Removes the fetch from the index and leaves the marker, if any. If `ends`, the object that
+    /// the fetch was to renew leaves the index too, unless the fetch was invalidated.
+    fn remove_fetch(&self, marker: Option<Marker>, ends: bool) {
         let place = self.cache.place(self.busy.hash);
         let mut dead = RemovedObjects::new();
         let mut shard = self.cache.shard(place.shard);
@@ -589,17 +588,17 @@ impl<L: Lower> Lead<L> {
         if let Some(old) = self.old.as_ref().filter(|_| left && ends)
             && !shard.expel(place.h32, old, &mut dead)
         {
-            // It has sunk meanwhile, or was lent.
-            shard.forget_cold(place.h32, LowerRemovals::AllBut(&self.spared));
+            // It has been demoted meanwhile, or was served from the lower tier.
+            shard.forget_cold(place.h32, LowerRemovals::AllBut(&self.kept_below));
         }
         drop(shard);
     }
 
-    /// Refuses, with a marker for the given or for the configured time if there is to be one. What
-    /// the fetch was to renew leaves the index if that `ends`.
+    /// Refuses the waiters, with a marker for the given or the configured time if `marked`. If
+    /// `ends`, the object that the fetch was to renew leaves the index.
     fn refuse_for(&mut self, marked: Option<Option<u64>>, ends: bool) {
         let marker = marked.map(|until_ms| self.cache.marker(until_ms, self.busy.began));
-        self.strike(marker, ends);
+        self.remove_fetch(marker, ends);
         self.conclude(WaiterOutcome::Refused);
     }
 
@@ -611,7 +610,8 @@ impl<L: Lower> Lead<L> {
     }
 
     fn conclude(&mut self, outcome: WaiterOutcome) {
-        // Also one that is not stored: who began to wait behind a soft purge must see it.
+        // Also for an object that is not stored: a request that waits since a soft purge must get
+        // it stale.
         if let WaiterOutcome::Ready(object) = &outcome {
             object.expire(self.busy.soft_until());
         }
@@ -620,7 +620,7 @@ impl<L: Lower> Lead<L> {
     }
 }
 
-/// The body with its trailers, if it has any.
+/// The body, followed by its trailers, if it has any.
 fn behind(body: CompleteBody, trailers: Option<Trailers>) -> CompleteBody {
     match trailers {
         Some(trailers) => body.trailed(trailers),

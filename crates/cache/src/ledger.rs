@@ -1,6 +1,5 @@
-//! Bytes that the store reserves of the budget ([`base::Memory`]), and the store's counters.
-//!
-//! Eviction is the cache's business ([`crate::Cache`]); the ledger only counts and says no.
+//! The ledger: the bytes that the store reserves of the budget ([`base::memory`]), and the store's
+//! counters. It counts and rejects. It never evicts, which [`crate::Cache`] does.
 
 use std::sync::Arc;
 
@@ -8,62 +7,62 @@ use base::{Allowance, MemoryBudget};
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The cache's numbers at one moment.
+/// A snapshot of the cache's counters and gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Stored responses, each variant counted.
+    /// Stored responses, counting each variant.
     pub objects: u64,
-    /// Hit-for-miss markers, expired ones not yet found out included.
+    /// Hit-for-miss markers, including expired ones that no lookup has found yet.
     pub markers: u64,
-    /// Bytes in use: heads, keys, index, bodies (of evicted objects too while somebody reads them),
-    /// waiters, and what is held for clients.
+    /// Bytes in use: heads, keys, index, bodies (including bodies of evicted objects that are still
+    /// read), waiters and held bytes.
     pub bytes: u64,
-    /// Of these, the bytes held for clients.
+    /// The part of them that is held for clients.
     pub held: u64,
-    /// Of those held, the bytes that connections take by being open.
+    /// The part of the held bytes that open connections take.
     pub opened: u64,
-    /// Bytes that may be held for clients.
+    /// The limit of bytes held for clients.
     pub held_max: u64,
-    /// Bytes that may be in use.
+    /// The limit of bytes in use.
     pub budget: u64,
-    /// Responses evicted to make room, or because their key had too many variants.
+    /// Responses evicted for memory, or because their key had too many variants.
     pub evictions: u64,
-    /// Responses stored, those made fresh again by a 304 included.
+    /// Responses stored, including those renewed by a 304.
     pub stores: u64,
-    /// Responses not stored, or not stored to their end, for want of room.
+    /// Responses not stored, or not to their end, for lack of memory.
     pub refused: u64,
     /// Responses that entered the main queue at once because their key was evicted a short while
     /// ago.
     pub ghosts: u64,
     /// Responses removed by invalidation.
     pub invalidated: u64,
-    /// Responses removed because they were of no more use.
+    /// Responses removed because they had expired.
     pub expired: u64,
-    /// Bans made.
+    /// Bans added.
     pub bans: u64,
-    /// Of these, bans that took the place of one of the same words.
+    /// The part of the bans that replaced one with the same text.
     pub ban_repeats: u64,
-    /// Responses tested against bans when a lookup found them.
+    /// Tests of responses against bans by lookups.
     pub ban_lookups: u64,
-    /// Of these, those that were banned.
+    /// The part of these tests that found a banned response.
     pub ban_lookups_met: u64,
-    /// Responses tested against bans by sweeps.
+    /// Tests of responses against bans by sweeps.
     pub ban_sweeps: u64,
-    /// Of these, those that were banned.
+    /// The part of these tests that found a banned response.
     pub ban_sweeps_met: u64,
     /// Responses not stored because their bodies were too large.
     pub too_large: u64,
     /// Responses evicted because their key had too many variants.
     pub variants_over: u64,
-    /// Bans made when there were as many as there may be.
+    /// Bans added beyond the limit of bans.
     pub bans_over: u64,
 }
 
-/// Bytes in use against the budget, and the counters that go with them.
+/// The store's reservations in the budget, and its counters.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     memory: Arc<MemoryBudget>,
-    /// For the index of the lower tier, beside the budget.
+    /// The bytes for the index of the lower tier, beside the budget.
     index: Arc<Allowance>,
     pub(crate) objects: AtomicU64,
     pub(crate) markers: AtomicU64,
@@ -117,12 +116,12 @@ impl Ledger {
         &self.index
     }
 
-    /// Things that eviction could take out.
+    /// Entries that eviction could remove.
     pub(crate) fn entries(&self) -> u64 {
         self.objects.load(Ordering::Relaxed) + self.markers.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` as used if the budget has them.
+    /// Reserves `bytes` if the budget permits it.
     pub(crate) fn try_reserve(&self, bytes: u64) -> bool {
         self.memory.try_store(bytes)
     }
@@ -165,12 +164,12 @@ pub(crate) fn count(cell: &AtomicU64, n: u64) {
     cell.fetch_add(n, Ordering::Relaxed);
 }
 
-/// Takes from one of the ledger's gauges.
+/// Subtracts from one of the ledger's gauges.
 pub(crate) fn discount(cell: &AtomicU64, n: u64) {
     cell.fetch_sub(n, Ordering::Relaxed);
 }
 
-/// Reserved bytes, given back when dropped.
+/// Reserved bytes, returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     ledger: Arc<Ledger>,
@@ -183,7 +182,7 @@ impl Charge {
         ledger.try_reserve(bytes).then(|| Self { ledger: Arc::clone(ledger), bytes })
     }
 
-    /// A charge of nothing, to grow.
+    /// An empty charge, to be grown.
     pub(crate) fn empty(ledger: &Arc<Ledger>) -> Self {
         Self { ledger: Arc::clone(ledger), bytes: 0 }
     }
@@ -196,10 +195,10 @@ impl Charge {
         self.bytes
     }
 
-    /// Cuts `bytes` off into a charge of their own.
+    /// Splits `bytes` off into a charge of their own.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// If the charge has fewer bytes.
     pub(crate) fn split(&mut self, bytes: u64) -> Self {
         self.bytes = self.bytes.checked_sub(bytes).expect("a part is not larger than the whole");
         Self { ledger: Arc::clone(&self.ledger), bytes }
@@ -219,13 +218,13 @@ impl Charge {
         reserved
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Returns the bytes beyond `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         self.ledger.release(self.bytes.saturating_sub(bytes));
         self.bytes = self.bytes.min(bytes);
     }
 
-    /// Leaves the bytes reserved; whoever keeps the ledger gives them back.
+    /// Leaves the bytes reserved. The caller returns them to the ledger later.
     pub(crate) fn into_ledger(mut self) -> Arc<Ledger> {
         self.bytes = 0;
         Arc::clone(&self.ledger)

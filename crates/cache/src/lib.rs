@@ -1,30 +1,13 @@
-//! The memory tier: index, variants, busy objects and waiters, eviction, bodies.
+//! The memory cache: index, variants, busy objects with their waiters, eviction and bodies.
 //!
-//! * [`Cache::lookup`] is the hit path: a shared lock of one shard, no allocation, nothing moved.
-//! * [`Cache::begin`] is the miss path: it makes the caller the one that fetches ([`Lead`]), or
-//!   lets it wait for the one that does ([`Ticket`]).
-//! * A [`Lead`] is a duty: it is concluded by [`Lead::store`], [`Lead::refuse`], [`Lead::freshen`]
-//!   or [`Lead::fail`]; dropping it is failing, so a cancelled request never leaves others waiting.
-//! * [`Cache::invalidate`] is for one key; [`Cache::ban`] for everything else: surrogate keys, any
-//!   [`Test`] of what is stored, everything. Whatever was being fetched before is tested as well.
-//! * [`Filling`] pushes a body into an [`Object`], [`Reader`]s follow it; a body too large to be
-//!   kept becomes a window that the slowest reader moves. [`Body::window`] is such a window by
-//!   itself.
+//! It knows bytes, keys and milliseconds. It must never judge freshness, parse a field, read a
+//! clock or touch a socket: `flow` does that, with the values of a stored [`Object`].
 //!
-//! The tier knows bytes, keys and milliseconds. It never judges freshness, never parses a field,
-//! never reads a clock and never touches a socket: `flow` does, with the numbers an [`Object`]
-//! carries.
-
-//! # Floors
-//! A file uses only what stands before it here, so that the tier can be opened from below:
-//! 1. `sync`, `size`, `span`, `slots`, `tags`, `variant`; `record` (what a response is) and
-//!    `durable`; `ledger`, `standing` (accounting); `bans`; `ghost`;
-//! 2. bodies: `pieces`, `piece`, `forms`, `fill`, `content` (who keeps a body is a trait here),
-//!    `reader`, `window`;
-//! 3. `object` (record, body and standing), `busy`;
-//! 4. the index: `lower` (a tier below is a trait here), `slot`, `shard`;
-//! 5. `cache` with `lead` and `filling`, which know each other; on it `sweep`, `over`,
-//!    `peek`, `reform`.
+//! Begin with [`Object`], then [`Cache::lookup`] (the hit path: one shared lock, no allocation) and
+//! [`Cache::begin`] (the miss path, which ends in a [`Lead`] or a [`Ticket`]). The modules form
+//! layers from the bottom: `record` and `ledger`; bodies (`fill`, `content`, `reader`); `object`;
+//! the index (`slot`, `shard`, `lower`); `cache` with `lead` and `object_writer`; on top `sweep`,
+//! `index_walk`, `peek` and `form_making`.
 
 mod bans;
 mod borrowed_body;

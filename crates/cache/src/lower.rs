@@ -1,10 +1,7 @@
-//! The seam to a tier below memory. An object that is evicted may sink into the tier. It leaves a
-//! cold entry in the index, by which the next fetch finds it.
-//!
-//! For each variant of a key there is one response: in memory, in the tier, or in memory with a
-//! copy in the tier, which has a cold entry of its own. Objects sink when they are evicted; what
-//! has a copy leaves memory for nothing. An object that has been invalidated or superseded, or that
-//! is over, is gone from both tiers.
+//! The interface to a lower tier. An evicted object may be demoted to it, and leaves a cold entry
+//! in the index, by which the next fetch finds it. A variant has one response: in memory, in the
+//! lower tier, or in both; an object with a copy below is evicted without a write. An invalidated,
+//! superseded or expired object must be in neither tier.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,41 +9,41 @@ use std::sync::Arc;
 
 use crate::object::Object;
 
-/// A tier below memory. All of this is called under the lock of a shard: it must be quick, and must
-/// not call the cache.
+/// A tier below memory. Its methods are called under the lock of a shard: they must be quick, and
+/// must not call the cache.
 pub trait Lower: fmt::Debug + Send + Sync + 'static {
-    /// The place of a response in the tier, as the index keeps it. Eight bytes cost the index no
-    /// more than a response in memory does.
+    /// The address of a response in the tier, kept in the index. Eight bytes cost no more than an
+    /// entry for an object in memory.
     type Place: Copy + Eq + fmt::Debug + Send + Sync + 'static;
 
-    /// True if the tier ever keeps anything.
+    /// True if the tier ever stores anything.
     const KEEPS: bool = true;
 
-    /// False as long as the tier has kept nothing and takes nothing: nothing is spent on it then.
+    /// Returns false while the tier stores nothing and accepts nothing, so that the cache spends no
+    /// time on it.
     fn is_open(&self) -> bool {
         true
     }
 
-    /// `object` is being evicted, or is to be copied: its place, if the tier keeps it from now on.
-    /// Its content may be whole or elsewhere. Until the tier has dropped it, memory is taken for
-    /// it.
+    /// Accepts `object`, which is evicted or copied, and returns its address; `None` if the tier
+    /// rejects it. Its content may be whole or external. The object uses memory until the tier
+    /// drops it.
     fn demote(&self, object: &Arc<Object>) -> Option<Self::Place>;
 
-    /// The index has no entry for what is at `place` any more.
+    /// Reports that the index has no entry for `place` any more.
     fn forget(&self, place: Self::Place);
 
-    /// Whatever the tier has of keys of these 32 bits of hash, and has not told of yet
-    /// ([`crate::Cache::add_cold`]), is not wanted any more. For a tier that finds what it has
-    /// while the cache is in use.
+    /// Discards the tier's responses whose keys have these 32 bits of hash and which it has not
+    /// entered by [`crate::Cache::add_cold`] yet. For a tier that scans its store while the cache
+    /// is in use.
     fn discard_hash(&self, _h32: u32) {}
 
-    /// The newest ban that everything it keeps has passed; `None` where it keeps nothing. Later
-    /// ones are remembered for it, as long as they are not too many, and a cache over a tier that
-    /// has kept something numbers its bans from there.
+    /// The newest ban that all its responses have passed; `None` if it has none. The cache keeps
+    /// later bans for it, within their limit, and numbers its own bans from there.
     fn passed(&self) -> Option<u32>;
 }
 
-/// No tier below memory. It has no places, so that nothing is left of the seam.
+/// No lower tier. Its address type has no values, so the interface costs nothing.
 #[derive(Debug)]
 pub struct MemoryOnly;
 

@@ -1,4 +1,5 @@
-//! A stored response: its record, its content, and its standing with the index.
+//! The stored object: one response with its record, its content and its state in the index. A
+//! record and a complete body never change; an update is another object under the same key.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -18,14 +19,42 @@ use crate::record::{NewObject, Record};
 use crate::size;
 use crate::variant::Variant;
 
-/// A stored response. It dereferences to its [`Record`], which is what most callers want of it.
+/// A stored object: a response that the cache keeps. It dereferences to its [`Record`], which most
+/// callers need.
 ///
-/// Laid out by hand: behind the two counts of its `Arc`, what a hit reads is in the first two cache
-/// lines, and the whole with its counts is one 160-byte allocation.
+/// # Parts
+/// - The *record* is what the response is: head, validators, times, tags, Vary signature. Only its
+///   times and the number of the last ban passed can change.
+/// - The *content* is where the body is: in memory, filling, shared with another object, or
+///   external. It becomes complete once. Trailers, further forms and derived data lie with the
+///   body.
+/// - The *index state* is what eviction uses: hits, queue, weight, and the ledger that gets the
+///   bytes back. Queue and weight change only under the shard's lock.
+///
+/// # Life
+/// [`Lead::store`](crate::Lead::store) reserves the bytes and puts the object into the index while
+/// its body is still filling. An [`ObjectWriter`](crate::ObjectWriter) pushes the body, and
+/// [`Reader`]s follow. A lookup counts a hit and tests new bans. After its lifetime the object is
+/// stale: it is served in grace and revalidated. A 304 makes a new object with the old body. The
+/// object leaves the index by eviction, which may demote it to the lower tier, by an invalidation,
+/// by expiry, or because another replaces it.
+///
+/// # References
+/// The index holds one reference, and each delivery one more. An object outside the index lives
+/// until its last delivery ends, and only then returns its bytes.
+///
+/// # Invariants
+/// An object outside the index never enters it again. An incomplete body is never delivered as
+/// complete, and leaves the index. No object is used before it has passed all bans. Nothing is
+/// allocated for it before it is reserved.
+///
+/// # Layout
+/// Behind the two counts of its `Arc`, the parts that a hit reads are in the first two cache lines.
+/// The object and its counts are one allocation of 160 bytes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Object {
-    pub(crate) standing: IndexState,
+    pub(crate) index_state: IndexState,
     content: Content,
     record: Record,
 }
@@ -36,75 +65,73 @@ impl Object {
         size::arc::<Self>() + size::class(Record::block_len(new, key, vary))
     }
 
-    /// The same, where there is a record.
+    /// [`Object::cost`] of a stored record.
     pub(crate) fn cost_of(record: &Record) -> u64 {
         size::arc::<Self>() + size::class(record.block_bytes())
     }
 
     /// An object whose body `fill` brings, or that is completed at once.
-    pub(crate) fn new(record: Record, standing: IndexState, fill: Option<Arc<Fill>>) -> Self {
-        Self { standing, content: Content::new(fill), record }
+    pub(crate) fn new(record: Record, index_state: IndexState, fill: Option<Arc<Fill>>) -> Self {
+        Self { index_state, content: Content::new(fill), record }
     }
 
-    /// Returns what is attached to the body, if it is of type `T`.
+    /// Returns the data attached to the body, if it is of type `T`.
     pub fn attached<T: DerivedData>(&self) -> Option<Arc<T>> {
         (self.content.forms()?.attached()? as Arc<dyn Any + Send + Sync>).downcast().ok()
     }
 
-    /// Attaches `made` to the body, unless something is attached or the budget has no room for it.
-    /// Whoever comes later finds it.
+    /// Attaches `made` to the body for later requests, unless data is attached already or memory is
+    /// short.
     pub fn attach(&self, made: Arc<dyn DerivedData>) {
-        if let (Some(ledger), Some(forms)) = (&self.standing.ledger, self.content.forms()) {
+        if let (Some(ledger), Some(forms)) = (&self.index_state.ledger, self.content.forms()) {
             forms.attach(ledger, made);
         }
     }
 
-    /// The number of lookups that found the object. The number is approximate: hits of several
-    /// cores at the same time may count once.
+    /// The approximate number of lookups that found the object: concurrent hits of several cores
+    /// may count once.
     pub fn hits(&self) -> u32 {
-        self.standing.hits()
+        self.index_state.hits()
     }
 
-    /// Counts hits on from those of `old`, in whose place this object is. Eviction does not count
-    /// them.
+    /// Adds the hits of `old`, which this object replaces. Eviction does not count them.
     pub fn count_on(&self, old: &Self) {
-        self.standing.count_on(&old.standing);
+        self.index_state.count_on(&old.index_state);
     }
 
-    /// Says what becomes of the object when it leaves memory. The cache itself does not look at it.
+    /// Sets whether the object is demoted when it is evicted, for the lower tier to read.
     pub fn set_sinks(&self, sinks: DemotionPolicy) {
-        self.standing.set_sinks(sinks);
+        self.index_state.set_sinks(sinks);
     }
 
-    /// The fate of the object when it leaves memory.
+    /// The demotion policy of the object.
     pub fn sinks(&self) -> DemotionPolicy {
-        self.standing.sinks()
+        self.index_state.sinks()
     }
 
-    /// Returns true if the object is still in the index.
+    /// Returns true if the object is in the index.
     pub fn is_live(&self) -> bool {
-        self.standing.is_live()
+        self.index_state.is_live()
     }
 
-    /// The body's length: as declared while it comes, as counted when it is complete.
+    /// The body's length: as declared while it arrives, as counted once it is complete.
     pub fn length(&self) -> Option<u64> {
         self.content.length()
     }
 
-    /// The complete body; `None` while it is still coming, and where it is not in memory. No lock,
-    /// no count, no copy.
+    /// The complete body, without lock, count or copy. `None` if it is incomplete or not in memory.
     pub fn whole(&self) -> Option<BorrowedBody<'_>> {
         self.content.state().whole()
     }
 
-    /// Returns true if the body is still coming, or has broken off.
+    /// Returns true if the body is still arriving, or has broken off.
     pub fn is_filling(&self) -> bool {
         matches!(self.content.state(), Location::Filling)
     }
 
     /// The body, if it is complete and not in memory as one piece.
     pub fn elsewhere(&self) -> Option<&Arc<dyn ExternalBody>> {
-        if let Location::Elsewhere(body) = self.content.state() { Some(body) } else { None }
+        if let Location::External(body) = self.content.state() { Some(body) } else { None }
     }
 
     /// A reader at the body's beginning, wherever the body is.
@@ -112,13 +139,14 @@ impl Object {
         Reader::of_object(self.body_keeper())
     }
 
-    /// The trailers that came behind the body; `None` before that is complete. No lock.
+    /// The trailers behind the body; `None` before the body is complete. Takes no lock.
     #[inline]
     pub fn trailers(&self) -> Option<&Trailers> {
         self.content.trailers()
     }
 
-    /// The further form of the complete body with this number, below [`crate::FORMS`]. No lock.
+    /// The further form of the complete body with this number, below [`crate::FORMS`]. Takes no
+    /// lock.
     #[inline]
     pub fn form(&self, number: usize) -> Option<Bytes> {
         self.content.forms()?.get(number)
@@ -130,13 +158,13 @@ impl Object {
         self.content.forms().is_some_and(|forms| forms.has(number))
     }
 
-    /// The length of the content without its coding, where that is known.
+    /// The length of the content without its coding, if known.
     #[inline]
     pub fn plain_length(&self) -> Option<u64> {
         self.content.forms()?.plain_length()
     }
 
-    /// Notes the length of the content without its coding, once the body is complete.
+    /// Notes the length of the content without its coding. To be called once the body is complete.
     pub fn note_plain_length(&self, length: u64) {
         if let Some(forms) = self.content.forms() {
             forms.note_plain_length(length);
@@ -151,23 +179,24 @@ impl Object {
         }
     }
 
-    /// Returns true if a client has asked for the content without a coding since the body is there.
+    /// Returns true if a client has asked for the content without a coding since the body was
+    /// completed.
     pub fn is_plain_asked(&self) -> bool {
         self.content.forms().is_some_and(EncodedForms::is_plain_asked)
     }
 
-    /// The effort that the form with this number was made with; 0 without one.
+    /// The effort with which the form was made; 0 without one.
     pub fn form_effort(&self, number: usize) -> u8 {
         self.content.forms().map_or(0, |forms| forms.effort(number))
     }
 
-    /// Returns true if the body is complete, may have the form, and nobody has begun to make it
-    /// with as much effort.
+    /// Returns true if the body is complete, may have the form, and no caller has begun to make it
+    /// with this effort.
     pub fn wants_form(&self, number: usize, effort: u8) -> bool {
         self.content.forms().is_some_and(|forms| forms.is_wanted(number, effort))
     }
 
-    /// The form of the complete body for `key`. No lock.
+    /// The form of the complete body for `key`. Takes no lock.
     pub fn keyed_form(&self, key: u64) -> Option<Bytes> {
         self.content.forms()?.keyed()?.get(key)
     }
@@ -178,14 +207,14 @@ impl Object {
         self.content.forms().and_then(EncodedForms::keyed).is_some_and(KeyedForms::has_any)
     }
 
-    /// Returns true if the body is complete, may have forms, and nobody has begun to make the one
-    /// for `key`.
+    /// Returns true if the body is complete, may have forms, and no caller has begun to make the
+    /// one for `key`.
     pub fn wants_keyed_form(&self, key: u64) -> bool {
         let forms = self.content.forms();
         forms.is_some_and(|forms| forms.keyed().is_none_or(|keyed| keyed.is_wanted(key)))
     }
 
-    /// A way to the body for as long as somebody else keeps it.
+    /// A weak reference to the body.
     pub fn body_ref(self: &Arc<Self>) -> BodyRef {
         BodyRef(Arc::downgrade(&self.body_keeper()))
     }
@@ -195,17 +224,17 @@ impl Object {
         self.content.forms()
     }
 
-    /// Whose body this one delivers, if it is another's.
+    /// The owner of the body, if it is another object.
     fn owner(&self) -> Option<&Arc<dyn BodyOwner>> {
         self.content.keeper()
     }
 
-    /// Whoever keeps the body that this one delivers.
+    /// The owner of the body, itself or another object.
     pub(crate) fn body_keeper(self: &Arc<Self>) -> Arc<dyn BodyOwner> {
         self.owner().map_or_else(|| Arc::clone(self) as Arc<dyn BodyOwner>, Arc::clone)
     }
 
-    /// Returns true if `object` keeps the body that this one delivers.
+    /// Returns true if `object` owns this object's body.
     pub(crate) fn delivers_of(&self, object: &Self) -> bool {
         match self.owner() {
             Some(owner) => std::ptr::addr_eq(Arc::as_ptr(owner), object),
@@ -213,7 +242,7 @@ impl Object {
         }
     }
 
-    /// Returns true if both deliver the same body.
+    /// Returns true if both objects have one body.
     pub(crate) fn shares_body(&self, other: &Self) -> bool {
         match other.owner() {
             Some(owner) => {
@@ -230,49 +259,50 @@ impl Object {
     pub(crate) fn is_broken(&self) -> bool {
         match self.owner() {
             Some(owner) => owner.is_broken(),
-            None => self.standing.place() & BROKEN != 0,
+            None => self.index_state.place() & BROKEN != 0,
         }
     }
 
-    /// Returns true if somebody outside the index holds the object or its body.
+    /// Returns true if the object or its body is referenced outside the index.
     pub(crate) fn is_held(self: &Arc<Self>) -> bool {
         let is_owner_held = |owner: &Arc<dyn BodyOwner>| Arc::strong_count(owner) > 1;
         Arc::strong_count(self) > 1 || self.owner().is_some_and(is_owner_held)
     }
 
-    /// Bytes this object keeps in use, its body and the object it borrowed that from included.
+    /// Bytes that this object keeps in use, including its body and the owner of a shared body.
     pub(crate) fn memory(&self) -> u64 {
         self.own_memory() + self.content.held_memory()
     }
 
-    /// The bytes this object gives back itself when it is dropped.
+    /// The bytes that this object itself returns when it is dropped.
     fn own_memory(&self) -> u64 {
         Self::cost_of(&self.record) + self.content.own_memory()
     }
 
-    /// Gives the object its complete body. The body's bytes have been reserved.
+    /// Sets the complete body, whose bytes are reserved.
     pub(crate) fn complete(&self, body: CompleteBody) {
         self.content.complete(body);
     }
 
-    /// Forgets the state of filling; the body is complete.
+    /// Forgets the fill of a complete body.
     pub(crate) fn forget_fill(&self) {
         self.content.forget_fill();
     }
 }
 
-/// A way to a stored body that does not keep it: it ends when the body leaves the store, and
-/// outlives a 304 by which the body got another head.
+/// A weak reference to a stored body. It ends when the body leaves the store, and outlives a 304
+/// that gives the body another head.
 #[derive(Clone, Debug)]
 pub struct BodyRef(Weak<dyn BodyOwner>);
 
 impl BodyRef {
-    /// Returns true if the body is still there.
+    /// Returns true if the body is still stored.
     pub fn is_there(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// Calls `look` with the complete body. `None` if it is gone, incomplete, or not in memory.
+    /// Calls `look` with the complete body. Returns `None` if the body is gone, incomplete, or not
+    /// in memory.
     pub fn whole<T>(&self, look: impl FnOnce(BorrowedBody<'_>) -> T) -> Option<T> {
         self.0.upgrade()?.state().whole().map(look)
     }
@@ -318,7 +348,7 @@ impl BodyOwner for Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
-        if let Some(ledger) = &self.standing.ledger {
+        if let Some(ledger) = &self.index_state.ledger {
             ledger.release(self.own_memory());
         }
     }

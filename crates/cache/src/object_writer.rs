@@ -1,4 +1,5 @@
-//! The writing end of an object's body.
+//! The object writer: the writing end of an object's body. An object whose body breaks off, or does
+//! not have its declared length, must leave the index.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -18,61 +19,60 @@ use crate::object::Object;
 use crate::shard::RemovedObjects;
 use crate::size;
 
-/// The largest chunk: large enough for a writev of few pieces, small enough to be found in a
-/// fragmented heap.
+/// The largest chunk: large enough for a writev of few chunks, small enough for a fragmented heap.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// The first chunk of a body of unknown length, unless more comes at once.
+/// The first chunk of a body of unknown length, unless more bytes come at once.
 const FIRST_BYTES: usize = 4 * 1024;
-/// The size that the first chunk grows to before a second one begins.
+/// The size to which the first chunk grows before a second one begins.
 const SECOND_BYTES: usize = 64 * 1024;
 
 /// Bytes to reserve for the state of filling.
 pub(crate) const STATE_BYTES: u64 = size::arc::<Fill>();
-/// The same, and for what a long body adds to its object.
+/// [`STATE_BYTES`], and the additional bytes of a long body.
 pub(crate) const BODY_BYTES: u64 = STATE_BYTES + CompleteBody::OTHER_BYTES;
 
-/// Why a response is not kept.
+/// The reason why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreRefusal {
-    /// Its body is larger than may be kept.
+    /// The body is larger than the limit.
     TooLarge,
-    /// There was no memory for it.
+    /// Memory is short.
     NoRoom,
     /// It was invalidated while it was fetched.
     Invalidated,
-    /// Its end said that something had gone wrong.
+    /// The end of the response reported a failure.
     Unwanted,
 }
 
 impl StoreRefusal {
-    /// Returns true if the next response under the key is likely not to be kept, either: requests
-    /// for it are not to wait for each other. Want of memory is over before that is known.
+    /// Returns true if the next response under the key will probably not be stored either, so that
+    /// requests should not wait for each other. A lack of memory passes sooner.
     pub(crate) fn is_lasting(self) -> bool {
         self == Self::TooLarge
     }
 }
 
-/// Pushes a body into its object. Dropping it before [`Filling::finish`] aborts the body: the
-/// object leaves the index.
+/// Pushes a body into its object. Dropping the writer before [`ObjectWriter::finish`] aborts the
+/// body: the object leaves the index.
 #[derive(Debug)]
 pub struct ObjectWriter<L: Lower = MemoryOnly> {
     cache: Arc<Cache<L>>,
     object: Arc<Object>,
     fill: Arc<Fill>,
     hash: u64,
-    /// Why it is not kept, if it is not.
+    /// The reason why the object is not stored, if it is not.
     refused: Option<StoreRefusal>,
     window: bool,
-    /// The window it becomes, if it does.
-    passage: Option<WindowLimit>,
+    /// The limit of the window that the body becomes if it is not stored.
+    window_limit: Option<WindowLimit>,
     open: bool,
-    /// For the list of chunks, should there be more than one.
+    /// The reservation for the list of chunks, for a second chunk.
     spare: Option<Charge>,
 }
 
 impl<L: Lower> ObjectWriter<L> {
-    /// A body to be kept; `spare` is the rest of [`BODY_BYTES`], `passage` what it may hold if
-    /// it is not kept after all.
+    /// A body to be stored. `spare` is the rest of [`BODY_BYTES`]; `window_limit` applies if the
+    /// body is not stored after all.
     pub(crate) fn kept(
         cache: Arc<Cache<L>>,
         object: Arc<Object>,
@@ -80,10 +80,10 @@ impl<L: Lower> ObjectWriter<L> {
         hash: u64,
         refused: Option<StoreRefusal>,
         spare: Charge,
-        passage: WindowLimit,
+        window_limit: WindowLimit,
     ) -> Self {
-        let (spare, passage) = (Some(spare), Some(passage));
-        Self { cache, object, fill, hash, refused, window: false, passage, open: true, spare }
+        let (spare, window_limit) = (Some(spare), Some(window_limit));
+        Self { cache, object, fill, hash, refused, window: false, window_limit, open: true, spare }
     }
 
     /// A body that passes through a window.
@@ -95,32 +95,32 @@ impl<L: Lower> ObjectWriter<L> {
         refused: StoreRefusal,
     ) -> Self {
         let refused = Some(refused);
-        let (passage, spare) = (None, None);
-        Self { cache, object, fill, hash, refused, window: true, passage, open: true, spare }
+        let (window_limit, spare) = (None, None);
+        Self { cache, object, fill, hash, refused, window: true, window_limit, open: true, spare }
     }
 
-    /// The object being filled.
+    /// The object that is filled.
     pub fn object(&self) -> &Arc<Object> {
         &self.object
     }
 
-    /// Returns true if the object went into the index and its body is still meant to be kept.
+    /// Returns true if the object is in the index and its body is still to be stored.
     pub fn stored(&self) -> bool {
         self.refused.is_none()
     }
 
-    /// Why it is not, if so.
+    /// The reason why the object is not stored, if it is not.
     pub fn refused(&self) -> Option<StoreRefusal> {
         self.refused
     }
 
-    /// Returns true if the body passes through a window: nothing of it is kept, and the slowest
-    /// reader decides the pace. Attach the fetching request's own reader before pushing.
+    /// Returns true if the body passes through a window: it is not stored, and the slowest reader
+    /// sets the pace. The fetching request's reader must be attached before the first push.
     pub fn is_window(&self) -> bool {
         self.window
     }
 
-    /// Copies `data` into the body; all of it is taken, even when the answer is [`Push::Wait`].
+    /// Copies `data` into the body. All of it is accepted, even with [`PushOutcome::Wait`].
     pub fn push(&mut self, data: &[u8]) -> PushOutcome {
         if !self.open {
             return PushOutcome::Abandoned;
@@ -153,8 +153,8 @@ impl<L: Lower> ObjectWriter<L> {
         }
     }
 
-    /// As [`Filling::push`], for a chunk that is kept as it is: nothing is copied. It may be a part
-    /// of something that is not much larger.
+    /// [`ObjectWriter::push`] for a chunk that is stored without a copy. It may be a part of an
+    /// allocation that is not much larger.
     pub fn push_chunk(&mut self, data: &Bytes) -> PushOutcome {
         let len = self.fill.len() + data.len() as u64;
         let is_over = self.fill.declared.is_some_and(|declared| len > declared)
@@ -170,35 +170,35 @@ impl<L: Lower> ObjectWriter<L> {
         PushOutcome::Ok
     }
 
-    /// As [`crate::BodyWriter::at_most`]: any number while the body is kept.
+    /// [`crate::BodyWriter::at_most`]: unlimited while the body is stored.
     pub fn at_most(&self) -> usize {
         if self.window { self.fill.at_most() } else { usize::MAX }
     }
 
-    /// Ready when more may be pushed; at once unless the body passes through a window.
+    /// Ready when more may be pushed: at once, unless the body passes through a window.
     ///
     /// # Errors
-    /// [`Abandoned`] when the window has lost its readers.
+    /// [`AbandonedBody`] if the window has lost its readers.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         self.fill.poll_room(cx)
     }
 
-    /// [`Filling::poll_room`] as a future.
+    /// [`ObjectWriter::poll_room`] as a future.
     ///
     /// # Errors
-    /// As [`Filling::poll_room`].
+    /// As [`ObjectWriter::poll_room`].
     pub async fn room(&mut self) -> Result<(), AbandonedBody> {
         poll_fn(|cx| self.poll_room(cx)).await
     }
 
-    /// The body is complete. False when it is not, the declared length not being met: readers then
-    /// see an abort, and the object leaves the index.
+    /// Completes the body. Returns false if it does not have the declared length: readers see an
+    /// incomplete body, and the object leaves the index.
     pub fn finish(self) -> bool {
         self.finish_with(None)
     }
 
-    /// [`Filling::finish`]; `trailers` are kept with the body, or go with it. Where there is no
-    /// memory to keep them they are left out, as any recipient may (RFC 9110 6.5.1).
+    /// [`ObjectWriter::finish`] with `trailers` behind the body. Without memory for them they are
+    /// dropped, as any recipient may do (RFC 9110 6.5.1).
     pub fn finish_with(mut self, trailers: Option<Trailers>) -> bool {
         let len = self.fill.len();
         if !self.open || self.fill.declared.is_some_and(|declared| declared != len) {
@@ -224,8 +224,8 @@ impl<L: Lower> ObjectWriter<L> {
         true
     }
 
-    /// The body is complete, and is not kept all the same: the object leaves the index, and those
-    /// who read it already get all of it. False as of [`Filling::finish`].
+    /// Completes the body without storing it: the object leaves the index, and present readers get
+    /// the whole body. Returns false as [`ObjectWriter::finish`] does.
     pub fn finish_unkept(mut self) -> bool {
         if self.open && self.refused.is_none() {
             self.refused = Some(StoreRefusal::Unwanted);
@@ -234,7 +234,7 @@ impl<L: Lower> ObjectWriter<L> {
         self.finish()
     }
 
-    /// The body ends here and is not complete: the object leaves the index.
+    /// Ends the body before it is complete: the object leaves the index.
     pub fn abort(mut self) {
         self.fail();
     }
@@ -246,7 +246,7 @@ impl<L: Lower> ObjectWriter<L> {
         }
     }
 
-    /// Takes the object, and what else delivers its body, out of the index.
+    /// Removes the object, and all objects that share its body, from the index.
     fn withdraw(&self, marked: bool) {
         if !self.window {
             let place = self.cache.place(self.hash);
@@ -256,18 +256,18 @@ impl<L: Lower> ObjectWriter<L> {
         }
     }
 
-    /// Turns the body into a window: it is too large, or there is no memory for it.
+    /// Turns the body into a window, because it is too large or memory is short.
     fn spill(&mut self, why: StoreRefusal) {
         self.refused = Some(why);
         count(&self.cache.ledger().refused, 1);
         self.withdraw(why.is_lasting());
         self.window = true;
-        if let Some(passage) = self.passage.take() {
-            self.fill.open_window(passage);
+        if let Some(window_limit) = self.window_limit.take() {
+            self.fill.open_window(window_limit);
         }
     }
 
-    /// Brings memory for `more` bytes or some of them; false if there is no memory.
+    /// Reserves memory for `more` bytes, or for some of them. Returns false without memory.
     fn extend(&self, more: usize) -> bool {
         let (chunks, tail) = self.fill.shape();
         let widen = chunks == 0 && tail > 0 && tail < SECOND_BYTES && self.fill.declared.is_none();
@@ -293,7 +293,7 @@ impl<L: Lower> ObjectWriter<L> {
         true
     }
 
-    /// Makes the complete body of what was pushed.
+    /// Makes the complete body of the pushed bytes.
     fn seal(&mut self) -> CompleteBody {
         let (mut chunks, tail) = self.fill.seal();
         let Tail { mut data, cost } = tail;
@@ -323,18 +323,18 @@ impl<L: Lower> ObjectWriter<L> {
         }
         let cost = cost_of(&chunks) + charge.bytes();
         chunks.push_back(ChargedBytes::into_bytes(data, ChunkReservation::Stored(charge)));
-        // The object gives these bytes back.
+        // The object returns these bytes.
         self.spare.take().map(Charge::into_ledger);
         CompleteBody::many(chunks.into(), cost)
     }
 
-    /// Cuts the last chunk to its length; false when there is no memory to do that.
+    /// Cuts the last chunk to its length. Returns false without memory for the copy.
     fn trim(&self, data: &mut Vec<u8>, charge: &mut Charge) -> bool {
         if data.len() == data.capacity() {
             return true;
         }
         let taken = size::class(data.len());
-        // Shrinking may copy: for that moment there are both.
+        // Shrinking may copy, so for a moment both exist.
         let Some(copy) = Charge::try_new(self.cache.ledger(), taken) else { return false };
         data.shrink_to_fit();
         charge.shrink_to(taken + CHUNK_OVERHEAD);

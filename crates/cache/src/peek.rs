@@ -1,5 +1,5 @@
-//! A look at a key that changes nothing: no hit is counted, nothing moves in a queue, no ban takes
-//! anything out. For operators; the way of a request is [`Cache::lookup`].
+//! A peek at a key, for operators: the state of its variants. It must not change anything: no hit
+//! is counted, no queue moves, no ban removes an object. Requests use [`Cache::lookup`].
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::variant::SignatureFunction;
 /// The state of a key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyInspection {
-    /// Its variants, in the order in which they were stored.
+    /// The variants, in the order in which they were stored.
     pub variants: Vec<VariantInspection>,
-    /// The one of them that a lookup would find.
+    /// The index of the variant that a lookup would find.
     pub found: Option<usize>,
-    /// Until when requests for the key do not wait for each other, in milliseconds of the monotonic
-    /// clock: a former answer was uncacheable. It counts where nothing is found.
+    /// The end of hit-for-miss, in milliseconds of the monotonic clock. It applies if no variant is
+    /// found.
     pub marked_until_ms: Option<u64>,
-    /// Responses in the lower tier that are not in memory and may be the key's: its hash is theirs.
+    /// Cold entries that may be the key's, by their hash.
     pub below: usize,
     /// True if a fetch is under way whose response would answer the request, and the request would
     /// wait for it.
@@ -34,13 +34,13 @@ pub struct KeyInspection {
 /// One variant.
 #[derive(Clone, Debug)]
 pub struct VariantInspection {
-    /// The response.
+    /// The stored response.
     pub object: Arc<Object>,
-    /// Bans that it meets and has not been tested against yet.
+    /// Bans that the object matches and has not been tested against.
     pub bans: Vec<Arc<Ban>>,
-    /// It has been banned, and leaves when it is next looked at.
+    /// True if the object is banned, and will be removed by the next lookup or sweep.
     pub is_banned: bool,
-    /// Until when it is fresh, these bans heeded: milliseconds of the monotonic clock.
+    /// The end of freshness, including these bans, in milliseconds of the monotonic clock.
     pub fresh_until_ms: i64,
 }
 
@@ -77,7 +77,7 @@ impl<L: Lower> Cache<L> {
         peek
     }
 
-    /// Returns true if neither a purge nor a ban has ended `object`. Nothing is changed.
+    /// Returns true if neither a purge nor a ban has ended `object`. Changes nothing.
     pub fn is_valid(&self, object: &Object) -> bool {
         let met = self.bans.foresee(object);
         object.is_live() && met.is_some_and(|bans| bans.iter().all(|ban| ban.is_soft()))

@@ -1,4 +1,5 @@
-//! A body's reader: follows the writer, then goes on in the complete body.
+//! A body's reader: follows the writer of a filling body, then continues in the complete body. It
+//! must never give bytes of an incomplete body as a complete one.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,31 +19,31 @@ use crate::fill::{
 };
 use crate::size;
 
-/// Reads a body, from its beginning or where [`Reader::seek`] says. Several readers of one object
-/// do not know of each other.
+/// A reader of a body, from its beginning or from the offset of [`Reader::seek`]. Several readers
+/// of one object are independent.
 #[derive(Debug)]
 pub struct Reader {
-    /// Whose own body this is; `None` for a standalone window.
+    /// The owner of the body; `None` for a standalone window.
     object: Option<Arc<dyn BodyOwner>>,
     link: ReadSource,
     cursor: Cursor,
-    /// For whom copies of what is still being filled are held.
+    /// The account of the client that copies of a filling body are held for.
     account: Option<Arc<Account>>,
 }
 
 /// The source of a reader's bytes.
 enum ReadSource {
-    /// The object, which has the whole body; or nothing, if the body broke off.
+    /// The object with the whole body, or no source if the body broke off.
     None,
-    /// The fill that brings the body, and the reader's place there.
+    /// The fill that brings the body, and the reader's number there.
     Fill(Arc<Fill>, u32),
-    /// The object's fill, but no place there until the reader's turn comes.
+    /// The object's fill, without a number until the reader is unparked.
     Parked,
-    /// A window whose beginning was gone before the reader came, or a body elsewhere that was.
-    Behind,
-    /// A body elsewhere that is not opened before it is read: as much is read as may be.
-    Beyond,
-    /// A read of a body that is elsewhere.
+    /// A window whose beginning was gone before the reader came, or an external body that is lost.
+    Lost,
+    /// An external body that is not opened before it is read: too many reads are under way.
+    Deferred,
+    /// A read of an external body.
     Read(Box<ExternalBodyRead>),
 }
 
@@ -52,14 +53,14 @@ impl std::fmt::Debug for ReadSource {
             Self::None => f.write_str("None"),
             Self::Fill(fill, place) => f.debug_tuple("Fill").field(fill).field(place).finish(),
             Self::Parked => f.write_str("Parked"),
-            Self::Behind => f.write_str("Behind"),
-            Self::Beyond => f.write_str("Beyond"),
+            Self::Lost => f.write_str("Lost"),
+            Self::Deferred => f.write_str("Deferred"),
             Self::Read(opened) => f.debug_tuple("Read").field(&opened.reading).finish(),
         }
     }
 }
 
-/// A read of a body of so many bytes, if that is known, that is elsewhere.
+/// A read of an external body of this many bytes, if known.
 struct ExternalBodyRead {
     reading: Box<dyn ExternalBodyReader>,
     length: Option<u64>,
@@ -79,13 +80,13 @@ impl AsRef<[u8]> for BodyPin {
 }
 
 impl Reader {
-    /// A reader of `object`'s body; `object` has a body of its own, not another's.
+    /// A reader of the body of `object`, which owns its body.
     pub(crate) fn of_object(object: Arc<dyn BodyOwner>) -> Self {
-        if let Location::Elsewhere(body) = object.state() {
+        if let Location::External(body) = object.state() {
             let link = match Arc::clone(body).open_within() {
                 Ok(reading) => link(body, reading),
-                Err(BodyOpenError::Full) => ReadSource::Beyond,
-                Err(BodyOpenError::Gone) => ReadSource::Behind,
+                Err(BodyOpenError::Full) => ReadSource::Deferred,
+                Err(BodyOpenError::Gone) => ReadSource::Lost,
             };
             return Self::over(Some(object), link);
         }
@@ -93,12 +94,12 @@ impl Reader {
         Self::following(Some(object), fill)
     }
 
-    /// A reader of a body that is no object's.
+    /// A reader of a body without an object.
     pub fn of_elsewhere(body: &Arc<dyn ExternalBody>) -> Self {
         Self::over(None, link(body, Arc::clone(body).open()))
     }
 
-    /// A reader of a body that is read only here, and whose length nobody knows.
+    /// A reader of a body of unknown length that has no other reader.
     pub fn of_reading(reading: Box<dyn ExternalBodyReader>) -> Self {
         Self::over(
             None,
@@ -118,7 +119,7 @@ impl Reader {
     fn following(object: Option<Arc<dyn BodyOwner>>, fill: Option<Arc<Fill>>) -> Self {
         let link = match fill.map(|fill| (fill.attach(), fill)) {
             Some((Some(place), fill)) => ReadSource::Fill(fill, place),
-            Some((None, _)) => ReadSource::Behind,
+            Some((None, _)) => ReadSource::Lost,
             None => ReadSource::None,
         };
         Self::over(object, link)
@@ -128,8 +129,8 @@ impl Reader {
         if let ReadSource::Fill(fill, _) = &self.link { Some(fill) } else { None }
     }
 
-    /// Has what this reader copies count as held for a client; one that has no more memory gets
-    /// little at once.
+    /// Counts this reader's copies as held for a client. A client without memory gets little at
+    /// once.
     pub fn hold_for(&mut self, account: &Arc<Account>) {
         self.account = Some(Arc::clone(account));
     }
@@ -140,20 +141,21 @@ impl Reader {
     }
 
     /// Returns true if the body became a window whose beginning was gone before this reader came,
-    /// or was elsewhere and is no more. The reader gives nothing but [`Aborted`]; fetch anew.
+    /// or was external and is lost. The reader gives only [`IncompleteBody`]; the caller should
+    /// fetch again.
     pub fn is_behind(&self) -> bool {
-        matches!(self.link, ReadSource::Behind)
+        matches!(self.link, ReadSource::Lost)
     }
 
-    /// Returns true if the body is elsewhere, and as much is read there as may be: whoever can
-    /// fetch it anew should, before the reader is asked for any of it.
+    /// Returns true if the body is external and too many reads are under way. A caller that can
+    /// fetch the body should do so before it reads.
     pub fn is_beyond(&self) -> bool {
-        matches!(self.link, ReadSource::Beyond)
+        matches!(self.link, ReadSource::Deferred)
     }
 
-    /// Gives the reader's place up until its turn comes, [`Reader::unpark`]. A body that becomes a
-    /// window while it comes waits for the slowest of its readers: one that does not read yet, and
-    /// perhaps waits for another, would hold all of them up. Nothing may have been read.
+    /// Detaches the reader until [`Reader::unpark`]. A body that becomes a window waits for its
+    /// slowest reader, so an idle reader would delay all others. To be called before the first
+    /// read.
     pub fn park(&mut self) {
         if let ReadSource::Read(opened) = &mut self.link {
             return opened.reading.park();
@@ -165,8 +167,8 @@ impl Reader {
         }
     }
 
-    /// Takes a place again. False if the body's beginning has passed by meanwhile, or nobody was
-    /// left to take it: fetch it anew.
+    /// Attaches the reader again. Returns false if the body's beginning has passed meanwhile, or
+    /// the fetch was abandoned: the caller should fetch again.
     pub fn unpark(&mut self) -> bool {
         if let ReadSource::Read(opened) = &mut self.link {
             return opened.reading.unpark();
@@ -183,8 +185,7 @@ impl Reader {
         true
     }
 
-    /// The way in which its bytes come. Those that are made are to be asked for no earlier than
-    /// somebody takes them.
+    /// The derivation of the bytes. Derived bytes should be requested only when they are needed.
     pub fn making(&self) -> BodyDerivation {
         if let ReadSource::Read(opened) = &self.link {
             opened.reading.making()
@@ -193,21 +194,21 @@ impl Reader {
         }
     }
 
-    /// Returns true if the body broke off for want of memory.
+    /// Returns true if the body broke off for lack of memory.
     pub fn is_starved(&self) -> bool {
         matches!(&self.link, ReadSource::Read(opened) if opened.reading.is_starved())
     }
 
-    /// Returns true if the reader can go back: the body is complete.
+    /// Returns true if the reader can seek back: the body is complete.
     pub fn goes_back(&self) -> bool {
         let state = self.object.as_ref().map(|object| object.state());
         match &self.link {
             ReadSource::Read(opened) => opened.reading.goes_back(),
-            _ => matches!(state, Some(Location::Whole(_) | Location::Elsewhere(_))),
+            _ => matches!(state, Some(Location::Whole(_) | Location::External(_))),
         }
     }
 
-    /// Returns true if all of a complete body was taken: the next read gives its end.
+    /// Returns true if a complete body has been read to its end: the next read gives `None`.
     pub fn is_spent(&self) -> bool {
         let at = self.cursor.at;
         if let ReadSource::Read(opened) = &self.link {
@@ -215,17 +216,17 @@ impl Reader {
         }
         match self.object.as_ref().map(|object| object.state()) {
             Some(Location::Whole(whole)) => at >= whole.len(),
-            Some(Location::Elsewhere(body)) => at >= body.length(),
+            Some(Location::External(body)) => at >= body.length(),
             Some(Location::Filling) | None => self.fill().is_some_and(|fill| fill.is_spent()),
         }
     }
 
-    /// The next bytes, never empty; `None` at the end of a complete body. The chunks are shared,
-    /// not copied, except those still being filled.
+    /// The next bytes, never empty; `None` at the end of a complete body. Chunks are shared, not
+    /// copied, except the one being filled.
     ///
     /// # Errors
-    /// [`Aborted`] after the last byte that came, when the writer did not finish; or where the body
-    /// is elsewhere and cannot be had.
+    /// [`IncompleteBody`] after the last byte, if the writer did not finish, or if an external body
+    /// is lost.
     pub fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -240,12 +241,12 @@ impl Reader {
                         self.leave();
                         return Poll::Ready(Ok(next));
                     }
-                    Location::Elsewhere(body) if !matches!(self.link, ReadSource::Read(_)) => {
+                    Location::External(body) if !matches!(self.link, ReadSource::Read(_)) => {
                         let mut reading = Arc::clone(body).open();
                         reading.seek(self.cursor.at);
                         self.link = link(body, reading);
                     }
-                    Location::Elsewhere(_) | Location::Filling => {}
+                    Location::External(_) | Location::Filling => {}
                 }
             }
             if let ReadSource::Read(opened) = &mut self.link {
@@ -270,7 +271,7 @@ impl Reader {
                     copied = bytes.min(COPY_BYTES);
                     held = account.hold(cost(copied)).ok();
                     if held.is_none() {
-                        // So much is counted with the request.
+                        // This much is counted with the request.
                         copied = copied.min(WINDOW_CHUNK_BYTES);
                     }
                 }
@@ -289,8 +290,7 @@ impl Reader {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// The trailers that have come behind the body: none before its end, and those of a window
-    /// once.
+    /// The trailers behind the body: `None` before its end. Those of a window are given once.
     pub fn take_trailers(&mut self) -> Option<Box<HeldTrailers>> {
         let kept = self.object.as_ref().and_then(|object| object.trailers()).cloned();
         let kept = match &mut self.link {
@@ -306,11 +306,11 @@ impl Reader {
         }
     }
 
-    /// Has the next bytes be those from `offset` of the body on: they may not have come yet, and
-    /// the body may end before. What is passed over is not read.
+    /// Continues at `offset`, which may not have arrived yet or may lie behind the end. Skipped
+    /// bytes are not read.
     ///
-    /// Back goes only a reader of a stored body. What a window has let go is gone: its reader reads
-    /// nothing but [`Aborted`] then.
+    /// Only a reader of a stored body can seek back. A window has freed earlier bytes, so its
+    /// reader then gets [`IncompleteBody`].
     pub fn seek(&mut self, offset: u64) {
         if let ReadSource::Read(opened) = &mut self.link {
             opened.reading.seek(offset);
@@ -318,14 +318,14 @@ impl Reader {
         self.cursor.seek(offset);
     }
 
-    /// Says that no byte from `offset` on will be asked for: none need be brought ahead.
+    /// Declares that no byte from `offset` on will be requested, which limits readahead.
     pub fn until(&mut self, offset: u64) {
         if let ReadSource::Read(opened) = &mut self.link {
             opened.reading.until(offset);
         }
     }
 
-    /// The body's length: as declared while it comes, as counted when it is complete.
+    /// The body's length: as declared while it arrives, as counted once it is complete.
     pub fn length(&self) -> Option<u64> {
         match &self.object {
             Some(object) => object.length(),
@@ -363,7 +363,7 @@ fn link(body: &Arc<dyn ExternalBody>, reading: Box<dyn ExternalBodyReader>) -> R
     ReadSource::Read(Box::new(ExternalBodyRead { reading, length, trailers }))
 }
 
-/// Goes on with a read of a body at the cursor.
+/// Continues a read of an external body at the cursor.
 fn go_on(
     cursor: &mut Cursor,
     opened: &mut ExternalBodyRead,
@@ -377,7 +377,7 @@ fn go_on(
     if left == 0 {
         return Poll::Ready(Ok(None));
     }
-    // An end before the end, and a read that brings nothing, would be no end or none ever.
+    // An early end would truncate the body, and an empty read might repeat forever.
     let Some(mut data) = ready!(opened.reading.poll_next(account, cx))? else {
         return Poll::Ready(if opened.length.is_none() { Ok(None) } else { Err(IncompleteBody) });
     };

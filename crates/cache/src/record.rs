@@ -1,5 +1,5 @@
-//! The record of a response: head, validators, times, tags, and what selects it. It is what the
-//! response is, wherever its body is and whoever holds it.
+//! The record of a response: head, validators, times, tags and the fields that select it. It is
+//! immutable except for its times and the bans passed, and does not depend on where the body is.
 
 use codec::Coding;
 use message::Status;
@@ -9,22 +9,23 @@ use crate::sync::{AtomicI64, AtomicU32, Ordering};
 use crate::tags::{COUNT_BYTES, StoredTags, Tags};
 use crate::variant::{SignatureFunction, Variant, is_for};
 
-/// A response to be stored, as the caller knows it. Times are milliseconds of the monotonic clock.
+/// A response to be stored. Times are milliseconds of the monotonic clock.
 #[derive(Clone, Debug)]
 pub struct NewObject {
     /// Status code.
     pub status: Status,
     /// The encoded HTTP/1 head block, as it will be sent.
     pub head: Box<[u8]>,
-    /// Where the entity tag's value lies in `head`: offset and length. One longer than 64 KiB is
-    /// not kept.
+    /// Offset and length of the entity tag's value in `head`. A value longer than 64 KiB is not
+    /// stored.
     pub etag: Option<(u32, u32)>,
-    /// Last-Modified, seconds since 1970. One after 2105 is not kept (RFC 9110 8.8.2.1: it would be
-    /// wrong).
+    /// Last-Modified, in seconds since 1970. One after 2105 is not stored (RFC 9110 8.8.2.1: it
+    /// would be wrong).
     pub last_modified: Option<u64>,
-    /// Date, or when the response came if it had none, seconds since 1970.
+    /// Date, or the time of reception without one, in seconds since 1970.
     pub date: Option<u64>,
-    /// When the response's age was zero; before the clock's own zero for a response that came old.
+    /// The time at which the response's age was zero. It is negative for a response that was older
+    /// than the clock.
     pub born_ms: i64,
     /// The time that the response is fresh, counted from `born_ms`.
     pub lifetime_ms: u64,
@@ -37,63 +38,61 @@ pub struct NewObject {
     /// The time after the lifetime in which the response may answer when the origin cannot be
     /// reached.
     pub stale_if_unreachable_ms: u64,
-    /// Marks.
+    /// The caller's flags.
     pub flags: Flags,
     /// Surrogate keys.
     pub tags: Tags,
-    /// Bytes that the caller keeps with it, opaque to the cache; often empty.
+    /// Opaque bytes of the caller; often empty.
     pub note: Box<[u8]>,
-    /// The length of the body that will be pushed, when it is known: zero for none. A body of any
-    /// other length is aborted.
+    /// The length of the body to be pushed, if known: zero for none. A body of any other length is
+    /// aborted.
     pub length: Option<u64>,
 }
 
-/// Marks the caller keeps with an object; the cache itself does not look at them.
+/// Flags of the caller, kept with an object. The cache does not interpret them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// The origin said that it is for all: it may answer requests that carry something personal.
+    /// The origin declared it public: it may answer requests with personal fields.
     pub shared: bool,
-    /// Never to be used without validation (no-cache).
+    /// It must not be used without revalidation (no-cache).
     pub must_validate: bool,
-    /// Never to be used stale, not even for a client that would take it (must-revalidate).
+    /// It must never be served stale, even to a client that accepts it (must-revalidate).
     pub never_stale: bool,
     /// The origin spoke HTTP/1.0.
     pub http10: bool,
-    /// No response, but a mark: the last answer was for one request only, and the next ones are
-    /// fetched without waiting for each other.
+    /// A hit-for-miss mark instead of a response: requests fetch without waiting for each other.
     pub hit_for_miss: bool,
-    /// No response, but a mark: requests go past the store.
+    /// A hit-for-pass mark instead of a response: requests bypass the store.
     pub hit_for_pass: bool,
-    /// The coding of the body as it is stored.
+    /// The coding of the stored body.
     pub coding: Coding,
-    /// Each client gets the body in a coding that it takes: decoded where it must be, or in a
-    /// further form.
+    /// Each client gets the body in an accepted coding: decoded if necessary, or in a further form.
     pub negotiated: bool,
-    /// The body's coding is of this server's making: not that in which the body came.
+    /// The body was coded by this server, not by the origin.
     pub coded_here: bool,
-    /// The body is a page that is put together of others (ESI) for whoever asks for it.
+    /// The body is an ESI page, to be assembled for each request.
     pub esi: bool,
-    /// The same by nginx's server-side includes.
+    /// The body is a page with nginx's server-side includes.
     pub ssi: bool,
-    /// Such a page is sent in gzip to clients that take it.
+    /// The assembled page is sent in gzip to clients that accept it.
     pub gzip_page: bool,
-    /// The content may serve as a dictionary for that of other responses (RFC 9842); it is no page
-    /// that is put together.
+    /// The content may serve as a dictionary for other responses (RFC 9842). It is not an assembled
+    /// page.
     pub dictionary: bool,
 }
 
 impl Flags {
-    /// Returns true if further forms of the body, or things that are made of it, may be kept.
+    /// Returns true if the object may have further forms of the body, or derived data.
     pub fn may_have_forms(self) -> bool {
         self.negotiated || self.esi || self.ssi || self.dictionary
     }
 
-    /// Returns true if the object is no response, but a mark.
+    /// Returns true if this is a mark instead of a response.
     pub fn is_mark(self) -> bool {
         self.hit_for_miss || self.hit_for_pass
     }
 
-    /// One bit has two meanings: no page is a dictionary.
+    /// One bit has two meanings, because no assembled page is a dictionary.
     fn bits(self) -> u16 {
         let is_page = self.esi || self.ssi;
         u16::from(self.shared)
@@ -137,34 +136,34 @@ const TAGGED: u16 = 1 << 6;
 /// `Record::flags`: the response has a note.
 const NOTED: u16 = 1 << 8;
 
-/// Bytes of the length of the Vary names, behind the signature.
+/// Bytes of the Vary names' length, which follows the signature.
 const SPEC_LEN_BYTES: usize = 4;
 
-/// A date or its absence in four bytes: seconds since 1970.
+/// The value of an absent date. A date takes four bytes: seconds since 1970.
 const NO_DATE: u32 = u32::MAX;
 
-/// A stored response without its body. It is immutable but for the bans it has passed and its
-/// times, which invalidations and programs change.
+/// A stored response without its body. It is immutable except for the bans passed and the times,
+/// which invalidations and programs change.
 ///
-/// The fields are laid out by hand: those that a hit reads come first.
+/// The order of the fields is chosen by hand: those that a hit reads come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Record {
     flags: u16,
     status: Status,
-    /// The newest ban it has passed.
+    /// The newest ban that the response has passed.
     passed: AtomicU32,
     fresh_until: AtomicI64,
     born: i64,
-    /// Key; Vary names, Vary signature and the names' length if it varies; tags and their number if
-    /// there are any; a note and its length if there is one; head: one allocation.
+    /// One allocation: key; Vary names, Vary signature and the names' length, if it varies; tags
+    /// and their number, if any; a note and its length, if any; head.
     block: Box<[u8]>,
     key_len: u32,
     head_at: u32,
     etag_at: u32,
     etag_len: u16,
     lifetime: CompactDuration,
-    // Spans: a soft purge may change them.
+    // A [`CompactDuration`], as the two below. A soft purge may change it.
     grace: AtomicU32,
     stale_if_error: AtomicU32,
     stale_if_unreachable: CompactDuration,
@@ -172,10 +171,10 @@ pub struct Record {
     date: u32,
 }
 
-/// New times for what is stored, in milliseconds; none to leave one as it is.
+/// New times of stored responses, in milliseconds. `None` leaves a time as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LifetimeUpdate {
-    /// When freshness ends, of the monotonic clock.
+    /// The end of freshness on the monotonic clock.
     pub fresh_until_ms: Option<i64>,
     /// The time after freshness in which the object may answer while a background fetch renews it.
     pub grace_ms: Option<u64>,
@@ -184,7 +183,7 @@ pub struct LifetimeUpdate {
     pub stale_if_error_ms: Option<u64>,
 }
 
-/// The numbers of a record at one moment.
+/// The fields of a record at one moment.
 pub(crate) struct RecordFields {
     pub(crate) flags: u16,
     pub(crate) status: Status,
@@ -204,7 +203,7 @@ pub(crate) struct RecordFields {
 }
 
 impl Record {
-    /// Bytes of its block.
+    /// Bytes of the record's block.
     pub(crate) fn block_len(new: &NewObject, key: &[u8], vary: Option<Variant<'_>>) -> usize {
         let varying =
             vary.map_or(0, |vary| vary.spec.len() + vary.signature.len() + SPEC_LEN_BYTES);
@@ -245,7 +244,7 @@ impl Record {
         }
     }
 
-    /// The response once more, to be stored anew; its body comes by itself.
+    /// A copy of the response to be stored again, without its body.
     pub fn renewed(&self) -> NewObject {
         NewObject {
             status: self.status,
@@ -254,7 +253,7 @@ impl Record {
             last_modified: self.last_modified(),
             date: self.date(),
             born_ms: self.born,
-            // A soft purge has ended it earlier.
+            // A soft purge may have ended it earlier.
             lifetime_ms: u64::try_from(self.fresh_until_ms().saturating_sub(self.born))
                 .unwrap_or(0),
             grace_ms: self.grace_ms(),
@@ -282,8 +281,8 @@ impl Record {
         &self.block[..self.key_len as usize]
     }
 
-    /// The names this response varies by and the signature it was fetched with; `None` without
-    /// Vary.
+    /// The names that this response varies by, and the signature of the request it was fetched
+    /// with; `None` without Vary.
     pub fn vary(&self) -> Option<Variant<'_>> {
         if self.flags & VARIES == 0 {
             return None;
@@ -298,7 +297,7 @@ impl Record {
         Some(Variant { spec, signature })
     }
 
-    /// Surrogate keys as they are stored; `None` when there are none.
+    /// The stored form of the surrogate keys; `None` without any.
     pub(crate) fn stored_tags(&self) -> Option<StoredTags<'_>> {
         if self.flags & TAGGED == 0 {
             return None;
@@ -309,14 +308,14 @@ impl Record {
         Some(StoredTags(tags.as_chunks().0))
     }
 
-    /// The bytes its maker keeps with it; empty when there are none.
+    /// The caller's opaque bytes; may be empty.
     pub fn note(&self) -> &[u8] {
         let end = self.tags_end();
         let behind = usize::from(self.flags & NOTED != 0) * COUNT_BYTES;
         &self.block[end..self.head_at as usize - behind]
     }
 
-    /// Where what stands before the note ends.
+    /// The end of the part before the note.
     fn tags_end(&self) -> usize {
         let head_at = self.head_at as usize;
         if self.flags & NOTED == 0 {
@@ -327,7 +326,7 @@ impl Record {
         head_at - COUNT_BYTES - len
     }
 
-    /// Its surrogate keys.
+    /// The surrogate keys.
     pub fn tags(&self) -> Tags {
         self.stored_tags().map_or_else(Tags::default, |tags| Tags::new(tags.iter().collect()))
     }
@@ -354,7 +353,7 @@ impl Record {
         unpack_date(self.date)
     }
 
-    /// When its age was zero, monotonic milliseconds.
+    /// The time at which its age was zero, in milliseconds of the monotonic clock.
     pub fn born_ms(&self) -> i64 {
         self.born
     }
@@ -365,13 +364,13 @@ impl Record {
             .unwrap_or(0)
     }
 
-    /// The time, in milliseconds, that the response was to be fresh when it was stored.
+    /// The freshness lifetime with which the response was stored, in milliseconds.
     pub fn lifetime_ms(&self) -> u64 {
         self.lifetime.as_ms()
     }
 
-    /// Until when it is fresh, monotonic milliseconds: `born_ms` plus the lifetime, or the moment
-    /// of a soft purge.
+    /// The end of freshness, in milliseconds of the monotonic clock: `born_ms` plus the lifetime,
+    /// or the time of a soft purge.
     pub fn fresh_until_ms(&self) -> i64 {
         self.fresh_until.load(Ordering::Relaxed)
     }
@@ -404,13 +403,13 @@ impl Record {
         self.stale_if_unreachable.as_ms()
     }
 
-    /// Its marks.
+    /// The flags.
     pub fn flags(&self) -> Flags {
         Flags::from_bits(self.flags)
     }
 
-    /// The record, as one that has passed the bans up to the number `passed` and no later ones:
-    /// bans were numbered otherwise where it was written.
+    /// The record with the ban number `passed`, for a record from a store whose bans were numbered
+    /// otherwise.
     #[must_use]
     pub fn having_passed(mut self, passed: u32) -> Self {
         self.passed = AtomicU32::new(passed);
@@ -419,7 +418,7 @@ impl Record {
 
     // For the cache.
 
-    /// Its numbers at this moment.
+    /// The fields at this moment.
     pub(crate) fn fields(&self) -> RecordFields {
         let span = |bits: &AtomicU32| CompactDuration::of_bits(bits.load(Ordering::Relaxed));
         RecordFields {
@@ -445,7 +444,7 @@ impl Record {
         &self.block
     }
 
-    /// The record with these numbers and this block; `None` where they do not belong together.
+    /// The record with these fields and this block; `None` if they do not fit each other.
     pub(crate) fn of_fields(fields: &RecordFields, block: Box<[u8]>) -> Option<Self> {
         let record = Self {
             flags: fields.flags,
@@ -468,7 +467,7 @@ impl Record {
         record.is_sound().then_some(record)
     }
 
-    /// Returns true if every part of the block lies where the others leave room for it.
+    /// Returns true if all parts of the block fit into it.
     fn is_sound(&self) -> bool {
         let marks = Flags::from_bits(self.flags).bits() | VARIES | TAGGED | NOTED;
         let etag_end = u64::from(self.etag_at) + u64::from(self.etag_len);
@@ -479,7 +478,7 @@ impl Record {
         {
             return false;
         }
-        // From the head backwards: each part ends with its length.
+        // From the head backwards, because each part ends with its length.
         let mut end = head_at;
         for (flag, unit) in [(NOTED, 1), (TAGGED, size_of::<u64>())] {
             if self.flags & flag == 0 {
@@ -501,28 +500,27 @@ impl Record {
             .is_some_and(|(before, len)| u32::from_le_bytes(*len) as usize <= before.len())
     }
 
-    /// Bytes of its block.
+    /// Bytes of the record's block.
     pub(crate) fn block_bytes(&self) -> usize {
         self.block.len()
     }
 
-    /// The number of the newest ban it has passed.
+    /// The number of the newest ban that the response has passed.
     pub fn passed(&self) -> u32 {
         self.passed.load(Ordering::Relaxed)
     }
 
-    /// It has passed the bans up to `number`; returns what it had passed before.
+    /// Marks the bans up to `number` as passed, and returns the number before.
     pub(crate) fn pass(&self, number: u32) -> u32 {
         self.passed.fetch_max(number, Ordering::AcqRel)
     }
 
-    /// Freshness ends at `now_ms` at the latest; returns true if it would have ended later.
+    /// Ends freshness at `now_ms` at the latest. Returns true if it would have ended later.
     pub(crate) fn expire(&self, now_ms: i64) -> bool {
         self.fresh_until.fetch_min(now_ms, Ordering::Relaxed) > now_ms
     }
 
-    /// Freshness ends at `until_ms` (monotonic milliseconds), and what follows it takes this long;
-    /// none to leave a time as it is.
+    /// Sets the end of freshness and the periods after it. `None` leaves a time as it is.
     pub(crate) fn retime(&self, times: &LifetimeUpdate) {
         if let Some(until_ms) = times.fresh_until_ms {
             self.fresh_until.store(until_ms, Ordering::Relaxed);

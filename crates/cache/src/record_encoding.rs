@@ -1,5 +1,5 @@
-//! A record as bytes that another process understands: its times are of the wall clock. The seed of
-//! hashed tags and the numbers of bans are for whoever keeps the bytes to carry on.
+//! The encoding of a record for another process, with times of the wall clock. The seed of hashed
+//! tags and the numbers of bans are not in it: the code that stores the bytes must carry them over.
 
 use base::Now;
 use message::Status;
@@ -11,7 +11,7 @@ use crate::record::{Record, RecordFields};
 const FIXED_BYTES: usize = 62;
 
 impl Record {
-    /// Appends the record to `out`; `now` is a reading of the clocks that its times are of.
+    /// Appends the encoded record to `out`. `now` is a reading of both clocks.
     pub fn encode(&self, now: Now, out: &mut Vec<u8>) {
         let fields = self.fields();
         out.reserve(FIXED_BYTES + self.block().len());
@@ -32,11 +32,11 @@ impl Record {
         out.extend_from_slice(self.block());
     }
 
-    /// The record that [`Record::encode`] wrote, here or in another process; `now` is a reading of
-    /// this one's clocks. None where the bytes are no record.
+    /// Decodes a record that [`Record::encode`] wrote, here or in another process. `now` is a
+    /// reading of this process's clocks. `None` if the bytes are malformed.
     ///
-    /// A response that has yet to come, as the wall clock was set back, has come now: it stays
-    /// fresh no longer than it was to be.
+    /// A response from the future, after the wall clock was set back, counts as received now: it
+    /// stays fresh for its lifetime at most.
     pub fn decode(bytes: &[u8], now: Now) -> Option<Self> {
         let mut rest = bytes;
         let [flags, status, etag_len] = [short(&mut rest)?, short(&mut rest)?, short(&mut rest)?];

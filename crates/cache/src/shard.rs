@@ -1,8 +1,8 @@
-//! A part of the index: keys and what is under them, with the queues that decide who leaves
-//! (`evict.rs`).
+//! A shard of the index: keys and their entries, with the queues that select what is evicted
+//! ([`eviction`]).
 //!
-//! Nothing here frees an object: those that leave are handed out, to be dropped when the lock is
-//! gone.
+//! A shard must never drop an object under its lock: removed objects are handed out, to be dropped
+//! without it.
 
 mod cold_entries;
 mod eviction;
@@ -38,16 +38,16 @@ use crate::object::Object;
 use crate::record::LifetimeUpdate;
 use crate::slot::{IndexSlot, KeyEntries, Marker, is_same_variant};
 
-/// Objects that left the index.
+/// Objects that have been removed from the index.
 pub(crate) type RemovedObjects = Vec<Arc<Object>>;
 
-/// The stored response in whose place another comes, whatever it varies by.
+/// The stored response that another one replaces, whatever it varies by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReplacedResponse<'a> {
     Nothing,
     /// A new response renews it.
     Renewed(&'a Arc<Object>),
-    /// The new one has its body, and is true only as long as it is there.
+    /// The new one shares its body, and is valid only while it is in the index.
     Confirmed(&'a Arc<Object>),
 }
 
@@ -67,16 +67,16 @@ impl<'a> ReplacedResponse<'a> {
     }
 }
 
-/// The responses of a key that go when an answer comes into the index.
+/// The responses of a key that are removed when another enters the index.
 #[derive(Debug)]
 pub(crate) struct DisplacedResponses<'a, P> {
-    /// In the index.
+    /// The one in the index.
     pub(crate) before: ReplacedResponse<'a>,
-    /// In the lower tier.
+    /// Those in the lower tier.
     pub(crate) leaving: LowerRemovals<'a, P>,
 }
 
-/// Where a key belongs: the shard, and the bits of its hash that tell keys of one shard apart.
+/// The location of a key: its shard, and the bits of its hash that distinguish the keys of a shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyLocation {
     pub(crate) shard: usize,
@@ -94,14 +94,14 @@ impl KeyLocation {
 #[derive(Debug)]
 pub(crate) struct Shard<L: Lower> {
     table: ShardTable,
-    /// Entries of the lower tier, beside the budget.
+    /// The cold entries, whose memory is beside the budget.
     cold: Pages<L::Place>,
     small: Queue,
     main: Queue,
     ghost: crate::ghost::Ghost,
-    /// For the table and the queues.
+    /// The charge for the table and the queues.
     charge: Charge,
-    /// The table or a queue has grown, and the former one may take memory yet.
+    /// True while the table or a queue has grown and the former one may still take memory.
     is_growing: bool,
     pub(crate) work: Work,
     lower: Arc<L>,
@@ -140,7 +140,7 @@ impl<L: Lower> Shard<L> {
 
     // Memory.
 
-    /// Bytes to reserve before one more key or object fits; zero when it fits now.
+    /// Bytes to reserve for one more key or object; zero if it fits now.
     pub(crate) fn growth(&self) -> u64 {
         self.table.growth() + self.small.growth() + self.main.growth()
     }
@@ -149,7 +149,7 @@ impl<L: Lower> Shard<L> {
         self.table.memory() + self.small.memory() + self.main.memory()
     }
 
-    /// Grows what is full as far as `charge` goes, and gives the rest of it back.
+    /// Grows what is full, as far as `charge` permits, and returns the rest of it.
     pub(crate) fn grow(&mut self, charge: Charge) {
         let mut spare = charge.bytes();
         self.charge.join(charge);
@@ -171,7 +171,7 @@ impl<L: Lower> Shard<L> {
         self.give_back();
     }
 
-    /// Gives back what a former table or queue took, once nothing is left in it.
+    /// Returns the memory of a former table or queue once it is empty.
     fn give_back(&mut self) {
         if self.is_growing {
             self.is_growing =
@@ -180,7 +180,7 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Makes room for one more key or object without evicting anything; false when the budget has
+    /// Makes room for one more key or object without eviction. Returns false if the budget has
     /// none.
     fn try_room(&mut self) -> bool {
         let growth = self.growth();
@@ -195,8 +195,8 @@ impl<L: Lower> Shard<L> {
 
     // Fetches.
 
-    /// Enters a fetch for `key`; the shard has room, and `charge` covers a [`Busy`] and a [`More`].
-    /// `None` when the key has so many that the budget is exhausted.
+    /// Enters a fetch for `key`. The shard has room, and `charge` covers a [`Busy`] and a
+    /// [`KeyEntries`]. `None` if the key's list of fetches would exceed the budget.
     pub(crate) fn enlist(
         &mut self,
         h32: u32,
@@ -234,21 +234,21 @@ impl<L: Lower> Shard<L> {
         Some(busy)
     }
 
-    /// Strikes a fetch out; false when an invalidation has done that before.
+    /// Removes a fetch. Returns false if an invalidation has removed it before.
     pub(crate) fn leave(&mut self, h32: u32, busy: &Arc<Busy>) -> bool {
         let Some(mut entry) = self.occupied(h32, &busy.key) else { return false };
-        let left = strike(entry.get_mut(), busy);
+        let left = remove_fetch(entry.get_mut(), busy);
         if left {
             settle(entry);
         }
         left
     }
 
-    /// Strikes a fetch out and leaves a hit-for-miss marker instead; nothing, and false, when it
-    /// was invalidated.
+    /// Replaces a fetch by a hit-for-miss marker. Returns false, without effect, if an invalidation
+    /// has removed the fetch.
     pub(crate) fn leave_marked(&mut self, h32: u32, busy: &Arc<Busy>, marker: Marker) -> bool {
         let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
-        let left = strike(slot, busy);
+        let left = remove_fetch(slot, busy);
         if left {
             self.mark(h32, &busy.key, marker);
             if let Some(entry) = self.occupied(h32, &busy.key) {
@@ -258,7 +258,7 @@ impl<L: Lower> Shard<L> {
         left
     }
 
-    /// Takes the marker of a key away if a ban since it was made may be meant for the key.
+    /// Removes the marker of a key if a later ban may match the key.
     pub(crate) fn test_marker(&mut self, h32: u32, key: &[u8], bans: &Bans) {
         let newest = bans.newest();
         let Some(IndexSlot::Many(_, more)) = self.find_mut(h32, key) else { return };
@@ -273,7 +273,7 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Takes the marker of a key away, if it has one.
+    /// Removes the marker of a key, if any.
     pub(crate) fn unmark(&mut self, h32: u32, key: &[u8]) {
         let Some(mut entry) = self.occupied(h32, key) else { return };
         let IndexSlot::Many(_, more) = entry.get_mut() else { return };
@@ -283,8 +283,8 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Marks a key that has a [`More`], if there is memory for the marker's token. One that is
-    /// there stays as it is: what is not stored again does not make it last longer.
+    /// Marks a key that has a [`KeyEntries`], if there is memory for the marker's token. An
+    /// existing marker stays unchanged: another response that is not stored does not prolong it.
     fn mark(&mut self, h32: u32, key: &[u8], marker: Marker) {
         if !self.try_room() {
             return;
@@ -308,9 +308,9 @@ impl<L: Lower> Shard<L> {
 
     // Objects.
 
-    /// Puts the answer of the fetch `busy` into the index, in place of what is `gone` by that and
-    /// of what answers the same requests; at most `variants_max` stand under the key then. False
-    /// when the fetch was invalidated. The shard has room.
+    /// Puts the response of the fetch `busy` into the index. It replaces `gone` and what answers
+    /// the same requests, and the key keeps at most `variants_max`. Returns false if the fetch has
+    /// been invalidated. The shard has room.
     pub(crate) fn admit(
         &mut self,
         h32: u32,
@@ -323,19 +323,19 @@ impl<L: Lower> Shard<L> {
         let DisplacedResponses { before, leaving } = gone;
         let first = dead.len();
         let Some(slot) = self.find_mut(h32, &busy.key) else { return false };
-        if !strike(slot, busy) {
+        if !remove_fetch(slot, busy) {
             return false;
         }
         if object.is_broken() || before.confirmed().is_some_and(|old| !old.is_live()) {
-            // While the origin confirmed it, the body was aborted or the response left the index.
-            // Once it is out, an invalidation of its key no longer reaches it: it must not come
+            // While the origin confirmed it, the body was aborted or the response left the index. A
+            // response outside the index misses the invalidations of its key, so it must not come
             // back.
             if let Some(entry) = self.occupied(h32, &busy.key) {
                 settle(entry);
             }
             return false;
         }
-        // A fetch in flight has made it so.
+        // A fetch under way has made it so.
         let IndexSlot::Many(_, more) = slot else { return false };
         more.variants.retain(|old| {
             let stays = !is_same_variant(old, object)
@@ -346,7 +346,7 @@ impl<L: Lower> Shard<L> {
             stays
         });
         let superseded = dead.len();
-        // Before it is here: the tier might take what it has of an older one for its copy.
+        // Before the new object enters: the tier might take the older object's copy for its copy.
         self.forget_for(h32, object, leaving, &dead[first..]);
         let Some(IndexSlot::Many(_, more)) = self.find_mut(h32, &busy.key) else { return false };
         while more.variants.len() >= variants_max.max(1)
@@ -364,7 +364,7 @@ impl<L: Lower> Shard<L> {
             self.unmarked(busy.key.len());
         }
         dead[superseded..].iter().for_each(|old| self.forget_copy(h32, old));
-        self.strike_off(&dead[first..]);
+        self.note_removed(&dead[first..]);
         self.queue(h32, object);
         if let Some(entry) = self.occupied(h32, &busy.key) {
             settle(entry);
@@ -373,29 +373,28 @@ impl<L: Lower> Shard<L> {
         true
     }
 
-    /// Gives `object` its complete body, and says so to the queues.
+    /// Sets the complete body of `object`, and updates its weight in the queues.
     pub(crate) fn complete(&mut self, h32: u32, object: &Object, body: CompleteBody) {
         object.complete(body);
         self.reweigh(h32, object);
     }
 
-    /// Says to the queues what `object` weighs now, and all that deliver its body.
+    /// Updates the weight of `object`, and of all objects that share its body, in the queues.
     pub(crate) fn reweigh(&mut self, h32: u32, object: &Object) {
         let Some(slot) = self.find(h32, object.key()) else { return };
         let (mut small, mut main) = (0, 0);
         let is_its = |variant: &&Arc<Object>| variant.shares_body(object);
         for variant in slot.variants().iter().filter(is_its) {
-            let before = variant.standing.weight() as i64;
-            variant.standing.set_weight(variant.memory());
-            let more = variant.standing.weight() as i64 - before;
-            *if variant.standing.place() & MAIN == 0 { &mut small } else { &mut main } += more;
+            let before = variant.index_state.weight() as i64;
+            variant.index_state.set_weight(variant.memory());
+            let more = variant.index_state.weight() as i64 - before;
+            *if variant.index_state.place() & MAIN == 0 { &mut small } else { &mut main } += more;
         }
         self.small.bytes = self.small.bytes.saturating_add_signed(small);
         self.main.bytes = self.main.bytes.saturating_add_signed(main);
     }
 
-    /// `object`'s body will not be complete: takes out whatever delivers it. A marker may stay in
-    /// its place.
+    /// Removes all objects with the incomplete body of `object`. A marker may replace them.
     pub(crate) fn withdraw(
         &mut self,
         h32: u32,
@@ -403,7 +402,7 @@ impl<L: Lower> Shard<L> {
         marker: Option<Marker>,
         dead: &mut RemovedObjects,
     ) {
-        object.standing.set_broken();
+        object.index_state.set_broken();
         let first = dead.len();
         let ledger = Arc::clone(self.charge.ledger());
         let Some(mut entry) = self.occupied(h32, object.key()) else { return };
@@ -437,12 +436,12 @@ impl<L: Lower> Shard<L> {
             }
             None => dead.extend(entry.remove().0.variants().iter().cloned()),
         }
-        self.strike_off(&dead[first..]);
+        self.note_removed(&dead[first..]);
         self.sift();
     }
 
-    /// Takes everything of a key out; its fetches in flight will not become visible. The number is
-    /// that of responses in the lower tier.
+    /// Removes all entries of a key. Its fetches under way will not become visible. The number
+    /// counts responses in the lower tier.
     pub(crate) fn invalidate(&mut self, h32: u32, key: &[u8]) -> (Option<IndexSlot>, usize) {
         let cold = self.forget_cold(h32, LowerRemovals::All);
         let Some(entry) = self.occupied(h32, key) else { return (None, cold) };
@@ -452,13 +451,12 @@ impl<L: Lower> Shard<L> {
         {
             self.unmarked(key.len());
         }
-        self.strike_off(slot.variants());
+        self.note_removed(slot.variants());
         self.sift();
         (Some(slot), cold)
     }
 
-    /// Takes `object` out; false when it is not here any more. What is being fetched for its key
-    /// goes on.
+    /// Removes `object`. Returns false if it has been removed already. Fetches of its key continue.
     pub(crate) fn expel(
         &mut self,
         h32: u32,
@@ -476,7 +474,7 @@ impl<L: Lower> Shard<L> {
             }
         }
         self.forget_copy(h32, object);
-        self.strike_off(std::slice::from_ref(object));
+        self.note_removed(std::slice::from_ref(object));
         dead.push(Arc::clone(object));
         self.sift();
         true
@@ -493,8 +491,8 @@ impl<L: Lower> Shard<L> {
         self.collect(cursor, places, found, &|_, object| object.passed() < target)
     }
 
-    /// Collects, from the next `places` of the table, objects that `is_meant` says are. False when
-    /// these were the last.
+    /// Collects, from the next `places` slots, the objects for which `is_meant` returns true.
+    /// Returns false at the end of the table.
     pub(crate) fn collect(
         &self,
         cursor: &mut Position,
@@ -508,8 +506,8 @@ impl<L: Lower> Shard<L> {
         })
     }
 
-    /// Ends the freshness of all objects of a key, and of those that its fetches in flight will
-    /// bring. Responses in the lower tier leave.
+    /// Ends the freshness of all objects of a key, and of the responses of its fetches under way.
+    /// Responses in the lower tier are removed.
     pub(crate) fn expire(&mut self, h32: u32, key: &[u8], now_ms: i64) -> usize {
         self.unmark(h32, key);
         let cold = self.forget_cold(h32, LowerRemovals::All);
@@ -523,8 +521,8 @@ impl<L: Lower> Shard<L> {
         slot.variants().len() + cold
     }
 
-    /// Gives everything of a key new times; how many responses that are. What is in the lower tier
-    /// leaves.
+    /// Sets the times of all objects of a key and returns their number. Responses in the lower tier
+    /// are removed.
     pub(crate) fn retime(&mut self, h32: u32, key: &[u8], times: &LifetimeUpdate) -> usize {
         let cold = self.forget_cold(h32, LowerRemovals::All);
         let Some(slot) = self.find(h32, key) else { return cold };
@@ -532,9 +530,9 @@ impl<L: Lower> Shard<L> {
         slot.variants().len() + cold
     }
 
-    /// Takes out what is in the next `places` of the table, with the copies that the lower tier has
-    /// of it, as [`Shard::invalidate`] for each of the keys; what is to be dropped is put into
-    /// `gone`. False when these were the last.
+    /// Removes the entries of the next `places` slots and their copies in the lower tier, as
+    /// [`Shard::invalidate`] does for each key. Adds what is to be dropped to `gone`. Returns false
+    /// at the end of the table.
     pub(crate) fn clear(
         &mut self,
         cursor: &mut Position,
@@ -550,14 +548,14 @@ impl<L: Lower> Shard<L> {
             {
                 self.unmarked(more.key.len());
             }
-            self.strike_off(slot.variants());
+            self.note_removed(slot.variants());
             self.sift();
         }
         more
     }
 
-    /// An empty shard in the place of one that has become empty: what it took is given back when
-    /// the old one is dropped. `None` as long as something is left.
+    /// Replaces an empty shard by a new one. The memory of the old one is returned when it is
+    /// dropped. `None` while the shard is not empty.
     pub(crate) fn renew(&mut self) -> Option<Self> {
         if self.table.len() + self.cold.len() > 0 {
             return None;
@@ -569,47 +567,47 @@ impl<L: Lower> Shard<L> {
 
     // Queues.
 
-    /// Enters an object that is in the table into its first queue. The queues have room.
+    /// Enters an object of the table into its first queue. The queues have room.
     fn queue(&mut self, h32: u32, object: &Object) {
         let returned = self.ghost.take(h32, self.main.live);
         count(&self.charge.ledger().ghosts, u64::from(returned));
         count(&self.charge.ledger().objects, 1);
-        object.standing.set_weight(object.memory());
+        object.index_state.set_weight(object.memory());
         self.push(h32, object, returned);
         self.give_back();
     }
 
-    /// Returns true if the key was met here, or has left, among the last so many as are in memory.
+    /// Returns true if the key was seen or evicted lately: among as many keys as are in memory.
     pub(crate) fn meet(&mut self, h32: u32) -> bool {
         let ledger = Arc::clone(self.charge.ledger());
         self.ghost.contains_or_insert(h32, self.live(), &ledger)
     }
 
     fn push(&mut self, h32: u32, object: &Object, main: bool) {
-        object.standing.set_place(LIVE | if main { MAIN } else { 0 });
+        object.index_state.set_place(LIVE | if main { MAIN } else { 0 });
         let queue = if main { &mut self.main } else { &mut self.small };
-        self.work.add(queue.push(Token { h32, id: object.standing.id }));
-        queue.weigh_more(object.standing.weight());
+        self.work.add(queue.push(Token { h32, id: object.index_state.id }));
+        queue.weigh_more(object.index_state.weight());
     }
 
-    /// Takes `object` out of its queue's sums; its token stays.
+    /// Subtracts `object` from its queue's sums; its token stays.
     fn unpush(&mut self, object: &Object) {
-        let main = object.standing.place() & MAIN != 0;
+        let main = object.index_state.place() & MAIN != 0;
         let queue = if main { &mut self.main } else { &mut self.small };
-        queue.weigh_less(object.standing.weight());
+        queue.weigh_less(object.index_state.weight());
     }
 
     /// Notes that these objects have left the table; their tokens are dead.
-    fn strike_off(&mut self, objects: &[Arc<Object>]) {
+    fn note_removed(&mut self, objects: &[Arc<Object>]) {
         for object in objects {
             self.unpush(object);
-            object.standing.set_out();
+            object.index_state.set_out();
         }
         self.work.add(objects.len());
         discount(&self.charge.ledger().objects, objects.len() as u64);
     }
 
-    /// Goes on sifting dead tokens out, where they outnumber the living.
+    /// Removes some dead tokens, if they outnumber the live ones.
     fn sift(&mut self) {
         let table = &self.table;
         let lives = |token: Token| {
@@ -631,7 +629,7 @@ impl<L: Lower> Shard<L> {
     }
 }
 
-/// Makes a [`More`] of a key with one response; `charge` covers it.
+/// Gives a key with one response a [`KeyEntries`], which `charge` covers.
 fn widen(slot: &mut IndexSlot, charge: Charge) -> Option<&mut KeyEntries> {
     if let IndexSlot::One(h32, object) = slot {
         let mut more = KeyEntries::new(Arc::from(object.key()), charge);
@@ -644,14 +642,14 @@ fn widen(slot: &mut IndexSlot, charge: Charge) -> Option<&mut KeyEntries> {
     }
 }
 
-/// Takes a fetch off its key's list; false when it was not there.
-fn strike(slot: &mut IndexSlot, busy: &Arc<Busy>) -> bool {
+/// Removes a fetch from its key's list. Returns false if it is absent.
+fn remove_fetch(slot: &mut IndexSlot, busy: &Arc<Busy>) -> bool {
     let IndexSlot::Many(_, more) = slot else { return false };
     let at = more.leads.iter().position(|lead| Arc::ptr_eq(lead, busy));
     at.map(|at| more.leads.swap_remove(at)).is_some()
 }
 
-/// Removes a key that has nothing, and gives one that has just one response its short form.
+/// Removes a key without entries, and gives a key with just one response its short form.
 fn settle(mut entry: OccupiedEntry<'_, IndexSlot>) {
     let IndexSlot::Many(h32, more) = entry.get_mut() else { return };
     if !more.leads.is_empty() || more.marker.is_some() {

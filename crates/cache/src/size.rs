@@ -1,13 +1,14 @@
-//! The real size of an allocation: the size classes of the allocator the binary uses (jemalloc).
+//! The size of an allocation: the size classes of the binary's allocator (jemalloc), so that the
+//! budget counts real memory.
 
 const PAGE_BYTES: usize = 4096;
-/// From here on blocks are pages of their own. Only the touched ones are resident, and
-/// begin somewhere in the first of one more.
+/// From this size on, blocks consist of pages. Only touched pages are resident, and a block begins
+/// somewhere in the first page of one more.
 const LARGE_BYTES: usize = 16 * 1024;
-/// Strong and weak count in front of what an `Arc` holds.
+/// The strong and weak counts of an `Arc`.
 pub(crate) const ARC_BYTES: usize = 16;
 
-/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 128, then four classes to a
+/// Bytes taken by an allocation of `bytes`: multiples of 16 up to 128, then four classes for each
 /// doubling, then whole pages.
 pub(crate) const fn class(bytes: usize) -> u64 {
     let rounded = if bytes <= 128 {

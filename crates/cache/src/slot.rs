@@ -1,4 +1,4 @@
-//! One key's place in the index: its variants, the fetches in flight, a hit-for-miss marker.
+//! A slot of the index: the variants of one key, its fetches under way and its hit-for-miss marker.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::object::Object;
 use crate::size;
 use crate::variant::{self, SignatureFunction, Variant, VarySpec};
 
-/// Two words in the index: the hash's 32 bits that are not implied by the place, and who is there.
-/// Most keys have one response and nothing else.
+/// An entry of two machine words: the 32 bits of the hash that its position does not imply, and its
+/// contents. Most keys have one response and nothing else.
 #[derive(Debug)]
 pub(crate) enum IndexSlot {
     One(u32, Arc<Object>),
     Many(u32, Box<KeyEntries>),
 }
 
-/// Three bytes by which the copy of a response is told from others of the same hash: when its age
-/// was zero, what it varies by, its length. Two that are alike by chance, one pair in sixteen
-/// million, cost a fetch: one of them counts as being in both tiers.
+/// A fingerprint of three bytes by which a response is recognised as a copy among others of its
+/// hash: the time of age zero, the Vary signature, the length. A collision, one pair in sixteen
+/// million, costs one fetch: one of the two counts as being in both tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResponseFingerprint([u8; 3]);
 
 impl ResponseFingerprint {
-    /// That of a response that nothing in memory is like, as far as is known.
+    /// The fingerprint of a response that is not known to be in memory.
     pub(crate) const NONE: Self = Self([0; 3]);
 
     pub(crate) fn of(object: &Object) -> Self {
@@ -42,32 +42,32 @@ impl ResponseFingerprint {
             mixed ^ mixed >> 32
         });
         let [.., a, b, c] = mixed.to_be_bytes();
-        // Never that of nothing.
+        // Never equal to [`ResponseFingerprint::NONE`].
         Self([a | 1, b, c])
     }
 }
 
-/// A key with anything but exactly one response.
+/// The entries of a key that has not exactly one response.
 #[derive(Debug)]
 pub(crate) struct KeyEntries {
     pub(crate) key: Arc<[u8]>,
-    /// In the order in which they were stored.
+    /// Ordered by the time of storing.
     pub(crate) variants: SmallVec<[Arc<Object>; 2]>,
-    /// Fetches whose answer is not known yet. An invalidation empties the list: what is not in it
-    /// any more when it has its answer does not become visible.
+    /// Fetches under way. An invalidation empties the list, and a fetch that is not in it at its
+    /// end does not become visible.
     pub(crate) leads: SmallVec<[Arc<Busy>; 2]>,
     pub(crate) marker: Option<Marker>,
-    /// For this struct, its key and its spilled lists.
+    /// The charge for this value, its key and its spilled lists.
     charge: Charge,
 }
 
-/// Hit-for-miss: the key's last answer could not be stored.
+/// A hit-for-miss marker: the key's last response could not be stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marker {
     pub(crate) until_ms: u64,
-    /// The newest ban that it is known to outlive: none since may be meant for its key.
+    /// The newest ban that it is known to outlive: no later one can match its key.
     pub(crate) passed: u32,
-    /// Its token in the small queue.
+    /// The marker's token in the small queue.
     pub(crate) id: u32,
 }
 
@@ -81,12 +81,12 @@ impl KeyEntries {
         Self { key, variants: SmallVec::new(), leads: SmallVec::new(), marker: None, charge }
     }
 
-    /// Makes room for one more variant; false when the budget has none.
+    /// Makes room for one more variant. Returns false if the budget has none.
     pub(crate) fn variant_room(&mut self) -> bool {
         room(&mut self.variants, &mut self.charge)
     }
 
-    /// Makes room for one more fetch; false when the budget has none.
+    /// Makes room for one more fetch. Returns false if the budget has none.
     pub(crate) fn lead_room(&mut self) -> bool {
         room(&mut self.leads, &mut self.charge)
     }
@@ -117,9 +117,9 @@ impl IndexSlot {
         }
     }
 
-    /// Returns true if this is the entry of a key.
+    /// Returns true if this is the slot of the key.
     pub(crate) fn is_of(&self, h32: u32, key: &[u8]) -> bool {
-        // The hash first: it lies in the same place whatever the entry is.
+        // The hash first: it has the same offset in every entry.
         self.h32() == h32
             && match self {
                 Self::One(_, object) => object.key() == key,
@@ -134,12 +134,12 @@ impl IndexSlot {
         }
     }
 
-    /// Returns true if something is being fetched for the entry.
+    /// Returns true if a fetch is under way for the slot.
     pub(crate) fn is_fetched(&self) -> bool {
         matches!(self, Self::Many(_, more) if !more.leads.is_empty())
     }
 
-    /// The hit-for-miss marker, which a ban or its time may have ended.
+    /// The hit-for-miss marker, which may have ended by a ban or its time.
     pub(crate) fn marker(&self) -> Option<&Marker> {
         match self {
             Self::One(..) => None,
@@ -154,9 +154,9 @@ impl IndexSlot {
         self.marker().is_some_and(holds)
     }
 
-    /// Returns true if the queue token `id` belongs to something here.
+    /// Returns true if the queue token `id` belongs to an object or marker of this slot.
     pub(crate) fn has_token(&self, id: u32) -> bool {
-        self.variants().iter().any(|object| object.standing.id == id) || self.has_marker(id)
+        self.variants().iter().any(|object| object.index_state.id == id) || self.has_marker(id)
     }
 
     pub(crate) fn has_marker(&self, id: u32) -> bool {
@@ -172,9 +172,9 @@ pub(crate) fn is_same_variant(a: &Object, b: &Object) -> bool {
     a.vary() == b.vary()
 }
 
-/// The place in `variants` of the response that answers the request: of several the one with the
-/// latest Date, then the one stored last (RFC 9111 4.1). `note` is told every distinct list of
-/// names and the request's signature for it.
+/// The index in `variants` of the response that answers the request: the one with the latest Date,
+/// or the one stored last (RFC 9111 4.1). `note` is called with every distinct list of names and
+/// the request's signature for it.
 pub(crate) fn choose(
     variants: &[Arc<Object>],
     select: &mut SignatureFunction<'_>,

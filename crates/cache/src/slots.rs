@@ -1,4 +1,4 @@
-//! A list whose places are numbered, reused and never move: who waits, who reads.
+//! Slots: a list whose places are numbered, reused and never moved, for waiters and readers.
 
 /// Numbered places.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Puts `item` into a free place and returns the place's number.
+    /// Puts `item` into a free slot and returns the slot's number.
     pub(crate) fn insert(&mut self, item: T) -> u32 {
         if let Some(at) = self.free.pop() {
             self.items[at as usize] = Some(item);
@@ -24,7 +24,7 @@ impl<T> Slots<T> {
         (self.items.len() - 1) as u32
     }
 
-    /// Empties the place `at`, if it is not empty.
+    /// Empties the slot `at`, if it is not empty.
     pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
         let item = self.items.get_mut(at as usize)?.take();
         if item.is_some() {
@@ -37,7 +37,7 @@ impl<T> Slots<T> {
         self.items.get_mut(at as usize)?.as_mut()
     }
 
-    /// The number of places that are taken.
+    /// The number of slots in use.
     pub(crate) fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }

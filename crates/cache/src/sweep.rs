@@ -1,5 +1,5 @@
-//! Invalidation beyond one key: making a ban, testing what is about to be used, and the sweep that
-//! tests everything else.
+//! The sweep: adding a ban, testing what a lookup found, and testing all other objects in the
+//! background. After a ban has been added, no lookup may return an object that it matches.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::lower::Lower;
 use crate::object::Object;
 use crate::shard::{KeyLocation, Position, RemovedObjects};
 
-/// Places of the index looked at under one lock: some microseconds.
+/// Slots of the index visited under one hold of the lock: some microseconds.
 const BATCH: usize = 128;
 
-/// One ban of [`Cache::bans`].
+/// An entry of [`Cache::bans`].
 #[derive(Clone, Debug)]
 pub struct BanListing {
     /// The ban.
@@ -23,19 +23,18 @@ pub struct BanListing {
 }
 
 impl<L: Lower> Cache<L> {
-    /// Invalidates what `new` describes, and what comes of fetches that began before: once this
-    /// returns no lookup finds it (a soft ban: finds it fresh). How many responses that are is
-    /// known when [`Cache::sweep`] has come by.
+    /// Adds a ban. From its return on, no lookup returns a matching object (with a soft ban:
+    /// returns it as fresh), nor a matching response of an earlier fetch. The number of objects is
+    /// known after [`Cache::sweep`].
     ///
-    /// When there are as many bans as there may be, the oldest are completed first, by this call:
-    /// not for a thread that others wait for.
+    /// At the limit of bans, this call first completes the oldest ones, so it must not run on a
+    /// thread that serves requests.
     pub fn ban(&self, new: NewBan) -> Arc<Ban> {
         self.complete_bans(new.now_ms);
         self.enact(new)
     }
 
-    /// Makes room for another ban: where there are as many as there may be, the oldest are
-    /// completed, by this call.
+    /// Makes room for another ban: at the limit of bans, completes the oldest ones.
     pub fn complete_bans(&self, now_ms: u64) {
         let bans_max = self.config().bans_max.max(1);
         self.room_for_ban(bans_max);
@@ -45,15 +44,15 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// As [`Cache::ban`], for a thread that others wait for: bans that are not complete stay, and
-    /// there may be more of them than there should, until the next sweep has ended.
+    /// [`Cache::ban`] for a thread that serves requests: at the limit of bans it completes none,
+    /// and exceeds the limit until the next sweep ends.
     pub fn ban_at_once(&self, new: NewBan) -> Arc<Ban> {
         let bans_max = self.config().bans_max.max(1);
         self.room_for_ban(bans_max);
         self.enact(new)
     }
 
-    /// Forgets bans that are over where there are as many as there may be.
+    /// Forgets completed bans at the limit of bans.
     fn room_for_ban(&self, bans_max: usize) {
         if self.bans.len() >= bans_max {
             count(&self.ledger().bans_over, 1);
@@ -68,8 +67,8 @@ impl<L: Lower> Cache<L> {
         count(&self.ledger().ban_repeats, u64::from(replaced));
         match enacted {
             Ok(ban) => ban,
-            // After four thousand million of them no number is left: nothing can be told apart any
-            // more, so everything goes.
+            // After 2^32 bans no number is left. Objects can no longer be told apart, so all are
+            // removed.
             Err(ban) => {
                 ban.met_all(self.clear() as u64);
                 ban
@@ -77,41 +76,40 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Bans that may still matter to something stored or being fetched, the oldest first.
+    /// Bans that may still match something stored or being fetched, oldest first.
     pub fn bans(&self) -> Vec<BanListing> {
         self.bans.all().into_iter().map(|(ban, over)| BanListing { ban, over }).collect()
     }
 
-    /// The number of the newest ban that was made; zero without any.
+    /// The number of the newest ban; zero without any.
     pub fn newest_ban(&self) -> u32 {
         self.bans.newest()
     }
 
-    /// The number of the newest ban such that everything stored in memory has passed it and all
-    /// before it.
+    /// The number of the newest ban that everything in memory has passed, with all before it.
     pub fn swept_bans(&self) -> u32 {
         self.bans.swept()
     }
 
-    /// The number of the newest ban such that it and all before it may be forgotten: whatever has
+    /// The number of the newest ban that may be forgotten, with all before it: a response that has
     /// not passed it is not used.
     pub fn forgotten_bans(&self) -> u32 {
         self.bans.forgotten()
     }
 
-    /// Returns true if there are bans that may still matter.
+    /// Returns true if some bans may still match.
     pub fn has_bans(&self) -> bool {
         self.bans.len() > 0
     }
 
-    /// Returns true if something stored may not have been tested against every ban.
+    /// Returns true if something stored has not been tested against every ban.
     pub fn has_untested(&self) -> bool {
         self.bans.is_pending()
     }
 
-    /// Tests everything stored against the bans up to the number `until` and newer ones, unless
-    /// that has been done; what they meet gives its memory back. `pause` is called every few
-    /// microseconds, no lock being held. Of several callers one works and the others wait.
+    /// Tests everything stored against the bans up to the number `until` at least, unless that has
+    /// been done, and removes what they match. `pause` is called every few microseconds, without a
+    /// lock. Of several callers one works and the others wait.
     pub fn sweep(&self, until: u32, now_ms: u64, pause: &mut dyn FnMut()) {
         let _one = self.sweeping.lock();
         if self.bans.swept() < until {
@@ -124,8 +122,8 @@ impl<L: Lower> Cache<L> {
         self.bans.forget_old(now_ms, self.lower.passed().unwrap_or(u32::MAX));
     }
 
-    /// As [`Cache::sweep`], for a thread that others wait for: it waits for no other sweep, and
-    /// ends after about `places` of the index. Whether these were all.
+    /// [`Cache::sweep`] for a thread that serves requests: it waits for no other sweep, and ends
+    /// after about `places` slots of the index. Returns true if these were all.
     pub fn sweep_first(&self, mut places: usize) -> bool {
         let target = self.bans.newest();
         for at in 0..self.shards() {
@@ -139,25 +137,28 @@ impl<L: Lower> Cache<L> {
         true
     }
 
-    /// Returns true if no ban has met `object` since its fetch began.
+    /// Returns true if no ban has matched `object` since its fetch began.
     pub fn may_use(&self, object: &Object) -> bool {
         object.passed() == self.bans.newest()
-            || matches!(self.bans.test(object, object.is_live()), BanTestResult::Yes)
+            || matches!(self.bans.test(object, object.is_live()), BanTestResult::Passed)
     }
 
-    /// Tests what a lookup found against new bans; takes it out when one meets it.
+    /// Tests an object that a lookup found against new bans. Removes it, and returns false, if one
+    /// matches.
     #[cold]
     pub(crate) fn weigh(&self, place: KeyLocation, object: &Arc<Object>) -> bool {
         count(&self.ledger().ban_lookups, 1);
-        let BanTestResult::No(ban) = self.bans.test(object, object.is_live()) else { return true };
+        let BanTestResult::Banned(ban) = self.bans.test(object, object.is_live()) else {
+            return true;
+        };
         count(&self.ledger().ban_lookups_met, 1);
         let mut dead = RemovedObjects::new();
         self.expel(place.shard, vec![(place.h32, Arc::clone(object), ban)], &mut dead);
         false
     }
 
-    /// Shows everything stored to `each`, as long as it says so, no lock being held. What comes or
-    /// goes meanwhile may be missed, what is moved may be shown twice.
+    /// Passes every stored object to `each` until it returns false, without a lock. Objects that
+    /// enter or leave meanwhile may be missed; objects that move may be passed twice.
     pub fn walk(&self, each: &mut dyn FnMut(&Object) -> bool) {
         let mut found = Vec::new();
         for at in 0..self.shards() {
@@ -179,14 +180,14 @@ impl<L: Lower> Cache<L> {
         }
     }
 
-    /// Tests the next places of a shard; whether there are more.
+    /// Tests the next slots of a shard. Returns true if there are more.
     fn sweep_batch(&self, at: usize, target: u32, cursor: &mut Position) -> bool {
         let mut found = Vec::new();
         let more = self.shared_shard(at).untested(target, cursor, BATCH, &mut found);
         count(&self.ledger().ban_sweeps, found.len() as u64);
         let mut banned = Vec::new();
         for (h32, object) in found {
-            if let BanTestResult::No(ban) = self.bans.test(&object, object.is_live()) {
+            if let BanTestResult::Banned(ban) = self.bans.test(&object, object.is_live()) {
                 banned.push((h32, object, ban));
             }
         }
@@ -213,5 +214,5 @@ impl<L: Lower> Cache<L> {
     }
 }
 
-/// A response to be taken out, with its hash and the ban it has met.
+/// A response to be removed, with its hash and the ban that it matches.
 type BannedObject = (u32, Arc<Object>, Option<Arc<Ban>>);

@@ -1,6 +1,5 @@
-//! Locks and atomics: parking_lot's and the standard library's, or loom's when a model is run.
-//!
-//! Code that waits or wakes is built from these names only, so that tests/loom.rs can try its
+//! Synchronisation: locks and atomics of parking_lot and the standard library, or of loom when a
+//! model runs. Code that waits or wakes must use only these, so that tests/loom.rs can explore its
 //! interleavings.
 
 #[cfg(not(loom))]
@@ -15,7 +14,7 @@ pub(crate) use loom::sync::atomic::{
     AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-/// loom's mutex with the signature of parking_lot's.
+/// The mutex of loom with the signature of parking_lot's.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

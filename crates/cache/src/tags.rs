@@ -1,15 +1,15 @@
-//! Surrogate keys: as they are given, and as an object keeps them.
+//! Tags: the surrogate keys of a response, hashed, and their stored form in a record.
 
-/// Bytes of the number of an object's tags, behind them.
+/// Bytes of the number of tags, which follows them.
 pub(crate) const COUNT_BYTES: usize = 4;
 
-/// Surrogate keys, hashed and sorted. A key may stand there several times: each time counts in
+/// Surrogate keys, hashed and sorted. A key may occur several times: each time counts in
 /// [`Ban::finds`](crate::Ban::finds).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags(Box<[u64]>);
 
 impl Tags {
-    /// These hashes, in any order.
+    /// Makes tags of these hashes, in any order.
     pub fn new(mut hashes: Vec<u64>) -> Self {
         hashes.sort_unstable();
         Self(hashes.into())
@@ -30,7 +30,7 @@ impl Tags {
         self.0.iter().copied()
     }
 
-    /// Returns true if one of the tags is among `theirs`, too.
+    /// Returns true if one of the tags is also in `theirs`.
     pub(crate) fn meets(&self, theirs: StoredTags<'_>) -> bool {
         if self.len() <= theirs.len() {
             return self.iter().any(|tag| theirs.contains(tag));
@@ -38,13 +38,13 @@ impl Tags {
         theirs.iter().any(|tag| self.0.binary_search(&tag).is_ok())
     }
 
-    /// The number of pairs of a tag and an equal one among `theirs`.
+    /// The number of pairs of a tag and an equal tag in `theirs`.
     pub(crate) fn pairs_with(&self, theirs: StoredTags<'_>) -> u64 {
         self.iter().map(|tag| theirs.count(tag)).sum()
     }
 }
 
-/// Tags as an object keeps them: eight bytes each, sorted.
+/// The stored form of tags: eight bytes each, sorted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredTags<'a>(pub(crate) &'a [[u8; 8]]);
 
@@ -53,7 +53,7 @@ impl StoredTags<'_> {
         self.0.len()
     }
 
-    /// Bytes that they and their number take.
+    /// Bytes of the tags and their number.
     pub(crate) fn block_bytes(self) -> usize {
         size_of_val(self.0) + COUNT_BYTES
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_are_said_again_count_again() {
+    fn repeated_tags_count_again() {
         let bytes = [3_u64, 5, 5, 5, 9].map(u64::to_le_bytes);
         for (tags, pairs) in [(vec![], 0), (vec![4], 0), (vec![5], 3), (vec![9, 5, 9, 5], 8)] {
             assert_eq!(Tags::new(tags.clone()).pairs_with(StoredTags(&bytes)), pairs, "{tags:?}");

@@ -1,4 +1,4 @@
-//! The tier as its callers see it.
+//! Tests of the cache through its public interface.
 
 mod bans;
 mod bodies;
@@ -72,23 +72,23 @@ fn head(length: Option<u64>) -> NewObject {
     }
 }
 
-/// A window of so many bytes, on an account with room.
-fn passage(bytes: u64) -> WindowLimit {
+/// A window of this many bytes, on an account with room.
+fn window_limit(bytes: u64) -> WindowLimit {
     WindowLimit { bytes, account: Account::open(&MemoryBudget::new(64 * MIB, 32 * MIB), u64::MAX) }
 }
 
-/// The permission to store what nothing forbids to be stored.
+/// A permit to store anything.
 fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
 }
 
-/// For keys without Vary.
+/// The signature function for keys without Vary.
 fn plain(_: &VarySpec, _: &mut Vec<u8>) {
     panic!("no response of this key varies");
 }
 
-/// A request whose signature is `value` whatever the names.
+/// A request whose signature is `value` for any names.
 fn of(value: &str) -> impl FnMut(&VarySpec, &mut Vec<u8>) {
     move |_, out| out.extend_from_slice(value.as_bytes())
 }
@@ -104,7 +104,7 @@ fn begin(cache: &Arc<Cache>, name: &str) -> FetchDecision {
     cache.begin(&key(name), &mut |_, _| (), BeginOptions::default(), 0)
 }
 
-/// Begins although something is stored.
+/// Begins a fetch although an object is stored.
 fn begin_anew(cache: &Arc<Cache>, name: &str) -> Lead {
     let old = found(cache, name);
     let options = BeginOptions { rejected: old.as_ref(), ..BeginOptions::default() };
@@ -174,7 +174,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// One poll of a reader: `None` when it would wait.
+/// One poll of a reader: `None` if it would wait.
 fn read_once(reader: &mut Reader) -> Option<Result<Option<bytes::Bytes>, IncompleteBody>> {
     match reader.poll_next(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(read) => Some(read),
@@ -191,7 +191,7 @@ fn read_all(mut reader: Reader) -> Result<Vec<u8>, IncompleteBody> {
     Ok(all)
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ from offset to offset.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + (at >> 8) * 7) as u8).collect()
 }

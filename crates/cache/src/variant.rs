@@ -1,4 +1,5 @@
-//! Vary: by what a response varies, and requests' signatures for it.
+//! A variant: the Vary names of a response, and the signature of a request for them. The names and
+//! signatures are opaque here.
 
 use std::cell::Cell;
 
@@ -19,11 +20,11 @@ pub struct Variant<'a> {
 }
 
 thread_local! {
-    /// Where signatures are computed: a hit does not allocate.
+    /// The buffer for signatures, so that a hit does not allocate.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The buffer for signatures; it goes back with [`keep`].
+/// Takes the buffer for signatures, which is returned by [`keep`].
 pub(crate) fn scratch() -> Vec<u8> {
     SCRATCH.take()
 }

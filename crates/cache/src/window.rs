@@ -1,4 +1,5 @@
-//! A standalone bounded window: the body of a response that is not stored, or of a request.
+//! A standalone window: the body of a response that is not stored, or of a request, between one
+//! writer and one reader. It never holds more than its limit and one push.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,28 +10,28 @@ use message::Trailers;
 use crate::fill::{AbandonedBody, Fill, FillPhase, PushOutcome, WindowLimit};
 use crate::reader::Reader;
 
-/// A body between one writer and one reader.
+/// A window between one writer and one reader.
 #[derive(Debug)]
 pub struct BodyWindow;
 
 impl BodyWindow {
-    /// A window that holds about as much as `passage` says: the writer is told to wait once more is
-    /// held.
-    pub fn window(passage: WindowLimit) -> (BodyWriter, Reader) {
-        Self::window_of(passage, None)
+    /// A window that holds about as much as `window_limit` permits: the writer has to wait when
+    /// more is held.
+    pub fn window(window_limit: WindowLimit) -> (BodyWriter, Reader) {
+        Self::window_of(window_limit, None)
     }
 
-    /// A window for a body of a known `length`, which the reader can ask for; a writer that pushes
+    /// A window for a body of known `length`, which the reader can query. A writer that pushes
     /// another number of bytes fails.
-    pub fn window_of(passage: WindowLimit, length: Option<u64>) -> (BodyWriter, Reader) {
-        let fill = Arc::new(Fill::new(length, Some(passage), None));
+    pub fn window_of(window_limit: WindowLimit, length: Option<u64>) -> (BodyWriter, Reader) {
+        let fill = Arc::new(Fill::new(length, Some(window_limit), None));
         let reader = Reader::of_window(Arc::clone(&fill));
         (BodyWriter { fill, open: true }, reader)
     }
 }
 
-/// Tells of a window's reader, also after the body's end: for one who waits beside its writer. Each
-/// watch, and each of its questions, is answered apart from all others.
+/// A watch on the reader of a window, usable after the body's end, for a task beside its writer.
+/// Each watch, and each of its waits, has a waker of its own.
 #[derive(Debug)]
 pub struct ReaderWatch {
     fill: Arc<Fill>,
@@ -42,21 +43,21 @@ impl ReaderWatch {
         Self { fill: Arc::clone(fill), number: fill.watch() }
     }
 
-    /// Waits until the reader is gone. Dropping it loses nothing.
+    /// Waits until the reader is dropped. Cancelling the wait loses nothing.
     pub async fn abandoned(&mut self) {
         poll_fn(|cx| self.fill.poll_abandoned(self.number, cx)).await;
     }
 
-    /// Ready when the reader has taken all that was pushed. Before that the task is woken when the
-    /// window is half empty, or as soon as something is taken where less is held.
+    /// Ready when the reader has taken all pushed bytes. Before that the task is woken when the
+    /// window is half empty, or at each read if less is held.
     ///
     /// # Errors
-    /// [`Abandoned`] when the reader is gone.
+    /// [`AbandonedBody`] if the reader is gone.
     pub fn poll_taken(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         self.fill.poll_taken(self.number, cx)
     }
 
-    /// Bytes pushed that the reader has not taken.
+    /// Pushed bytes that the reader has not taken.
     pub fn held(&self) -> u64 {
         self.fill.held()
     }
@@ -76,7 +77,7 @@ pub struct BodyWriter {
 }
 
 impl BodyWriter {
-    /// Copies `data` into the window; all of it is taken, even when the answer is [`Push::Wait`].
+    /// Copies `data` into the window. All of it is accepted, even with [`PushOutcome::Wait`].
     pub fn push(&mut self, data: &[u8]) -> PushOutcome {
         if !self.open {
             return PushOutcome::Abandoned;
@@ -92,7 +93,7 @@ impl BodyWriter {
     /// Ready when the window has room.
     ///
     /// # Errors
-    /// [`Abandoned`] when the reader is gone.
+    /// [`AbandonedBody`] if the reader is gone.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AbandonedBody>> {
         self.fill.poll_room(cx)
     }
@@ -105,13 +106,13 @@ impl BodyWriter {
         poll_fn(|cx| self.poll_room(cx)).await
     }
 
-    /// Bytes that had better be pushed at once: where the client has little memory left, no more
-    /// than the smallest window holds.
+    /// The most bytes that should be pushed at once: if the client is short of memory, the size of
+    /// the smallest window.
     pub fn at_most(&self) -> usize {
         self.fill.at_most()
     }
 
-    /// Bytes pushed that the reader has not taken.
+    /// Pushed bytes that the reader has not taken.
     pub fn held(&self) -> u64 {
         self.fill.held()
     }
@@ -126,7 +127,7 @@ impl BodyWriter {
         self.fill.is_abandoned()
     }
 
-    /// The body is complete, and `trailers` follow it. As [`BodyWriter::finish`].
+    /// [`BodyWriter::finish`] with `trailers` behind the body.
     pub fn finish_with(self, trailers: Option<Trailers>) -> bool {
         if let Some(trailers) = trailers {
             self.fill.trail(trailers);
@@ -134,8 +135,8 @@ impl BodyWriter {
         self.finish()
     }
 
-    /// The body is complete. False when a declared length was not met: the reader then sees an
-    /// abort.
+    /// Completes the body. Returns false if it does not have the declared length: the reader then
+    /// sees an incomplete body.
     pub fn finish(mut self) -> bool {
         let met =
             self.open && self.fill.declared.is_none_or(|declared| declared == self.fill.len());
@@ -143,7 +144,7 @@ impl BodyWriter {
         met
     }
 
-    /// The body ends here and is not complete.
+    /// Ends the body before it is complete.
     pub fn abort(mut self) {
         self.end(FillPhase::Aborted);
     }

@@ -1,8 +1,7 @@
-//! Many small responses over a disk: none of them takes anything of the budget, all are found
-//! again, and an index that is full stops nothing. What it took is printed, not judged. In the
-//! suite they are few; `OBJECTS=20000000 cargo test --profile quick -p cache --test below --
-//! --nocapture` has as many as 256 MiB of memory are to have below them, and takes about 8 GB of
-//! the disk for temporary files.
+//! Many small responses over a disk: they take nothing of the budget, all are found again, and a
+//! full index blocks nothing. The memory used is printed, not asserted. The suite runs few;
+//! `OBJECTS=20000000 cargo test --profile quick -p cache --test below -- --nocapture` runs as many
+//! as 256 MiB of memory should serve, with about 8 GB of temporary files.
 #![cfg(not(loom))]
 
 use std::fs::{read_to_string, remove_dir_all};
@@ -28,10 +27,10 @@ use message::{HeaderBlock, Status};
 /// Responses in the suite.
 const OBJECTS: u64 = 30_000;
 const BODY: [u8; 100] = [b'x'; 100];
-/// Responses that are looked for again.
+/// Responses that are looked up again.
 const LOOKED_FOR: u64 = 5_000;
 
-/// A disk below a cache, which keeps all that leaves it.
+/// A disk as the lower tier, which accepts everything.
 #[derive(Debug, Default)]
 struct Below(OnceLock<Disk>);
 
@@ -81,7 +80,7 @@ fn seed() -> HashSeed {
     HashSeed::from_u64(1)
 }
 
-/// The index, as the disk knows it.
+/// The index for the disk's callbacks.
 #[derive(Default)]
 struct Index(OnceLock<Weak<Cache<Below>>>);
 
@@ -109,7 +108,7 @@ impl Owner for Index {
     }
 }
 
-/// A directory that is removed at the end.
+/// A directory that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -118,8 +117,8 @@ impl Drop for Folder {
     }
 }
 
-/// A cache of some 13 bytes for each response that is to go through it, over a disk that has room
-/// for all of them, and an index of `index_bytes`.
+/// A cache with some 13 bytes for each response, over a disk with room for all of them and an index
+/// of `index_bytes`.
 fn over(folder: &Folder, objects: u64, index_bytes: u64) -> Arc<Cache<Below>> {
     let index = Arc::new(Index::default());
     let cache = Cache::with_lower(
@@ -184,13 +183,13 @@ fn put(cache: &Arc<Cache<Below>>, n: u64) {
     assert!(filling.finish());
 }
 
-/// The permission to store what nothing forbids to be stored.
+/// A permit to store anything.
 fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
 }
 
-/// Stores so many responses, and lets all of them go to the disk.
+/// Stores this many responses, and demotes all of them to the disk.
 fn fill(cache: &Arc<Cache<Below>>, objects: u64) {
     let catch_up = || {
         while cache.lower().disk().is_behind() {
@@ -211,7 +210,7 @@ fn fill(cache: &Arc<Cache<Below>>, objects: u64) {
     cache.resize(budget, 0);
 }
 
-/// Returns true if the response is found below, and right.
+/// Returns true if the lower tier has the response, with the right bytes.
 fn is_there(cache: &Arc<Cache<Below>>, n: u64) -> bool {
     let key = key_of(n);
     let begun = cache.begin(&key, &mut |_, _| (), BeginOptions::default(), 0);
@@ -233,7 +232,7 @@ fn resident() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The share of some responses below `objects` that are found, from number `first` on.
+/// The part of the responses from number `first` to `objects` that is found.
 fn found(cache: &Arc<Cache<Below>>, first: u64, objects: u64) -> f64 {
     let step = ((objects - first) / LOOKED_FOR).max(1) as usize;
     let looked_for: Vec<u64> = (first..objects).step_by(step).collect();
@@ -247,7 +246,7 @@ fn folder(name: &str) -> Folder {
 }
 
 #[test]
-fn all_that_sinks_is_found_however_little_memory_there_is() {
+fn all_demoted_responses_are_found_with_little_memory() {
     let objects = std::env::var("OBJECTS").map_or(OBJECTS, |n| n.parse().expect("a number"));
     let folder = folder("below");
     let cache = over(&folder, objects, objects * 64);
@@ -271,7 +270,7 @@ fn all_that_sinks_is_found_however_little_memory_there_is() {
 }
 
 #[test]
-fn over_an_index_that_is_full_the_newest_are_found_and_all_goes_on() {
+fn with_a_full_index_the_newest_are_found_and_service_continues() {
     let folder = folder("full");
     let index_bytes = OBJECTS * 24;
     let cache = over(&folder, OBJECTS, index_bytes);

@@ -1,4 +1,4 @@
-//! Every interleaving of what waits and what wakes.
+//! The loom models: every interleaving of waiters and wakers.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p cache --test loom`
 #![cfg(loom)]
@@ -80,7 +80,7 @@ fn read(mut reader: Reader) -> Result<usize, Aborted> {
     Ok(bytes)
 }
 
-fn passage(bytes: u64) -> Passage {
+fn window_limit(bytes: u64) -> Passage {
     Passage { bytes, account: Account::open(&Memory::new(1 << 20, 1 << 20), u64::MAX) }
 }
 
@@ -93,8 +93,8 @@ fn bounded() -> loom::model::Builder {
 #[test]
 fn a_window_carries_everything_and_neither_end_sleeps_through() {
     bounded().check(|| {
-        // Every piece fills it, so that both ends wait.
-        let (writer, reader) = Body::window(passage(1));
+        // Every chunk fills it, so both ends wait.
+        let (writer, reader) = Body::window(window_limit(1));
         let writing = thread::spawn(move || write(writer, 2));
         assert_eq!(read(reader), Ok(4));
         assert_eq!(writing.join().expect("no panic"), Ok(true));
@@ -104,7 +104,7 @@ fn a_window_carries_everything_and_neither_end_sleeps_through() {
 #[test]
 fn a_writer_is_woken_when_its_reader_leaves() {
     bounded().check(|| {
-        let (writer, reader) = Body::window(passage(1));
+        let (writer, reader) = Body::window(window_limit(1));
         let writing = thread::spawn(move || write(writer, 2));
         drop(reader);
         assert_eq!(writing.join().expect("no panic"), Err(Abandoned));
@@ -114,7 +114,7 @@ fn a_writer_is_woken_when_its_reader_leaves() {
 #[test]
 fn a_reader_is_woken_when_its_writer_leaves() {
     bounded().check(|| {
-        let (mut writer, reader) = Body::window(passage(10));
+        let (mut writer, reader) = Body::window(window_limit(10));
         let writing = thread::spawn(move || {
             assert_eq!(writer.push(b"a"), Push::Ok);
             drop(writer);
@@ -128,7 +128,7 @@ fn a_reader_is_woken_when_its_writer_leaves() {
 fn a_writer_that_waits_for_room_and_for_its_reader_in_one_task_is_woken_for_both() {
     for gone_last in [false, true] {
         bounded().check(move || {
-            let (mut writer, reader) = Body::window(passage(1));
+            let (mut writer, reader) = Body::window(window_limit(1));
             let mut watch = writer.watch();
             let writing = thread::spawn(move || {
                 assert_eq!(writer.push(b"aa"), Push::Wait);

@@ -1,7 +1,7 @@
-//! Hits beside ten million small objects: how long a lookup takes at most while the store grows,
-//! while it evicts at its budget, and while a purge by tag takes a tenth of it out. Printed, not
-//! judged; takes about 6 GiB:
-//! `LARDER_TEST_FULL=1 cargo test --release -p cache --test millions -- --nocapture`
+//! Ten million small objects: the longest lookup while the store grows, while it evicts at its
+//! budget, and while a purge by tag removes a tenth of it. The times are printed, not asserted. It
+//! takes about 6 GiB: `LARDER_TEST_FULL=1 cargo test --release -p cache --test millions --
+//! --nocapture`
 #![cfg(not(loom))]
 
 use std::fmt;
@@ -20,9 +20,9 @@ use message::{HeaderBlock, Status};
 const OBJECTS: usize = 10_000_000;
 const BODY: [u8; 100] = [b'x'; 100];
 const HEAD: [u8; 64] = [b'h'; 64];
-/// Every tenth object has it.
+/// The tag of every tenth object.
 const TAG: u64 = 7;
-/// The time that no hit may wait for a lock.
+/// The longest time that a hit may wait for a lock.
 const LONG: Duration = Duration::from_millis(1);
 
 fn config(budget_bytes: u64) -> Config {
@@ -46,7 +46,7 @@ fn write_key(key: &mut KeyBuf, n: usize) {
     key.finish(&HashSeed::from_u64(1));
 }
 
-/// The permission to store what nothing forbids to be stored.
+/// A permit to store anything.
 fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
@@ -82,7 +82,7 @@ fn put(cache: &Arc<Cache>, key: &mut KeyBuf, n: usize) {
     }
 }
 
-/// Lookups by how long they took: buckets of a sixteenth of a doubling.
+/// Lookups by duration, in buckets of a sixteenth of a doubling.
 struct Times {
     buckets: Vec<u64>,
     max: Duration,
@@ -122,7 +122,7 @@ impl fmt::Display for Times {
     }
 }
 
-/// Looks up, until `done`, what of the first `filled` objects comes next.
+/// Looks up the first `filled` objects in turn until `done`.
 fn hits(cache: &Cache, done: &AtomicBool, filled: &AtomicUsize) -> Times {
     let mut times = Times { buckets: vec![0; 64 * 16], max: Duration::ZERO, long: 0 };
     let (mut key, mut n) = (KeyBuf::new(), 17_usize);
@@ -137,7 +137,7 @@ fn hits(cache: &Cache, done: &AtomicBool, filled: &AtomicUsize) -> Times {
     times
 }
 
-/// Runs `work` while another thread hits, and tells of both.
+/// Runs `work` beside a thread of hits, and prints the times of both.
 fn beside_hits(cache: &Arc<Cache>, what: &str, filled: &AtomicUsize, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
     let (took, times) = std::thread::scope(|scope| {

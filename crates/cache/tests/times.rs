@@ -1,5 +1,5 @@
-//! Durations of purges at a million objects, and the latencies of hits meanwhile. Printed, not
-//! judged: `LARDER_TEST_FULL=1 cargo test --release -p cache --test times -- --nocapture`
+//! The times of purges over a million objects, and of hits beside them. They are printed, not
+//! asserted: `LARDER_TEST_FULL=1 cargo test --release -p cache --test times -- --nocapture`
 #![cfg(not(loom))]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use message::{HeaderBlock, Status};
 
 const OBJECTS: usize = 1_000_000;
 const BODY: [u8; 1024] = [b'x'; 1024];
-/// Every tenth object has it.
+/// The tag of every tenth object.
 const TAG: u64 = 7;
 
 fn key(n: usize) -> KeyBuf {
@@ -27,7 +27,7 @@ fn key(n: usize) -> KeyBuf {
     key
 }
 
-/// The permission to store what nothing forbids to be stored.
+/// A permit to store anything.
 fn permit() -> Permit {
     let ruling = Ruling { passed: false, uncacheable: false, findable: true };
     Permit::by_program(ruling, &HeaderBlock::new()).expect("nothing forbids it")
@@ -59,7 +59,7 @@ fn put(cache: &Arc<Cache>, n: usize, tags: Tags) {
     assert!(filling.finish());
 }
 
-/// Ten tags of its own kind, as a page of a shop has.
+/// Ten tags, as a shop's page has.
 fn tags_of(n: usize) -> Tags {
     let mut tags: Vec<u64> =
         (0..9).map(|at| 1000 + (n * 31 + at * 7919) as u64 % 100_000).collect();
@@ -90,7 +90,7 @@ fn hits(cache: &Cache, done: &AtomicBool, from: usize) -> Vec<Duration> {
     times
 }
 
-/// Runs `work` while two threads hit; what it gives, and the times of the hits.
+/// Runs `work` beside two threads of hits. Returns its result and the times of the hits.
 fn under_load<T>(cache: &Arc<Cache>, work: impl FnOnce() -> T) -> (T, Vec<Duration>) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

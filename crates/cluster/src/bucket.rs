@@ -1,9 +1,7 @@
-//! The secrets that nodes share: what a node reads of them, writes, and may do alone. The link that
-//! brings them is in `bucket_link`.
-//!
-//! They lie in a stream of their own, sealed, the last entry of each name; whoever writes names the
-//! entry that he writes over. Nothing here holds up what the cluster is for otherwise: a bucket
-//! that cannot be used is said, and the node goes on with what it has.
+//! The bucket: the secrets that nodes share, sealed, the last entry of each name in a stream of
+//! their own. `bucket_link` delivers them. A writer names the entry that it replaces. An unusable
+//! bucket must never delay invalidations: it is reported, and the node continues with the secrets
+//! that it has.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,123 +18,122 @@ use crate::secret_store::{
     Bound, ByteBounds, LEASE, LeaseState, ReceiptOutcome, ReceivedSecret, Secret, SecretStore,
 };
 
-/// Bounds of what is shared.
+/// The limits of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretBounds {
-    /// Most entries.
+    /// The most entries.
     pub entries: usize,
-    /// Most bytes of one.
+    /// The most bytes of an entry.
     pub bytes: ByteBounds,
-    /// Milliseconds of silence after which another may do what only one may.
+    /// Milliseconds of silence after which another node may take the lease.
     pub lease_ms: u64,
 }
 
-/// The users of the secrets, as the bucket needs them. No method waits.
+/// The user of the secrets. No method may wait.
 pub trait SecretsHost: Send + Sync + 'static {
-    /// Takes an entry that another run has written.
+    /// Receives an entry that another run has written.
     fn took(&self, name: &str, secret: &Secret);
 
-    /// Counts an entry that reaches a bound.
+    /// Counts an entry that exceeds a limit.
     fn bounded(&self, bound: Bound);
 
-    /// Counts that the right was taken from somebody who was silent.
+    /// Counts a lease that was taken from a silent node.
     fn expired(&self);
 
-    /// Tells operators something.
+    /// Reports a text to the operator.
     fn say(&self, text: &str);
 }
 
-/// The secrets of a cluster.
+/// The shared secrets of a cluster.
 pub struct Bucket {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) host: Arc<dyn SecretsHost>,
     pub(crate) seal: SealKeyring,
     pub(crate) bounds: SecretBounds,
     pub(crate) state: Mutex<BucketState>,
-    /// Grows whenever something of it has changed.
+    /// Changes with the bucket.
     pub(crate) changed: watch::Sender<u64>,
-    /// One writes at a time: the next has to know what the one before has written over.
+    /// Serialises writes: each must know the revision that it replaces.
     writing: tokio::sync::Mutex<()>,
 }
 
 pub(crate) struct BucketState {
-    pub(crate) shelf: SecretStore,
-    /// In touch, and all that is there has come.
+    pub(crate) store: SecretStore,
+    /// Set while the bucket is connected and complete.
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
     pub(crate) counts: SecretCounts,
 }
 
-/// Figures since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SecretCounts {
-    /// Entries of others that were taken.
+    /// Entries of other nodes that were stored.
     pub taken: u64,
-    /// Entries that were not, as they cannot be used.
+    /// Entries of other nodes that were rejected.
     pub refused: u64,
-    /// Entries of this node that the bucket has taken.
+    /// Entries of this node that the bucket has accepted.
     pub written: u64,
 }
 
-/// A shared secret, as operators see it.
+/// The status of a shared secret.
 #[derive(Clone, Debug, Serialize)]
 pub struct SecretStatus {
     /// Its name.
     pub name: String,
-    /// The node that has written the one that is used; empty where none can be.
+    /// The node that wrote the secret in use; empty without one.
     pub node: String,
-    /// Its place in the stream.
+    /// Its sequence in the stream.
     pub revision: u64,
-    /// The seconds since it was written, by the clocks of who wrote it and of this node.
+    /// The seconds since it was written, by the clocks of its writer and of this node.
     pub age_secs: u64,
-    /// The reason for which the one that is there is not used.
+    /// The reason why the present entry is not used.
     pub refused: Option<String>,
 }
 
-/// The secrets that nodes share, as operators see them.
+/// The status of the bucket.
 #[derive(Clone, Debug, Serialize)]
 pub struct BucketStatus {
-    /// The bucket is in touch, and all that is there has come.
+    /// True if the bucket is connected and complete.
     pub connected: bool,
-    /// The reason for which it cannot be used.
+    /// The reason why it cannot be used.
     pub problem: Option<String>,
-    /// The node that orders certificates, or has ordered the last one.
+    /// The node that orders certificates, or ordered the last one.
     pub orders: Option<String>,
-    /// It does so now.
+    /// True if it orders now.
     pub is_ordering: bool,
-    /// Figures.
+    /// Counters.
     pub counts: SecretCounts,
-    /// The entries that are there, by name.
+    /// The present entries by name.
     pub secrets: Vec<SecretStatus>,
 }
 
-/// A secret as it is found.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretLookup {
-    /// It is not known what is there.
+    /// The state of the entry is unknown.
     Unknown,
-    /// It is known that nothing is there.
+    /// There is no entry.
     Absent,
-    /// It is there, and cannot be used.
+    /// There is an entry, but it was rejected.
     Refused,
-    /// This is there, or was when the node was in touch.
+    /// The secret, as of the last contact.
     Taken(Arc<Secret>),
 }
 
-/// The answer to a node that wants the right to do what only one may.
+/// The result of a claim to the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It has it.
+    /// This node holds the lease.
     Own,
-    /// Another has it.
+    /// Another node holds it.
     Others(String),
-    /// It is not known who has.
+    /// Its holder is unknown.
     OutOfTouch,
 }
 
 impl Bucket {
-    /// The secrets of a cluster, none of them known yet. It does nothing by itself:
-    /// [`Bucket::run`] does.
+    /// The empty bucket of a cluster. It becomes active in [`Bucket::run`].
     pub fn new(
         cluster: &Arc<Cluster>,
         seal: SealKeyring,
@@ -144,9 +141,9 @@ impl Bucket {
         host: Arc<dyn SecretsHost>,
     ) -> Arc<Self> {
         let name = cluster.settings.name.clone();
-        let shelf = SecretStore::new(name, cluster.run, bounds.entries, bounds.bytes);
+        let store = SecretStore::new(name, cluster.run, bounds.entries, bounds.bytes);
         let counts = SecretCounts::default();
-        let state = BucketState { shelf, context: None, problem: None, counts };
+        let state = BucketState { store, context: None, problem: None, counts };
         Arc::new(Self {
             cluster: Arc::clone(cluster),
             host,
@@ -158,15 +155,15 @@ impl Bucket {
         })
     }
 
-    /// Grows whenever something of it has changed.
+    /// Changes with the bucket.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// The secret of this name.
+    /// The secret with this name.
     pub fn read(&self, name: &str) -> SecretLookup {
         let state = self.state.lock();
-        match state.shelf.get(name) {
+        match state.store.get(name) {
             Some(slot) => match (&slot.taken, &slot.refused) {
                 (Some(secret), None) => SecretLookup::Taken(Arc::clone(secret)),
                 _ => SecretLookup::Refused,
@@ -176,15 +173,14 @@ impl Bucket {
         }
     }
 
-    /// The last secret of this name that could be used, though what is there now may be another
-    /// that cannot.
+    /// The last valid secret with this name, even if the present entry is rejected.
     pub fn last(&self, name: &str) -> Option<Arc<Secret>> {
-        self.state.lock().shelf.get(name)?.taken.clone()
+        self.state.lock().store.get(name)?.taken.clone()
     }
 
-    /// Notes, counts and tells that what is in an entry cannot be used.
+    /// Marks, counts and reports an entry as unusable.
     pub fn refuse(&self, name: &str, secret: &Arc<Secret>, why: &str) {
-        let is_new = self.state.lock().shelf.refuse(name, secret, why);
+        let is_new = self.state.lock().store.refuse(name, secret, why);
         if is_new {
             self.tell_refused(name, why);
         }
@@ -195,19 +191,19 @@ impl Bucket {
         self.host.say(&format!("the shared `{name}` is refused: {why}"));
     }
 
-    /// Writes a secret over what this node knows to be there.
+    /// Writes a secret over the entry that this node knows.
     ///
     /// # Errors
-    /// It is not there, as far as it is known.
+    /// It is not stored, as far as this node knows.
     pub async fn write(&self, name: &str, value: &[u8]) -> Result<(), SecretWriteError> {
         self.put(name, value, 0, None).await
     }
 
-    /// Writes a secret that was made from the `last` of its name; `None` if there was no such.
+    /// Writes a secret over `last`, from which it was made; `None` for the first of its name.
     ///
     /// # Errors
-    /// It is not there, as far as it is known; [`NotWritten::Overtaken`] if another was there
-    /// meanwhile.
+    /// It is not stored, as far as this node knows; [`SecretWriteError::Overtaken`] if another
+    /// entry came first.
     pub async fn write_over(
         &self,
         name: &str,
@@ -217,10 +213,10 @@ impl Bucket {
         self.put(name, value, 0, Some(last)).await
     }
 
-    /// Finds out whether a secret could be written as far as its bytes go.
+    /// Checks the size of a secret.
     ///
     /// # Errors
-    /// The bound that it reaches.
+    /// The limit that it exceeds.
     pub fn fits(&self, name: &str, value: &[u8]) -> Result<(), SecretWriteError> {
         let (node, run) = (self.cluster.settings.name.clone(), self.cluster.run);
         let secret = Secret { node, run, number: u64::MAX, value: value.to_vec() };
@@ -234,17 +230,17 @@ impl Bucket {
         }
     }
 
-    /// Writes a secret, and waits until all live nodes have taken it.
+    /// Writes a secret, and waits until all live nodes have it.
     ///
     /// # Errors
-    /// It is not there, or not all have taken it in time: [`NotWritten::NotReached`].
+    /// It is not stored, or not all have it in time: [`SecretWriteError::NotReached`].
     pub async fn write_for_all(&self, name: &str, value: &[u8]) -> Result<(), SecretWriteError> {
         let (number, ticket) = self.cluster.await_all();
         self.put(name, value, number, None).await?;
         ticket.wait().await.map_err(SecretWriteError::NotReached)
     }
 
-    /// Writes a secret: over the one that is given, or over whatever is there.
+    /// Writes a secret over the given entry, or over the present one.
     async fn put(
         &self,
         name: &str,
@@ -257,7 +253,7 @@ impl Bucket {
         let (context, next) = {
             let state = self.state.lock();
             let context = state.context.clone().ok_or(SecretWriteError::OutOfTouch)?;
-            let there = state.shelf.get(name).and_then(|slot| slot.taken.as_ref());
+            let there = state.store.get(name).and_then(|slot| slot.taken.as_ref());
             let is_it = |over: Option<&Arc<Secret>>| match (over, there) {
                 (Some(over), Some(there)) => Arc::ptr_eq(over, there),
                 (None, None) => true,
@@ -266,7 +262,7 @@ impl Bucket {
             if !over.is_none_or(is_it) {
                 return Err(SecretWriteError::Overtaken);
             }
-            (context, state.shelf.next(name, rt::now().unix_ms))
+            (context, state.store.next(name, rt::now().unix_ms))
         };
         let bound = |bound| {
             self.host.bounded(bound);
@@ -285,20 +281,20 @@ impl Bucket {
         let mut state = self.state.lock();
         state.counts.written += 1;
         let now_ms = rt::now().mono_ms;
-        state.shelf.wrote(name, sequence, version, secret, now_ms);
+        state.store.wrote(name, sequence, version, secret, now_ms);
         drop(state);
         self.note_change();
         Ok(())
     }
 
-    /// Takes the right to do what only one may, or keeps it.
+    /// Takes or renews the lease.
     pub async fn claim(&self) -> Claim {
         let right = {
             let state = self.state.lock();
             if state.context.is_none() {
                 return Claim::OutOfTouch;
             }
-            state.shelf.right(rt::now().mono_ms, self.bounds.lease_ms)
+            state.store.right(rt::now().mono_ms, self.bounds.lease_ms)
         };
         let expired = match right {
             LeaseState::Own => return Claim::Own,
@@ -320,39 +316,39 @@ impl Bucket {
         }
     }
 
-    /// Returns true if this node has the right, as far as it knows.
+    /// Returns true if this node has the lease, as far as it knows.
     pub fn has_right(&self) -> bool {
-        self.state.lock().shelf.right(0, u64::MAX) == LeaseState::Own
+        self.state.lock().store.right(0, u64::MAX) == LeaseState::Own
     }
 
-    /// Waits until this node has not the right any more.
+    /// Waits until this node loses the lease.
     pub async fn right_is_lost(&self) {
         let mut changes = self.changes();
-        // The sender lives as long as this does.
+        // The sender lives as long as this value.
         _ = changes.wait_for(|_| !self.has_right()).await;
     }
 
-    /// Gives up the right, if this node has it.
+    /// Gives up the lease, if this node holds it.
     pub async fn release(&self) {
         if self.has_right() {
-            // Unheard, it ends by itself.
+            // If this fails, the lease expires.
             _ = self.write(LEASE, b"").await;
         }
     }
 
-    /// Writes that this node still has the right, if it has.
+    /// Renews the lease, if this node holds it.
     pub(crate) async fn renew(&self) {
         if self.has_right() && self.write(LEASE, b"1").await == Err(SecretWriteError::Overtaken) {
             self.host.say("another node orders certificates now");
         }
     }
 
-    /// The secrets as operators see them, without their values.
+    /// The status, without the values of the secrets.
     pub fn status(&self) -> BucketStatus {
         let state = self.state.lock();
-        let lease = state.shelf.get(LEASE).and_then(|slot| slot.taken.as_ref());
+        let lease = state.store.get(LEASE).and_then(|slot| slot.taken.as_ref());
         let now_ms = rt::now().unix_ms;
-        let secrets = state.shelf.all().filter(|(name, _)| *name != LEASE);
+        let secrets = state.store.all().filter(|(name, _)| *name != LEASE);
         let secrets = secrets.map(|(name, slot)| SecretStatus {
             name: name.clone(),
             node: slot.taken.as_ref().map(|secret| secret.node.clone()).unwrap_or_default(),
@@ -374,12 +370,12 @@ impl Bucket {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Takes an entry that came. The result is its number, if its maker waits for this node's word.
+    /// Receives an entry. Returns its number, if its writer waits for this node's acknowledgement.
     pub(crate) fn take(&self, name: &str, revision: u64, bytes: &[u8]) -> Option<(u64, u64)> {
         let now_ms = rt::now().mono_ms;
         let sealed_as = self.cluster.settings.secret_subject(name);
         let came = ReceivedSecret { name, sealed_as: &sealed_as, revision, bytes, now_ms };
-        let heard = self.state.lock().shelf.hear(came, &self.seal);
+        let heard = self.state.lock().store.hear(came, &self.seal);
         let awaited = match heard {
             ReceiptOutcome::Known => None,
             ReceiptOutcome::Taken(secret) if secret.run == self.cluster.run => None,
@@ -403,5 +399,5 @@ impl Bucket {
     }
 }
 
-/// The time for which a link that failed rests.
+/// The pause after a failed connection.
 pub(crate) const REST: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! The link that brings shared secrets, and tells who waits that they were taken. It lives as long
-//! as a session of the cluster, over the same connection, and holds that up in nothing.
+//! The bucket link: delivers shared secrets over the connection of a cluster session, and
+//! acknowledges them to their writers. It must not delay the session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::error::Error;
 use crate::members::EntryAcknowledgement;
 use crate::nats_connection::first;
 use crate::progress::StreamProgress;
-use crate::session::{ordered, taken, told_to};
+use crate::session::{ordered, taken, wait_until_set};
 use crate::streams;
 
 impl Bucket {
-    /// Does its part for as long as the node runs, or until the cluster is told to end.
+    /// Runs the link until the cluster ends.
     pub async fn run(self: Arc<Self>) {
         let mut ending = self.cluster.ending.subscribe();
         tokio::select! {
             () = self.sessions() => {}
-            () = told_to(&mut ending) => {}
+            () = wait_until_set(&mut ending) => {}
         }
     }
 
@@ -74,7 +74,7 @@ impl Bucket {
         let subject = settings.secret_subject(">");
         let latest = DeliverPolicy::LastPerSubject;
         let mut entries = first(|| ordered(&client, &stream, subject.clone(), latest)).await?;
-        self.state.lock().shelf.begin();
+        self.state.lock().store.begin();
         if is_empty {
             self.has_all(context, told);
         }
@@ -89,7 +89,7 @@ impl Bucket {
                 entry = entries.next() => {
                     let (sequence, pending) = self.entry(&client, &taken(entry)?).await?;
                     seen = seen.max(sequence);
-                    // The stream's last entry may have been taken away by hand.
+                    // The stream's last entry may have been removed by hand.
                     let is_last = sequence >= last || pending == 0;
                     if is_last && self.state.lock().context.is_none() {
                         seen = seen.max(last);
@@ -100,7 +100,7 @@ impl Bucket {
                 _ = questions.tick() => {
                     let info = stream.get_info().await.map_err(Error::link)?;
                     if info.created != created {
-                        // It was made anew: a consumer goes on where the one before it was.
+                        // The consumer was recreated, and continues after its predecessor.
                         return Ok(());
                     }
                     let now_ms = rt::now().mono_ms;
@@ -113,10 +113,10 @@ impl Bucket {
         }
     }
 
-    /// All that is there has come.
+    /// Marks the bucket as complete.
     fn has_all(&self, context: &Context, told: &mut Option<Error>) {
         let mut state = self.state.lock();
-        state.shelf.settle();
+        state.store.settle();
         (state.context, state.problem) = (Some(context.clone()), None);
         drop(state);
         if told.take().is_some() {
@@ -125,7 +125,7 @@ impl Bucket {
         self.note_change();
     }
 
-    /// Takes an entry. The result is its place, and the number of those behind it.
+    /// Receives an entry. Returns its sequence, and the number of entries behind it.
     async fn entry(
         &self,
         client: &async_nats::Client,
@@ -137,11 +137,11 @@ impl Bucket {
         let subject = message.subject.as_str();
         let name = subject.strip_prefix(settings.secret_subject("").as_str()).unwrap_or_default();
         if let Some((run, number)) = self.take(name, sequence, &message.payload) {
-            let word =
+            let ack =
                 EntryAcknowledgement { name: settings.name.clone(), run: self.cluster.run, number };
-            let to = settings.word_subject(run);
-            // What is lost on the way is missing, and named.
-            _ = client.publish(to, Bytes::from(word.encode())).await;
+            let to = settings.acknowledgement_subject(run);
+            // A lost acknowledgement is reported as missing.
+            _ = client.publish(to, Bytes::from(ack.encode())).await;
         }
         Ok((sequence, pending))
     }

@@ -1,4 +1,5 @@
-//! A node's side of the cluster: what others ask of it. The session does the work.
+//! The cluster as a node's daemon sees it: sending, waiting, and status. The session does the work.
+//! It must never report a purge as applied everywhere before every live node has confirmed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -25,128 +26,128 @@ use crate::position::Position;
 use crate::settings::{Host, Settings};
 use crate::stance::{Posture, Stance};
 
-/// Bytes of an entry that are not its invalidations': its head, and lengths.
+/// Bytes of an entry beside its invalidations: its head, and lengths.
 const HEAD_BYTES: usize = 1_024;
-/// Milliseconds after which it is looked anew who is live.
+/// The interval in milliseconds at which live members are determined again.
 const LOOK_MS: u64 = 100;
 
-/// A node of a cluster.
+/// A cluster, as one of its nodes.
 pub struct Cluster {
     pub(crate) settings: Settings,
     pub(crate) host: Arc<dyn Host>,
     /// The number of this run.
     pub(crate) run: u64,
     pub(crate) state: Mutex<State>,
-    /// Something waits to be sent.
+    /// Signals an entry to be sent.
     pub(crate) bell: Notify,
-    /// Grows whenever what is known of others has changed.
+    /// Changes with the knowledge of other members.
     pub(crate) changed: watch::Sender<u64>,
-    /// The node's stance has changed, and is to be shown.
+    /// Signals a changed stance, to be shown.
     pub(crate) turned: Notify,
-    /// Told to end.
+    /// Set at the end.
     pub(crate) ending: watch::Sender<bool>,
 }
 
 pub(crate) struct State {
     pub(crate) follower: StreamFollower,
-    /// The entries that are in force here, by which others may go: the follower's position is ahead
-    /// of it while an entry is carried out.
+    /// The entries in force here. The follower's position is ahead of it while an entry is applied.
     pub(crate) in_force: EntriesInForce,
     pub(crate) members: Members,
     pub(crate) outbox: Outbox,
     pub(crate) in_flight: BTreeMap<u64, OutboxEntry>,
-    /// Entries of this run that all are to apply, and until when somebody may wait for it.
+    /// Entries of this run that all members should apply, with the end of the longest wait for
+    /// each.
     pub(crate) awaited: BTreeMap<u64, (AppliedRuns, u64)>,
     numbers: u64,
-    /// All cards up to this sequence are known.
+    /// The sequence up to which all cards are known.
     pub(crate) cards_seen: Option<u64>,
     pub(crate) context: Option<Context>,
     pub(crate) problem: Option<Error>,
     pub(crate) last: u64,
-    /// Entries of this run that the stream has taken and that have not come back from it.
+    /// Entries of this run that the stream has stored and not delivered back yet.
     pub(crate) told: BTreeSet<u64>,
     pub(crate) posture: Posture,
-    /// Another run of this name that may be live, and until when that may be.
+    /// Another run of this name that may be live, and until when.
     pub(crate) displaces: Option<(u64, u64)>,
     pub(crate) counts: Counts,
 }
 
-/// Figures since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Entries that the stream has taken of this node.
+    /// Entries of this node that the stream has stored.
     pub told: u64,
     /// Entries of the stream that were applied here.
     pub applied: u64,
-    /// Times that nothing stored before was trusted any more.
+    /// Times all stored responses lost their trust.
     pub doubts: u64,
-    /// Times that what waited to be told gave way to one entry that says more.
+    /// Times the outbox overflowed, and one entry that says "trust nothing" replaced its contents.
     pub overflows: u64,
-    /// Waits that ended before what they waited for.
+    /// Waits that ended without their confirmation.
     pub not_reached: u64,
-    /// Times that the link was begun anew.
+    /// Sessions begun.
     pub sessions: u64,
-    /// Cards and words that say nothing, and were passed over.
+    /// Malformed cards and acknowledgements, which were ignored.
     pub strange: u64,
 }
 
-/// A member as operators see it.
+/// The status of a member.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemberStatus {
     /// Its last card.
     #[serde(flatten)]
     pub card: Card,
-    /// Milliseconds since it was heard.
+    /// Milliseconds since its last card.
     pub silent_ms: u64,
-    /// It counts for `all`.
+    /// True if it counts for `all`.
     pub live: bool,
-    /// A word for how it is: [`crate::Member::state`].
+    /// Its state: [`crate::Member::state`].
     pub state: &'static str,
-    /// Entries of the stream that it has not said to have applied.
+    /// Entries of the stream that it has not reported as applied.
     pub lag: u64,
 }
 
-/// A node's view of its cluster.
+/// The status of a node and its cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// It is in touch with the stream.
+    /// True if it is connected to the stream.
     pub connected: bool,
-    /// Its part, as an operator wants it.
+    /// Its stance.
     pub stance: Stance,
-    /// The others have been shown this stance.
+    /// True if the others have been shown this stance.
     pub is_shown: bool,
-    /// Stored responses are used without asking.
+    /// True if stored responses are served without revalidation.
     pub trusted: bool,
-    /// For how many milliseconds more, without a word from the stream.
+    /// Milliseconds until that ends without contact.
     pub trusted_ms: u64,
-    /// The reason for which it is out of touch.
+    /// The reason why it is not connected.
     pub problem: Option<String>,
-    /// Up to which sequence the stream was applied here.
+    /// The sequence up to which the stream was applied here.
     pub sequence: u64,
-    /// The stream's last sequence, when it was asked.
+    /// The stream's last sequence at the last contact.
     pub last: u64,
-    /// Entries that wait to be told.
+    /// Entries in the outbox.
     pub queued: u64,
-    /// Figures.
+    /// Counters.
     pub counts: Counts,
     /// All members, by name.
     pub members: Vec<MemberStatus>,
 }
 
-/// Entries that were told, for whoever waits.
+/// A wait for entries that were sent.
 pub struct Ticket {
     cluster: Arc<Cluster>,
     level: Level,
     fates: Vec<watch::Receiver<EntryFate>>,
-    /// Numbers of entries that all are to apply.
+    /// Numbers of entries that all members should apply.
     awaited: Vec<u64>,
 }
 
 impl Cluster {
-    /// A node that goes on from `position`; `None` for one that has stored nothing. It does nothing
-    /// by itself: [`Cluster::run`] does.
+    /// A node that continues from `position`; `None` for a node without stored responses. It
+    /// becomes active in [`Cluster::run`].
     pub fn new(settings: Settings, host: Arc<dyn Host>, position: Option<Position>) -> Arc<Self> {
         let state = State {
             follower: StreamFollower::new(position, settings.max_isolation_ms),
@@ -178,12 +179,12 @@ impl Cluster {
         })
     }
 
-    /// The word that is waited for where a call says nothing.
+    /// The default consistency level.
     pub fn level(&self) -> Level {
         self.settings.level
     }
 
-    /// The batch in the form in which the others are told.
+    /// Encodes a batch for the other nodes.
     ///
     /// # Errors
     /// A part of it is too large for an entry.
@@ -193,7 +194,7 @@ impl Cluster {
             if one.len() + HEAD_BYTES > ENTRY_BYTES {
                 let (found, most) = (one.len(), ENTRY_BYTES - HEAD_BYTES);
                 return Err(format!(
-                    "an invalidation of {found} bytes; at most {most} can be told"
+                    "an invalidation of {found} bytes; the limit of the stream is {most}"
                 ));
             }
             let Some(last) = entries.last_mut() else { continue };
@@ -211,23 +212,22 @@ impl Cluster {
         Ok(entries)
     }
 
-    /// Has the others told of what is in force here, in the order of the calls. It waits for
-    /// nothing.
+    /// Sends what is in force here to the others, in the order of the calls, without waiting.
     pub fn send(self: &Arc<Self>, entries: PropagationBatch, level: Level) -> Ticket {
         let until_ms = rt::now().mono_ms.saturating_add(2 * self.settings.wait_ms);
         let mut state = self.state.lock();
         let state = &mut *state;
         let (mut fates, mut awaited) = (Vec::with_capacity(entries.len()), Vec::new());
         for invalidations in entries {
-            let letter = self.letter(&mut state.numbers, level, invalidations);
-            fates.push(letter.follow());
+            let queued = self.new_entry(&mut state.numbers, level, invalidations);
+            fates.push(queued.follow());
             if level == Level::All {
                 let own = AppliedRuns::from([self.run]);
-                state.awaited.insert(letter.id.number, (own, until_ms));
-                awaited.push(letter.id.number);
+                state.awaited.insert(queued.id.number, (own, until_ms));
+                awaited.push(queued.id.number);
             }
             let numbers = &mut state.numbers;
-            state.outbox.add(letter, || self.letter(numbers, Level::Local, Vec::new()));
+            state.outbox.add(queued, || self.new_entry(numbers, Level::Local, Vec::new()));
         }
         if state.outbox.overflows > state.counts.overflows {
             state.counts.overflows = state.outbox.overflows;
@@ -237,13 +237,13 @@ impl Cluster {
         Ticket { cluster: Arc::clone(self), level, fates, awaited }
     }
 
-    /// The connection of the session of now, and the session's number; `None` out of touch.
+    /// The connection of the present session, and the session's number; `None` without contact.
     pub(crate) fn in_touch(&self) -> Option<(Context, u64)> {
         let state = self.state.lock();
         Some((state.context.clone()?, state.counts.sessions))
     }
 
-    /// A number by which all say that they have something, and whoever waits for that.
+    /// A number for acknowledgements by all members, and the wait for them.
     pub(crate) fn await_all(self: &Arc<Self>) -> (u64, Ticket) {
         let until_ms = rt::now().mono_ms.saturating_add(2 * self.settings.wait_ms);
         let mut state = self.state.lock();
@@ -256,25 +256,30 @@ impl Cluster {
         (number, Ticket { cluster, level: Level::All, fates: Vec::new(), awaited: vec![number] })
     }
 
-    /// All that was sent and may still be waited for.
+    /// A wait for all entries that are being sent.
     fn all_sent(self: &Arc<Self>) -> Ticket {
         let state = self.state.lock();
-        let fates = state.outbox.letters().chain(state.in_flight.values()).map(OutboxEntry::follow);
+        let fates = state.outbox.entries().chain(state.in_flight.values()).map(OutboxEntry::follow);
         let (fates, awaited) = (fates.collect(), state.awaited.keys().copied().collect());
         Ticket { cluster: Arc::clone(self), level: self.settings.level, fates, awaited }
     }
 
-    /// Forgets words that nobody waits for any more.
-    pub(crate) fn forget_words(&self, now_ms: u64) {
+    /// Forgets acknowledgements whose waits have ended.
+    pub(crate) fn forget_acknowledgements(&self, now_ms: u64) {
         self.state.lock().awaited.retain(|_, (_, until_ms)| now_ms < *until_ms);
     }
 
-    /// Tells the others to trust nothing that they stored before.
-    pub(crate) fn tell_of_loss(self: &Arc<Self>) {
+    /// Sends an entry by which no stored response is trusted.
+    pub(crate) fn send_loss(self: &Arc<Self>) {
         drop(self.send(vec![Vec::new()], Level::Local));
     }
 
-    fn letter(&self, numbers: &mut u64, level: Level, invalidations: Vec<Vec<u8>>) -> OutboxEntry {
+    fn new_entry(
+        &self,
+        numbers: &mut u64,
+        level: Level,
+        invalidations: Vec<Vec<u8>>,
+    ) -> OutboxEntry {
         *numbers += 1;
         let id = EntryId { run: self.run, number: *numbers };
         let entry = Entry { id, node: self.settings.name.clone(), level, invalidations };
@@ -282,25 +287,25 @@ impl Cluster {
         OutboxEntry::new(id, Bytes::from(bytes))
     }
 
-    /// Notes that what is known of others has changed.
+    /// Signals a change of the members.
     pub(crate) fn note_change(&self) {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Ends the node's part: the others do not wait for it any more. It must serve nobody.
+    /// Ends the node's part: the others stop waiting for it. It must not serve clients any more.
     pub fn end(&self) {
         self.ending.send_replace(true);
     }
 
-    /// Keeps the position, as far as it can be. It may wait.
+    /// Saves the position, if possible. May wait.
     pub fn keep_position(&self) {
         let position = self.state.lock().in_force.position();
         if let Some(Err(why)) = position.map(|position| self.host.save(position)) {
-            self.host.say(&format!("its position cannot be kept: {why}"));
+            self.host.say(&format!("its position cannot be saved: {why}"));
         }
     }
 
-    /// The node's view of its cluster.
+    /// The status of the node and its cluster.
     pub fn status(&self) -> Status {
         let now_ms = rt::now().mono_ms;
         let state = self.state.lock();
@@ -330,7 +335,7 @@ impl Cluster {
 }
 
 impl Ticket {
-    /// Waits for the word that was asked for.
+    /// Waits for the confirmation of the level.
     ///
     /// # Errors
     /// It has not come in time.
@@ -356,7 +361,7 @@ impl Ticket {
         })
     }
 
-    /// Returns true if it is so; false if it will not be.
+    /// Returns true when the level is reached; false if it cannot be.
     async fn reach(&mut self, reached: &mut DeliveryProgress) -> bool {
         for fate in &mut self.fates {
             match fate.wait_for(|fate| *fate != EntryFate::Waits).await.as_deref() {
@@ -377,7 +382,7 @@ impl Ticket {
             if knows_all && self.is_applied(now_ms) {
                 return true;
             }
-            // Time passes, too: a member that is silent for long enough counts no more.
+            // Time changes the result too: a silent member ceases to count.
             _ = rt::time::timeout(Duration::from_millis(LOOK_MS), changed.changed()).await;
         }
     }
@@ -392,7 +397,7 @@ impl Ticket {
         })
     }
 
-    /// Names of live members that have not said that they applied all of it.
+    /// Names of live members that have not acknowledged all entries.
     fn missing(&self, now_ms: u64) -> Vec<String> {
         let state = self.cluster.state.lock();
         let none = AppliedRuns::new();
@@ -407,14 +412,14 @@ impl Ticket {
     }
 }
 
-/// A ticket of the door, which knows only that something is waited for.
+/// A ticket as a propagation.
 impl Propagation for Ticket {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(async move { Self::wait(*self).await.map_err(|why| why.to_string()) })
     }
 }
 
-/// Entries of the stream.
+/// Encoded entries for the stream.
 struct Entries {
     cluster: Arc<Cluster>,
     told: PropagationBatch,
@@ -427,7 +432,7 @@ impl PreparedPropagation for Entries {
     }
 }
 
-/// The cluster as the door knows it.
+/// The cluster as peer caches.
 pub struct ClusterPeers(pub Arc<Cluster>);
 
 impl PeerCaches for ClusterPeers {
@@ -486,7 +491,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_ends_with_the_word_or_says_what_is_missing() {
+    async fn a_wait_ends_with_the_confirmation_or_names_what_is_missing() {
         let settings = Settings { wait_ms: 20, ..settings("n1") };
         let cluster = Cluster::new(settings, nobody(), None);
         let told = cluster.entries(&[&invalidation(0, 1)]).expect("it fits");
@@ -494,8 +499,8 @@ mod tests {
         let late = cluster.send(told.clone(), Level::Quorum).wait().await.expect_err("no stream");
         assert!(!late.is_stored && late.to_string().contains("has not taken it"), "{late}");
         let ticket = cluster.send(told.clone(), Level::Quorum);
-        let letters = std::iter::from_fn(|| cluster.state.lock().outbox.take());
-        letters.for_each(|letter| letter.stored(1));
+        let entries = std::iter::from_fn(|| cluster.state.lock().outbox.take());
+        entries.for_each(|queued| queued.stored(1));
         assert_eq!(ticket.wait().await, Ok(()));
         let all = ClusterPeers(Arc::clone(&cluster));
         assert!(all.outstanding().is_none(), "out of touch nobody waits for what cannot come");

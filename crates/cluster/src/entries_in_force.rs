@@ -1,39 +1,38 @@
-//! The entries of the stream that are in force in this node, as far as other nodes ask about them.
-//! Pure.
+//! The entries in force in this node, for the questions of other nodes. Pure.
 //!
-//! A sequence alone shows nothing: a stream that has lost an entry gives its sequence to another.
-//! So a node remembers when the last entries were stored that it has applied, one behind the other.
-//! Of what came before, it says nothing.
+//! A sequence alone proves nothing, because a stream that has lost an entry reuses its sequence. So
+//! a node remembers when its last entries were stored, without gaps. It must not confirm an entry
+//! from before.
 
 use std::collections::VecDeque;
 
 use crate::position::Position;
 
-/// Entries that are remembered, sixteen bytes each: whoever asks is at most so many behind, or
-/// asks the origin. It is four seconds at a thousand entries a second.
+/// Entries remembered, sixteen bytes each. A node that lags further behind asks the origin. At a
+/// thousand entries a second it is four seconds.
 const PAST_MAX: usize = 4_096;
 
 /// The last entries in force.
 #[derive(Debug)]
 pub(crate) struct EntriesInForce {
     position: Option<Position>,
-    /// When the entries up to the position were stored, as far as it is known.
+    /// The times at which the entries up to the position were stored, if known.
     past: VecDeque<Option<u64>>,
 }
 
 impl EntriesInForce {
-    /// All up to `position`.
+    /// All entries up to `position`.
     pub(crate) fn new(position: Option<Position>) -> Self {
         let past = position.map(stored_ns).into_iter().collect();
         Self { position, past }
     }
 
-    /// All up to `position`, whatever was in force before: the stream may be another.
+    /// Begins again with all entries up to `position`, because the stream may be another.
     pub(crate) fn reset(&mut self, position: Option<Position>) {
         *self = Self::new(position);
     }
 
-    /// All up to `position`, an entry further than before.
+    /// Advances to `position`, which is one entry further.
     pub(crate) fn advance(&mut self, position: Option<Position>) {
         let next = self.position.map(|own| (own.epoch, own.sequence + 1));
         match position {
@@ -49,13 +48,13 @@ impl EntriesInForce {
         }
     }
 
-    /// The last one.
+    /// The position of the last entry.
     pub(crate) fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// Returns true if the entry at `asked` is among them. Where nobody knows the time of the entry
-    /// there, as at the end of a stream that has expired, its place is enough.
+    /// Returns true if the entry at `asked` is in force. If its time is unknown, as at the end of
+    /// an expired stream, the sequence suffices.
     pub(crate) fn has(&self, asked: Position) -> bool {
         let own = self.position.filter(|own| own.epoch == asked.epoch);
         let behind = own.and_then(|own| own.sequence.checked_sub(asked.sequence));
@@ -82,21 +81,21 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_in_force_where_it_was_applied_at_its_place() {
+    fn an_entry_is_in_force_where_it_was_applied_at_its_sequence() {
         let mut own = EntriesInForce::new(Some(at(10, Some(100))));
         own.advance(Some(at(11, Some(110))));
         own.advance(Some(at(12, Some(120))));
-        // It came once more.
+        // It was delivered twice.
         own.advance(Some(at(12, Some(120))));
         for (asked, has) in [
             (at(10, Some(100)), true),
             (at(11, Some(110)), true),
             (at(12, Some(120)), true),
-            // The stream has lost it, and another has its place.
+            // The stream has lost it, and another entry has its sequence.
             (at(12, Some(121)), false),
             (at(10, Some(99)), false),
             (at(13, Some(130)), false),
-            // Nobody knows.
+            // Unknown.
             (at(9, Some(90)), false),
             (at(12, None), true),
             (Position { epoch: Epoch(8), ..at(12, Some(120)) }, false),

@@ -1,7 +1,6 @@
-//! The entries of the stream: one batch of invalidations each, in the door's own bytes.
+//! The entries of the stream: a batch of invalidations each, in the encoding of `purge`.
 //!
-//! An entry of a version that is unknown here is refused by name, and counts as one that is
-//! missing.
+//! An entry of an unknown version must not be skipped: it is rejected, and counts as lost.
 
 use std::fmt;
 
@@ -9,21 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Level;
 
-/// The version that is written: postcard's wire format 1 of [`Wire`].
+/// The version that is written: postcard's wire format 1 of [`WireEntry`].
 const VERSION: u8 = 1;
 
-/// Most bytes of an entry: half of what a server takes in one message unless told otherwise.
+/// The most bytes of an entry: half of a server's default limit for a message.
 pub const ENTRY_BYTES: usize = 512 * 1024;
 
-/// Most invalidations of an entry.
+/// The most invalidations of an entry.
 pub const ENTRY_INVALIDATIONS: usize = 1_000;
 
-/// The identity of an entry: the same when it is sent once more, and no other has it.
+/// The identity of an entry, unique, and equal when it is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EntryId {
-    /// The run of the node that made it: a number drawn at its start.
+    /// The run of the node that made it: a random number drawn at its start.
     pub run: u64,
-    /// Its place among those that this run made.
+    /// Its number among the entries of this run.
     pub number: u64,
 }
 
@@ -34,7 +33,7 @@ impl fmt::Display for EntryId {
 }
 
 impl EntryId {
-    /// The identity that its display form says.
+    /// Parses the display form.
     pub fn read(text: &str) -> Option<Self> {
         let (run, number) = text.split_once('-')?;
         let is_plain = run.len() == 16 && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -50,14 +49,14 @@ pub struct Entry {
     pub id: EntryId,
     /// The name of the node that made it.
     pub node: String,
-    /// The word that its maker waits for: nodes report at once if somebody waits for theirs.
+    /// The level that its maker waits for: nodes acknowledge at once for `all`.
     pub level: Level,
-    /// Invalidations, as `purge::Invalidation::encode` writes them, in the order of their effects.
-    /// None at all says that something was lost, and nothing stored before is to be trusted.
+    /// Invalidations, encoded by `purge::Invalidation::encode`, in the order of their effects. An
+    /// empty entry reports a loss: nothing stored before is trusted.
     pub invalidations: Vec<Vec<u8>>,
 }
 
-/// An entry as it is written. The order of fields is part of the format.
+/// The encoded form of an entry. The order of fields is part of the format.
 #[derive(Serialize, Deserialize)]
 struct WireEntry {
     run: u64,
@@ -67,16 +66,16 @@ struct WireEntry {
     invalidations: Vec<Vec<u8>>,
 }
 
-/// Bytes that are no entry.
+/// The reason why bytes are not an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryDecodeError {
     /// There are no bytes.
     Empty,
     /// A version that this program does not know.
     Version(u8),
-    /// They end early, go on behind the entry, or hold a value outside of what is allowed.
+    /// The bytes end early, continue behind the entry, or have an invalid value.
     Malformed,
-    /// More bytes, or more invalidations, than an entry may have.
+    /// Too many bytes or invalidations.
     TooLarge,
 }
 
@@ -85,7 +84,7 @@ impl fmt::Display for EntryDecodeError {
         match self {
             Self::Empty => f.write_str("an entry without bytes"),
             Self::Version(version) => write!(f, "an entry of the unknown version {version}"),
-            Self::Malformed => f.write_str("an entry that is malformed"),
+            Self::Malformed => f.write_str("a malformed entry"),
             Self::TooLarge => f.write_str("an entry that is too large"),
         }
     }
@@ -94,10 +93,10 @@ impl fmt::Display for EntryDecodeError {
 impl std::error::Error for EntryDecodeError {}
 
 impl Entry {
-    /// The entry as bytes. The first is the version of what follows.
+    /// Encodes the entry. The first byte is the version.
     ///
     /// # Errors
-    /// It has more bytes or invalidations than an entry may have.
+    /// It has too many bytes or invalidations.
     pub fn encode(&self) -> Result<Vec<u8>, EntryDecodeError> {
         let wire = WireEntry {
             run: self.id.run,
@@ -112,7 +111,7 @@ impl Entry {
         if fits { Ok(bytes) } else { Err(EntryDecodeError::TooLarge) }
     }
 
-    /// The entry that [`Entry::encode`] wrote.
+    /// Decodes what [`Entry::encode`] wrote.
     ///
     /// # Errors
     /// The bytes are no entry of this version.
@@ -192,7 +191,7 @@ mod tests {
         for (bytes, error, said) in [
             (&b""[..], EntryDecodeError::Empty, "an entry without bytes"),
             (&next, EntryDecodeError::Version(2), "an entry of the unknown version 2"),
-            (&more, EntryDecodeError::Malformed, "an entry that is malformed"),
+            (&more, EntryDecodeError::Malformed, "a malformed entry"),
         ] {
             assert_eq!(Entry::decode(bytes), Err(error));
             assert_eq!(error.to_string(), said);

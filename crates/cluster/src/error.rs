@@ -1,18 +1,18 @@
-//! Errors of the link, of a wait for others, and of a write.
+//! The errors of the link, of a propagation, and of writing a secret.
 
 use std::fmt;
 
 use crate::Level;
 use crate::secret_store::Bound;
 
-/// The reason for which a node is out of touch.
+/// The reason why a node is not connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// No server answers, or not in time.
+    /// No server answers in time.
     Link(String),
-    /// A setting, or a file that it names, cannot be used.
+    /// A setting, or a file that it names, is unusable.
     Setting(String),
-    /// A stream is not as it must be.
+    /// A stream is not as required.
     Refused {
         /// Its name.
         stream: String,
@@ -46,17 +46,17 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The reason for which what was waited for has not come about. The invalidation is in force here,
-/// and the others are told all the same.
+/// The error of a propagation. The invalidation is in force here, and is sent to the others
+/// nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PropagationError {
-    /// The word that was waited for.
+    /// The level that was not reached.
     pub level: Level,
-    /// The stream has it.
+    /// True if the stream has it.
     pub is_stored: bool,
-    /// Names of the nodes that have not said that they applied it.
+    /// Names of the nodes without acknowledgement.
     pub missing: Vec<String>,
-    /// The reason for which the node is out of touch, if it is known.
+    /// The reason why the node is not connected, if known.
     pub problem: Option<String>,
 }
 
@@ -64,29 +64,32 @@ impl fmt::Display for PropagationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = self.problem.iter().map(|why| format!(" ({why})")).collect::<String>();
         if !self.is_stored {
-            return write!(f, "the cluster's stream has not taken it{problem}; it will be told");
+            return write!(
+                f,
+                "the cluster's stream has not stored it yet{problem}; it will be sent"
+            );
         }
         match self.missing.as_slice() {
-            [] => write!(f, "it is not known yet who has applied it{problem}"),
+            [] => write!(f, "the nodes that have applied it are not known yet{problem}"),
             names => write!(f, "not applied yet by: {}", names.join(", ")),
         }
     }
 }
 
-/// The reason for which a secret was not written.
+/// The reason why a secret was not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretWriteError {
-    /// The node is out of touch.
+    /// The node is not connected.
     OutOfTouch,
-    /// Another has written something in its place.
+    /// Another entry was written first.
     Overtaken,
-    /// It reaches a bound.
+    /// It exceeds a limit.
     Bound(Bound),
-    /// The server said so, or nothing.
+    /// The server's error, or its silence.
     Link(String),
     /// The random source fails.
     Random,
-    /// It is there, and not all have taken it.
+    /// It is stored, and not all members have it.
     NotReached(PropagationError),
 }
 
@@ -94,7 +97,7 @@ impl fmt::Display for SecretWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfTouch => f.write_str("the cluster is out of touch"),
-            Self::Overtaken => f.write_str("another node has written something else meanwhile"),
+            Self::Overtaken => f.write_str("another node has written a newer entry"),
             Self::Bound(Bound::Entries) => f.write_str("limit: cluster_secrets"),
             Self::Bound(Bound::Bytes) => f.write_str("limit: cluster_secret_bytes"),
             Self::Bound(Bound::LargeBytes) => f.write_str("limit: cluster_configuration_bytes"),

@@ -1,17 +1,7 @@
-//! The follower: a node's own view of the stream, as a state machine without sockets and clocks.
-//!
-//! It never trusts the log alone. A position is a creation of the stream, a sequence, and the entry
-//! there: its identity, and when it was stored. A stream that says anything else at that place has
-//! lost entries, or is another one; then everything that was stored before counts for nothing until
-//! the origin has confirmed it. (Jepsen found in 2025 that JetStream loses acknowledged writes when
-//! machines lose power, as it syncs every two minutes unless told otherwise, and when files of one
-//! replica are damaged.)
-//!
-//! Trust is a lease. It begins when a question was put to the stream, and holds for the time
-//! `max_isolation`, once all that the stream had at the answer has been applied, and a question
-//! about a place behind that was answered with the same stream and the same entry. (Entries alone
-//! show nothing: they may be those of a stream that was made anew meanwhile.) A node that is cut
-//! off, stopped or behind has no lease, whatever it believes itself.
+//! The follower: a node's view of the stream, as a state machine without sockets and clocks. It
+//! must never trust stored responses because of the log alone: JetStream can lose acknowledged
+//! entries. Trust is a lease, renewed by comparing the stream with the node's own position. A node
+//! that is disconnected, stopped or behind has no lease.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,12 +9,12 @@ use std::fmt;
 use crate::entry::{Entry, EntryDecodeError};
 use crate::position::{Epoch, Position, Stamp};
 
-/// Questions whose answers have not been caught up with; a later one waits until there is room.
+/// Questions whose answers have not been caught up with. A later one waits.
 const PENDING_MAX: usize = 16;
 
-/// Milliseconds for which a stream may end before the position without having lost anything: its
-/// leader, who answers, may store later what another server has stored and delivered. (Seen with
-/// NATS 2.9 at a thousand entries a second.) Trust is not renewed meanwhile.
+/// Milliseconds for which a stream may end before the position without a loss: its leader, which
+/// answers, may store later what another server has stored and delivered. (Seen with NATS 2.9 at a
+/// thousand entries a second.) Trust is not renewed meanwhile.
 const BEHIND_MS: u64 = 1_000;
 
 /// The stream's answer to a question.
@@ -32,103 +22,115 @@ const BEHIND_MS: u64 = 1_000;
 pub struct StreamFacts {
     /// The stream's creation.
     pub epoch: Epoch,
-    /// The first sequence that it keeps.
+    /// The first sequence that it has.
     pub first: u64,
-    /// Its last sequence.
+    /// The last sequence.
     pub last: u64,
-    /// Its last entry, if it has one.
+    /// The last entry, if any.
     pub last_stamp: Option<Stamp>,
-    /// The position that the question was about.
+    /// The position that was asked about.
     pub asked: Option<Position>,
-    /// The entry at that sequence, if there is one.
+    /// The entry at that sequence, if any.
     pub found: Option<Stamp>,
 }
 
-/// A reason to trust nothing that was stored before.
+/// The reason to trust nothing that was stored before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// The node has no position: it joins.
     Joined,
-    /// The stream was made anew.
+    /// The stream was recreated.
     Anew,
-    /// The stream ends before the position, or before an end that it has told: it has lost entries.
+    /// The stream ends before the position, or before an end that it has reported: entries are
+    /// lost.
     Back,
-    /// The stream has another entry at the position, or the same stored again: it has lost entries,
-    /// and got others.
+    /// The stream has another entry at the position, or the same one stored again: entries are lost
+    /// and replaced.
     Other,
-    /// Entries between the position and the stream's first are gone: the node was away for longer
-    /// than the stream keeps them.
+    /// Entries between the position and the stream's first are gone: the node was away for too
+    /// long.
     Gap,
-    /// An entry cannot be read.
+    /// An entry cannot be decoded.
     Entry(EntryDecodeError),
-    /// Contents of an entry cannot be carried out.
+    /// An invalidation of an entry cannot be applied.
     Content,
-    /// Another node says that entries were lost.
+    /// Another node has reported a loss.
     Told,
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Joined => "it joins the cluster",
-            Self::Anew => "the stream was made anew",
+            Self::Joined => "the node joins the cluster",
+            Self::Anew => "the stream was created again",
             Self::Back => "the stream has lost entries that it had",
-            Self::Other => "the stream has other entries than those that were applied here",
-            Self::Gap => "entries are gone that were not applied here",
+            Self::Other => "the stream has other entries than the node has applied",
+            Self::Gap => "the stream has dropped entries that the node has not applied",
             Self::Entry(error) => return write!(f, "the stream has {error}"),
-            Self::Told => "another node knows of entries that were lost",
-            Self::Content => "the stream has an invalidation that cannot be carried out",
+            Self::Told => "another node has reported lost entries",
+            Self::Content => "the stream has an invalidation that cannot be applied",
         })
     }
 }
 
 impl Loss {
-    /// Returns true if other nodes, which were away, cannot find out by themselves: they are told.
+    /// Returns true if other nodes may not detect the loss themselves, so that it is sent to them.
     pub fn is_for_all(self) -> bool {
         matches!(self, Self::Back | Self::Other)
     }
 }
 
-/// The things to do with an entry.
+/// The action for an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryAction {
-    /// Trust nothing that was stored before, and that first.
+    /// First, trust nothing that was stored before.
     pub doubt: Option<Loss>,
     /// Apply the entry.
     pub apply: bool,
 }
 
-/// The things to do after an answer of the stream.
+/// The action after an answer of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowAction {
-    /// Go on.
+    /// Continue.
     On,
-    /// Trust nothing that was stored before, and follow anew from the position.
+    /// Trust nothing that was stored before, and follow again from the position.
     Doubt(Loss),
 }
 
 /// A node's view of the stream.
+///
+/// A position is a creation of the stream, a sequence, and the entry there with its identity and
+/// its time. A stream with anything else at that position has lost entries, or is another one. Then
+/// no object stored before is trusted until the origin has revalidated it. (Jepsen found in 2025
+/// that JetStream loses acknowledged writes on power failures, as by default it syncs every two
+/// minutes, and on damaged files of a replica.)
+///
+/// A lease begins when a question is sent to the stream, and lasts for `max_isolation`. It is valid
+/// once all entries that the stream had at the answer have been applied, and a later question,
+/// about a position behind them, was answered with the same stream and the same entry. (Entries
+/// alone prove nothing: they may be those of a recreated stream.)
 #[derive(Clone, Debug)]
 pub struct StreamFollower {
     max_isolation_ms: u64,
     position: Option<Position>,
-    /// Questions put at these moments, each with the sequence to be caught up with.
+    /// Times of questions, each with the sequence to catch up with.
     pending: VecDeque<(u64, u64)>,
-    /// The last moment at which nothing was missed, in milliseconds of the node's own clock.
+    /// The last time at which nothing was missing, in milliseconds of the node's own clock.
     lease_ms: Option<u64>,
     /// It has left: it follows, and trusts nothing.
     has_left: bool,
     /// Another node has its name: it trusts nothing.
     is_displaced: bool,
-    /// A position behind the end that the stream has told, and when the first question about it was
-    /// put. Nothing else is asked about until it is there, or is known to be lost.
+    /// A position behind the end that the stream has reported, and the time of the first question
+    /// about it. No other question is asked until the entry is there, or is lost.
     unseen: Option<(Position, u64)>,
-    /// When it came back. A question that was put no later may have been put while it was away.
+    /// The time of its return. A question is valid only if sent later.
     back_ms: Option<u64>,
 }
 
 impl StreamFollower {
-    /// A node that has applied all up to `position`; `None` for one that begins.
+    /// A node that has applied all entries up to `position`; `None` for a new node.
     pub fn new(position: Option<Position>, max_isolation_ms: u64) -> Self {
         Self {
             max_isolation_ms,
@@ -142,51 +144,49 @@ impl StreamFollower {
         }
     }
 
-    /// The place up to which all has been applied.
+    /// The position up to which all entries have been applied.
     pub fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// The place that the next question is about.
+    /// The position of the next question.
     pub fn asks_about(&self) -> Option<Position> {
         self.unseen.map(|(unseen, _)| unseen).or(self.position)
     }
 
-    /// The moment until which what is stored may be used, in milliseconds of the node's own clock;
-    /// 0 for no time at all.
+    /// The end of trust, in milliseconds of the node's own clock; 0 without trust.
     pub fn trusted_until_ms(&self) -> u64 {
         self.lease_ms.map_or(0, |lease_ms| lease_ms.saturating_add(self.max_isolation_ms))
     }
 
-    /// Trusts nothing from now on, whatever is answered, and goes on following.
+    /// Ends trust until [`StreamFollower::come_back`], and continues to follow.
     pub fn leave(&mut self) {
         self.has_left = true;
         self.lease_ms = None;
         self.pending.clear();
     }
 
-    /// Trusts again what questions confirm that are put later than at `now_ms`: with an earlier one
-    /// the others may have been shown a node that is away.
+    /// Permits trust again by questions sent after `now_ms`: before, the others may have seen the
+    /// node as away.
     pub fn come_back(&mut self, now_ms: u64) {
         if self.has_left {
             (self.has_left, self.back_ms) = (false, Some(now_ms));
         }
     }
 
-    /// Returns true if it has left, and is not back.
+    /// Returns true after leaving, until the return.
     pub fn has_left(&self) -> bool {
         self.has_left
     }
 
-    /// Trusts nothing from now on: another node has the name, and others cannot tell them apart.
+    /// Ends trust, because another node has the name and others cannot tell them apart.
     pub fn displace(&mut self) {
         self.is_displaced = true;
         self.lease_ms = None;
         self.pending.clear();
     }
 
-    /// Trusts again what questions confirm that are put later than at `now_ms`: the name is its
-    /// own.
+    /// Permits trust again by questions sent after `now_ms`: the name is its own.
     pub fn take_name(&mut self, now_ms: u64) {
         if self.is_displaced {
             (self.is_displaced, self.back_ms) = (false, Some(now_ms));
@@ -198,17 +198,17 @@ impl StreamFollower {
         self.is_displaced
     }
 
-    /// Returns true if a question that was put at `asked_ms` can begin trust.
+    /// Returns true if a question sent at `asked_ms` can begin trust.
     fn counts(&self, asked_ms: u64) -> bool {
         !self.has_left
             && !self.is_displaced
             && self.back_ms.is_none_or(|back_ms| asked_ms > back_ms)
     }
 
-    /// Takes the answer to a question that was put at `asked_ms`, after the node's card was durable
-    /// among the members'.
+    /// Takes the answer to a question sent at `asked_ms`, after the node's card was durable among
+    /// the members'.
     pub fn answered(&mut self, facts: &StreamFacts, asked_ms: u64) -> FollowAction {
-        // Asked about a place that was given up meanwhile.
+        // Its position has been given up meanwhile.
         if facts.asked.map(|asked| asked.epoch) != self.position.map(|own| own.epoch) {
             return FollowAction::On;
         }
@@ -245,7 +245,7 @@ impl StreamFollower {
         let differs = |(own, found): (Stamp, Stamp)| !own.is_same(found);
         if facts.epoch != own.epoch {
             Some(Loss::Anew)
-        } else if asked.sequence.max(self.told_last()) > facts.last {
+        } else if asked.sequence.max(self.reported_last()) > facts.last {
             Some(Loss::Back)
         } else if asked.stamp.zip(facts.found).is_some_and(differs) {
             Some(Loss::Other)
@@ -256,16 +256,15 @@ impl StreamFollower {
         }
     }
 
-    /// The last end of the stream that is not caught up with. A stream that has lost it would be
-    /// waited for until it has as many entries again, and nobody would ask what those were.
-    fn told_last(&self) -> u64 {
+    /// The last reported end of the stream that is not caught up with. If the stream has lost it,
+    /// waiting for its sequence would hide the loss.
+    fn reported_last(&self) -> u64 {
         self.pending.iter().map(|(_, last)| *last).max().unwrap_or(0)
     }
 
-    /// Returns true if another question, before its time, would be good for trust: all that an
-    /// earlier one asked for has been applied, and waits to be confirmed, and half of the trust of
-    /// now is over. (Otherwise a stream that always has something new would be asked all the time,
-    /// by every node, and each question has a card that all nodes hear.)
+    /// Returns true if an early question would help: all entries of an earlier answer have been
+    /// applied, and half of the lease is over. (Otherwise every node would ask a busy stream all
+    /// the time, and each question has a card that all nodes get.)
     pub fn wants_question(&self, now_ms: u64) -> bool {
         let own = self.position.map_or(0, |own| own.sequence);
         let is_short = now_ms.saturating_add(self.max_isolation_ms / 2) >= self.trusted_until_ms();
@@ -273,8 +272,8 @@ impl StreamFollower {
         self.unseen.is_none() && is_short && is_ready
     }
 
-    /// Takes the next entry of the stream, stored at `stored_ns` ([`Stamp`]). What it says is done
-    /// before anything else is asked.
+    /// Takes the next entry of the stream, stored at `stored_ns` ([`Stamp`]). The action must be
+    /// carried out before any further call.
     pub fn entry(
         &mut self,
         sequence: u64,
@@ -283,7 +282,7 @@ impl StreamFollower {
     ) -> EntryAction {
         let Some(own) = &mut self.position else { return EntryAction::default() };
         if sequence <= own.sequence {
-            // It came once more.
+            // It was delivered twice.
             return EntryAction::default();
         }
         let gap = (sequence > own.sequence + 1).then_some(Loss::Gap);
@@ -328,8 +327,8 @@ mod tests {
             (StreamFacts { last: 9, found: None, ..good }, Some(Loss::Back)),
             (StreamFacts { last: 0, first: 0, found: None, ..good }, Some(Loss::Back)),
             (StreamFacts { found: Some(OTHER), ..good }, Some(Loss::Other)),
-            // The same entry, and it was stored again, perhaps behind others than before: later, or
-            // earlier by the clock of another server.
+            // The same entry, stored again, perhaps behind other entries: later, or earlier by
+            // another server's clock.
             (
                 StreamFacts { found: Some(Stamp { stored_ns: 501, ..HERE }), ..good },
                 Some(Loss::Other),
@@ -340,7 +339,7 @@ mod tests {
             ),
             (StreamFacts { found: Some(Stamp { id: None, ..HERE }), ..good }, None),
             (StreamFacts { first: 12, found: None, ..good }, Some(Loss::Gap)),
-            // All of it was removed, entries that were missed among them.
+            // All entries were removed, including missed ones.
             (StreamFacts { first: 13, last: 12, found: None, ..good }, Some(Loss::Gap)),
         ] {
             let mut follower = StreamFollower::new(Some(AT), 30_000);
@@ -371,7 +370,7 @@ mod tests {
             assert_eq!(follower.answered(&late, asked_ms), FollowAction::On);
         }
         assert_eq!(follower.trusted_until_ms(), 30_100, "as before");
-        // It has what it was late with, and is late once more: that counts from then on.
+        // The late entry has arrived, and another is late: the time begins again.
         assert_eq!(follower.answered(&facts(10), 1_200), FollowAction::On);
         assert_eq!(follower.trusted_until_ms(), 31_200);
         assert_eq!(follower.answered(&late, 1_300), FollowAction::On);
@@ -384,7 +383,7 @@ mod tests {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         let late = StreamFacts { last: 9, found: None, ..facts(9) };
         assert_eq!(follower.answered(&late, 200), FollowAction::On);
-        // The one that takes its place is not delivered, and the next one is.
+        // The entry that replaces it is not delivered, but the next one is.
         assert_eq!(
             follower.entry(11, 711, Ok(&entry(2))),
             EntryAction { doubt: None, apply: true }
@@ -406,10 +405,10 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_told_and_is_lost_is_a_loss_and_not_waited_for() {
+    fn a_reported_end_that_is_lost_is_a_loss() {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         assert_eq!(follower.answered(&facts(12), 100), FollowAction::On);
-        // It has lost both that were not applied here, and what is here it has.
+        // It has lost two entries that were not applied here, and has the one that was.
         assert_eq!(follower.answered(&facts(10), 200), FollowAction::On, "it may only be late");
         assert_eq!(follower.trusted_until_ms(), 0);
         assert_eq!(follower.answered(&facts(11), 1_200), FollowAction::Doubt(Loss::Back));
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_about_a_place_that_was_given_up_says_nothing() {
+    fn an_answer_about_an_abandoned_position_is_ignored() {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         let anew = StreamFacts { epoch: Epoch(8), last: 3, ..facts(3) };
         assert_eq!(follower.answered(&anew, 5), FollowAction::Doubt(Loss::Anew));
@@ -459,7 +458,7 @@ mod tests {
         assert_eq!(StreamFollower::new(None, 1).entry(1, 100, Ok(&one)), EntryAction::default());
     }
 
-    /// The answer to a question about `sequence`, where the follower has this very entry.
+    /// The answer to a question about `sequence`, where the stream has the follower's entry.
     fn about(follower: &StreamFollower, last: u64) -> StreamFacts {
         let asked = follower.position();
         StreamFacts { asked, found: asked.and_then(|asked| asked.stamp), ..facts(last) }
@@ -528,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stays_behind_gets_what_it_has_caught_up_with() {
+    fn trust_counts_from_the_last_question_that_is_caught_up_with() {
         let mut follower = StreamFollower::new(Some(AT), 30_000);
         for question in 0..100 {
             follower.answered(&about(&follower, 20 + question), 1_000 * question);

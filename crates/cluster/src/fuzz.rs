@@ -1,4 +1,4 @@
-//! The entry points for fuzzing; nothing else calls them but tests.
+//! The entry points of the fuzz targets.
 
 use crate::entry::{ENTRY_BYTES, ENTRY_INVALIDATIONS, Entry, EntryId};
 use crate::members::{CARD_BYTES, Card, EntryAcknowledgement, is_name};
@@ -6,8 +6,8 @@ use crate::position::SavedPosition;
 use crate::seal::{SealKeyring, UnsealedBytes};
 use crate::secret_store::{ByteBounds, ReceiptOutcome, ReceivedSecret, Secret, SecretStore};
 
-/// Any bytes are an entry or are refused. One that was read is within its bounds, and is written so
-/// that it is read again as the same, in no more bytes.
+/// Decodes or rejects any bytes. A decoded entry must be within its limits, and survive encoding
+/// and decoding without growth.
 pub fn entry(data: &[u8]) {
     let identity = String::from_utf8_lossy(data);
     if let Some(id) = EntryId::read(&identity) {
@@ -26,10 +26,10 @@ pub fn entry(data: &[u8]) {
     }
 }
 
-/// Any bytes are a card of the node that it is said to be of, or none. One that was read is written
-/// so that it is read again as the same.
+/// Decodes or rejects any bytes as the card of a node. A decoded card must survive encoding and
+/// decoding.
 pub fn card(data: &[u8]) {
-    // The subject's last word, and behind it what came by it.
+    // The subject's last part, and the message behind it.
     let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (name, bytes) = (String::from_utf8_lossy(&data[..at]), data.get(at + 1..));
     let bytes = bytes.unwrap_or_default();
@@ -37,14 +37,14 @@ pub fn card(data: &[u8]) {
         assert!(read.name == name && is_name(&name));
         assert!(read.version.len() <= CARD_BYTES, "it holds what came, and no more");
         let written = read.encode();
-        // Without what is unknown here, but with fields that were left out.
+        // Unknown fields are dropped, and absent ones added.
         if written.len() <= CARD_BYTES {
             assert_eq!(Card::decode(&name, &written), Some(read));
         }
     }
 }
 
-/// Any bytes are a word or none. One that was read is written so that it is read again as the same.
+/// Decodes or rejects any bytes. A decoded acknowledgement must survive encoding and decoding.
 pub fn word(data: &[u8]) {
     if let Some(read) = EntryAcknowledgement::decode(data) {
         assert!(is_name(&read.name));
@@ -52,8 +52,8 @@ pub fn word(data: &[u8]) {
     }
 }
 
-/// Any bytes are what a node remembers or nothing, with a sum that is right as well. What was read
-/// is written so that it is read again as the same.
+/// Decodes or rejects any bytes, also with a correct checksum. A decoded position must survive
+/// encoding and decoding.
 pub fn saved(data: &[u8]) {
     for bytes in [data.to_vec(), SavedPosition::summed(data.to_vec())] {
         if let Some(read) = SavedPosition::decode(&bytes) {
@@ -64,13 +64,12 @@ pub fn saved(data: &[u8]) {
     }
 }
 
-/// Any bytes are a shared secret or are refused: as they come, and sealed by whoever has the
-/// operator's secret. One that was read is written so that it is read again as the same, and what
-/// is heard stays within its bounds.
+/// Opens or rejects any bytes, as they are and sealed with the operator's secret. A decoded secret
+/// must survive encoding and decoding, and the store must stay within its limits.
 pub fn secret(data: &[u8]) {
     let operators: &[u8] = b"a secret that only this fuzz target has";
     let seal = SealKeyring::new([operators], "fuzz").expect("it is long enough");
-    // The entry's name, and behind it what came by it.
+    // The entry's name, and the message behind it.
     let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (name, bytes) = (String::from_utf8_lossy(&data[..at]), data.get(at + 1..));
     let (name, bytes) = (&*name, bytes.unwrap_or_default());
@@ -86,18 +85,18 @@ pub fn secret(data: &[u8]) {
     assert_eq!(seal.open(name, &sealed), Ok(opened));
     assert!(seal.open("another", &sealed).is_err() || name == "another");
     let bounds = ByteBounds { most: 4_096, large: "", large_most: 0 };
-    let mut shelf = SecretStore::new("n1".to_owned(), 1, 2, bounds);
+    let mut store = SecretStore::new("n1".to_owned(), 1, 2, bounds);
     for (revision, bytes) in [(1, bytes), (2, &sealed), (3, bytes), (4, &sealed)] {
         let came = ReceivedSecret { name, sealed_as: name, revision, bytes, now_ms: revision };
-        let heard = shelf.hear(came, &seal);
-        let taken = shelf.get(name).and_then(|slot| slot.taken.clone());
+        let heard = store.hear(came, &seal);
+        let taken = store.get(name).and_then(|slot| slot.taken.clone());
         match heard {
             ReceiptOutcome::Taken(secret) => assert_eq!(taken, Some(secret)),
             ReceiptOutcome::Known => assert!(taken.is_some()),
             ReceiptOutcome::Refused(why) => assert!(!why.is_empty()),
-            ReceiptOutcome::TooMuch(_) => assert!(shelf.reached(name, bytes.len()).is_some()),
+            ReceiptOutcome::TooMuch(_) => assert!(store.reached(name, bytes.len()).is_some()),
         }
-        assert!(shelf.all().count() <= 2);
+        assert!(store.all().count() <= 2);
     }
 }
 
@@ -111,7 +110,7 @@ mod tests {
 
     type Target = fn(&[u8]);
 
-    /// Bytes that each of them reads, so that others near them are looked at, too.
+    /// Valid bytes of each kind, so that similar ones are explored.
     fn written() -> [(Target, Vec<u8>); 5] {
         let id = EntryId { run: 0xabc, number: 7 };
         let (node, invalidations) = ("n1".to_owned(), vec![b"one".to_vec(), Vec::new()]);
@@ -134,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_lies_near_what_is_written_holds(
+        fn bytes_near_valid_ones_are_handled(
             at: prop::sample::Index,
             bytes in prop::collection::vec(any::<u8>(), 0..12),
             is_over: bool,

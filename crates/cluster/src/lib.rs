@@ -1,16 +1,15 @@
-//! Several Larders as one, over NATS with JetStream: an invalidation on one node reaches all.
+//! A cluster of nodes over NATS with JetStream: an invalidation on one node reaches all.
 //!
-//! An invalidation that passes the door of a node is an entry of one stream, which every node
-//! applies in its order and from its own position. The pure parts decide: [`Entry`] is what the
-//! stream holds, [`Follower`] what a node may still trust, [`Members`] who has not applied an
-//! entry, [`Outbox`] what waits to be told. The link does what they say. Nothing here reaches the
-//! store: the daemon is the [`Host`].
+//! Each invalidation is an [`Entry`] of one stream, which every node applies in order and from its
+//! own position. Nodes may also share sealed secrets ([`Bucket`]), a lease, and a configuration in
+//! stages ([`RollOut`]). Nothing here may touch the store: the daemon does, as the [`Host`]. A node
+//! must never serve stored responses on trust after it may have missed an entry.
 //!
-//! Nodes may share secrets, too ([`Bucket`]): sealed ([`Seal`]), the last of each name ([`Shelf`]),
-//! and with them the right to do what only one may. What all are to have alike goes to some of them
-//! first ([`RollOut`]).
+//! Begin with [`StreamFollower`] (what a node may trust), [`Members`] (which nodes have applied an
+//! entry) and [`Cluster`] (sending and waiting). These decide without sockets; the session does the
+//! input and output.
 
-// Much of this is called by a session only, which the demo build has not.
+// The demo build has no session, which is the only user of much of this.
 #![cfg_attr(larder_demo, allow(dead_code, reason = "there is no session"))]
 
 mod bucket;

@@ -1,4 +1,4 @@
-//! The way to the stream, as what is not a session needs it.
+//! The link's functions for modules other than the session.
 
 pub(crate) use async_nats::jetstream::Context;
 use async_nats::jetstream::context::PublishErrorKind;
@@ -7,11 +7,11 @@ use bytes::Bytes;
 
 use crate::error::SecretWriteError;
 
-/// The crate has the link to servers. The demo build has not: it runs no node.
+/// True if the crate has a NATS client. The demo build has none, and runs no node.
 pub const HAS_LINK: bool = true;
 
-/// Has `bytes` be the last entry of `subject`, over the one that has this sequence. The result is
-/// its own.
+/// Writes `bytes` as the last entry of `subject`, over the one with this sequence, and returns the
+/// new sequence.
 pub(crate) async fn put(
     context: &Context,
     subject: String,

@@ -1,4 +1,4 @@
-//! The demo build in place of the way to the stream: it has no client of NATS.
+//! The link stub of the demo build, which has no NATS client.
 
 use std::sync::Arc;
 
@@ -6,27 +6,27 @@ use crate::bucket::Bucket;
 use crate::cluster::Cluster;
 use crate::error::NotWritten;
 
-/// The crate has no link to servers: it runs no node.
+/// The crate has no NATS client: it runs no node.
 pub const HAS_LINK: bool = false;
 
-/// The way to the stream, which there never is.
+/// A connection. No value of this type exists.
 #[derive(Clone)]
 pub(crate) enum Context {}
 
 impl Cluster {
-    /// Waits for ever: see [`HAS_LINK`].
+    /// Waits forever: see [`HAS_LINK`].
     pub async fn run(self: Arc<Self>) {
         std::future::pending().await
     }
 
-    /// The last sequence of the members' cards, which is not known.
+    /// The last sequence of the members' cards: unknown.
     pub(crate) async fn cards_last(&self) -> Option<u64> {
         None
     }
 }
 
 impl Bucket {
-    /// Waits for ever.
+    /// Waits forever.
     pub async fn run(self: Arc<Self>) {
         std::future::pending().await
     }

@@ -1,54 +1,53 @@
-//! The members of a cluster, as one node knows them: their cards, and who of them has not applied
-//! an entry. Pure.
-//!
-//! A member counts until it has been silent for longer than it would use what it stores: its
-//! `max_isolation`, by the listener's clock, and something on top for clocks of different speed.
-//! Until then nobody can know whether it has ended or is only out of reach.
+//! The members of a cluster, as one node knows them: their cards, and which of them have applied an
+//! entry. Pure. A member must count until it has been silent for longer than it would trust its
+//! store: its `max_isolation` by the listener's clock, plus a margin for clock speeds. Before that
+//! it may have ended, or only be unreachable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Members remembered; beyond it cards of new ones are not taken, and counted.
+/// Members remembered. Cards of further ones are rejected and counted.
 pub(crate) const MEMBERS_MAX: usize = 4_096;
 
 /// Milliseconds after which a silent member is forgotten.
 const FORGOTTEN_MS: u64 = 24 * 3_600_000;
 
-/// Milliseconds between two looks for silent ones: each card would look at all members.
+/// Milliseconds between two searches for silent members, because each visits all members.
 const LOOK_MS: u64 = 60_000;
 
-/// Most bytes of a name.
+/// The most bytes of a name.
 const NAME_BYTES: usize = 64;
 
-/// Bytes of a card, at most.
+/// The most bytes of a card.
 pub(crate) const CARD_BYTES: usize = 4_096;
 
-/// A node as it shows itself to the others. New fields may be added; unknown ones are passed over.
+/// The card that a node shows to the others. Unknown fields are ignored, so that fields may be
+/// added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Card {
     /// Its name.
     pub name: String,
-    /// Its run: a number drawn at its start.
+    /// Its run: a random number drawn at its start.
     pub run: u64,
     /// The program's version.
     pub version: String,
-    /// It stops trusting what it stores so many milliseconds after it was last in touch.
+    /// Milliseconds after its last contact at which it stops trusting its store.
     pub max_isolation_ms: u64,
-    /// Creation of the stream that it follows; 0 before it knows one.
+    /// The creation of the stream that it follows; 0 before it knows one.
     pub epoch: u64,
     /// The sequence up to which it has applied the stream.
     pub sequence: u64,
-    /// It uses what it stores without asking.
+    /// True if it serves stored responses without revalidation.
     pub trusts: bool,
-    /// It is a member, and wants no more clients.
+    /// True for a member that wants no more clients.
     pub draining: bool,
-    /// It has left: it uses nothing that it stores without asking, if it serves at all.
+    /// True if it has left: it serves no stored response without revalidation.
     pub left: bool,
-    /// It has left because another run has its name.
+    /// True if it has left because another run has its name.
     pub displaced: bool,
-    /// Another run of its name that may still use what it stores; 0 for no run.
+    /// Another run of its name that may still serve stored responses; 0 for none.
     pub displaces: u64,
     /// Stored responses.
     pub objects: u64,
@@ -56,72 +55,72 @@ pub struct Card {
     pub bytes: u64,
     /// Requests that the hit ratio counts as hits.
     pub hits: u64,
-    /// Requests that it is a part of.
+    /// Requests that the hit ratio is a part of.
     pub judged: u64,
     /// All requests.
     pub requests: u64,
-    /// Where it answers the others about what it stores: address and port; empty where it does not.
+    /// The address and port for other nodes' questions; empty without one.
     pub peer: String,
-    /// SHA-256 of the certificate that it shows there, in hex.
+    /// SHA-256 of its certificate there, in hex.
     pub shows: String,
-    /// It asks the origins for the others.
+    /// True if it asks the origins for the others.
     pub shields: bool,
-    /// It has the configuration that all nodes share.
+    /// True if it uses the shared configuration.
     pub takes_configuration: bool,
-    /// The version of what all nodes share that is in force here; empty if none is.
+    /// The version of the shared configuration in force here; empty without one.
     pub configuration: String,
-    /// The reason for which another that it is to have is not; empty if it has that.
+    /// The reason why another version that it should have is not in force; empty if it is.
     pub configuration_fault: String,
 }
 
 impl Card {
-    /// The card as bytes: JSON, so that other tools can read it.
+    /// The card as JSON, so that other tools can read it.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Milliseconds of silence after which the run that shows it uses nothing that it stored.
+    /// Milliseconds of silence after which this run trusts nothing that it stored.
     pub(crate) fn patience_ms(&self) -> u64 {
         let own = self.max_isolation_ms;
         own.saturating_add(own / 10).saturating_add(1_000)
     }
 
-    /// The card that `bytes` say, by the node `name`; `None` for anything else.
+    /// Decodes the card of the node `name`; `None` for anything else.
     pub fn decode(name: &str, bytes: &[u8]) -> Option<Self> {
         let card: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
         (card.name == name && is_name(name)).then_some(card)
     }
 }
 
-/// A member's word that it has applied an entry whose maker waits for all. Only that counts, not a
-/// position: a stream that has lost an entry gives its sequence to another.
+/// A member's acknowledgement that it has applied an entry whose maker waits for all. A position
+/// would prove nothing, because a stream that has lost an entry reuses its sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryAcknowledgement {
     /// The member's name.
     pub name: String,
     /// The member's run.
     pub run: u64,
-    /// The entry's number, of the run to whom the word goes.
+    /// The entry's number in its maker's run.
     pub number: u64,
 }
 
 impl EntryAcknowledgement {
-    /// The word as bytes: JSON.
+    /// The acknowledgement as JSON.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The word that `bytes` say; `None` for anything else.
+    /// Decodes an acknowledgement; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let word: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
-        is_name(&word.name).then_some(word)
+        let ack: Self = serde_json::from_slice(bytes.get(..bytes.len().min(CARD_BYTES))?).ok()?;
+        is_name(&ack.name).then_some(ack)
     }
 }
 
 /// Runs that have applied an entry.
 pub type AppliedRuns = BTreeSet<u64>;
 
-/// Returns true for what may be a node's name: it is a word of a subject.
+/// Returns true for a valid node name: a token of a subject.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !name.is_empty() && name.len() <= NAME_BYTES && name.bytes().all(is_plain)
@@ -132,19 +131,18 @@ pub fn is_name(name: &str) -> bool {
 pub struct Member {
     /// Its last card.
     pub card: Card,
-    /// When the card was heard, in milliseconds of the listener's clock.
+    /// The time of the card, in milliseconds of the listener's clock.
     pub heard_ms: u64,
 }
 
 impl Member {
-    /// Returns true if it has been silent for longer than it trusts what it stores.
+    /// Returns true if it has been silent for longer than it trusts its store.
     fn is_silent(&self, now_ms: u64) -> bool {
         now_ms >= self.heard_ms.saturating_add(self.card.patience_ms())
     }
 
-    /// A word for how it is: `ready`, `asks` (its origins, before it uses what it stores),
-    /// `draining`, `left`, `displaced` (another run has its name), or `gone`: silent for longer
-    /// than others wait for it.
+    /// Its state: `ready`, `asks` (it revalidates stored responses), `draining`, `left`,
+    /// `displaced` (another run has its name), or `gone` (silent for too long).
     pub fn state(&self, now_ms: u64) -> &'static str {
         match &self.card {
             card if card.displaced => "displaced",
@@ -156,7 +154,7 @@ impl Member {
         }
     }
 
-    /// Returns true if it may use what it has stored.
+    /// Returns true if it may serve stored responses.
     pub fn is_live(&self, now_ms: u64) -> bool {
         !self.card.left && !self.is_silent(now_ms)
     }
@@ -166,20 +164,20 @@ impl Member {
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     all: BTreeMap<String, Member>,
-    /// Other runs of a member's name that may use what they store, and those that say that they
-    /// were displaced, until they are silent for long enough.
+    /// Other runs of members' names that may serve stored responses, or are displaced, until they
+    /// are silent for long enough.
     others: Vec<Member>,
-    /// When it is looked again for those to be forgotten.
+    /// The time of the next search for silent members.
     look_ms: u64,
-    /// Cards that were not taken as there were too many.
+    /// Cards rejected because there were too many members.
     pub refused: u64,
 }
 
 impl Members {
-    /// Takes a card. Returns false if there are too many members for one more.
+    /// Takes a card. Returns false if there are too many members.
     ///
-    /// A run says for itself that it has left, and not for another of its name. A run that follows
-    /// another of its name says whether that one may still be live.
+    /// A run reports its own leaving only. A new run of a name reports whether its predecessor may
+    /// still be live.
     pub fn heard(&mut self, card: Card, now_ms: u64) -> bool {
         if now_ms >= self.look_ms {
             self.look_ms = now_ms.saturating_add(LOOK_MS);
@@ -207,8 +205,8 @@ impl Members {
         true
     }
 
-    /// Goes on waiting for the run that `card` has displaced, unless it is known to have left. Its
-    /// own last card, if it was heard, says when it was live.
+    /// Continues to wait for the run that `card` has displaced, unless it has left. Its own last
+    /// card, if known, has the time of its last life.
     fn displaced(&mut self, card: &Card, before: Option<Member>, now_ms: u64) {
         let run = card.displaces;
         let is_known = self.others.iter().any(|other| other.card.run == run);
@@ -226,13 +224,13 @@ impl Members {
         self.others.push(before.unwrap_or_else(unheard));
     }
 
-    /// Names of live members whose runs have not said that they applied an entry.
+    /// Names of live members whose runs have not acknowledged an entry.
     pub fn missing(&self, applied: &AppliedRuns, now_ms: u64) -> Vec<String> {
         self.late(applied, now_ms).map(|member| member.card.name.clone()).collect()
     }
 
-    /// Returns true if every live member's run has said that it applied an entry. It looks no
-    /// further than at the first that has not: it is asked with every word that comes.
+    /// Returns true if every live member's run has acknowledged an entry. It stops at the first
+    /// that has not, because it is called for each acknowledgement.
     pub fn have_all(&self, applied: &AppliedRuns, now_ms: u64) -> bool {
         self.late(applied, now_ms).next().is_none()
     }
@@ -242,17 +240,17 @@ impl Members {
         self.all().filter(move |member| member.is_live(now_ms) && !has(&member.card))
     }
 
-    /// The number of those that are live.
+    /// The number of live members.
     pub fn count_live(&self, now_ms: u64) -> usize {
         self.all.values().filter(|member| member.is_live(now_ms)).count()
     }
 
-    /// The run of each name that was shown last, by name.
+    /// The latest run of each name, by name.
     pub fn named(&self) -> impl Iterator<Item = &Member> {
         self.all.values()
     }
 
-    /// All that are remembered, by name, and then other runs of such names.
+    /// All known members by name, and then other runs of their names.
     pub fn all(&self) -> impl Iterator<Item = &Member> {
         self.all.values().chain(&self.others)
     }
@@ -321,7 +319,7 @@ mod tests {
             let states: Vec<_> = members.all().map(|one| one.state(until_ms + 2)).collect();
             assert_eq!(states, ["asks", "displaced"], "and all are shown both");
         }
-        // It has left before: there is no reason to wait for it.
+        // It has left before: no entry waits for it.
         let mut left = Members::default();
         left.heard(Card { left: true, ..first }, 1_000);
         left.heard(second, 1_001);
@@ -329,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_has_one_word_for_how_it_is() {
+    fn a_member_has_one_state() {
         let member = |trusts, draining, left| {
             let card = Card { trusts, draining, left, ..card("a", 1, 5) };
             Member { card, heard_ms: 0 }
@@ -357,13 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_of_the_node_whose_subject_it_came_by() {
+    fn a_card_belongs_to_the_node_of_its_subject() {
         let bytes = card("a", 1, 5).encode();
         assert_eq!(Card::decode("a", &bytes), Some(card("a", 1, 5)));
         assert_eq!(Card::decode("b", &bytes), None);
         assert_eq!(Card::decode("a", b"{"), None);
-        let word = EntryAcknowledgement { name: "a".into(), run: 1, number: 2 };
-        assert_eq!(EntryAcknowledgement::decode(&word.encode()), Some(word));
+        let ack = EntryAcknowledgement { name: "a".into(), run: 1, number: 2 };
+        assert_eq!(EntryAcknowledgement::decode(&ack.encode()), Some(ack));
         assert_eq!(EntryAcknowledgement::decode(b""), None);
         assert_eq!(EntryAcknowledgement::decode(br#"{"name":"a.b","run":1,"number":2}"#), None);
         let later = br#"{"name":"a","run":1,"of a later version":[]}"#;

@@ -1,8 +1,8 @@
-//! The way to a server: the first that answers, of those that the settings name and of those that
-//! these have named.
+//! The NATS connection: to the first server that answers, of the configured ones and those that
+//! they have announced.
 //!
-//! A connection serves one session. The client library would mend one that broke, at its own pace;
-//! whoever begins again with all servers is back sooner, and a session asks everything anew anyhow.
+//! A connection serves one session. Reconnecting is left to the session, which tries all servers
+//! sooner than the client library would, and must compare its position again anyway.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,23 +15,22 @@ use tokio::sync::watch;
 use crate::error::Error;
 use crate::settings::{Credentials, Settings};
 
-/// The time after which one more is asked beside those that have not answered. What was sent while
-/// there was no way is sent again by TCP after a second and more; a new attempt finds a way that is
-/// there again at once.
+/// The time after which a further server is tried beside those that have not answered. After an
+/// interruption TCP repeats only after a second or more; a new attempt succeeds at once.
 const NEXT: Duration = Duration::from_millis(300);
-/// The longest time that an answer may take.
+/// The longest time of an answer.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Servers remembered that others have named.
+/// Announced servers that are remembered.
 const LEARNED_MAX: usize = 64;
 
 /// A connection.
 pub(crate) struct NatsConnection {
     pub(crate) client: Client,
-    /// Becomes true when it is lost.
+    /// True once it is lost.
     pub(crate) lost: watch::Receiver<bool>,
 }
 
-/// The servers that a node knows.
+/// The known servers.
 pub(crate) struct Servers<'a> {
     settings: &'a Settings,
     learned: Vec<String>,
@@ -39,12 +38,12 @@ pub(crate) struct Servers<'a> {
 }
 
 impl<'a> Servers<'a> {
-    /// The servers of the settings. Nodes with different `turn`s begin with different ones.
+    /// The configured servers. Nodes with different `turn`s begin with different ones.
     pub(crate) fn new(settings: &'a Settings, turn: usize) -> Self {
         Self { settings, learned: Vec::new(), turn }
     }
 
-    /// Connects with whichever answers first.
+    /// Connects to the first server that answers.
     pub(crate) async fn connect(&mut self) -> Result<NatsConnection, Error> {
         let (settings, learned, turn) = (self.settings, &self.learned, &mut self.turn);
         let link = first(|| {
@@ -60,11 +59,11 @@ impl<'a> Servers<'a> {
     }
 }
 
-/// The first good outcome of what `begin` begins, which is done once more whenever some time has
-/// passed without.
+/// The first success of attempts made by `begin`, which is called again whenever some time has
+/// passed without one.
 ///
 /// # Errors
-/// That of the last one, or none has come in time.
+/// The error of the last attempt, or a timeout.
 pub(crate) async fn first<T, F>(mut begin: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -87,7 +86,7 @@ where
     }
 }
 
-/// Connects with `server`.
+/// Connects to `server`.
 async fn connect(settings: &Settings, server: String) -> Result<NatsConnection, Error> {
     let question = Duration::from_millis(settings.question_ms());
     let (told, lost) = watch::channel(false);
@@ -96,7 +95,7 @@ async fn connect(settings: &Settings, server: String) -> Result<NatsConnection, 
         .connection_timeout(ANSWER)
         .request_timeout(Some(settings.patience()))
         .ping_interval(question.max(Duration::from_secs(1)))
-        // One that is lost is given up.
+        // A lost connection is given up.
         .max_reconnects(1)
         .reconnect_delay_callback(|_| Duration::ZERO)
         .event_callback(move |event| {
@@ -139,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// Begins what comes to an outcome at once, or never.
+    /// Attempts that end at once, or never.
     async fn outcomes(all: &[Option<Result<u32, &str>>]) -> Result<u32, Error> {
         let begun = Cell::new(0);
         first(|| {
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_answers_is_taken_and_whoever_does_not_holds_nothing_up() {
+    async fn the_first_answer_wins_and_silent_servers_delay_nothing() {
         assert_eq!(outcomes(&[Some(Ok(1))]).await, Ok(1));
         assert_eq!(outcomes(&[None, None, Some(Ok(3))]).await, Ok(3));
         let refused = Err(Error::Link("refused".into()));

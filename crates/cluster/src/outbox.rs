@@ -1,7 +1,7 @@
-//! Entries on their way to the stream, in the order of their effects here. Pure.
+//! The outbox: entries on their way to the stream, in the order of their effects here. Pure.
 //!
-//! While the stream is out of reach they wait, up to a bound. Beyond it all that wait give way to
-//! one that says more than any of them: that nothing stored before is to be trusted.
+//! While the stream is unreachable they wait, up to a limit. Beyond it one entry replaces all, by
+//! which nodes trust nothing stored before. No entry may be dropped without that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::entry::EntryId;
 /// The fate of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFate {
-    /// It waits, or is on its way.
+    /// It waits, or is being sent.
     Waits,
-    /// The stream has it, at this sequence.
+    /// The stream has stored it at this sequence.
     Stored(u64),
-    /// There was no room for it: the others are told to trust nothing that they stored before.
+    /// It was dropped for an entry by which nothing stored before is trusted.
     Replaced,
 }
 
-/// An entry on its way.
+/// An entry in the outbox.
 #[derive(Clone, Debug)]
 pub struct OutboxEntry {
     /// Its identity.
@@ -33,7 +33,7 @@ pub struct OutboxEntry {
 }
 
 impl OutboxEntry {
-    /// A letter.
+    /// An entry that waits.
     pub fn new(id: EntryId, bytes: Bytes) -> Self {
         Self { id, bytes, fate: Arc::new(watch::Sender::new(EntryFate::Waits)) }
     }
@@ -43,66 +43,66 @@ impl OutboxEntry {
         self.fate.subscribe()
     }
 
-    /// Notes that the stream has it.
+    /// Notes that the stream has stored it.
     pub fn stored(&self, sequence: u64) {
         self.fate.send_replace(EntryFate::Stored(sequence));
     }
 }
 
-/// Entries that wait to be sent, the oldest first.
+/// Entries to be sent, oldest first.
 #[derive(Debug)]
 pub struct Outbox {
     waiting: VecDeque<OutboxEntry>,
     most: usize,
-    /// Times that all that waited gave way.
+    /// Times the outbox overflowed.
     pub overflows: u64,
 }
 
 impl Outbox {
-    /// A box for `most` letters.
+    /// An outbox for `most` entries.
     pub fn new(most: usize) -> Self {
         Self { waiting: VecDeque::new(), most: most.max(1), overflows: 0 }
     }
 
-    /// Adds a letter. If there is no room, what waits, it included, gives way to `everything`.
-    pub fn add(&mut self, letter: OutboxEntry, everything: impl FnOnce() -> OutboxEntry) {
-        self.waiting.push_back(letter);
+    /// Adds an entry. If the outbox is full, `everything` replaces all entries, including this one.
+    pub fn add(&mut self, queued: OutboxEntry, everything: impl FnOnce() -> OutboxEntry) {
+        self.waiting.push_back(queued);
         if self.waiting.len() > self.most {
-            for letter in self.waiting.drain(..) {
-                letter.fate.send_replace(EntryFate::Replaced);
+            for queued in self.waiting.drain(..) {
+                queued.fate.send_replace(EntryFate::Replaced);
             }
             self.waiting.push_back(everything());
             self.overflows += 1;
         }
     }
 
-    /// Takes the next letter.
+    /// Takes the next entry.
     pub fn take(&mut self) -> Option<OutboxEntry> {
         self.waiting.pop_front()
     }
 
-    /// Puts letters back whose arrival is not known, before all that wait.
-    pub fn put_back(&mut self, letters: impl DoubleEndedIterator<Item = OutboxEntry>) {
-        letters.rev().for_each(|letter| self.waiting.push_front(letter));
+    /// Puts entries whose arrival is unknown back, before all others.
+    pub fn put_back(&mut self, entries: impl DoubleEndedIterator<Item = OutboxEntry>) {
+        entries.rev().for_each(|queued| self.waiting.push_front(queued));
     }
 
-    /// Takes the letter `number` out of its turn, if it waits.
+    /// Takes the entry `number` out of turn, if it waits.
     pub fn take_number(&mut self, number: u64) -> Option<OutboxEntry> {
-        let at = self.waiting.iter().position(|letter| letter.id.number == number)?;
+        let at = self.waiting.iter().position(|queued| queued.id.number == number)?;
         self.waiting.remove(at)
     }
 
-    /// Letters that wait, the oldest first.
-    pub fn letters(&self) -> impl Iterator<Item = &OutboxEntry> {
+    /// Waiting entries, oldest first.
+    pub fn entries(&self) -> impl Iterator<Item = &OutboxEntry> {
         self.waiting.iter()
     }
 
-    /// The number of letters that wait.
+    /// The number of waiting entries.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Returns true if no letter waits.
+    /// Returns true if no entry waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -112,26 +112,26 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn letter(number: u64) -> OutboxEntry {
+    fn entry(number: u64) -> OutboxEntry {
         OutboxEntry::new(EntryId { run: 1, number }, Bytes::new())
     }
 
     #[test]
-    fn what_has_no_room_gives_way_to_one_that_says_more() {
+    fn a_full_outbox_is_replaced_by_one_broader_entry() {
         let mut outbox = Outbox::new(2);
-        let letters = [letter(1), letter(2), letter(3)];
-        letters.iter().for_each(|own| outbox.add(own.clone(), || letter(9)));
+        let entries = [entry(1), entry(2), entry(3)];
+        entries.iter().for_each(|own| outbox.add(own.clone(), || entry(9)));
         assert_eq!((outbox.len(), outbox.overflows), (1, 1));
-        assert!(letters.iter().all(|own| *own.follow().borrow() == EntryFate::Replaced));
-        outbox.add(letter(10), || letter(11));
+        assert!(entries.iter().all(|own| *own.follow().borrow() == EntryFate::Replaced));
+        outbox.add(entry(10), || entry(11));
         let order: Vec<_> = std::iter::from_fn(|| outbox.take()).map(|own| own.id.number).collect();
         assert_eq!(order, [9, 10]);
     }
 
     #[test]
-    fn what_may_not_have_arrived_goes_first_and_in_order() {
+    fn entries_of_unknown_arrival_are_sent_first_and_in_order() {
         let mut outbox = Outbox::new(9);
-        (1..=3).for_each(|number| outbox.add(letter(number), || letter(0)));
+        (1..=3).for_each(|number| outbox.add(entry(number), || entry(0)));
         let sent: Vec<_> = (0..2).filter_map(|_| outbox.take()).collect();
         sent[0].stored(7);
         assert_eq!(*sent[0].follow().borrow(), EntryFate::Stored(7));

@@ -1,78 +1,78 @@
-//! The place in the stream up to which a node has applied all there is.
+//! The position of a node: the point of the stream up to which it has applied all entries. A
+//! position alone must identify lost or replaced entries.
 
 use serde::{Deserialize, Serialize};
 
 use crate::entry::EntryId;
 
-/// The stream of one creation: when it was made, in nanoseconds since 1970 by the server's clock.
-/// One that was deleted and made anew has another.
+/// A creation of the stream, by its time in nanoseconds since 1970 on the server's clock. A
+/// recreated stream has another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Epoch(pub u64);
 
-/// An entry as the stream has it at a sequence. One that was lost and is sent again has the same
-/// identity, perhaps even its old sequence, but behind other entries than before; the time at which
-/// it was stored tells the two apart. (JetStream copies the leader's time with the message, so all
-/// servers say the same, whoever leads.)
+/// The stamp of an entry at a sequence. An entry that was lost and sent again has the same
+/// identity, and perhaps its old sequence behind other entries; its time differs. (JetStream copies
+/// the leader's time with the message, so all servers agree.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Its identity, if it can be read.
+    /// Its identity, if it can be decoded.
     pub id: Option<EntryId>,
-    /// When the stream stored it, in nanoseconds since 1970 by the clock of the server that led.
+    /// The time at which the stream stored it, in nanoseconds since 1970 by the leading server's
+    /// clock.
     pub stored_ns: u64,
 }
 
 impl Stamp {
-    /// Returns true if both are the same entry, stored once. Identities are compared if both are
-    /// known.
+    /// Returns true if both are one entry, stored once. Identities are compared if both are known.
     pub fn is_same(self, other: Self) -> bool {
         let is_same_entry = self.id.zip(other.id).is_none_or(|(own, other)| own == other);
         is_same_entry && self.stored_ns == other.stored_ns
     }
 }
 
-/// The place up to which a node has applied the stream.
+/// The point up to which a node has applied the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The stream.
     pub epoch: Epoch,
-    /// The sequence of the last entry that was applied, or passed over; zero before the first.
+    /// The sequence of the last applied or skipped entry; zero before the first.
     pub sequence: u64,
-    /// The entry there, if it is known: a stream that says another has lost something.
+    /// The stamp of the entry there, if known. A stream with another one has lost entries.
     pub stamp: Option<Stamp>,
 }
 
-/// The memory of a node beside its disk: what a start goes on from.
+/// A node's saved position, from which a start continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedPosition {
-    /// The place in the stream. All up to it is in the disk's journal.
+    /// The position. All entries up to it are in the disk's journal.
     pub position: Position,
-    /// Everything that was stored before this moment (milliseconds since 1970) is to be validated
-    /// before it is used; 0 for nothing.
+    /// Objects stored before this time (milliseconds since 1970) must be revalidated before use; 0
+    /// for none.
     pub doubted_unix_ms: u64,
 }
 
-/// The version that is written: postcard's wire format 1 of [`Saved`], behind the version, with a
-/// sum before the two. Version 1 had no time in its position, and such a position shows too little.
+/// The version that is written: postcard's wire format 1 of [`SavedPosition`], behind a checksum
+/// and the version. Version 1 had no time in its position, which proves too little.
 const VERSION: u8 = 2;
-/// The key of the sums. It is part of the format.
+/// The seed of the checksums. It is part of the format.
 const SUM_SEED: u64 = 0x6c61_7264_6572_0001;
 
 impl SavedPosition {
-    /// The bytes of a file.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let body = postcard::to_extend(self, vec![VERSION])
             .expect("every length is known beforehand, and a Vec takes any number of bytes");
         Self::summed(body)
     }
 
-    /// The sum of a body, and the body.
+    /// The checksum of a body, and the body.
     pub(crate) fn summed(body: Vec<u8>) -> Vec<u8> {
         let mut bytes = sum(&body).to_le_bytes().to_vec();
         bytes.extend(body);
         bytes
     }
 
-    /// The memory that [`Saved::encode`] wrote; `None` for anything else. A node that knows no
+    /// Decodes what [`SavedPosition::encode`] wrote; `None` for anything else. A node without a
     /// position trusts nothing that it stored before.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (told, body) = bytes.split_first_chunk()?;
@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(SavedPosition::decode(&bytes[..at]), None, "{at}");
         }
     }
-    /// Bytes of version 1: position (creation, sequence, identity) and moment of the last doubt.
+    /// Bytes of version 1: position (creation, sequence, identity) and time of the last doubt.
     #[test]
     fn a_position_without_a_time_is_not_taken() {
         let id = Some(EntryId { run: 1, number: 2 });

@@ -1,15 +1,15 @@
-//! Progress through a stream, as the answers to questions show it. Pure.
+//! The progress through a stream, by the answers to questions. Pure.
 //!
-//! A server whose copy of a stream lacks what the others have delivers all it has, and no more, for
-//! as long as it is followed. (NATS 2.9 with its servers cut off from each other has left such
-//! copies behind.) Whoever gets no further begins anew: then another server may deliver.
+//! A server with an incomplete copy of a stream delivers what it has and then nothing, for as long
+//! as it is followed. (NATS 2.9 has left such copies after partitions.) A node without progress
+//! must begin a new session, so that another server may deliver.
 
-/// Questions without any progress, behind the stream's end, after which a node begins anew.
+/// Questions without progress, before the stream's end, after which a node begins again.
 const QUESTIONS: u64 = 3;
 /// The shortest time for that, in milliseconds.
 const SHORTEST_MS: u64 = 1_000;
 
-/// The place that a node has come to, and since when.
+/// The sequence that a node has reached, and since when.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamProgress {
     at: u64,
@@ -17,13 +17,13 @@ pub(crate) struct StreamProgress {
 }
 
 impl StreamProgress {
-    /// A node that has come to no place yet.
+    /// A node that has reached no sequence yet.
     pub(crate) fn new(now_ms: u64) -> Self {
         Self { at: 0, since_ms: now_ms }
     }
 
-    /// Takes note of the place `at` that was reached, of a stream that ends at `last`. Returns true
-    /// if it is time to begin anew, for one who asks every `question_ms`.
+    /// Notes the sequence `at` in a stream that ends at `last`. Returns true if a node that asks
+    /// every `question_ms` should begin again.
     pub(crate) fn is_stuck(&mut self, at: u64, last: u64, now_ms: u64, question_ms: u64) -> bool {
         if at >= last || at != self.at {
             *self = Self { at, since_ms: now_ms };
@@ -39,18 +39,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_gets_no_further_is_stuck_and_whoever_is_slow_is_not() {
+    fn a_node_without_progress_is_stuck_and_a_slow_one_is_not() {
         let mut own = StreamProgress::new(0);
-        // Nothing is missing, for however long.
+        // At the end of the stream, no time is too long.
         assert!(!own.is_stuck(5, 5, 0, 500) && !own.is_stuck(5, 5, 90_000, 500));
-        // The end has moved on; it has a time of its own from here on.
+        // The end has moved, and the time begins again.
         assert!(!own.is_stuck(5, 6, 91_499, 500) && own.is_stuck(5, 6, 91_500, 500));
-        // Each step begins the time anew.
+        // Each step begins the time again.
         for step in 6..20 {
             assert!(!own.is_stuck(step, 90, 100_000 + 10_000 * step, 500));
         }
         assert!(!own.is_stuck(19, 99, 291_499, 500) && own.is_stuck(19, 99, 291_500, 500));
-        // Questions that follow each other fast do not make it sooner than a second.
+        // Frequent questions do not shorten it below a second.
         let mut own = StreamProgress::new(0);
         assert!(!own.is_stuck(1, 2, 0, 20) && !own.is_stuck(1, 2, 999, 20));
         assert!(own.is_stuck(1, 2, 1_000, 20));

@@ -1,9 +1,7 @@
-//! A roll-out: a version goes to a few nodes first, its canaries, and to all once each of these has
-//! said that it is well; if one says otherwise, all are to have the version before. Pure.
-//!
-//! What a version is of is of no concern here. The state is one entry of the bucket, and every
-//! change is written over the very state that it was made from. So nobody has to direct: whoever
-//! says the last good word has moved it on.
+//! A roll-out: a version goes to a few nodes first, its canaries, and to all nodes once each canary
+//! reports success. After a failure all nodes return to the version before. Pure: the kind of
+//! version does not matter. The state is one entry of the bucket, and each change must replace the
+//! state that it was made from, so no node directs the others.
 
 use std::fmt;
 
@@ -12,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::members::is_name;
 use crypto::digest::{SHA256, digest};
 
-/// Versions whose contents are kept, each in a slot of its own.
+/// Versions that are kept, each in a slot of its own.
 pub const SLOTS: u8 = 8;
-/// Most canaries.
+/// The most canaries.
 pub const CANARIES_MAX: usize = 64;
-/// Most URLs that a canary asks itself for.
+/// The most URLs that a canary requests from itself.
 pub const CHECKS_MAX: usize = 32;
-/// Most bytes of a comment, of a check, and of the reason for a failure. The entry has to stay
-/// below what an entry may be.
+/// The most bytes of a comment, of a check, and of the reason for a failure, so that the state fits
+/// an entry.
 const TEXT_BYTES: usize = 1_000;
 /// Hex digits of a version.
 const VERSION_DIGITS: usize = 12;
@@ -31,20 +29,20 @@ pub fn version_of(content: &[u8]) -> String {
     hex[..VERSION_DIGITS].to_owned()
 }
 
-/// A version that is kept.
+/// A release: a version that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
     /// Its version: [`version_of`] its content.
     pub version: String,
-    /// The slot that has its content.
+    /// The slot of its content.
     pub slot: u8,
-    /// The node that was told to roll it out.
+    /// The node on which the roll-out was ordered.
     pub node: String,
-    /// When, in milliseconds since 1970 by that node's clock.
+    /// The time of the order, in milliseconds since 1970 by that node's clock.
     pub unix_ms: u64,
-    /// A word of the operator about it.
+    /// The operator's comment.
     pub comment: String,
-    /// It was on its way to all at some time.
+    /// True once it was rolled out to all.
     pub passed: bool,
 }
 
@@ -52,16 +50,16 @@ pub struct Release {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RollOutStage {
-    /// Only canaries are to have the version.
+    /// Only the canaries should have the version.
     Canary,
-    /// All are.
+    /// All nodes should have it.
     All,
-    /// None is: it has failed.
+    /// No node should have it: it has failed.
     Failed,
 }
 
 impl RollOutStage {
-    /// The stage as a word.
+    /// The stage's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Canary => "canary",
@@ -71,66 +69,66 @@ impl RollOutStage {
     }
 }
 
-/// A node that has a version first.
+/// A node that gets a version first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Canary {
     /// Its name.
     pub node: String,
-    /// It has said that it is well with the version.
+    /// True once it has reported success.
     pub is_well: bool,
 }
 
-/// The conditions under which a version goes from canaries to all.
+/// The conditions under which a version goes from the canaries to all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollOutPlan {
-    /// The nodes that have it first, one at least.
+    /// The canaries, at least one.
     pub canaries: Vec<String>,
-    /// Milliseconds that they watch themselves.
+    /// Milliseconds of observation.
     pub watch_ms: u64,
-    /// Requests that they make to themselves.
+    /// URLs that the canaries request from themselves.
     pub checks: Vec<String>,
 }
 
-/// The state of the last roll-out, and what may be rolled back to.
+/// The state of the last roll-out, and the releases to return to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollOut {
-    /// Grows with each roll-out: words about one before count no more.
+    /// Grows with each roll-out. Reports about an earlier one are ignored.
     pub number: u64,
-    /// The version that it is about.
+    /// The version of the roll-out.
     pub version: String,
-    /// The stage that it has reached.
+    /// The present stage.
     pub stage: RollOutStage,
-    /// The nodes that have it first; none for one that went to all at once.
+    /// The canaries; empty for a roll-out to all at once.
     pub canaries: Vec<Canary>,
-    /// Milliseconds that they watch themselves.
+    /// Milliseconds of observation.
     pub watch_ms: u64,
-    /// Requests that they make to themselves.
+    /// URLs that the canaries request from themselves.
     pub checks: Vec<String>,
-    /// The reason for which it failed; empty if it has not.
+    /// The reason for the failure; empty without one.
     pub why: String,
-    /// The version that whoever is no canary has; `None` before the first that went to all.
+    /// The version of the other nodes; `None` before the first that went to all.
     pub good: Option<String>,
-    /// The versions that are kept. Of those that passed, the last is the one that did so last.
+    /// The releases that are kept. Of those that went to all, the last one did so last.
     pub releases: Vec<Release>,
 }
 
-/// The reason for which there is no roll-out.
+/// The reason why a roll-out is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RollOutRefusal {
     /// Another version is on its canaries.
     Busy {
         /// The version.
         version: String,
-        /// The canaries that have not said yet how they are.
+        /// The canaries without a report.
         awaited: Vec<String>,
     },
-    /// All have the version already.
+    /// All nodes have the version already.
     Known(String),
-    /// No such version is kept that once was on all.
+    /// No such version is kept that was rolled out to all.
     Unknown(String),
-    /// There is nothing before to go back to.
+    /// There is no earlier version to return to.
     Nothing,
-    /// The plan cannot be followed.
+    /// The plan is invalid.
     Plan(&'static str),
 }
 
@@ -139,13 +137,15 @@ impl fmt::Display for RollOutRefusal {
         match self {
             Self::Busy { version, awaited } => write!(
                 f,
-                "{version} is on its canaries; waiting for the word of {}. `larder cluster \
-                 roll-back` ends that",
+                "{version} is on its canaries; waiting for the report of {}. `larder cluster \
+                 roll-back` ends the roll-out",
                 awaited.join(", ")
             ),
-            Self::Known(version) => write!(f, "{version} is what all nodes are to have already"),
-            Self::Unknown(version) => write!(f, "no version {version} is kept that was on all"),
-            Self::Nothing => f.write_str("there is no version before to go back to"),
+            Self::Known(version) => write!(f, "{version} is the version of all nodes already"),
+            Self::Unknown(version) => {
+                write!(f, "no version {version} is kept that was rolled out to all nodes")
+            }
+            Self::Nothing => f.write_str("there is no earlier version to return to"),
             Self::Plan(why) => f.write_str(why),
         }
     }
@@ -154,12 +154,12 @@ impl fmt::Display for RollOutRefusal {
 impl std::error::Error for RollOutRefusal {}
 
 impl RollOut {
-    /// The state as bytes: JSON.
+    /// The state as JSON.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The state that [`RollOut::encode`] wrote; `None` for anything else.
+    /// Decodes what [`RollOut::encode`] wrote; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let state: Self = serde_json::from_slice(bytes).ok()?;
         let has = |version: &String| state.release(version).is_some();
@@ -167,8 +167,8 @@ impl RollOut {
         (is_whole && state.releases.iter().all(|own| own.slot < SLOTS)).then_some(state)
     }
 
-    /// The first of all: every node has `release`, which nobody was told to roll out now. For nodes
-    /// that have a version when no state is there, or none that can be read.
+    /// The first state: every node has `release`, without an order. For nodes with a version when
+    /// there is no readable state.
     pub fn found(release: Release) -> Self {
         Self {
             number: 0,
@@ -183,9 +183,8 @@ impl RollOut {
         }
     }
 
-    /// The slot for the content of `version`: the one that has it, one that is free, or the one of
-    /// the version that is least likely to be wanted again. Two that roll out at once mostly choose
-    /// different ones.
+    /// The slot for the content of `version`: its own, a free one, or that of the version least
+    /// likely to be wanted again. Two concurrent roll-outs mostly select different slots.
     pub fn slot_for(before: Option<&Self>, version: &str) -> u8 {
         let releases = before.map_or(&[][..], |state| &state.releases);
         if let Some(own) = releases.iter().find(|own| own.version == version) {
@@ -201,10 +200,10 @@ impl RollOut {
         order.into_iter().find(is_free).or_else(|| oldest.map(|own| own.slot)).unwrap_or(0)
     }
 
-    /// The state in which `release` is on its way, as planned.
+    /// The state that begins the roll-out of `release` by `plan`.
     ///
     /// # Errors
-    /// Another is, all have it already, or the plan cannot be followed.
+    /// Another roll-out is under way, all nodes have the version, or the plan is invalid.
     pub fn begin(
         before: Option<&Self>,
         release: Release,
@@ -252,18 +251,18 @@ impl RollOut {
         RollOutRefusal::Busy { version: self.version.clone(), awaited }
     }
 
-    /// The version called so.
+    /// The release of this version.
     pub fn release(&self, version: &str) -> Option<&Release> {
         self.releases.iter().find(|own| own.version == version)
     }
 
-    /// Returns true if `node` is a canary that has yet to say how it is with the version.
+    /// Returns true if `node` is a canary without a report.
     pub fn awaits(&self, node: &str) -> bool {
         let mut canaries = self.canaries.iter();
         self.stage == RollOutStage::Canary && canaries.any(|own| own.node == node && !own.is_well)
     }
 
-    /// The version that `node` is to have; `None` if it is the last that it had, whichever that is.
+    /// The release for `node`; `None` if it should keep its last one.
     pub fn wanted(&self, node: &str) -> Option<&Release> {
         let is_canary = self.canaries.iter().any(|own| own.node == node);
         match self.stage {
@@ -274,8 +273,8 @@ impl RollOut {
         }
     }
 
-    /// The state after a canary of roll-out `number` has said that it is well, or why not; `None`
-    /// if nobody waits for that.
+    /// The state after the report of a canary in roll-out `number`, with the reason for a failure;
+    /// `None` if no report is expected.
     #[must_use]
     pub fn canary_reported(
         &self,
@@ -299,11 +298,11 @@ impl RollOut {
         Some(next)
     }
 
-    /// The state after an operator has had all go back: to `version`, or to the one before. If one
-    /// is on its canaries, these go back.
+    /// The state after an operator's return to `version`, or to the one before. Canaries of a
+    /// roll-out under way return as well.
     ///
     /// # Errors
-    /// There is nothing to go back to.
+    /// There is no version to return to.
     pub fn back(&self, version: Option<&str>) -> Result<Self, RollOutRefusal> {
         let mut next = self.clone();
         if self.stage == RollOutStage::Canary && version.is_none() {

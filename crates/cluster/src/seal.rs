@@ -1,9 +1,8 @@
-//! The form in which secrets lie at the servers: sealed with a key that is made of the operator's
-//! secret, and bound to their name and their version. Pure.
+//! The seal: the encryption of shared secrets, with a key derived from the operator's secret, bound
+//! to name and version. Pure.
 //!
-//! Whoever has the servers alone reads nothing, and changes nothing unnoticed. He can take away
-//! what lies there, and put back what lay there before: a version that falls is refused by
-//! whoever has seen a later one.
+//! The servers alone must not be able to read a secret or to change it undetected. They can remove
+//! an entry, or restore an old one, which nodes that have seen a later version reject.
 
 use std::fmt;
 
@@ -11,30 +10,30 @@ use crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
 use crypto::{SEALING, fill};
 
-/// The version of the form.
+/// The version of the format.
 const FORM: u8 = 1;
-/// Bytes by which a key is known.
+/// Bytes of a key's identifier.
 const KEY_ID: usize = 8;
 /// Bytes of a key.
 const KEY: usize = 32;
 /// Bytes of a tag.
 const TAG: usize = 16;
-/// Bytes before what is sealed: form, key, version, nonce.
+/// Bytes before the ciphertext: format, key, version, nonce.
 const HEAD: usize = 1 + KEY_ID + 8 + NONCE_LEN;
-/// Bytes that a sealed entry has more than what is in it.
+/// Bytes that sealing adds.
 pub(crate) const SEALED_MORE: usize = HEAD + TAG;
 
-/// Fewest bytes of the operator's secret: it may be text, and has to be beyond guessing.
+/// The least bytes of the operator's secret, which may be text and must not be guessable.
 pub const SECRET_BYTES_MIN: usize = 32;
-/// Most secrets: one that seals, and the one before it.
+/// The most secrets: the one that seals, and its predecessor.
 pub const SECRETS_MAX: usize = 2;
 
 /// The fault of an operator's secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadSecret {
-    /// It has so many bytes, and that is too few.
+    /// It has this many bytes, which are too few.
     Short(usize),
-    /// There are so many, and that is too few or too many.
+    /// There are this many, which are too few or too many.
     Number(usize),
 }
 
@@ -43,40 +42,42 @@ impl fmt::Display for BadSecret {
         match self {
             Self::Short(bytes) => write!(
                 f,
-                "a secret of {bytes} bytes can be guessed: at least {SECRET_BYTES_MIN}, such as \
-                 `openssl rand -base64 48` makes"
+                "a secret of {bytes} bytes can be guessed: use at least {SECRET_BYTES_MIN}, as from \
+                 `openssl rand -base64 48`"
             ),
-            Self::Number(count) => write!(f, "{count} secrets: 1 to {SECRETS_MAX} of them"),
+            Self::Number(count) => {
+                write!(f, "{count} secrets are set; from 1 to {SECRETS_MAX} are possible")
+            }
         }
     }
 }
 
 impl std::error::Error for BadSecret {}
 
-/// The reason for which an entry was not opened.
+/// The reason why an entry could not be unsealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnsealError {
-    /// It has not the form of one, or another version of it.
+    /// It is malformed, or in another version of the format.
     Form,
-    /// It was sealed with a secret that is not here.
+    /// It was sealed with an unknown secret.
     Stranger,
-    /// It was changed, or is another entry's.
+    /// It was changed, or belongs to another name.
     Changed,
 }
 
 impl fmt::Display for UnsealError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Form => "it is no sealed entry of this version",
-            Self::Stranger => "it was sealed with another secret than this node has",
-            Self::Changed => "it was changed since it was sealed, or is another entry's",
+            Self::Form => "it is not a sealed entry of this version",
+            Self::Stranger => "it was sealed with a secret that this node does not have",
+            Self::Changed => "it was changed after sealing, or belongs to another entry",
         })
     }
 }
 
 impl std::error::Error for UnsealError {}
 
-/// Bytes that were sealed, and their version.
+/// Unsealed bytes, and their version.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnsealedBytes {
     /// Grows with each entry of a name.
@@ -92,7 +93,7 @@ impl fmt::Debug for UnsealedBytes {
     }
 }
 
-/// Keys made of an operator's secrets: the first seals, all open.
+/// Keys derived from the operator's secrets: the first seals, all unseal.
 pub struct SealKeyring(Vec<SealKey>);
 
 struct SealKey {
@@ -134,11 +135,11 @@ impl SealKey {
 }
 
 impl SealKeyring {
-    /// Keys made of `secrets`, for the cluster that has `prefix`. White space around a secret is
-    /// no part of it: files end with a line.
+    /// Derives keys from `secrets` for the cluster with `prefix`. White space around a secret is
+    /// ignored, because files end with a line feed.
     ///
     /// # Errors
-    /// One is too short, or their number is wrong.
+    /// A secret is too short, or their number is wrong.
     pub fn new<'a>(
         secrets: impl IntoIterator<Item = &'a [u8]>,
         prefix: &str,
@@ -156,7 +157,7 @@ impl SealKeyring {
         }
     }
 
-    /// `bytes` as the entry of this name and version; `None` when the random source fails.
+    /// Seals `bytes` for this name and version; `None` if the random source fails.
     pub fn seal(&self, name: &str, version: u64, bytes: &[u8]) -> Option<Vec<u8>> {
         let key = self.0.first()?;
         let mut nonce = [0; NONCE_LEN];
@@ -170,10 +171,10 @@ impl SealKeyring {
         Some(sealed)
     }
 
-    /// Opens what was sealed as the entry of this name.
+    /// Unseals an entry of this name.
     ///
     /// # Errors
-    /// It was not, or not with one of these secrets.
+    /// It was not sealed for this name, or not with one of these secrets.
     pub fn open(&self, name: &str, sealed: &[u8]) -> Result<UnsealedBytes, UnsealError> {
         let (head, rest) = sealed.split_at_checked(HEAD).ok_or(UnsealError::Form)?;
         let (form, of) = head.split_first().ok_or(UnsealError::Form)?;
@@ -192,7 +193,7 @@ impl SealKeyring {
     }
 }
 
-/// The data that a seal is bound to: all that stands before it, and the name.
+/// The authenticated data of a seal: the bytes before it, and the name.
 fn bound(head: &[u8], name: &str) -> Vec<u8> {
     [head, name.as_bytes()].concat()
 }
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_can_be_guessed_is_refused_and_says_how_to_make_one() {
+    fn a_weak_secret_is_rejected_with_a_remedy() {
         let new = |secrets: &[&[u8]]| SealKeyring::new(secrets.iter().copied(), "larder").err();
         assert_eq!(new(&[ONE.trim_ascii()]), None);
         let spaces = [b' '; 64];

@@ -1,8 +1,8 @@
-//! The secrets that nodes share, as one node knows them: the last entry of each name, and who has
-//! the right to do what only one may do. Pure.
+//! The secret store: the shared secrets as one node knows them, by name, and the holder of the
+//! lease. Pure.
 //!
-//! Nothing is taken that is not sealed, is another name's, or is older than what was seen. What is
-//! refused takes nothing away: the entry that was taken before stays.
+//! An entry that is not sealed, has another name, or is older than a known one must be rejected.
+//! The former secret then stays in use.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,19 +13,19 @@ use serde::{Deserialize, Serialize};
 use crate::members::is_name;
 use crate::seal::{SEALED_MORE, SealKeyring};
 
-/// The name of the entry that says who has the right.
+/// The name of the lease's entry.
 pub(crate) const LEASE: &str = "lease";
-/// Most bytes of an entry's name.
+/// The most bytes of an entry's name.
 const ENTRY_NAME_BYTES: usize = 400;
 
-/// A secret, and who shares it.
+/// A secret, and the node that shares it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret {
-    /// The node that has written it.
+    /// The node that wrote it.
     pub node: String,
     /// The node's run.
     pub run: u64,
-    /// The number by which the run waits for all to have taken it; 0 if it does not.
+    /// The number under which the run waits for acknowledgements; 0 if it does not.
     pub number: u64,
     /// The secret itself.
     pub value: Vec<u8>,
@@ -39,71 +39,71 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// The secret as bytes, to be sealed.
+    /// Encodes the secret, to be sealed.
     pub fn encode(&self) -> Vec<u8> {
         postcard::to_extend(self, Vec::new())
             .expect("every length is known beforehand, and a Vec takes any number of bytes")
     }
 
-    /// The secret that [`Secret::encode`] wrote; `None` for anything else.
+    /// Decodes what [`Secret::encode`] wrote; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (read, left): (Self, _) = postcard::take_from_bytes(bytes).ok()?;
         (left.is_empty() && is_name(&read.node)).then_some(read)
     }
 }
 
-/// An entry of the bucket, as it came.
+/// A received entry of the bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedSecret<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The name that it was sealed as: that of its subject.
+    /// The name that the seal is bound to: that of its subject.
     pub sealed_as: &'a str,
-    /// Its place in the stream.
+    /// Its sequence in the stream.
     pub revision: u64,
     /// Its bytes, sealed.
     pub bytes: &'a [u8],
-    /// When it came, in milliseconds of this node's clock.
+    /// The time of reception, in milliseconds of this node's clock.
     pub now_ms: u64,
 }
 
-/// The outcome of an entry that came.
+/// The outcome of a received entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiptOutcome {
-    /// It is new, and was taken.
+    /// It is new, and was stored.
     Taken(Arc<Secret>),
     /// It was known.
     Known,
-    /// It is not taken, and why.
+    /// It was rejected, with the reason.
     Refused(String),
-    /// It is not taken: there are so many names, or it has so many bytes.
+    /// It was rejected because of a limit.
     TooMuch(Bound),
 }
 
-/// A bound of what is shared.
+/// A limit of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Of the number of entries.
+    /// The number of entries.
     Entries,
-    /// Of an entry's bytes.
+    /// The bytes of an entry.
     Bytes,
-    /// Of the bytes of one that may have more than others.
+    /// The bytes of a large entry.
     LargeBytes,
 }
 
-/// Bounds of the bytes of an entry, before it is sealed.
+/// The limits of an entry's bytes, before it is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteBounds {
-    /// Most of one.
+    /// The most bytes of an entry.
     pub most: usize,
-    /// The beginning of the names of those that may have more.
+    /// The prefix of the names of large entries.
     pub large: &'static str,
-    /// Most of one of these.
+    /// The most bytes of a large entry.
     pub large_most: usize,
 }
 
 impl ByteBounds {
-    /// The bound that is reached by an entry of so many bytes, sealed.
+    /// The limit that an entry of this many sealed bytes exceeds.
     pub(crate) fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
         let is_large = !self.large.is_empty() && name.starts_with(self.large);
         let (most, bound) = match is_large {
@@ -117,30 +117,30 @@ impl ByteBounds {
 /// The last entry of a name.
 #[derive(Clone, Debug, Default)]
 pub struct SecretSlot {
-    /// Its place in the stream; 0 if it is not there.
+    /// Its sequence in the stream; 0 if it is absent.
     pub revision: u64,
-    /// The highest version that was seen.
+    /// The highest version seen.
     pub version: u64,
-    /// The last that was taken.
+    /// The last secret that was accepted.
     pub taken: Option<Arc<Secret>>,
-    /// The reason for which the one that is there is not taken.
+    /// The reason why the present entry was rejected.
     pub refused: Option<String>,
-    /// When it came, in milliseconds of this node's clock.
+    /// The time of reception, in milliseconds of this node's clock.
     pub heard_ms: u64,
-    /// It was there since the link was begun.
+    /// True if it was received in this session.
     is_there: bool,
 }
 
-/// The right to do what only one may do, as a node sees it.
+/// The state of the lease, as a node sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Nobody has it.
+    /// No node holds it.
     Free,
-    /// This run has it.
+    /// This run holds it.
     Own,
-    /// The one who had it has been silent for too long.
+    /// Its holder has been silent for too long.
     Expired(String),
-    /// Another has it.
+    /// Another node holds it.
     Others(String),
 }
 
@@ -152,40 +152,40 @@ pub struct SecretStore {
     name: String,
     /// The node's own run.
     run: u64,
-    /// Most entries.
+    /// The most entries.
     most: usize,
-    /// Most bytes of one.
+    /// The most bytes of an entry.
     bytes: ByteBounds,
 }
 
 impl SecretStore {
-    /// One without entries, of the node `name` in this run.
+    /// The empty store of the node `name` in this run.
     pub fn new(name: String, run: u64, most: usize, bytes: ByteBounds) -> Self {
         Self { slots: BTreeMap::new(), name, run, most, bytes }
     }
 
-    /// The bound that is reached by an entry of so many bytes, sealed.
+    /// The limit that an entry of this many sealed bytes exceeds.
     pub fn reached(&self, name: &str, sealed: usize) -> Option<Bound> {
         self.bytes.reached(name, sealed)
     }
 
-    /// Begins anew: what is there comes again.
+    /// Begins a session: the present entries are received again.
     pub fn begin(&mut self) {
         self.slots.values_mut().for_each(|slot| slot.is_there = false);
     }
 
-    /// All that is there has come: what has not is there no more. Its version counts still.
+    /// Removes entries that were not received in this session. Their versions stay known.
     pub fn settle(&mut self) {
         for slot in self.slots.values_mut().filter(|slot| !slot.is_there) {
             (slot.revision, slot.taken, slot.refused) = (0, None, None);
         }
     }
 
-    /// Takes an entry, or refuses it.
+    /// Stores or rejects an entry.
     pub fn hear(&mut self, came: ReceivedSecret<'_>, seal: &SealKeyring) -> ReceiptOutcome {
         let ReceivedSecret { name, sealed_as, revision, bytes, now_ms } = came;
         if !is_entry_name(name) {
-            return ReceiptOutcome::Refused("its name is none of an entry".to_owned());
+            return ReceiptOutcome::Refused("its name is invalid".to_owned());
         }
         if !self.slots.contains_key(name) && self.slots.len() >= self.most {
             return ReceiptOutcome::TooMuch(Bound::Entries);
@@ -221,10 +221,10 @@ impl SecretStore {
         }
     }
 
-    /// Notes that the bucket has taken an entry of this node.
+    /// Notes that the bucket has accepted an entry of this node.
     pub fn wrote(&mut self, name: &str, revision: u64, version: u64, secret: Secret, now_ms: u64) {
         let slot = self.slots.entry(name.to_owned()).or_default();
-        // Another's may have come before the word about this one.
+        // A later entry of another node may have been received first.
         if revision >= slot.revision {
             let taken = Some(Arc::new(secret));
             let refused = None;
@@ -233,7 +233,7 @@ impl SecretStore {
         }
     }
 
-    /// Notes that what is in an entry cannot be used.
+    /// Marks an entry as unusable.
     pub fn refuse(&mut self, name: &str, secret: &Arc<Secret>, why: &str) -> bool {
         let Some(slot) = self.slots.get_mut(name) else { return false };
         let is_it = slot.taken.as_ref().is_some_and(|own| Arc::ptr_eq(own, secret));
@@ -249,15 +249,15 @@ impl SecretStore {
         self.slots.get(name).filter(|slot| slot.revision > 0)
     }
 
-    /// The entries that are there, by name.
+    /// The present entries by name.
     pub fn all(&self) -> impl Iterator<Item = (&String, &SecretSlot)> {
         self.slots.iter().filter(|(_, slot)| slot.revision > 0)
     }
 
-    /// The place of the entry that is there, 0 for none, and the version of the next.
+    /// The revision of the present entry, 0 for none, and the version of the next one.
     ///
     /// # Errors
-    /// There is no room for one more name.
+    /// There is no room for another name.
     pub fn next(&self, name: &str, unix_ms: u64) -> Result<(u64, u64), Bound> {
         match self.slots.get(name) {
             Some(slot) => Ok((slot.revision, slot.version.saturating_add(1).max(unix_ms))),
@@ -266,18 +266,18 @@ impl SecretStore {
         }
     }
 
-    /// The state of the right: who has it must have written so in the last `lease_ms`.
+    /// The state of the lease, which its holder must renew every `lease_ms`.
     pub fn right(&self, now_ms: u64, lease_ms: u64) -> LeaseState {
         let Some(slot) = self.get(LEASE) else { return LeaseState::Free };
         let is_silent = now_ms.saturating_sub(slot.heard_ms) >= lease_ms;
-        // One that cannot be read may be that of somebody who has it.
+        // An unreadable entry may be that of a holder.
         let holder = match (&slot.taken, &slot.refused) {
             (Some(secret), None) if secret.value.is_empty() => return LeaseState::Free,
             (Some(secret), None) if secret.run == self.run => return LeaseState::Own,
-            // The node's run before this one has ended.
+            // The node's former run has ended.
             (Some(secret), None) if secret.node == self.name => return LeaseState::Free,
             (Some(secret), None) => secret.node.clone(),
-            _ => "somebody whose entry cannot be read".to_owned(),
+            _ => "a node whose entry cannot be read".to_owned(),
         };
         if is_silent { LeaseState::Expired(holder) } else { LeaseState::Others(holder) }
     }
@@ -292,13 +292,13 @@ fn open(
 ) -> Result<(u64, Secret), String> {
     let opened = seal.open(sealed_as, bytes).map_err(|why| why.to_string())?;
     if opened.version < slot.version {
-        return Err("it is older than one that was seen before".to_owned());
+        return Err("it is older than a known one".to_owned());
     }
     let secret = Secret::decode(&opened.bytes);
-    Ok((opened.version, secret.ok_or("what was sealed is no entry")?))
+    Ok((opened.version, secret.ok_or("its content is not an entry")?))
 }
 
-/// Returns true for what may be an entry's name: words of a subject.
+/// Returns true for a valid entry name: tokens of a subject.
 pub fn is_entry_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
@@ -315,7 +315,7 @@ mod tests {
         SealKeyring::new([SECRET], "larder").expect("a good secret")
     }
 
-    fn shelf() -> SecretStore {
+    fn store() -> SecretStore {
         let bytes = ByteBounds { most: 100, large: "large.", large_most: 200 };
         SecretStore::new("n1".to_owned(), 1, 3, bytes)
     }
@@ -334,48 +334,48 @@ mod tests {
 
     #[test]
     fn the_last_entry_counts_and_none_that_is_older_or_another_names() {
-        let mut shelf = shelf();
-        let value = |shelf: &SecretStore| shelf.get("a").and_then(|slot| slot.taken.clone());
+        let mut store = store();
+        let value = |store: &SecretStore| store.get("a").and_then(|slot| slot.taken.clone());
         let (old, new) = (bytes("a", 7, &secret("n2", 2, b"7")), secret("n2", 2, b"8"));
-        assert!(matches!(shelf.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Taken(_)));
-        assert_eq!(shelf.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
+        assert!(matches!(store.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Taken(_)));
+        assert_eq!(store.hear(came("a", 1, &old), &seal()), ReceiptOutcome::Known);
         let newer = bytes("a", 8, &new);
         assert_eq!(
-            shelf.hear(came("a", 2, &newer), &seal()),
+            store.hear(came("a", 2, &newer), &seal()),
             ReceiptOutcome::Taken(Arc::new(new.clone()))
         );
         for (revision, wrong, why) in [
             (3, old.clone(), "older"),
-            (4, bytes("b", 9, &new), "another entry's"),
-            (5, seal().seal("a", 9, b"\xff").expect("random bytes"), "is no entry"),
-            (6, Vec::new(), "no sealed entry"),
+            (4, bytes("b", 9, &new), "belongs to another entry"),
+            (5, seal().seal("a", 9, b"\xff").expect("random bytes"), "is not an entry"),
+            (6, Vec::new(), "not a sealed entry"),
         ] {
-            let heard = shelf.hear(came("a", revision, &wrong), &seal());
+            let heard = store.hear(came("a", revision, &wrong), &seal());
             assert!(
                 matches!(&heard, ReceiptOutcome::Refused(said) if said.contains(why)),
                 "{heard:?}"
             );
-            assert_eq!(value(&shelf).as_deref(), Some(&new), "what was taken stays");
-            let next = shelf.next("a", 0);
+            assert_eq!(value(&store).as_deref(), Some(&new), "what was taken stays");
+            let next = store.next("a", 0);
             assert_eq!(next, Ok((revision, 9)), "it can be written over");
         }
-        assert_eq!(shelf.hear(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
+        assert_eq!(store.hear(came("a", 7, &newer), &seal()), ReceiptOutcome::Known, "as it was");
     }
 
     #[test]
-    fn there_are_bounds_and_names_are_words() {
-        let mut shelf = shelf();
+    fn limits_hold_and_names_are_tokens() {
+        let mut store = store();
         let some = secret("n2", 2, b"x");
         for name in ["a", "b.c", "d"] {
-            let heard = shelf.hear(came(name, 1, &bytes(name, 1, &some)), &seal());
+            let heard = store.hear(came(name, 1, &bytes(name, 1, &some)), &seal());
             assert!(matches!(heard, ReceiptOutcome::Taken(_)));
         }
-        let heard = shelf.hear(came("e", 1, &bytes("e", 1, &some)), &seal());
+        let heard = store.hear(came("e", 1, &bytes("e", 1, &some)), &seal());
         assert_eq!(heard, ReceiptOutcome::TooMuch(Bound::Entries));
-        assert_eq!(shelf.next("e", 0), Err(Bound::Entries));
+        assert_eq!(store.next("e", 0), Err(Bound::Entries));
         let large = bytes("a", 2, &secret("n2", 2, &[0; 101]));
         assert_eq!(
-            shelf.hear(came("a", 2, &large), &seal()),
+            store.hear(came("a", 2, &large), &seal()),
             ReceiptOutcome::TooMuch(Bound::Bytes)
         );
         for (name, length, reached) in [
@@ -384,59 +384,59 @@ mod tests {
             ("large.a", 200, None),
             ("large.a", 201, Some(Bound::LargeBytes)),
         ] {
-            assert_eq!(shelf.reached(name, length + SEALED_MORE), reached, "{name} {length}");
+            assert_eq!(store.reached(name, length + SEALED_MORE), reached, "{name} {length}");
         }
         for name in ["", ".", "a.", "a b", "a*", ">", &"a".repeat(ENTRY_NAME_BYTES + 1)] {
             assert!(
-                matches!(shelf.hear(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
+                matches!(store.hear(came(name, 1, b""), &seal()), ReceiptOutcome::Refused(_)),
                 "{name}"
             );
         }
     }
 
     #[test]
-    fn what_is_there_no_more_once_all_has_come_is_absent_and_does_not_come_back() {
-        let mut shelf = shelf();
+    fn an_entry_missing_in_a_new_session_is_absent_and_stays_so() {
+        let mut store = store();
         let old = bytes("a", 7, &secret("n2", 2, b"7"));
-        shelf.hear(came("a", 4, &old), &seal());
-        shelf.begin();
-        assert!(shelf.get("a").is_some(), "until it is clear");
-        shelf.settle();
-        assert!(shelf.get("a").is_none());
-        assert_eq!(shelf.next("a", 3), Ok((0, 8)));
+        store.hear(came("a", 4, &old), &seal());
+        store.begin();
+        assert!(store.get("a").is_some(), "until it is clear");
+        store.settle();
+        assert!(store.get("a").is_none());
+        assert_eq!(store.next("a", 3), Ok((0, 8)));
         let older = bytes("a", 6, &secret("n2", 2, b"6"));
-        assert!(matches!(shelf.hear(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
+        assert!(matches!(store.hear(came("a", 1, &older), &seal()), ReceiptOutcome::Refused(_)));
     }
 
     #[test]
-    fn the_right_is_anothers_until_he_is_silent_for_too_long() {
-        let mut shelf = shelf();
+    fn a_lease_is_held_until_its_holder_is_silent_for_too_long() {
+        let mut store = store();
         let mut hear = |revision, run, node: &str, value: &[u8]| {
             let sealed = bytes(LEASE, revision, &secret(node, run, value));
-            shelf.hear(came(LEASE, revision, &sealed), &seal());
-            [0, 999, 1_000].map(|ms| shelf.right(revision * 100 + ms, 1_000))
+            store.hear(came(LEASE, revision, &sealed), &seal());
+            [0, 999, 1_000].map(|ms| store.right(revision * 100 + ms, 1_000))
         };
         let (others, expired) = (LeaseState::Others("n2".into()), LeaseState::Expired("n2".into()));
         assert_eq!(hear(1, 2, "n2", b"1"), [others.clone(), others, expired]);
         assert_eq!(hear(2, 2, "n2", b""), [const { LeaseState::Free }; 3], "it was given up");
         assert_eq!(hear(3, 1, "n1", b"1"), [const { LeaseState::Own }; 3]);
         assert_eq!(hear(4, 9, "n1", b"1"), [const { LeaseState::Free }; 3], "a run before");
-        shelf.hear(came(LEASE, 5, b"nonsense"), &seal());
-        assert!(matches!(shelf.right(500, 1_000), LeaseState::Others(_)));
-        assert!(matches!(shelf.right(1_500, 1_000), LeaseState::Expired(_)));
+        store.hear(came(LEASE, 5, b"nonsense"), &seal());
+        assert!(matches!(store.right(500, 1_000), LeaseState::Others(_)));
+        assert!(matches!(store.right(1_500, 1_000), LeaseState::Expired(_)));
     }
 
     #[test]
     fn what_cannot_be_used_is_refused_once() {
-        let mut shelf = shelf();
+        let mut store = store();
         let ReceiptOutcome::Taken(taken) =
-            shelf.hear(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
+            store.hear(came("a", 1, &bytes("a", 1, &secret("n2", 2, b"x"))), &seal())
         else {
             panic!("it is good")
         };
-        assert!(shelf.refuse("a", &taken, "no use"));
-        assert!(!shelf.refuse("a", &taken, "no use"));
-        assert!(!shelf.refuse("b", &taken, "no use"));
-        assert_eq!(shelf.get("a").and_then(|slot| slot.refused.as_deref()), Some("no use"));
+        assert!(store.refuse("a", &taken, "no use"));
+        assert!(!store.refuse("a", &taken, "no use"));
+        assert!(!store.refuse("b", &taken, "no use"));
+        assert_eq!(store.get("a").and_then(|slot| slot.refused.as_deref()), Some("no use"));
     }
 }

@@ -1,6 +1,6 @@
-//! The link: one session after the other. A session begins with a card that is durable and a
-//! question, and ends with whatever goes wrong, or when the connection changes: the next one asks
-//! again before it follows.
+//! The sessions: one connection after the other. A session begins with a durable card and a
+//! question, and ends at any error or change of the connection. The next one must compare its
+//! position again before it follows.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,34 +34,34 @@ use crate::settings::question_ms;
 use crate::stance::Stance;
 use crate::streams;
 
-/// Entries on their way at a time.
+/// The most entries that are being sent at a time.
 const IN_FLIGHT_MAX: usize = 512;
-/// The pause after a session that ended: the first, and the longest.
+/// The first and the longest pause after a failed session.
 const PAUSE_MS: (u64, u64) = (100, 5_000);
-/// The longest one where only the way to the servers is missing, or what they have to agree on.
+/// The longest pause if only the connection or the servers' agreement failed.
 const LINK_PAUSE_MS: u64 = 400;
-/// The time between two times that the position is kept.
+/// The interval at which the position is saved.
 const SAVE: Duration = Duration::from_secs(1);
-/// The longest time that leaving may take.
+/// The longest time for leaving.
 const LEAVE: Duration = Duration::from_secs(2);
 
 type BoxedFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// An answer of the stream.
+/// The result of a question to the stream.
 type StreamReplyResult = Result<StreamReply, Error>;
-/// A letter's number, and what the stream said.
+/// An entry's number, and the stream's answer.
 type PublishOutcome = (u64, Result<PublishAck, Error>);
 
-/// An answer of the stream, and what came before it.
+/// An answer of the stream, and the events before it.
 struct StreamReply {
     facts: StreamFacts,
-    /// When the question was put.
+    /// The time of the question.
     asked_ms: u64,
     /// The sequence of the card that was shown.
     shown: u64,
 }
 
 impl Cluster {
-    /// Does the node's part for as long as it runs, or until it is told to end.
+    /// Runs the node's part until the cluster ends.
     pub async fn run(self: Arc<Self>) {
         let mut pause_ms = PAUSE_MS.0;
         let mut servers = Servers::new(&self.settings, self.run as usize);
@@ -73,13 +73,13 @@ impl Cluster {
                 Some(link) => Ok(link),
                 None => tokio::select! {
                     connected = servers.connect() => connected,
-                    () = told_to(&mut ending) => return,
+                    () = wait_until_set(&mut ending) => return,
                 },
             };
             let ended = match connected {
                 Ok(mut own) => {
                     let ended = self.session(&mut own, &mut told, &mut pause_ms).await;
-                    // Whatever is wrong may be wrong with the connection.
+                    // The error may be one of the connection.
                     link = ended.is_ok().then_some(own);
                     ended
                 }
@@ -92,30 +92,31 @@ impl Cluster {
                 told = Some(error.clone());
             }
             let wait_ms = match error {
-                // A name that two have helps neither: what either stores is not to be used.
+                // Two nodes with one name cannot be told apart, so neither may serve stored
+                // responses.
                 Error::Name(_) => self.settings.max_isolation_ms.max(pause_ms),
                 Error::Link(_) => pause_ms.min(LINK_PAUSE_MS),
                 _ => pause_ms,
             };
             self.state.lock().problem = Some(error);
             self.note_change();
-            // Nodes that lost one server do not all come back at the same moment.
+            // Spread, so that nodes that lost a server do not return at one moment.
             let wait_ms = wait_ms + self.run % (wait_ms / 4 + 1);
             tokio::select! {
                 () = rt::time::sleep(Duration::from_millis(wait_ms)) => {}
-                () = told_to(&mut ending) => {}
+                () = wait_until_set(&mut ending) => {}
             }
             pause_ms = (pause_ms * 2).min(PAUSE_MS.1);
         }
     }
 
-    /// The pause between two questions: longer if many nodes put them.
+    /// The pause between two questions, which grows with the number of nodes.
     fn question_pause(&self) -> Duration {
         let count = self.state.lock().members.count_live(rt::now().mono_ms);
         Duration::from_millis(question_ms(self.settings.max_isolation_ms, count))
     }
 
-    /// Forgets what only held during the session.
+    /// Removes the state of the session.
     fn end_session(&self) {
         let mut state = self.state.lock();
         (state.context, state.cards_seen) = (None, None);
@@ -144,8 +145,8 @@ impl Cluster {
         ended
     }
 
-    /// Looks which run of this node's name was shown last. One that was displaced has its name
-    /// again once no other has been shown since it said so.
+    /// Determines the latest run with this node's name. A displaced run has its name again if no
+    /// other has been shown since.
     async fn look_at_name(
         self: &Arc<Self>,
         context: &Context,
@@ -170,22 +171,22 @@ impl Cluster {
         Ok(())
     }
 
-    /// Trusts nothing that is stored: another run has this node's name, and who waits for all hears
+    /// Ends trust: another run has this node's name, and an acknowledgement by `all` would include
     /// only one of them.
     fn displaced(&self, state: &mut State) {
         state.follower.displace();
         self.host.trust_until(0);
     }
 
-    /// Tells the others that this run has given its name to another, and need not be waited for.
+    /// Shows that this run has given up its name, so that no entry waits for it.
     async fn give_way(self: &Arc<Self>, context: &Context) {
         let (card, turn) = self.card();
         let card = Card { left: true, displaced: true, displaces: 0, ..card };
-        // The others wait for as long as it could trust, if they do not hear it.
+        // Without this card, the others wait for as long as this run could trust.
         _ = rt::time::timeout(LEAVE, self.show(context, card, turn)).await;
     }
 
-    /// The last sequence of the members' cards; `None` if the node is out of touch.
+    /// The last sequence of the members' cards; `None` without contact.
     pub(crate) async fn cards_last(&self) -> Option<u64> {
         let context = self.state.lock().context.clone()?;
         let stream = context.get_stream(self.settings.cards_stream()).await.ok()?;
@@ -219,8 +220,7 @@ impl Cluster {
         (card, posture.turn)
     }
 
-    /// Has a card, which tells the stance of this `turn`, be durable among the members'. The result
-    /// is its sequence.
+    /// Makes a card with the stance of this `turn` durable among the members. Returns its sequence.
     async fn show(
         self: &Arc<Self>,
         context: &Context,
@@ -253,7 +253,7 @@ impl Cluster {
         Ok(StreamReply { facts, asked_ms, shown })
     }
 
-    /// Takes an answer of the stream. Returns true if it is to be followed anew.
+    /// Takes an answer of the stream. Returns true if the stream is to be followed again.
     pub(crate) fn take_answer(self: &Arc<Self>, facts: &StreamFacts, asked_ms: u64) -> bool {
         let mut state = self.state.lock();
         let course = state.follower.answered(facts, asked_ms);
@@ -265,10 +265,11 @@ impl Cluster {
             state = self.state.lock();
             let position = state.follower.position();
             state.in_force.reset(position);
-            // Others may never get it. They doubt all that they stored before, or are told to.
+            // Others may never get them. They doubt all stored responses, or receive an entry for
+            // it.
             state.told.clear();
         }
-        // Behind the doubt: what is trusted is what comes after it.
+        // After the doubt, because only later responses are trusted.
         self.host.trust_until(state.follower.trusted_until_ms());
         drop(state);
         self.note_change();
@@ -282,21 +283,21 @@ impl Cluster {
             self.host.say(&format!("what is stored is validated before it is used again: {loss}"));
         }
         if loss.is_for_all() {
-            self.tell_of_loss();
+            self.send_loss();
         }
     }
 
-    /// Takes what is to be sent next; it is on its way from here on.
-    fn take_letter(&self) -> Option<(EntryId, Bytes)> {
+    /// Takes the next entry to be sent.
+    fn take_queued(&self) -> Option<(EntryId, Bytes)> {
         let mut state = self.state.lock();
-        let letter = state.outbox.take()?;
-        let taken = (letter.id, letter.bytes.clone());
-        state.in_flight.insert(letter.id.number, letter);
+        let queued = state.outbox.take()?;
+        let taken = (queued.id, queued.bytes.clone());
+        state.in_flight.insert(queued.id.number, queued);
         Some(taken)
     }
 
-    /// Takes an entry of the stream, stored at `stored_ns` ([`Stamp`]), with its bytes.
-    /// The result is the word that its maker waits for.
+    /// Takes an entry of the stream, stored at `stored_ns` ([`Stamp`]), with its bytes. Returns the
+    /// acknowledgement that its maker waits for.
     pub(crate) fn take_entry(
         self: &Arc<Self>,
         sequence: u64,
@@ -325,7 +326,7 @@ impl Cluster {
         if let Ok(entry) = read.as_ref()
             && entry.id.run == self.run
         {
-            state.has_come_back(entry.id.number, sequence);
+            state.note_delivered(entry.id.number, sequence);
         }
         drop(state);
         if let Some(loss) = step.doubt {
@@ -342,7 +343,7 @@ impl Cluster {
         if entry.invalidations.is_empty() && entry.id.run != self.run {
             self.doubt(Loss::Told);
         }
-        // All of them, whatever becomes of one.
+        // All are applied, even if one fails.
         let refused = entry.invalidations.iter().filter(|one| !apply(one)).count();
         if refused > 0 {
             self.doubt(Loss::Content);
@@ -351,12 +352,12 @@ impl Cluster {
     }
 }
 
-/// Nanoseconds since 1970; 0 for a time before.
+/// Nanoseconds since 1970; 0 for an earlier time.
 fn nanos(time: DateTime) -> u64 {
     u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0)
 }
 
-/// The entry at `sequence`, if the stream has one there.
+/// The stamp of the entry at `sequence`, if the stream has one.
 async fn stamp_at(
     entries: &Stream,
     sequence: u64,
@@ -377,7 +378,7 @@ async fn stamp_at(
     }
 }
 
-/// A time in touch.
+/// A session.
 struct Session {
     cluster: Arc<Cluster>,
     context: Context,
@@ -385,10 +386,10 @@ struct Session {
     entries_stream: Stream,
     entries: Ordered,
     cards: Ordered,
-    words: Subscriber,
-    /// The sequence of the first card that this node showed in the session.
+    acknowledgements: Subscriber,
+    /// The sequence of this node's first card in the session.
     shown: u64,
-    /// Through the entries and through the cards.
+    /// The progress through entries and cards.
     progress: [StreamProgress; 2],
     question: Option<BoxedFuture<StreamReplyResult>>,
     acks: FuturesUnordered<BoxedFuture<PublishOutcome>>,
@@ -408,8 +409,10 @@ impl Session {
         let entries_stream = streams::have(&context, streams::entries(settings)).await?;
         let cards_stream = streams::have(&context, streams::cards(settings)).await?;
         cluster.look_at_name(&context, &cards_stream).await?;
-        let words =
-            client.subscribe(settings.word_subject(cluster.run)).await.map_err(Error::link)?;
+        let acknowledgements = client
+            .subscribe(settings.acknowledgement_subject(cluster.run))
+            .await
+            .map_err(Error::link)?;
         let (card, turn) = cluster.card();
         let shown = cluster.show(&context, card, turn).await?;
         let answer = Arc::clone(cluster).ask(context.clone(), entries_stream.clone()).await?;
@@ -432,7 +435,7 @@ impl Session {
             entries_stream,
             entries,
             cards,
-            words,
+            acknowledgements,
             shown,
             progress,
             question: None,
@@ -442,7 +445,7 @@ impl Session {
         })
     }
 
-    /// Goes on until something is wrong, or is to be begun anew.
+    /// Runs until an error, or until the stream is to be followed again.
     async fn go_on(&mut self, lost: &mut watch::Receiver<bool>) -> Result<(), Error> {
         let mut questions = rt::time::interval(self.cluster.question_pause());
         let mut saves = rt::time::interval(SAVE);
@@ -453,7 +456,7 @@ impl Session {
             tokio::select! {
                 entry = self.entries.next() => self.entry(taken(entry)?).await?,
                 card = self.cards.next() => self.card(&taken(card)?)?,
-                Some(word) = self.words.next() => self.word(&word.payload),
+                Some(ack) = self.acknowledgements.next() => self.take_acknowledgement(&ack.payload),
                 _ = questions.tick() => {
                     self.put();
                     questions.reset_after(self.cluster.question_pause());
@@ -471,19 +474,19 @@ impl Session {
                 }
                 Some((number, ack)) = self.acks.next() => self.acknowledged(number, ack)?,
                 _ = saves.tick() => {
-                    self.cluster.forget_words(rt::now().mono_ms);
+                    self.cluster.forget_acknowledgements(rt::now().mono_ms);
                     self.save();
                 }
                 saved = polled(&mut self.saving) => self.kept(saved),
                 () = self.cluster.bell.notified() => {}
-                () = told_to(lost) => return Err(Error::Link("the connection was lost".into())),
+                () = wait_until_set(lost) => return Err(Error::Link("the connection was lost".into())),
                 () = self.cluster.turned.notified() => self.put(),
-                () = told_to(&mut ending) => return self.leave().await,
+                () = wait_until_set(&mut ending) => return self.leave().await,
             }
         }
     }
 
-    /// Looks whether entries and cards come that the streams have.
+    /// Checks that entries and cards arrive that the streams have.
     fn look_at_progress(&mut self, answer: &StreamReply) -> Result<(), Error> {
         let now_ms = rt::now().mono_ms;
         let question_ms = self.cluster.question_pause().as_millis() as u64;
@@ -500,7 +503,7 @@ impl Session {
         if is_stuck { Err(Error::Link(why.to_owned())) } else { Ok(()) }
     }
 
-    /// Puts a question, unless one is on its way.
+    /// Sends a question, unless one is under way.
     fn put(&mut self) {
         if self.question.is_none() {
             let (context, entries) = (self.context.clone(), self.entries_stream.clone());
@@ -508,11 +511,11 @@ impl Session {
         }
     }
 
-    /// Sends what waits.
+    /// Sends the outbox.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "shared, it would have to be Sync")]
     async fn send(&mut self) -> Result<(), Error> {
         while self.acks.len() < IN_FLIGHT_MAX {
-            let Some((id, bytes)) = self.cluster.take_letter() else { return Ok(()) };
+            let Some((id, bytes)) = self.cluster.take_queued() else { return Ok(()) };
             let message = PublishMessage::build().payload(bytes).message_id(id.to_string());
             let subject = self.cluster.settings.entries_subject();
             let sent = self.context.send_publish(subject, message).await.map_err(Error::link)?;
@@ -524,8 +527,8 @@ impl Session {
     fn acknowledged(&self, number: u64, ack: Result<PublishAck, Error>) -> Result<(), Error> {
         let ack = ack?;
         let mut state = self.cluster.state.lock();
-        if let Some(letter) = state.in_flight.remove(&number) {
-            state.has_told(&letter, ack.sequence);
+        if let Some(queued) = state.in_flight.remove(&number) {
+            state.note_stored(&queued, ack.sequence);
         }
         Ok(())
     }
@@ -540,17 +543,17 @@ impl Session {
         let Some(id) = awaited else { return Ok(()) };
         let (cluster, client) = (Arc::clone(&self.cluster), self.client.clone());
         rt::spawn(async move {
-            // A word that a crash takes back would be none.
+            // An acknowledgement must survive a crash, so the entries become durable first.
             let host = Arc::clone(&cluster.host);
             let settled = rt::blocking(move || host.settle()).await;
             if !matches!(settled, Ok(Ok(()))) {
                 return;
             }
             let name = cluster.settings.name.clone();
-            let word = EntryAcknowledgement { name, run: cluster.run, number: id.number };
-            let subject = cluster.settings.word_subject(id.run);
-            // What is lost on the way is missing, and named.
-            _ = client.publish(subject, Bytes::from(word.encode())).await;
+            let ack = EntryAcknowledgement { name, run: cluster.run, number: id.number };
+            let subject = cluster.settings.acknowledgement_subject(id.run);
+            // A lost acknowledgement is reported as missing.
+            _ = client.publish(subject, Bytes::from(ack.encode())).await;
         });
         Ok(())
     }
@@ -564,7 +567,7 @@ impl Session {
         let name = subject.strip_prefix(settings.card_subject("").as_str()).unwrap_or_default();
         let card = Card::decode(name, &message.payload);
         let mut state = cluster.state.lock();
-        // They come in their order, so with this node's own all others have come.
+        // Cards arrive in order: with this node's own, all others have arrived.
         if sequence >= self.shown {
             state.cards_seen = Some(sequence);
         }
@@ -592,19 +595,19 @@ impl Session {
         drop(state);
         cluster.note_change();
         if is_behind {
-            // The run before says late that it has left, over the card of this one.
+            // The former run reports its leaving late, over this run's card.
             self.put();
         }
         Ok(())
     }
 
-    fn word(&self, payload: &[u8]) {
+    fn take_acknowledgement(&self, payload: &[u8]) {
         let mut state = self.cluster.state.lock();
         match EntryAcknowledgement::decode(payload) {
-            Some(word) => {
-                let applied = state.awaited.get_mut(&word.number).map(|(applied, _)| applied);
+            Some(ack) => {
+                let applied = state.awaited.get_mut(&ack.number).map(|(applied, _)| applied);
                 if let Some(applied) = applied.filter(|applied| applied.len() < MEMBERS_MAX) {
-                    applied.insert(word.run);
+                    applied.insert(ack.run);
                 }
             }
             None => state.counts.strange += 1,
@@ -613,7 +616,7 @@ impl Session {
         self.cluster.note_change();
     }
 
-    /// Has the position kept, unless it is.
+    /// Saves the position, unless it is saved.
     fn save(&mut self) {
         let position = self.cluster.state.lock().follower.position();
         let Some(position) = position.filter(|own| Some(*own) != self.saved) else { return };
@@ -630,11 +633,11 @@ impl Session {
         self.saving = None;
         match saved {
             Ok(position) => self.saved = Some(position),
-            Err(why) => self.cluster.host.say(&format!("its position cannot be kept: {why}")),
+            Err(why) => self.cluster.host.say(&format!("its position cannot be saved: {why}")),
         }
     }
 
-    /// Tells the others that they need not wait, and sends what has not been sent.
+    /// Shows that no entry needs to wait for this node, and sends the outbox.
     async fn leave(&mut self) -> Result<(), Error> {
         let (card, turn) = self.cluster.card();
         let card = Card { left: true, ..card };
@@ -649,9 +652,9 @@ impl Session {
     }
 }
 
-/// Waits until it is told so.
-pub(crate) async fn told_to(is_so: &mut watch::Receiver<bool>) {
-    // Whoever could tell it lives as long as the cluster, or the connection.
+/// Waits until the flag is true.
+pub(crate) async fn wait_until_set(is_so: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the cluster or the connection.
     _ = is_so.wait_for(|is_so| *is_so).await;
 }
 
@@ -660,7 +663,7 @@ pub(crate) fn taken<T, E: std::fmt::Display>(next: Option<Result<T, E>>) -> Resu
     next.ok_or_else(ended)?.map_err(Error::link)
 }
 
-/// The outcome of what is under way; it never comes if nothing is.
+/// The result of work under way; waits forever without any.
 async fn polled<T>(under_way: &mut Option<BoxedFuture<T>>) -> T {
     match under_way {
         Some(future) => future.await,

@@ -1,4 +1,4 @@
-//! Settings of a node, and what the link wants of whoever has the store.
+//! The settings of a node, and the interface of the link to the daemon.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,23 +10,23 @@ use crate::members::Card;
 use crate::position::Position;
 use crate::stance::Stance;
 
-/// Cards that all nodes together are to show in a second: 300 nodes with one in three seconds. Each
-/// node hears them all, in about 0.4 Mbit/s.
+/// The most cards of all nodes in a second: 300 nodes with one in three seconds. Each node gets all
+/// of them, at about 0.4 Mbit/s.
 const CARDS_PER_SECOND: u64 = 100;
 
-/// The way in which a node shows the servers who it is.
+/// The credentials of a node at the servers.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// In no way.
+    /// None.
     #[default]
     None,
-    /// By name and password.
+    /// Name and password.
     Password(String, String),
-    /// By a token.
+    /// A token.
     Token(String),
-    /// By the seed of an nkey.
+    /// The seed of an nkey.
     Nkey(String),
-    /// By a JWT and a seed, in the form of the files that `nsc` writes.
+    /// A JWT and a seed, in the format of `nsc`.
     File(String),
 }
 
@@ -42,14 +42,14 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// TLS towards the servers.
+/// TLS to the servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// File with the authorities that are believed; the system's without one.
+    /// A file with trusted authorities; those of the system without one.
     pub ca: Option<PathBuf>,
-    /// Files of the node's own certificate and its key.
+    /// The files of the node's certificate and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Nothing is said before TLS is.
+    /// True if TLS begins the connection.
     pub is_required: bool,
 }
 
@@ -58,27 +58,27 @@ pub struct Tls {
 pub struct Settings {
     /// URLs of NATS servers.
     pub servers: Vec<String>,
-    /// The node's name, a word that no other node has.
+    /// The node's name, unique in the cluster.
     pub name: String,
-    /// The word that all subjects, and the names of the streams, begin with.
+    /// The first token of all subjects, and the prefix of the streams' names.
     pub prefix: String,
-    /// The node's identity towards the servers.
+    /// The credentials.
     pub credentials: Credentials,
     /// TLS.
     pub tls: Tls,
-    /// The word that is waited for where a call says nothing.
+    /// The default consistency level.
     pub level: Level,
-    /// The time without touch after which what is stored is not used by itself.
+    /// The time without contact after which stored responses are not trusted.
     pub max_isolation_ms: u64,
-    /// Copies of the streams among the servers.
+    /// Replicas of the streams.
     pub replicas: usize,
-    /// The time that the stream keeps entries for those that are away.
+    /// The time for which the stream keeps entries.
     pub keep_ms: u64,
-    /// Entries that wait while the stream is out of reach.
+    /// The limit of the outbox.
     pub queue: usize,
-    /// The longest time that an answer waits for its word.
+    /// The longest wait for a confirmation.
     pub wait_ms: u64,
-    /// The run of this name that is known to have ended; `None` if no such run is known.
+    /// The former run of this name, which has ended; `None` if unknown.
     pub before: Option<u64>,
 }
 
@@ -109,73 +109,72 @@ impl Settings {
         format!("{}.secret.{name}", self.prefix)
     }
 
-    /// The subject of words about entries of a run.
-    pub(crate) fn word_subject(&self, run: u64) -> String {
+    /// The subject of acknowledgements for a run.
+    pub(crate) fn acknowledgement_subject(&self, run: u64) -> String {
         format!("{}.applied.{run:016x}", self.prefix)
     }
 
-    /// Milliseconds between two questions: ten in the time that trust lasts, and no fewer than one
-    /// in three seconds.
+    /// Milliseconds between two questions: ten in `max_isolation`, and at least one in three
+    /// seconds.
     pub(crate) fn question_ms(&self) -> u64 {
         question_ms(self.max_isolation_ms, 1)
     }
 
-    /// The longest time in which a server may answer.
+    /// The longest time of a server's answer.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_millis((self.question_ms() * 3).clamp(1_000, 5_000))
     }
 }
 
-/// Milliseconds between two questions of one node among `members`. Each of them has a card that all
-/// hear, so many nodes take turns: [`CARDS_PER_SECOND`] for all of them, as far as there are five
-/// questions in the time that trust lasts.
+/// Milliseconds between two questions of one node among `members`. Each question has a card that
+/// all get, so many nodes ask less often: [`CARDS_PER_SECOND`] together, but at least five in
+/// `max_isolation`.
 pub(crate) fn question_ms(max_isolation_ms: u64, members: usize) -> u64 {
     let alone_ms = (max_isolation_ms / 10).clamp(20, 3_000);
     let turn_ms = members as u64 * 1_000 / CARDS_PER_SECOND;
     alone_ms.max(turn_ms.min(max_isolation_ms / 5))
 }
 
-/// The store, and everything else of a node that the link uses. No method waits, but those that say
-/// so.
+/// The daemon as the link needs it. No method waits, except where stated.
 pub trait Host: Send + Sync + 'static {
-    /// Puts an invalidation in force that another node made, or this one: by its identity it is
-    /// known whether it is. One for a site that is unknown here is done.
+    /// Applies an invalidation of another node, or of this one, which its identity reveals. One for
+    /// an unknown site has no effect.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be decoded.
     fn apply(&self, invalidation: &[u8]) -> Result<(), String>;
 
-    /// Has everything that is stored validated before it is used again.
+    /// Makes all stored responses be revalidated before use.
     fn doubt(&self, loss: Loss);
 
-    /// Lets what is stored be used until `mono_ms` of the monotonic clock.
+    /// Permits the use of stored responses until `mono_ms` of the monotonic clock.
     fn trust_until(&self, mono_ms: u64);
 
-    /// Waits until all that was applied will outlive the process, where it is to.
+    /// Waits until everything applied is durable, if it should be.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The reason why it may not be.
     fn settle(&self) -> Result<(), String>;
 
-    /// Keeps `position` beside the disk, if there is one, behind all that was applied. May wait.
+    /// Saves `position` beside the disk, if there is one, after everything applied. May wait.
     ///
     /// # Errors
-    /// Why it cannot be kept.
+    /// The reason why it cannot be saved.
     fn save(&self, position: Position) -> Result<(), String>;
 
-    /// Has health checks answer as `stance` wants it.
+    /// Sets the health checks to `stance`.
     fn stand(&self, stance: Stance);
 
-    /// Writes the node's figures on its card.
+    /// Adds the node's figures to its card.
     fn figures(&self, card: &mut Card);
 
-    /// Counts that what waited to be told gave way to less.
+    /// Counts an overflow of the outbox.
     fn overflowed(&self);
 
-    /// Counts an answer that did not get the word that it waited for.
+    /// Counts a response without its confirmation.
     fn waited_in_vain(&self);
 
-    /// Tells operators something.
+    /// Reports a text to the operator.
     fn say(&self, text: &str);
 }
 

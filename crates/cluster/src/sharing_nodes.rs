@@ -1,5 +1,5 @@
-//! The nodes that share what they store: who they are, and what must be so before one believes
-//! another. The objects themselves go from node to node, past the stream.
+//! The sharing nodes: which nodes answer each other from their stores, and under what conditions
+//! one may believe another. The objects go from node to node, not through the stream.
 
 use std::net::SocketAddr;
 
@@ -9,23 +9,24 @@ use crate::cluster::{Cluster, State};
 use crate::outbox::OutboxEntry;
 use crate::position::Position;
 
-/// A node that shares.
+/// A node that shares its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sharer {
     /// Its name.
     pub name: String,
-    /// Where it answers the others.
+    /// The address for other nodes' questions.
     pub address: SocketAddr,
-    /// SHA-256 of the certificate that it shows, in hex.
+    /// SHA-256 of its certificate, in hex.
     pub shows: String,
-    /// It may own keys: it uses what it stores, and wants clients.
+    /// True if it may own keys: it trusts its store, and wants clients.
     pub owns: bool,
-    /// It stands between the others and the origins: while such a node may own keys, no other does.
+    /// True for a shield between the others and the origins. While a shield may own keys, no other
+    /// node does.
     pub shields: bool,
 }
 
 impl Cluster {
-    /// The number of this run, drawn at its start.
+    /// The random number of this run.
     pub fn run_number(&self) -> u64 {
         self.run
     }
@@ -35,7 +36,7 @@ impl Cluster {
         &self.settings.name
     }
 
-    /// The nodes that share, this one among them, by name.
+    /// The sharing nodes by name, including this one.
     pub fn sharers(&self) -> Vec<Sharer> {
         let now_ms = rt::now().mono_ms;
         let state = self.state.lock();
@@ -53,15 +54,15 @@ impl Cluster {
         live.filter_map(sharer).collect()
     }
 
-    /// Grows whenever what is known of the others may have changed.
+    /// Changes with the knowledge of other nodes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// The position that another node must have passed whose word counts here: all that this one
-    /// has applied, and all that it has told the stream. `None` while an entry is carried out,
-    /// while something waits to be told or has not come back (only then its time is known), or if
-    /// what is stored is not to be used.
+    /// The position that another node must have applied for its answers to be believed: all that
+    /// this one has applied, and all that it has sent to the stream. `None` while an entry is
+    /// applied, while the outbox is not empty or an entry has not been delivered back, and without
+    /// trust.
     pub fn asks(&self) -> Option<Position> {
         let state = self.state.lock();
         let is_all_told = state.outbox.is_empty() && state.in_flight.is_empty();
@@ -70,8 +71,8 @@ impl Cluster {
         (is_all_told && is_whole && state.told.is_empty()).then_some(own)
     }
 
-    /// Returns true if this very entry is in force here, with all before it, and what is stored is
-    /// used.
+    /// Returns true if the entry at this position is in force here, with all before it, and stored
+    /// responses are trusted.
     pub fn has_applied(&self, position: Position) -> bool {
         let state = self.state.lock();
         state.trusts() && state.in_force.has(position)
@@ -79,21 +80,21 @@ impl Cluster {
 }
 
 impl State {
-    /// The stream has taken an entry of this run. It counts as told until the entry itself comes
-    /// back: a stream that has gone back gives it a sequence that this node is behind already, so
-    /// that a number says nothing.
-    pub(crate) fn has_told(&mut self, letter: &OutboxEntry, sequence: u64) {
+    /// Notes that the stream has stored an entry of this run. It stays outstanding until it is
+    /// delivered back, because a stream that has lost entries may reuse a sequence that this node
+    /// has passed.
+    pub(crate) fn note_stored(&mut self, queued: &OutboxEntry, sequence: u64) {
         self.counts.told += 1;
-        self.told.insert(letter.id.number);
-        letter.stored(sequence);
+        self.told.insert(queued.id.number);
+        queued.stored(sequence);
     }
 
-    /// An entry of this run has come back from the stream, perhaps before its acknowledgement.
-    pub(crate) fn has_come_back(&mut self, number: u64, sequence: u64) {
+    /// Notes that an entry of this run was delivered back, perhaps before its acknowledgement.
+    pub(crate) fn note_delivered(&mut self, number: u64, sequence: u64) {
         let waiting = self.in_flight.remove(&number).or_else(|| self.outbox.take_number(number));
-        if let Some(letter) = waiting {
+        if let Some(queued) = waiting {
             self.counts.told += 1;
-            letter.stored(sequence);
+            queued.stored(sequence);
         }
         self.told.remove(&number);
     }
@@ -168,18 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_applied_another_entry_at_the_place_has_not_applied_it() {
+    fn a_node_that_applied_another_entry_at_that_sequence_has_not_applied_it() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
         (4..=6).for_each(|own| _ = cluster.take_entry(own, 10 * own, &entry(own)));
         assert!((3..=6).all(|own| cluster.has_applied(at(own))));
-        // Who asks has applied an entry that the stream lost, or this one when it was stored first.
+        // The other node has applied an entry that the stream lost, or this one when it was first
+        // stored.
         let again = |own, stored_ns| Position {
             stamp: Some(Stamp { id: Some(id(own)), stored_ns }),
             ..at(own)
         };
         assert!([4, 5, 6].into_iter().all(|own| !cluster.has_applied(again(own, 39))));
-        // The stream loses the last one, and it is sent again.
+        // The stream loses the last entry, which is sent again.
         let (asked, now_ms) = (cluster.asks(), rt::now().mono_ms);
         let lost = StreamFacts { found: again(6, 99).stamp, ..facts(again(6, 99), asked) };
         assert!(cluster.take_answer(&lost, now_ms), "it is followed anew");
@@ -187,27 +189,27 @@ mod tests {
         assert!(!cluster.has_applied(at(4)), "nobody knows");
     }
 
-    /// An entry of this run that is on its way.
+    /// An entry of this run that is being sent.
     fn sends(cluster: &Cluster, number: u64) -> Vec<u8> {
         let id = EntryId { run: cluster.run, number };
         let entry =
             Entry { id, node: "a".to_owned(), level: Level::Local, invalidations: vec![vec![1]] };
         let bytes = entry.encode().expect("small");
-        let letter = OutboxEntry::new(id, bytes.clone().into());
-        cluster.state.lock().in_flight.insert(number, letter);
+        let queued = OutboxEntry::new(id, bytes.clone().into());
+        cluster.state.lock().in_flight.insert(number, queued);
         bytes
     }
 
     /// The stream acknowledges it.
     fn acknowledged(cluster: &Cluster, number: u64, sequence: u64) {
         let mut state = cluster.state.lock();
-        if let Some(letter) = state.in_flight.remove(&number) {
-            state.has_told(&letter, sequence);
+        if let Some(queued) = state.in_flight.remove(&number) {
+            state.note_stored(&queued, sequence);
         }
     }
 
     #[test]
-    fn what_was_told_and_has_not_come_back_leaves_no_node_to_ask() {
+    fn an_outstanding_entry_leaves_no_node_to_ask() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(3), None), rt::now().mono_ms);
         let own = sends(&cluster, 1);
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(cluster.asks(), None);
         cluster.take_entry(5, 50, &own);
         assert!(cluster.asks().is_some_and(|own| own.sequence == 5));
-        // It comes back before it is acknowledged.
+        // It is delivered before it is acknowledged.
         let own = sends(&cluster, 2);
         cluster.take_entry(6, 60, &own);
         acknowledged(&cluster, 2, 6);
@@ -226,10 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_that_went_back_has_taken_is_not_told() {
+    fn an_entry_lost_by_the_stream_stays_outstanding() {
         let cluster = Cluster::new(settings("a"), nobody(), None);
         cluster.take_answer(&facts(at(9), None), rt::now().mono_ms);
-        // The stream ends at 3 again, and this node has not heard of that.
+        // The stream ends at 3 again, and this node has not noticed.
         sends(&cluster, 1);
         acknowledged(&cluster, 1, 4);
         assert_eq!(cluster.asks(), None, "others trust what they had before");

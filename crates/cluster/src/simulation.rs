@@ -1,10 +1,8 @@
-//! A cluster in virtual time: nodes over the pure parts, a server that loses what it acknowledged,
-//! links that delay, lose and are cut in one direction or both, nodes that crash, stop, leave and
-//! come back, and have clocks of their own speed. A seed decides all of it, and a run that fails
-//! names its seed.
-//!
-//! The claim: after a purge was acknowledged with `all` no node serves what it was for; after one
-//! that the stream still has, none does for longer than `max_isolation`.
+//! The simulation of a cluster in virtual time: nodes over the pure parts, a server that loses
+//! acknowledged entries, links that delay, lose and break, and nodes that crash, stop, leave and
+//! return with clocks of their own. A seed decides everything, and a failure names it. The claim:
+//! after a purge was acknowledged with `all`, no node serves an older version; after one that the
+//! stream still has, none does for longer than `max_isolation`.
 
 mod checks;
 mod clock;
@@ -208,7 +206,7 @@ impl SimulatedCluster {
         self.acknowledge(at);
     }
 
-    /// A card, and whether another run has this node's name.
+    /// Takes a card, and checks whether another run has this node's name.
     fn card_at(&mut self, at: usize, sequence: u64, card: &Card) {
         let now_ms = self.nodes[at].clock(self.now_ms);
         let node = &mut self.nodes[at];
@@ -231,7 +229,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// Tells the others that another run has the name, and looks again after a while.
+    /// Shows that another run has the name, and checks again later.
     fn give_way(&mut self, at: usize) {
         let wait_ms = self.shape.max_isolation_ms + self.rng.u64(..self.shape.max_isolation_ms / 4);
         let node = &mut self.nodes[at];
@@ -243,7 +241,7 @@ impl SimulatedCluster {
         self.send(at, ToServer::Card(Rc::new(card), clock_ms));
     }
 
-    /// Takes the answer to the question who has the name.
+    /// Takes the answer as to which run has the name.
     fn named(&mut self, at: usize, last: Option<&Card>) {
         let node = &mut self.nodes[at];
         if node.name_state.is_known {
@@ -274,7 +272,7 @@ impl SimulatedCluster {
             return;
         }
         if order != node.order + 1 && !passes_over_gaps {
-            // As an ordered consumer does: what was lost on the way is asked for again.
+            // As an ordered consumer does: lost messages are requested again.
             let from = node.follower.position().map_or(1, |own| own.sequence + 1);
             node.subscription = 0;
             self.send(at, ToServer::Subscribe(from));
@@ -339,7 +337,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// Acknowledges what may be.
+    /// Acknowledges what may be acknowledged.
     fn acknowledge(&mut self, at: usize) {
         let (now_ms, node) = (self.now_ms, &mut self.nodes[at]);
         let clock = node.clock(now_ms);
@@ -366,7 +364,7 @@ impl SimulatedCluster {
                 quorum.push((own.entry.id, now_ms, own.purged));
                 false
             }
-            // What the stream does not have waits for it.
+            // An entry that the stream lacks waits for it.
             _ => own.stored.is_none() || now_ms < own.sent_ms + 10_000,
         });
     }
@@ -420,7 +418,7 @@ fn runs(seeds: std::ops::Range<u64>, shape: &Shape) {
     assert!(is_one || sum.all > 10 && sum.quorum > 10 && sum.doubts > 10, "{sum:?}");
 }
 
-/// The seeds to run: one that is told, or the first of them.
+/// The seeds to run: a given one, or the first seeds.
 fn seeds(most: u64) -> std::ops::Range<u64> {
     match told("CLUSTER_SEED") {
         Some(seed) => seed..seed + 1,
@@ -447,8 +445,8 @@ fn nothing_purged_is_served_where_the_stream_often_loses_its_end() {
 }
 
 /// In these two runs an entry is lost with the one before it, is sent again, and gets its old
-/// sequence behind another entry. Where that happens differs with all that chance decides: whoever
-/// changes the simulation looks for other seeds. (Three of a thousand of the second shape have it.)
+/// sequence behind another entry. The seeds depend on every random decision, so a change of the
+/// simulation needs other seeds. (Three of a thousand of the second shape have it.)
 #[test]
 fn an_entry_that_is_stored_again_at_its_old_place_hides_no_loss() {
     for (seed, shape) in [(1244, Shape::few()), (314, Shape::losing())] {

@@ -1,59 +1,57 @@
-//! A node's part as its operator wants it: a member like the others, one that is to get no more
-//! clients, or one that has left.
+//! The stance of a node, as its operator wants it: member, draining, or left.
 //!
-//! Whoever has left stays on the stream: it applies what others invalidate, and tells what is
-//! invalidated here. But it uses nothing that it stores without asking, so that nobody has to wait
-//! for it.
+//! A node that has left stays on the stream: it applies and sends invalidations. But it must serve
+//! no stored response without revalidation, so that no other node has to wait for it.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A node's part.
+/// The stance of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stance {
     /// A member.
     #[default]
     Member,
-    /// A member that is not ready for clients.
+    /// A member that wants no more clients.
     Draining,
-    /// Away: not ready, not waited for, and it trusts nothing that it stores.
+    /// Away: not ready, not waited for, and without trust in its store.
     Left,
 }
 
-/// An operator's word about a node's part.
+/// An operator's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MembershipOrder {
-    /// Be a member.
+    /// Become a member.
     Join,
-    /// Be one that is to get no more clients.
+    /// Become a member without new clients.
     Drain,
     /// Leave.
     Leave,
 }
 
-/// An order that cannot be carried out.
+/// The refusal of an order to drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRefusal;
 
 impl fmt::Display for DrainRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it has left the cluster, and is not ready already: `join` it first")
+        f.write_str("it has left the cluster, so it cannot drain: `join` it first")
     }
 }
 
 impl std::error::Error for DrainRefusal {}
 
 impl MembershipOrder {
-    /// All, by their words.
+    /// All stances, by name.
     pub const WORDS: [(&'static str, Self); 3] =
         [("join", Self::Join), ("drain", Self::Drain), ("leave", Self::Leave)];
 
-    /// The stance of a node that stood like `before`.
+    /// The stance after this order, from the stance `before`.
     ///
     /// # Errors
-    /// One that has left does not drain: it would be waited for again.
+    /// A node that has left cannot drain: the others would wait for it again.
     pub(crate) fn stance(self, before: Stance) -> Result<Stance, DrainRefusal> {
         match (self, before) {
             (Self::Join, _) => Ok(Stance::Member),
@@ -64,13 +62,13 @@ impl MembershipOrder {
     }
 }
 
-/// A stance, and whether the others know of it.
+/// A stance, and whether the others know it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Posture {
     pub(crate) stance: Stance,
-    /// The number of times that it has changed.
+    /// The number of its changes.
     pub(crate) turn: u64,
-    /// The last of those that is on a card that the stream has.
+    /// The last change that is on a card in the stream.
     pub(crate) shown: u64,
 }
 

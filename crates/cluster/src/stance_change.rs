@@ -1,7 +1,7 @@
-//! A change of a node's part.
+//! A change of a node's stance.
 //!
-//! The order of things is what matters: trust ends before the others are shown that the node has
-//! left, and begins with a question that was put behind a card that says it is back.
+//! The order of steps matters: trust must end before the others see that the node has left, and may
+//! begin again only with a question sent after the card of its return.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::cluster::Cluster;
 use crate::stance::{DrainRefusal, MembershipOrder, Stance};
 
 impl Cluster {
-    /// Has the node stand as `order` says, and waits until the others have been shown, as far as
-    /// they can be now: [`crate::Status::is_shown`] says it.
+    /// Changes the stance by `order`, and waits until the others have been shown, if possible: see
+    /// [`crate::Status::is_shown`].
     ///
     /// # Errors
-    /// The order does not fit how the node stands.
+    /// The order does not fit the present stance.
     pub async fn order(self: &Arc<Self>, order: MembershipOrder) -> Result<(), DrainRefusal> {
         if self.stand(order)? {
             self.turned.notify_one();
@@ -24,7 +24,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes the stance. Returns true if it is another than before.
+    /// Sets the stance. Returns true if it is a change.
     fn stand(&self, order: MembershipOrder) -> Result<bool, DrainRefusal> {
         let mut state = self.state.lock();
         let before = state.posture.stance;
@@ -34,7 +34,7 @@ impl Cluster {
         }
         match stance {
             Stance::Left => state.follower.leave(),
-            // Read under the lock: a card that is made later says that it is back.
+            // Read under the lock, so that a later card shows the return.
             Stance::Member | Stance::Draining => state.follower.come_back(rt::now().mono_ms),
         }
         state.posture.stance = stance;
@@ -44,7 +44,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Waits until the others have been shown the stance, or the node is out of touch.
+    /// Waits until the others have been shown the stance, or contact is lost.
     async fn shown(&self) {
         let mut changed = self.changed.subscribe();
         loop {
@@ -55,7 +55,7 @@ impl Cluster {
         }
     }
 
-    /// Returns true if the others have not been shown the stance, and can be.
+    /// Returns true if the stance has not been shown, and can be.
     fn will_be_shown(&self) -> bool {
         let state = self.state.lock();
         !state.posture.is_shown() && state.context.is_some()
@@ -68,7 +68,7 @@ mod tests {
     use crate::testing::{nobody, settings};
 
     #[tokio::test]
-    async fn an_order_counts_at_once_and_an_own_wrong_one_says_what_to_do() {
+    async fn an_order_takes_effect_at_once_and_an_invalid_one_names_a_remedy() {
         let cluster = Cluster::new(settings("n1"), nobody(), None);
         let stance = || (cluster.status().stance, cluster.status().is_shown);
         assert_eq!(stance(), (Stance::Member, true));

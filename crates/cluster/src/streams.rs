@@ -1,5 +1,5 @@
-//! The streams, made by the first node that wants them, raised to what is wanted, or refused by
-//! name: a stream of somebody else, of a later version, or that forgets what it should keep.
+//! The streams: created by the first node that needs them, updated to the settings, or rejected by
+//! name. A foreign stream, one of a later version, and one that forgets entries must never be used.
 
 use std::time::Duration;
 
@@ -10,24 +10,23 @@ use async_nats::jetstream::{Context, ErrorCode};
 use crate::error::Error;
 use crate::settings::Settings;
 
-/// The version of what the streams hold.
+/// The version of the streams' contents.
 const VERSION: u32 = 1;
 
-/// The window in which the servers know an entry again that is sent twice. Later ones are known by
-/// the nodes.
+/// The window in which the servers detect duplicates. Nodes detect later ones.
 const DUPLICATES: Duration = Duration::from_secs(120);
 
-/// Most bytes of the stream of entries. Who misses what it had no room for trusts nothing that it
-/// stored before.
+/// The most bytes of the stream of entries. A node that misses an entry dropped for this limit
+/// trusts nothing that it stored before.
 const ENTRIES_BYTES: i64 = 256 << 20;
-/// Most bytes of the members' cards.
+/// The most bytes of the members' cards.
 const CARDS_BYTES: i64 = 16 << 20;
-/// Most bytes of the shared secrets. Their bounds are reached before it is.
+/// The most bytes of the shared secrets, whose own limits are lower.
 const SECRETS_BYTES: i64 = 256 << 20;
-/// The time after which a silent member's card goes.
+/// The time after which a silent member's card expires.
 const CARDS_AGE: Duration = Duration::from_secs(24 * 3_600);
 
-/// The stream of entries as it is wanted.
+/// The required stream of entries.
 pub(crate) fn entries(settings: &Settings) -> Config {
     Config {
         max_age: Duration::from_millis(settings.keep_ms),
@@ -37,7 +36,7 @@ pub(crate) fn entries(settings: &Settings) -> Config {
     }
 }
 
-/// The stream of cards as it is wanted: the last of each member.
+/// The required stream of cards: the last of each member.
 pub(crate) fn cards(settings: &Settings) -> Config {
     Config {
         max_age: CARDS_AGE,
@@ -47,7 +46,7 @@ pub(crate) fn cards(settings: &Settings) -> Config {
     }
 }
 
-/// The stream of secrets as it is wanted: the last of each name, for good.
+/// The required stream of secrets: the last of each name, without expiry.
 pub(crate) fn secrets(settings: &Settings) -> Config {
     Config {
         max_bytes: SECRETS_BYTES,
@@ -69,7 +68,7 @@ fn wanted(settings: &Settings, name: String, subject: String, what: &str) -> Con
     }
 }
 
-/// Waits until somebody says something about a stream, be it that it is not there.
+/// Waits until a server answers about a stream, even that it is absent.
 pub(crate) async fn answers(context: &Context, name: &str) -> Result<(), Error> {
     match context.get_stream(name).await.map_err(|error| (error.kind(), error)) {
         Err((GetStreamErrorKind::JetStream(own), _)) if !is_passing(&own) => Ok(()),
@@ -78,7 +77,7 @@ pub(crate) async fn answers(context: &Context, name: &str) -> Result<(), Error> 
     }
 }
 
-/// The stream, which is made if it is not there.
+/// The stream, created if it is absent.
 pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Error> {
     let name = wanted.name.clone();
     match context.get_stream(&name).await {
@@ -86,7 +85,7 @@ pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Er
             let found = &stream.cached_info().config;
             if let Some(raised) = raised(found, &wanted).map_err(|why| refused(&name, why))? {
                 let update = context.update_stream(&raised).await;
-                update.map_err(|error| refused(&name, format!("it cannot be raised: {error}")))?;
+                update.map_err(|error| refused(&name, format!("it cannot be updated: {error}")))?;
             }
             Ok(stream)
         }
@@ -94,14 +93,15 @@ pub(crate) async fn have(context: &Context, wanted: Config) -> Result<Stream, Er
             GetStreamErrorKind::JetStream(own) if is(&own, ErrorCode::STREAM_NOT_FOUND) => {
                 let made = context.create_stream(wanted).await;
                 made.map_err(|error| match error.kind() {
-                    // Another node was faster, with other settings: the next try reads them.
+                    // Another node has created it first, with other settings: the next attempt
+                    // reads them.
                     CreateStreamErrorKind::JetStream(own)
                         if is(&own, ErrorCode::STREAM_NAME_EXIST) =>
                     {
                         Error::link(error)
                     }
                     CreateStreamErrorKind::JetStream(own) if !is_passing(&own) => {
-                        refused(&name, format!("it cannot be made: {own}"))
+                        refused(&name, format!("it cannot be created: {own}"))
                     }
                     _ => Error::link(error),
                 })
@@ -118,8 +118,8 @@ fn is(error: &async_nats::jetstream::Error, code: ErrorCode) -> bool {
     error.error_code() == code
 }
 
-/// Returns true for an answer that says that the servers cannot tell now, as while they choose a
-/// leader: it is no refusal.
+/// Returns true for an answer that the servers have no result now, as during an election. It is no
+/// rejection.
 fn is_passing(error: &async_nats::jetstream::Error) -> bool {
     error.code() == 503
 }
@@ -128,10 +128,10 @@ fn refused(stream: &str, why: String) -> Error {
     Error::Refused { stream: stream.to_owned(), why }
 }
 
-/// The configuration to change `found` into, so that it is as wanted or better; `None` for nothing.
+/// The update that makes `found` as good as `wanted`; `None` if it is.
 ///
 /// # Errors
-/// It cannot be used, and why.
+/// The reason why it cannot be used.
 fn raised(found: &Config, wanted: &Config) -> Result<Option<Config>, String> {
     let text = found.description.as_deref().unwrap_or_default();
     let version = text.strip_prefix("Larder ").and_then(|rest| rest.split(':').next());
@@ -146,15 +146,15 @@ fn raised(found: &Config, wanted: &Config) -> Result<Option<Config>, String> {
         (found.subjects != wanted.subjects, "it has other subjects"),
         (found.retention != RetentionPolicy::Limits, "its retention is not `limits`"),
         (found.storage != StorageType::File, "it is not stored in files"),
-        (found.discard != DiscardPolicy::Old, "it discards what is new"),
-        (found.max_messages > 0, "its number of messages is bounded"),
+        (found.discard != DiscardPolicy::Old, "it discards new messages"),
+        (found.max_messages > 0, "its number of messages is limited"),
         (found.no_ack, "it acknowledges nothing"),
         (found.sealed, "it is sealed"),
         (found.mirror.is_some(), "it is a mirror"),
         (
             found.max_messages_per_subject != wanted.max_messages_per_subject
                 && (found.max_messages_per_subject > 0 || wanted.max_messages_per_subject > 0),
-            "it keeps another number of messages of a subject",
+            "it keeps another number of messages for each subject",
         ),
     ];
     if let Some((_, fault)) = faults.into_iter().find(|(is_there, _)| *is_there) {
@@ -180,7 +180,7 @@ mod tests {
     use crate::testing::settings;
 
     #[test]
-    fn servers_that_cannot_tell_now_refuse_nothing() {
+    fn servers_without_an_answer_reject_nothing() {
         for (told, passes) in [
             (r#"{"code":503,"err_code":10008,"description":"temporarily unavailable"}"#, true),
             (r#"{"code":503,"err_code":10023,"description":"insufficient resources"}"#, true),
@@ -228,8 +228,8 @@ mod tests {
                 Config { retention: RetentionPolicy::WorkQueue, ..wanted.clone() },
                 "its retention is not `limits`",
             ),
-            (Config { discard: DiscardPolicy::New, ..wanted.clone() }, "it discards what is new"),
-            (Config { max_messages: 5, ..wanted.clone() }, "its number of messages is bounded"),
+            (Config { discard: DiscardPolicy::New, ..wanted.clone() }, "it discards new messages"),
+            (Config { max_messages: 5, ..wanted.clone() }, "its number of messages is limited"),
         ] {
             assert_eq!(raised(&found, &wanted), Err(why.to_owned()));
         }

@@ -1,4 +1,4 @@
-//! Settings and a host that several tests begin with.
+//! Test settings and hosts, shared by several tests.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ pub(crate) fn settings(name: &str) -> Settings {
     }
 }
 
-/// A host with nothing behind it, which looks around when it is to carry something out.
+/// A host without a daemon, which calls a function when it should apply an entry.
 pub(crate) struct CallbackHost<F>(pub(crate) F);
 
-/// A host with nothing behind it.
+/// A host without a daemon.
 pub(crate) fn nobody() -> Arc<dyn Host> {
     Arc::new(CallbackHost(|| {}))
 }

@@ -1,6 +1,7 @@
-//! Measures a store in a directory: what a put, a read and a start cost, and what a record takes.
+//! Measures a store in a directory: the cost of a put, a read and a start, and the bytes for a
+//! record.
 //!
-//!     cargo run --profile quick -p disk --example measure -- DIRECTORY [RECORDS] [BYTES]
+//! cargo run --profile quick -p disk --example measure -- DIRECTORY [RECORDS] [BYTES]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use disk::{
 use disk::{VolumeConfig, tools};
 use parking_lot::Mutex;
 
-/// Notes places as an index would.
+/// Keeps addresses, as an index does.
 #[derive(Default)]
 struct Notes {
     found: Mutex<Vec<(u64, RecordAddress)>>,
@@ -51,7 +52,7 @@ fn open(path: &Path, bytes: u64) -> Result<(Disk, Arc<Notes>), Box<dyn std::erro
     Ok((disk, notes))
 }
 
-/// Puts all records, and tells what that takes.
+/// Puts all records, and prints the cost.
 fn put_all(disk: &Disk, records: u64, len: usize) -> Vec<(u64, RecordAddress)> {
     let (head, body) = (Bytes::from(vec![b'h'; 300]), Bytes::from(vec![b'b'; len]));
     let (begin, mut put_us, mut places) = (System.micros(), 0, Vec::new());

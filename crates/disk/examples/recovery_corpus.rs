@@ -1,6 +1,6 @@
-//! Writes what the fuzz target `disk_recovery` begins with: pieces of real volumes.
+//! Writes the first corpus of the fuzz target `disk_recovery`: pieces of real volumes.
 //!
-//!     cargo run -p disk --features fuzzing --example recovery_corpus -- fuzz/corpus/disk_recovery
+//! cargo run -p disk --features fuzzing --example recovery_corpus -- fuzz/corpus/disk_recovery
 
 use std::path::Path;
 

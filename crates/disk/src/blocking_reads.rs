@@ -1,5 +1,5 @@
-//! Reads that wait for the disk: a bounded queue, a few threads, and an answer at the deadline,
-//! whatever the disk does.
+//! Blocking reads: a bounded queue of reads that wait for the disk, and a few threads that serve
+//! it. Each read must get an answer by its deadline, even from a disk that hangs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 use crate::volume::{PendingRead, Volume};
 
 impl Volume {
-    /// Reads a record when a thread is free; answers at `deadline_ms` at the latest.
+    /// Queues a read of a record. It is answered at `deadline_ms` at the latest.
     pub(crate) fn read(
         &self,
         place: RecordAddress,
@@ -26,7 +26,8 @@ impl Volume {
             return done(Err(Error::Out));
         }
         let mut requests = self.reads.requests.lock();
-        // Whoever ends the volume refuses reads under this lock, and nobody serves any later.
+        // The end of a volume rejects the queued reads under this lock, and no read is served
+        // later.
         if self.is_ending() {
             drop(requests);
             return done(Err(Error::Out));
@@ -46,7 +47,7 @@ impl Volume {
         self.reads.wake.notify_one();
     }
 
-    /// Serves one read; false if none waits.
+    /// Serves one read. Returns false if none waits.
     pub(crate) fn read_turn(&self) -> bool {
         let Some(request) = self.reads.requests.lock().waiting.pop_front() else { return false };
         self.serve(&request);
@@ -95,7 +96,7 @@ impl Volume {
         }
     }
 
-    /// Answers reads whose deadlines have passed.
+    /// Rejects reads whose deadlines have passed.
     pub(crate) fn expire_reads(&self) {
         let now_ms = self.shared.now().mono_ms;
         loop {
@@ -106,7 +107,7 @@ impl Volume {
             };
             match late {
                 Some(request) => {
-                    // One that is being answered leaves by itself.
+                    // A read that is being answered leaves the list itself.
                     let mut requests = self.reads.requests.lock();
                     requests.open.remove(&request.key);
                     requests.waiting.retain(|waiting| waiting.key != request.key);
@@ -118,7 +119,7 @@ impl Volume {
         }
     }
 
-    /// Answers all reads that wait, as the volume ends.
+    /// Rejects all waiting reads at the end of the volume.
     pub(crate) fn refuse_reads(&self) {
         let open: Vec<_> = {
             let mut requests = self.reads.requests.lock();

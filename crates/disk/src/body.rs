@@ -1,4 +1,4 @@
-//! Bytes that are put into the store, wherever they are until they are written.
+//! A body to be stored: bytes of the caller, in whatever form they are until they are written.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-/// Bytes in memory of somebody else, which stay as they are while they are lent.
+/// Bytes in the caller's memory, immutable while they are borrowed.
 pub trait BorrowedBytes: Debug + Send + Sync {
     /// The number of bytes.
     fn size(&self) -> u64;
-    /// Calls `each` with all bytes, in pieces and in their order.
+    /// Calls `each` with all bytes, in chunks and in order.
     fn pieces(&self, each: &mut dyn FnMut(&[u8]));
 }
 
 /// A body, in memory.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// In one piece.
+    /// A body of one chunk.
     Bytes(Bytes),
-    /// However somebody else has it.
+    /// A body in the caller's own form.
     Lent(Arc<dyn BorrowedBytes>),
 }
 
@@ -32,7 +32,7 @@ impl Body {
         }
     }
 
-    /// Calls `each` with the bytes of `range`, in pieces.
+    /// Calls `each` with the bytes of `range`, in chunks.
     pub(crate) fn pieces(&self, range: &Range<u64>, each: &mut dyn FnMut(&[u8])) {
         let mut at = 0;
         let mut cut = |piece: &[u8]| {
@@ -59,13 +59,13 @@ impl Body {
     }
 }
 
-/// The part of a piece of `len` bytes at `at` that lies in `range`.
+/// The part of a chunk of `len` bytes at `at` that lies in `range`.
 fn within(range: &Range<u64>, at: u64, len: u64) -> Range<usize> {
     let clip = |edge: u64| edge.saturating_sub(at).min(len) as usize;
     clip(range.start)..clip(range.end)
 }
 
-/// Pieces that the store has read and writes again.
+/// Chunks that the store has read and writes again.
 #[derive(Debug)]
 pub(crate) struct RecordPieces(pub(crate) Vec<Bytes>);
 

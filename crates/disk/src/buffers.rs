@@ -1,5 +1,5 @@
-//! Buffers that are read into, again and again: one that has just been given back is still in the
-//! core's own cache, need not be cleared, and costs the system no pages.
+//! Buffers for reads, which are reused: a buffer returned a moment ago is still in the core's own
+//! cache, need not be cleared, and costs the system no pages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use bytes::Bytes;
 
 use crate::sync::Mutex;
 
-/// Buffers are so many bytes, or a multiple.
+/// The size of a buffer is a multiple of this.
 const STEP_BYTES: usize = 4096;
-/// The number of sizes. Whatever is larger is not kept.
+/// The number of sizes. Larger buffers are not kept.
 const SIZES: usize = 64;
-/// Bytes that are kept at most for whoever reads next.
+/// The most bytes kept for later reads.
 const KEPT_BYTES: usize = 2 << 20;
 
-/// Buffers that nobody uses.
+/// Free buffers.
 #[derive(Default)]
 pub(crate) struct Buffers {
     kept: Mutex<FreeBuffers>,
 }
 
 struct FreeBuffers {
-    /// By size.
+    /// Free buffers by size.
     free: [Vec<Box<[u8]>>; SIZES],
     bytes: usize,
 }
@@ -66,7 +66,7 @@ impl Buffer {
         &mut self.bytes[..self.len]
     }
 
-    /// Its content. It is free again when the last slice of that is dropped.
+    /// Its content as bytes. The buffer becomes free when the last slice is dropped.
     pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_when_the_last_slice_of_it_is_gone() {
+    fn a_buffer_is_reused_when_its_last_slice_is_dropped() {
         let buffers = Arc::new(Buffers::default());
         let mut buffer = buffers.take(5000);
         buffer.bytes_mut().fill(7);

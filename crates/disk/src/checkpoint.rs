@@ -1,4 +1,5 @@
-//! The writer's housekeeping: a new journal with a snapshot when the old one has grown, and room.
+//! The checkpoint: when the journal has grown, the writer begins a new one and writes a snapshot. A
+//! journal or snapshot must never be removed while a start may need it.
 
 use crate::health::OperationFailure;
 use crate::segment::Usage;
@@ -9,7 +10,7 @@ use crate::volume::Volume;
 use crate::writer::is_full;
 
 impl Volume {
-    /// Makes room, and a snapshot if it is time; true if there was anything to do.
+    /// Reclaims segments, and writes a checkpoint if it is due. Returns true if there was work.
     pub(crate) fn housekeeping(&self) -> bool {
         if self.health.is_out() {
             self.write_marker();
@@ -27,13 +28,13 @@ impl Volume {
         true
     }
 
-    /// Bytes that each journal begins with.
+    /// Bytes with which each new journal begins.
     fn carried(&self) -> u64 {
         self.carried.load(Ordering::Relaxed)
     }
 
-    /// Begins a new journal and writes a snapshot, after which older ones are not needed. Only
-    /// the writer may call it, when nothing waits to be written.
+    /// Begins a new journal and writes a snapshot, which makes older ones obsolete. Only the writer
+    /// may call this, while its queue is empty.
     pub(crate) fn checkpoint(&self) {
         let all = self.segments.iter().all(|slot| slot.lock().usage != Usage::Emptied);
         if !self.found.load(Ordering::Acquire) || self.health.is_out() || !all {
@@ -42,7 +43,7 @@ impl Volume {
         let Some(generation) = self.journal.generation() else { return };
         let done = self.rotate(generation + 1).and_then(|()| self.write_snapshot(generation + 1));
         if done.is_err() {
-            // It is tried again when the journal has grown by as much again.
+            // It is tried again when the journal has grown by this much again.
             self.carried.store(self.journal.size(), Ordering::Relaxed);
         }
         match done {
@@ -62,12 +63,12 @@ impl Volume {
         }
     }
 
-    /// Goes on in a new journal.
+    /// Continues in a new journal.
     ///
     /// # Errors
     /// Those of the system.
     pub(crate) fn rotate(&self, generation: u64) -> std::io::Result<()> {
-        // What others write to the disk is not to take away what a purge needs.
+        // Reserved, so that other files on the disk cannot take the space that a purge needs.
         let room = self.shared.config.journal_bytes * 3 / 2;
         let bytes = self.journal.rotate(self.shared.moment(), generation, room)?;
         self.carried.store(self.journal.size(), Ordering::Relaxed);
@@ -83,7 +84,7 @@ impl Volume {
         let sealed = self.journal.sealed();
         let bytes = snapshot::write(&*self.vfs, self.key, generation, sealed, segments)?;
         add(&self.tallies.journal_bytes, bytes);
-        // The one before is kept, with all journals since: a snapshot may rot.
+        // The snapshot before it is kept, with all journals since, in case the new one is damaged.
         let before = self.snapshot_before.swap(generation, Ordering::Relaxed);
         snapshot::remove_before(&*self.vfs, before)
     }

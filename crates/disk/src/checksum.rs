@@ -1,20 +1,21 @@
-//! Checksums that are bound to their place: the same bytes have another one in another volume,
-//! segment, epoch, record or block, so that nothing old or moved can pass for what was written.
+//! Checksums that are bound to their address: equal bytes have different checksums in another
+//! volume, segment, epoch, record or block. So old or moved bytes can never be accepted as current
+//! ones.
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 /// Bytes of a checksum.
 pub(crate) const SUM_BYTES: usize = 8;
 
-/// Keeps the numbers of blocks apart: an odd number without a pattern.
+/// Makes the seeds of blocks distinct: an odd number without a pattern.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The checksum of `bytes` under `seed`: rapidhash V3, which is the same everywhere and for good.
+/// The checksum of `bytes` under `seed`: rapidhash V3, which is equal on all platforms and fixed.
 pub(crate) fn sum(seed: u64, bytes: &[u8]) -> u64 {
     rapidhash_v3_seeded(bytes, &RapidSecrets::seed_cpp(seed))
 }
 
-/// A seed made of numbers that name something.
+/// A seed made of identifying numbers.
 pub(crate) fn seed_of(key: u64, numbers: &[u64]) -> u64 {
     let mut bytes = [0; 64];
     for (place, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
@@ -23,21 +24,21 @@ pub(crate) fn seed_of(key: u64, numbers: &[u64]) -> u64 {
     sum(key, &bytes[..numbers.len() * 8])
 }
 
-/// The identity of a record, which its checksums are bound to.
+/// The identity of a record, to which its checksums are bound.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
     /// The volume's key.
     pub(crate) key: u64,
     pub(crate) segment: u32,
     pub(crate) epoch: u64,
-    /// Of the record within the segment, in bytes.
+    /// The offset of the record within the segment, in bytes.
     pub(crate) offset: u32,
     pub(crate) seq: u64,
     pub(crate) hash: u64,
 }
 
 impl Binding {
-    /// The seed of its checksums.
+    /// The seed of the record's checksums.
     pub(crate) fn seed(&self) -> u64 {
         let place = u64::from(self.segment) << 32 | u64::from(self.offset);
         seed_of(self.key, &[place, self.epoch, self.seq, self.hash])
@@ -55,7 +56,7 @@ pub(crate) fn seal(seed: u64, number: u32, block: &mut [u8]) {
     place.copy_from_slice(&block_sum(seed, number, bytes).to_le_bytes());
 }
 
-/// Tells whether `block` begins with the checksum of what follows.
+/// Returns true if `block` begins with the checksum of the rest.
 pub(crate) fn is_sound(seed: u64, number: u32, block: &[u8]) -> bool {
     let Some((stored, bytes)) = block.split_first_chunk::<SUM_BYTES>() else { return false };
     u64::from_le_bytes(*stored) == block_sum(seed, number, bytes)
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_sums_are_these_for_good() {
-        // Another number here is another format.
+        // Another number here is a change of the format.
         assert_eq!(sum(0, b"larder"), 4_087_105_218_275_026_666);
         assert_eq!(BINDING.seed(), 155_250_990_249_090_651);
     }

@@ -1,4 +1,4 @@
-//! Settings of a store, each with its default.
+//! The settings of a store, and their defaults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,52 +9,52 @@ use crate::error::Error;
 use crate::layout::UNIT;
 use crate::vfs::Vfs;
 
-/// The longest segment: a place has 20 bits for the unit within one.
+/// The longest segment: an address has 20 bits for the unit within a segment.
 pub(crate) const SEGMENT_BYTES_MAX: u32 = 64 << 20;
-/// Bytes of a segment of the smallest volumes.
+/// The segment size of the smallest volumes, in bytes.
 const SEGMENT_BYTES_SMALL: u32 = 4 << 20;
-/// Segments of a volume that is too small for large ones.
+/// The segments of a volume that is too small for segments of full size.
 const SEGMENTS_WANTED: u64 = 64;
 
 /// The longest block.
 pub(crate) const BLOCK_BYTES_MAX: u32 = 64 << 10;
 
-/// The shortest block: a record's header and a sector's worth of bytes.
+/// The shortest block: a record's header, and some bytes of a sector.
 pub(crate) const BLOCK_BYTES_MIN: u32 = 512;
 
-/// Volumes of one store: a place has six bits for them.
+/// The most volumes of a store: an address has six bits for them.
 pub(crate) const VOLUMES_MAX: usize = 64;
 
-/// Segments of one volume: a place has 20 bits for them.
+/// The most segments of a volume: an address has 20 bits for them.
 pub(crate) const SEGMENTS_MAX: u32 = 1 << 20;
 
-/// Fewest segments of a volume: one is written, one is free, one is reclaimed, one is read.
+/// The fewest segments of a volume: one is written, one is free, one is reclaimed, one is read.
 pub(crate) const SEGMENTS_MIN: u32 = 4;
 
-/// The longest invalidation in bytes, far beyond any list of surrogate keys.
+/// The longest invalidation in bytes: far more than any list of surrogate keys.
 pub(crate) const INVALIDATION_BYTES_MAX: usize = 4 << 20;
 
-/// The clocks, as whoever makes the store reads them.
+/// The caller's clocks.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
 
-/// One volume: a directory, and the room that it may take.
+/// A volume: a directory, and the space that it may take.
 #[derive(Clone, Debug)]
 pub struct VolumeConfig {
     /// The directory.
     pub vfs: Arc<dyn Vfs>,
-    /// Room for segments, in bytes; journal and snapshot come on top.
+    /// Bytes for segments. The journal and the snapshots are in addition.
     pub bytes: u64,
-    /// Share of the records in proportion to the other volumes'; 1 if all are alike.
+    /// The volume's share of the records, relative to the other volumes; 1 if all are equal.
     pub weight: u32,
-    /// Bytes of a segment; only a new volume asks. 64 MiB: large enough for a disk to write at its
-    /// speed, and for 300 of them to be a fine grain of 20 GiB; of a small volume some 64th part.
+    /// Bytes of a segment of a new volume. Default 64 MiB: large enough for full disk speed, and a
+    /// grain of one 300th of 20 GiB; for a small volume about a 64th part.
     pub segment_bytes: u32,
-    /// Most bytes of a block, which has one checksum; only a new volume asks. 64 KiB.
+    /// The most bytes of a block, which has one checksum, in a new volume. Default 64 KiB.
     pub block_bytes: u32,
 }
 
 impl VolumeConfig {
-    /// A volume of `bytes` bytes with everything else as it should be.
+    /// A volume of `bytes` bytes, with defaults for the rest.
     pub fn new(vfs: Arc<dyn Vfs>, bytes: u64) -> Self {
         let part = (bytes / SEGMENTS_WANTED).max(u64::from(SEGMENT_BYTES_SMALL));
         let segment_bytes = u32::try_from(1_u64 << part.ilog2()).unwrap_or(u32::MAX);
@@ -96,62 +96,62 @@ impl VolumeConfig {
     }
 }
 
-/// A store: its volumes, and how they are used.
+/// The settings of a store: its volumes and their use.
 #[derive(Clone)]
 pub struct Config {
-    /// The volumes, one on each disk.
+    /// The volumes, one for each disk.
     pub volumes: Vec<VolumeConfig>,
-    /// Bytes that belong to whoever uses the store, as a seed of hashes: a new store keeps them,
-    /// and one that is there tells those that it has.
+    /// Bytes of the owner, such as a seed of hashes. A new store keeps them, and an existing one
+    /// returns those that it has.
     pub owner: [u8; 32],
-    /// True if the store has threads of its own; else whoever has it takes its steps
+    /// True if the store runs threads of its own. Otherwise the owner runs its steps
     /// ([`crate::Disk::step`]), as tests do.
     pub threads: bool,
-    /// Bytes that may wait to be written, for each volume. 64 MiB: a second of a common disk.
+    /// Bytes of each volume's write queue. Default 64 MiB: a second of a common disk.
     pub queue_bytes: u64,
-    /// Time between two commits in milliseconds: what is newer is lost with the power. 1000.
+    /// Milliseconds between two commits. A power failure loses newer records. Default 1000.
     pub commit_ms: u64,
-    /// True if an invalidation is durable before [`crate::Disk::append`] returns; else it is with
-    /// the next commit.
+    /// True if an invalidation is durable before [`crate::Disk::append`] returns. Otherwise it is
+    /// with the next commit.
     pub append_waits: bool,
-    /// Longest wait for that, in milliseconds: a volume that takes longer is taken out. 5000.
+    /// The longest wait for this in milliseconds: a slower volume is taken out. Default 5000.
     pub append_ms: u64,
-    /// Threads of each volume that read. 4.
+    /// Reader threads of each volume. Default 4.
     pub reader_threads: usize,
-    /// Reads that may wait, for each volume. 1024.
+    /// Reads in the queue of each volume. Default 1024.
     pub read_queue: usize,
-    /// Bytes of a body that one read answers with, about: whole blocks are. 4 MiB.
+    /// Approximate bytes of a body that one read returns, in whole blocks. Default 4 MiB.
     pub read_bytes: u64,
-    /// Bytes of the records that a longer body is kept as. 2 MiB, and at most a quarter of a
+    /// Bytes of the part records of a longer body. Default 2 MiB, and at most a quarter of a
     /// segment.
     pub part_bytes: u32,
-    /// Free segments to have in advance, beside one that only the store's own moving may take. 2.
+    /// Free segments to keep ready, beside one that only reclamation may use. Default 2.
     pub spare_segments: u32,
-    /// Percentage of a segment that moves on at most when it is reclaimed, which bounds the write
-    /// amplification: 20 percent come to 1.25.
+    /// The largest percentage of a segment that is moved when it is reclaimed. It bounds the write
+    /// amplification: 20 percent give 1.25.
     pub move_percent: u32,
-    /// Bytes of a journal that are the time for a new one, with a snapshot. 16 MiB.
+    /// Bytes of a journal after which a new one begins, with a snapshot. Default 16 MiB.
     pub journal_bytes: u64,
-    /// Failed operations of a volume within `errors_ms` that take it out. 3, as with Traffic Server
-    /// 5.
+    /// Failed operations of a volume within `errors_ms` that take it out. Default 3, as in Traffic
+    /// Server 5.
     pub errors_max: u32,
-    /// The time in which failed operations are counted, in milliseconds. 60,000.
+    /// The period in which failed operations are counted, in milliseconds. Default 60,000.
     pub errors_ms: u64,
-    /// Reads of a volume that miss their deadlines within `late_ms` and make it pause. 8.
+    /// Missed deadlines of a volume's reads within `late_ms` that pause it. Default 8.
     pub late_max: u32,
-    /// The time in which late reads are counted, in milliseconds. 10,000.
+    /// The period in which late reads are counted, in milliseconds. Default 10,000.
     pub late_ms: u64,
-    /// The time after which a volume that was full or slow is tried again, in milliseconds. 60,000.
+    /// The time after which a full or slow volume is tried again, in milliseconds. Default 60,000.
     pub retry_ms: u64,
-    /// Bytes of memory for knowing what is where, which whoever uses the store may share: 32 for
-    /// each record. Where little is left, segments are reclaimed as if the volume were full.
+    /// Memory for the rows of records, 32 bytes each, which the owner may share. When it is nearly
+    /// used up, segments are reclaimed as in a full volume.
     pub index: Arc<Allowance>,
-    /// True if what is forgotten is overwritten, and segments are before they are used again.
+    /// True if forgotten records are overwritten, and segments before they are reused.
     pub erase: bool,
 }
 
 impl Config {
-    /// A store over `volumes` with everything else as it should be.
+    /// A store over `volumes`, with defaults for the rest.
     pub fn new(volumes: Vec<VolumeConfig>) -> Self {
         Self {
             volumes,
@@ -181,7 +181,7 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Error> {
         let volumes = self.volumes.len();
         if !(1..=VOLUMES_MAX).contains(&volumes) {
-            let why = format!("there are {volumes} volumes: from 1 to {VOLUMES_MAX} can be used");
+            let why = format!("{volumes} volumes are set; from 1 to {VOLUMES_MAX} are possible");
             return Err(Error::Config { volume: "the store".to_owned(), why });
         }
         self.volumes.iter().try_for_each(VolumeConfig::check)

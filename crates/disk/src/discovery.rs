@@ -1,5 +1,6 @@
-//! Finding what is there at the start, behind a store that runs: newest segments first, by the
-//! tables of those that were full, and record by record in those that a crash left without.
+//! Discovery of the records at the start, in the background: newest segments first, by the tables
+//! of full segments, and record by record in those that a crash left without a table. It must never
+//! report a record that it has not verified.
 
 use std::io;
 
@@ -17,7 +18,7 @@ use crate::sync::Ordering;
 use crate::vfs::{File, read_all};
 use crate::volume::{Finder, Job, RowVerdict, Volume};
 
-/// Records that the owner is told of at once.
+/// Records that are reported to the owner in one call.
 const BATCH: usize = 4096;
 
 /// The records of a segment.
@@ -25,22 +26,22 @@ struct SegmentRecords {
     rows: Vec<Row>,
     /// The newest invalidation that was durable.
     sealed: u64,
-    /// It has a table.
+    /// The segment has a table.
     full: bool,
-    /// Not all of it could be read.
+    /// The segment could not be read completely.
     is_lost: bool,
 }
 
-/// Bytes of a segment that are read at once when it is looked through.
+/// Bytes of a segment that are read at once during the search.
 const WINDOW_BYTES: u32 = 1 << 20;
 
-/// A part of a segment in memory, which moves on.
+/// A moving part of a segment in memory.
 struct SegmentWindow<'a> {
     file: &'a dyn File,
-    /// Where the segment begins in its file.
+    /// The offset of the segment in its file.
     base: u64,
     segment: u32,
-    /// The end of what may be records.
+    /// The end of possible records.
     end: u32,
     from: u32,
     bytes: Vec<u8>,
@@ -53,7 +54,7 @@ impl<'a> SegmentWindow<'a> {
         Self { file: &**file, base, segment, end, from: 0, bytes: Vec::new() }
     }
 
-    /// So many bytes from `at` on, fewer at the end.
+    /// This many bytes from `at` on; fewer at the end.
     fn bytes(&mut self, at: u32, len: u32) -> io::Result<&[u8]> {
         let end = self.end.min(at.saturating_add(len));
         if at < self.from || end as usize > self.from as usize + self.bytes.len() {
@@ -68,7 +69,7 @@ impl<'a> SegmentWindow<'a> {
 }
 
 impl Volume {
-    /// Looks at one more segment; false when everything has been found.
+    /// Examines one more segment. Returns false when all have been examined.
     pub(crate) fn find_turn(&self) -> bool {
         let mut slot = self.finder.lock();
         if self.health.is_out() || self.is_ending() {
@@ -102,7 +103,7 @@ impl Volume {
         true
     }
 
-    /// Reads the headers of all segments: what is free may be used from now on.
+    /// Reads the headers of all segments. Free segments may be used from now on.
     fn find_segments(&self, finder: &Finder) -> Vec<(u64, u32)> {
         let mut left = Vec::new();
         let valid_from = self.superblock.valid_from;
@@ -114,7 +115,7 @@ impl Volume {
             let epoch = header.map(|header| header.epoch).filter(|epoch| *epoch >= valid_from);
             let bad = finder.keep.quarantined.contains(&number) || read.is_err();
             let mut segment = slot.lock();
-            // The next snapshot tells of what is free, too.
+            // The next snapshot lists free segments, too.
             segment.epoch = epoch.unwrap_or(0);
             if let Some(epoch) = epoch.filter(|epoch| finder.has(number, *epoch)) {
                 left.push((epoch, number));
@@ -133,14 +134,14 @@ impl Volume {
     fn find_in(&self, finder: &mut Finder, segment: u32, epoch: u64) -> Vec<FoundRecord> {
         let mut looked = self.look(segment, epoch);
         if looked.sealed > finder.newest {
-            // An invalidation was durable, and the journal does not know of it.
+            // A durable invalidation is missing in the journal.
             add(&self.tallies.damaged_journal, 1);
             self.take_out(Reason::Journal, 0);
             return Vec::new();
         }
         let index = &self.shared.config.index;
         if index.is_full() {
-            // What is newer has been found before.
+            // Newer records have been found before.
             add(&self.tallies.dropped_index, looked.rows.len() as u64);
             looked = SegmentRecords { rows: Vec::new(), is_lost: true, ..looked };
         }
@@ -150,7 +151,7 @@ impl Volume {
         let (mut found, mut listed) = (Vec::new(), Vec::new());
         let mut fresh = Segment::new(Usage::Sealed, index);
         fresh.epoch = epoch;
-        // A row for each record is most of the memory that a store takes: no room is left over.
+        // The rows take most of a store's memory, so their capacity is exact.
         fresh.rows.reserve(looked.rows.len());
         for mut row in looked.rows {
             if let Some(known) = &known {
@@ -171,8 +172,7 @@ impl Volume {
         if finder.keep.quarantined.contains(&segment) {
             fresh.usage = Usage::Bad;
         } else if looked.is_lost {
-            // Were it read by a later start, the invalidations that its records have missed would
-            // not be known any more.
+            // A later start would read it without the invalidations that its records have missed.
             fresh.clear();
             self.front.lock().jobs.push_back(Job::Release { segment, epoch });
         } else if !looked.full {
@@ -193,7 +193,7 @@ impl Volume {
         }
     }
 
-    /// The table of a segment; `None` if it has no whole one.
+    /// The table of a segment; `None` if it has no intact one.
     fn read_table(&self, segment: u32, epoch: u64) -> io::Result<Option<SegmentRecords>> {
         let (file, base) = self.file(segment);
         let end = base + u64::from(self.segment_bytes() - FRAME_BYTES);
@@ -215,8 +215,8 @@ impl Volume {
         Ok(Some(SegmentRecords { rows, sealed: footer.sealed, full: true, is_lost: false }))
     }
 
-    /// Looks for records one by one, and checks each in full. A record that is damaged, or was
-    /// never written, is passed over.
+    /// Searches for records one by one, and verifies each in full. Damaged records and gaps are
+    /// skipped.
     fn walk(&self, segment: u32, epoch: u64) -> io::Result<SegmentRecords> {
         let mut looked =
             SegmentRecords { rows: Vec::new(), sealed: 0, full: false, is_lost: false };
@@ -236,7 +236,7 @@ impl Volume {
         Ok(looked)
     }
 
-    /// The header of the record at an offset of a segment; `None` if no sound one is there.
+    /// The header of the record at an offset of a segment; `None` if none is intact.
     fn record_at(
         &self,
         window: &mut SegmentWindow,
@@ -251,7 +251,7 @@ impl Volume {
             return Ok(None);
         }
         let seed = self.binding(window.segment, epoch, at, &header).seed();
-        // What only looks like a long record is not read to its end.
+        // A length is checked before a supposed record is read to its end.
         let (len, block) = (len as u32, self.blocks.bytes);
         let first = window.bytes(at, len.min(block))?;
         if self.check_blocks(seed, 0, first).is_err() {
@@ -264,12 +264,12 @@ impl Volume {
         Ok(sound.then_some(header))
     }
 
-    /// Records in parts are told of when their parts are known; parts that nobody lists are dead.
+    /// Records in parts are reported when all parts are known. Parts without a list are dead.
     fn find_parts(&self, listed: &[FoundRecord], looked: &[u32]) {
         let mut whole = Vec::new();
         let mut wanted = HashSet::new();
-        // A crash may have left a record in parts as it was before it moved on, too. The newer one
-        // has the parts that both list.
+        // A crash may have left the former copy of a moved record in parts. The newer one owns the
+        // parts that both list.
         let mut listed = listed.to_vec();
         listed.sort_by_key(|record| {
             let epoch = self.segment(record.place).map_or(0, |segment| segment.lock().epoch);
@@ -284,7 +284,7 @@ impl Volume {
             };
             let taken = parts.iter().any(|part| wanted.contains(&part.place));
             if parts.is_empty() || taken || !parts.iter().all(|part| there(part.place)) {
-                self.lose(record.place);
+                self.drop_lost(record.place);
                 continue;
             }
             wanted.extend(parts.iter().map(|part| part.place));

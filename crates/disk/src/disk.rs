@@ -1,4 +1,5 @@
-//! The store: its volumes as one, and the threads that serve them.
+//! The disk store: its volumes as one, and its threads. It must never return a byte that it has not
+//! verified, or make [`Disk::put`], [`Disk::forget`] or [`Disk::read_now`] wait for a disk.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,33 +23,33 @@ use crate::stream::Stream;
 use crate::sync::{AtomicU64, Mutex, Ordering, RwLock};
 use crate::volume::{NewRecord, StoreContext, Volume};
 
-/// An invalidation that is still needed.
+/// An invalidation that is still in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalidation {
-    /// Its number: records with a lower order have not been tested against it.
+    /// The invalidation's number: records with a lower order have not been tested against it.
     pub number: u64,
-    /// Its bytes.
+    /// The owner's bytes.
     pub bytes: Bytes,
 }
 
-/// A store that was opened.
+/// The result of opening a store.
 #[derive(Debug)]
 pub struct OpenedStore {
     /// The store.
     pub disk: Disk,
     /// The bytes that the store keeps for its owner.
     pub owner: [u8; 32],
-    /// Invalidations that are still needed, in their order.
+    /// The invalidations in force, in order.
     pub invalidations: Vec<Invalidation>,
-    /// Numbers of volumes that had something that was not to be trusted, and were emptied.
+    /// Numbers of the volumes that were emptied because their contents could not be trusted.
     pub emptied: Vec<usize>,
-    /// Numbers of volumes that cannot be used now, and the system's word on it. They are tried
-    /// again, and begin with nothing.
+    /// Numbers of the volumes that cannot be used now, with the system's error. They are tried
+    /// again, and begin empty.
     pub failed: Vec<(usize, Error)>,
 }
 
-/// The duty to carry out an invalidation that is durable. What is put before this is dropped counts
-/// as older than the invalidation, as its effect may have missed it.
+/// A guard for a durable invalidation that is still to be carried out. Records put before the guard
+/// is dropped count as older than the invalidation, which may have missed them.
 pub struct InvalidationGuard {
     number: u64,
     core: Arc<StoreCore>,
@@ -63,31 +64,31 @@ impl InvalidationGuard {
 
 impl fmt::Debug for InvalidationGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Effect({})", self.number)
+        write!(f, "InvalidationGuard({})", self.number)
     }
 }
 
-/// An invalidation on its way to the journals.
+/// An invalidation that is being written to the journals.
 pub struct InvalidationWrite {
     core: Arc<StoreCore>,
     tickets: Vec<(Arc<Volume>, u64)>,
-    /// No volume writes it down, and what some of them have may be found by a later start.
+    /// True if no volume writes it, and a later start may find old records.
     is_lost: bool,
 }
 
 impl fmt::Debug for InvalidationWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Durability({} volumes)", self.tickets.len())
+        write!(f, "InvalidationWrite({} volumes)", self.tickets.len())
     }
 }
 
 impl InvalidationWrite {
-    /// Waits until it is durable, unless the settings say that nobody waits. A volume that cannot
+    /// Waits until the invalidation is durable, unless `append_waits` is off. A volume that cannot
     /// write it is taken out.
     ///
     /// # Errors
-    /// [`Error::Journal`] if no volume could write it. It may be found at the next start all the
-    /// same, or what it was to remove may.
+    /// [`Error::Journal`] if no volume could write it. The next start may nevertheless find it, or
+    /// the records that it should remove.
     pub fn wait(self) -> Result<(), Error> {
         let config = &self.core.shared.config;
         if self.is_lost {
@@ -112,7 +113,7 @@ impl InvalidationWrite {
                 }
             }
         }
-        self.core.note_fallen();
+        self.core.note_taken_out();
         result
     }
 }
@@ -135,11 +136,11 @@ impl fmt::Debug for Disk {
 }
 
 impl Disk {
-    /// Opens the store, or makes it. Nothing is found before [`Disk::find`].
+    /// Opens or creates the store. Records are found after [`Disk::find`].
     ///
     /// # Errors
-    /// Settings that cannot be, a volume of another format, one that another process has, and a
-    /// directory of something else. A volume that the system fails is out of use, and no error.
+    /// Invalid settings, a volume of another format, a volume in use by another process, or a
+    /// directory with foreign files. A volume whose disk fails is taken out instead.
     pub fn open(config: Config, owner: Arc<dyn Owner>, clock: Clock) -> Result<OpenedStore, Error> {
         config.check()?;
         let looked = config.volumes.iter().map(|volume| match look(volume, None) {
@@ -155,7 +156,7 @@ impl Disk {
             clock,
             began: SequenceCounter::first(all.session),
             order: SequenceCounter::of_session(all.session),
-            fallen: Mutex::default(),
+            taken_out: Mutex::default(),
             buffers: Arc::default(),
         });
         let (mut emptied, mut failed, mut slots) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,7 +176,7 @@ impl Disk {
             let (volume, absence) = (RwLock::new(volume), Mutex::new(absence));
             slots.push(VolumeSlot { volume, weight: settings.weight.max(1), is_bare, absence });
         }
-        // From here on the journals know them.
+        // From here on the journals have them.
         let invalidations = std::mem::take(&mut all.invalidations).into_iter();
         let invalidations =
             invalidations.map(|(number, bytes)| Invalidation { number, bytes }).collect();
@@ -192,19 +193,19 @@ impl Disk {
         Ok(OpenedStore { disk: Self { core }, owner, invalidations, emptied, failed })
     }
 
-    /// Numbers of this session begin here: those of records and invalidations of former ones are
-    /// below.
+    /// The first number of this session: records and invalidations of former sessions have lower
+    /// ones.
     pub fn began(&self) -> u64 {
         self.core.shared.began
     }
 
-    /// Begins to find what was there at the start; the owner is told in batches. Nothing is put
-    /// before.
+    /// Begins to find the records of former sessions, which are reported to the owner in batches.
+    /// To be called before the first put.
     pub fn find(&self) {
         self.core.begin_finding();
     }
 
-    /// Segments that have been looked at, and all that had something.
+    /// Segments that have been examined, and all that contain records.
     pub fn progress(&self) -> (u64, u64) {
         self.core.volumes().fold((0, 0), |(looked, all), volume| {
             let to_look = volume.to_look.load(Ordering::Relaxed);
@@ -212,21 +213,20 @@ impl Disk {
         })
     }
 
-    /// True when all that was there has been found.
+    /// Returns true when all records have been found.
     pub fn has_found(&self) -> bool {
         self.core.volumes().all(|volume| volume.found.load(Ordering::Acquire))
     }
 
-    /// Keeps a record, which can be read from now on; `None` if the store does not take it. It
-    /// waits for nothing.
+    /// Stores a record, which can be read from now on, without waiting. `None` if the store rejects
+    /// it.
     pub fn put(&self, entry: Entry) -> Option<RecordAddress> {
         self.core.volume_of(entry.hash)?.put(NewRecord::of(entry))
     }
 
-    /// Keeps the long body of the record at `place` under another head, in that record's stead:
-    /// `entry` has no body itself. `tell` is called with the new place while both are there, so
-    /// that whoever reads goes on. `None`, and nothing has changed, if the store does not take it,
-    /// or has no body in parts there.
+    /// Replaces the record at `place` by one with another head and the same long body; `entry` has
+    /// no body. `tell` is called with the new place while both exist, so that readers can continue.
+    /// `None`, without effect, if the store rejects it, or has no body in parts there.
     pub fn replace_head(
         &self,
         place: RecordAddress,
@@ -236,27 +236,27 @@ impl Disk {
         self.core.volume_at(place)?.rehead(place, NewRecord::of(entry), tell)
     }
 
-    /// Keeps the record at `place` from being reclaimed as long as what is returned is there:
-    /// somebody reads it. `None` if it is not there, or if more than `percent` of its volume would
-    /// be kept so; then it may go while it is read.
+    /// Pins the record at `place` for a reader: its segment is not reclaimed until the pin is
+    /// dropped. `None` if the record is gone, or if pins would keep more than `percent` of the
+    /// volume; it may then be reclaimed while it is read.
     pub fn hold(&self, place: RecordAddress, percent: u64) -> Option<SegmentPin> {
         self.core.volume_at(place)?.hold(place, percent)
     }
 
-    /// Begins to keep a body that is still coming; `None` if the store takes nothing.
+    /// Begins to store a body that is still arriving. `None` if the store accepts nothing.
     pub fn stream(&self, hash: u64) -> Option<Stream> {
         let volume = self.core.volume_of(hash)?;
         volume.takes().then(|| Stream::new(volume, hash))
     }
 
-    /// The record at `place` is not wanted any more; false if none is there. It waits for nothing;
-    /// after a crash within the time of a commit the record may be found again.
+    /// Forgets the record at `place`, without waiting. Returns false if it is gone already. After a
+    /// crash before the next commit the record may be found again.
     pub fn forget(&self, place: RecordAddress) -> bool {
         self.core.volume_at(place).is_some_and(|volume| volume.forget(place))
     }
 
-    /// Reads what is there at once, in memory of the store or of the system; `None` if it is not,
-    /// or cannot be read.
+    /// Reads bytes that are in memory, of the store or of the system. `None` if they are not, or
+    /// cannot be read.
     pub fn read_now(
         &self,
         place: RecordAddress,
@@ -269,8 +269,8 @@ impl Disk {
         Some(answer)
     }
 
-    /// Reads from the disk; `done` is called on another thread, or at once if nothing can be read.
-    /// It is called by `deadline_ms` of the monotonic clock.
+    /// Reads from the disk. `done` is called on another thread, or at once if nothing can be read,
+    /// and by `deadline_ms` of the monotonic clock at the latest.
     pub fn read(
         &self,
         place: RecordAddress,
@@ -286,22 +286,21 @@ impl Disk {
         }
     }
 
-    /// Writes an invalidation down. It is durable when this returns, unless the settings say that
-    /// nobody waits. Its effect is to be carried out before what is returned is dropped.
+    /// Writes an invalidation. It is durable on return, unless `append_waits` is off. The caller
+    /// must carry it out before it drops the guard.
     ///
     /// # Errors
-    /// As [`Disk::begin_append`] and [`Durability::wait`].
+    /// As [`Disk::begin_append`] and [`InvalidationWrite::wait`].
     pub fn append(&self, bytes: Bytes) -> Result<InvalidationGuard, Error> {
         let (effect, writing) = self.begin_append(bytes)?;
         writing.wait().map(|()| effect)
     }
 
-    /// Begins to write an invalidation down, and waits for nothing: many that are written at once
-    /// are made durable together. Its effect is to be carried out before the first of what is
-    /// returned is dropped.
+    /// Begins to write an invalidation without waiting, so that many become durable together. The
+    /// caller must carry it out before it drops the guard.
     ///
-    /// If no volume takes it, the one who waits is told so. If nothing that they have will ever be
-    /// found, there is no need to write.
+    /// If no volume writes it, [`InvalidationWrite::wait`] fails. If no start can find any old
+    /// record, nothing needs to be written.
     ///
     /// # Errors
     /// [`Error::Journal`] if it is too long.
@@ -323,7 +322,7 @@ impl Disk {
         Ok((effect, InvalidationWrite { core: Arc::clone(&self.core), tickets, is_lost }))
     }
 
-    /// Waits, where that is called, for all that has been begun.
+    /// A write whose wait covers all invalidations begun so far.
     pub fn begun(&self) -> InvalidationWrite {
         let core = Arc::clone(&self.core);
         let volumes = core.volumes().filter(|volume| !volume.health.is_out());
@@ -336,10 +335,10 @@ impl Disk {
         InvalidationWrite { core, tickets, is_lost: false }
     }
 
-    /// Invalidations up to this number are needed no more: nothing that the store has is older, or
-    /// all of it has been tested.
+    /// Releases the invalidations up to this number: the store has no older record, or all of them
+    /// have been tested.
     pub fn release(&self, up_to: u64) {
-        // Those that are still being carried out are needed.
+        // Those that are still being carried out stay.
         let order = &self.core.shared.order;
         let up_to = up_to.min(order.order_of(order.now()));
         for volume in self.core.volumes() {
@@ -347,25 +346,25 @@ impl Disk {
         }
     }
 
-    /// The newest invalidation that all volumes in use have in their journals.
+    /// The newest invalidation that the journals of all volumes in use contain.
     pub fn sealed(&self) -> u64 {
         let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
         volumes.map(|volume| volume.journal.sealed()).min().unwrap_or(u64::MAX)
     }
 
-    /// Invalidations that are needed no more, though older ones may be: whatever each of them has
-    /// met has been forgotten, or newer ones meet that, too. They are in all journals
+    /// Drops invalidations that are obsolete while older ones are in force: their matches have been
+    /// forgotten, or newer invalidations match them too. They must be in all journals
     /// ([`Disk::sealed`]).
     pub fn drop_invalidations(&self, numbers: &[u64]) {
         let volumes = self.core.volumes().filter(|volume| !volume.health.is_out());
-        volumes.for_each(|volume| volume.needless.lock().extend_from_slice(numbers));
+        volumes.for_each(|volume| volume.obsolete.lock().extend_from_slice(numbers));
     }
 
-    /// Records of a lower order are of no use. This process knows; no later one finds them, or
-    /// needs invalidations up to this number.
+    /// Discards records of a lower order. This process treats them as gone; a later one will not
+    /// find them, and needs no invalidations up to this number.
     pub fn discard_before(&self, order: u64) {
         for volume in self.core.volumes() {
-            volume.journal.push(JournalItem::Void(order));
+            volume.journal.push(JournalItem::Discarded(order));
         }
     }
 
@@ -380,24 +379,24 @@ impl Disk {
         self.core.live_segments(|segment| segment.least_order)
     }
 
-    /// The store in numbers.
+    /// The store's counters and gauges.
     pub fn stats(&self) -> Stats {
         let mut stats = self.core.past.lock().clone();
         self.core.volumes().for_each(|volume| volume.add_stats(&mut stats));
         stats
     }
 
-    /// Bytes of the volumes that take records at this moment.
+    /// Bytes of the volumes that accept records now.
     pub fn takes_bytes(&self) -> u64 {
         self.core.volumes().map(|volume| volume.takes_bytes()).sum()
     }
 
-    /// True if so much waits to be written that some queue may soon be full.
+    /// Returns true if a write queue may soon be full.
     pub fn is_behind(&self) -> bool {
         self.core.volumes().any(|volume| volume.is_behind())
     }
 
-    /// One volume in numbers, and its state.
+    /// The condition and the counters of one volume.
     pub fn volume_stats(&self, number: usize) -> Option<(VolumeCondition, Stats)> {
         let volume = self.core.slots.get(number)?.volume.read().clone()?;
         let mut stats = Stats::default();
@@ -405,45 +404,45 @@ impl Disk {
         Some((volume.health.condition(), stats))
     }
 
-    /// The reason for which a volume could not be opened, in words; `None` if it is open.
+    /// The reason why a volume could not be opened; `None` if it is open.
     pub fn absence(&self, number: usize) -> Option<String> {
         let slot = self.core.slots.get(number).filter(|slot| slot.volume.read().is_none())?;
         Some(slot.absence.lock().why.clone())
     }
 
-    /// Takes one step of everything that threads would do; false if there was nothing to do.
+    /// Runs one step of all work that threads would do. Returns false if there was none.
     pub fn step(&self) -> bool {
         self.core.step(false)
     }
 
-    /// Looks at one more segment for what was there at the start; false if none is left.
+    /// Examines one more segment for records. Returns false if none is left.
     pub fn find_step(&self) -> bool {
         self.core.volumes().any(|volume| volume.find_turn())
     }
 
-    /// Takes all steps that there are, and commits.
+    /// Runs all steps, and commits.
     pub fn settle(&self) {
         while self.core.step(true) {}
     }
 
-    /// Looks after volumes that pause or are out, and reads that are late.
+    /// Checks volumes that pause or are out, and late reads.
     pub fn tick(&self) {
         self.core.tick();
     }
 
-    /// Serves one read that waits; false if none does.
+    /// Serves one waiting read. Returns false if none waits.
     pub fn serve(&self) -> bool {
         self.core.volumes().any(|volume| volume.read_turn())
     }
 
-    /// Ends everything, so that the next start finds all of it at once. A disk that hangs is not
-    /// waited for longer than for an invalidation. Nothing is taken any more.
+    /// Closes the store, so that the next start finds everything at once. It waits for a disk that
+    /// hangs no longer than for an invalidation. The store accepts nothing afterwards.
     pub fn close(&self) {
         self.core.end_threads();
         self.core.volumes().for_each(|volume| volume.close());
     }
 
-    /// As [`Disk::close`].
+    /// [`Disk::close`], by value.
     pub fn stop(self) {
         self.close();
     }
@@ -455,7 +454,7 @@ impl Drop for Disk {
     }
 }
 
-/// The knowledge of all volumes together.
+/// The baseline of all volumes together.
 fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> StoreBaseline {
     let mut all = StoreBaseline { owner, ..StoreBaseline::default() };
     for found in looked.iter().flatten() {
@@ -467,7 +466,7 @@ fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> StoreBasel
         }
         all.add(&found.past.keep);
     }
-    // A superblock that was lost may have been a newer one.
+    // A lost superblock may have been a newer one.
     all.session += 2;
     all
 }
@@ -475,7 +474,7 @@ fn beginning(looked: &[Result<Candidate, Error>], owner: [u8; 32]) -> StoreBasel
 /// A volume that cannot be used now.
 struct UnavailableVolume {
     why: Error,
-    /// Nothing that is there will ever be found.
+    /// True if no start can find anything in it.
     is_bare: bool,
 }
 
@@ -492,9 +491,9 @@ fn begin(
     if void && !new {
         emptied.push(number);
     }
-    let purpose = if void { Purpose::Void } else { Purpose::Serve };
+    let purpose = if void { Purpose::Empty } else { Purpose::Serve };
     let valid_from = SequenceCounter::first(all.session);
-    // It stays locked until what was begun of it is gone again.
+    // It stays locked until its first files have been removed.
     let (vfs, _lock) = (Arc::clone(&found.config.vfs), Arc::clone(&found.lock));
     found.start(number as u8, all, purpose, valid_from, shared).map_err(|why| {
         if new {

@@ -1,17 +1,16 @@
-//! Everything that goes wrong with a store. Where it goes wrong after the start, it means no more
-//! than a miss.
+//! The errors of a store. After the start, each of them means no more than a miss.
 
 use std::fmt;
 use std::io;
 
-/// Damage that a check found. Nothing of a damaged block has left the store.
+/// Damage found by a check. No byte of a damaged block leaves the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
-    /// There is no header, or it means more than there is.
+    /// The header is missing, or describes more than there is.
     Header,
-    /// The checksum of a block is not that of its bytes at this place.
+    /// The checksum of a block does not fit its bytes at this address.
     Sum,
-    /// A whole record, and not the one that was asked for.
+    /// An intact record, but another one.
     Other,
     /// The file ends too early.
     Cut,
@@ -22,17 +21,17 @@ impl Damage {
     pub const ALL: [Self; 4] = [Self::Header, Self::Sum, Self::Other, Self::Cut];
 }
 
-/// A failure of the store.
+/// An error of the store.
 #[derive(Debug)]
 pub enum Error {
-    /// Settings that cannot be.
+    /// Invalid settings.
     Config {
-        /// The volume that they are of.
+        /// The volume of the settings.
         volume: String,
-        /// The reason, in words.
+        /// The reason.
         why: String,
     },
-    /// A volume in a format of another version of the program.
+    /// A volume in the format of another version.
     Format {
         /// The volume's name.
         volume: String,
@@ -41,40 +40,40 @@ pub enum Error {
         /// The format that this program writes.
         known: u32,
     },
-    /// A directory with files that are no volume's.
+    /// A directory with files that belong to no volume.
     Foreign {
         /// The directory's name.
         volume: String,
     },
-    /// A volume that another process has.
+    /// A volume in use by another process.
     Locked {
         /// The volume's name.
         volume: String,
     },
-    /// The system refused something at the start, or for a tool.
+    /// A failed operation of the system, at the start or in a tool.
     Io {
         /// The volume's name.
         volume: String,
-        /// The doing that was refused.
+        /// The operation, such as "opening".
         doing: &'static str,
-        /// The system's word on it.
+        /// The system's error.
         error: io::Error,
     },
-    /// No record is at this place any more.
+    /// The record is no longer at this place.
     Gone,
-    /// The record is damaged. It is not there any more.
+    /// The record is damaged, and has been removed.
     Damaged(Damage),
-    /// The disk failed to read it.
+    /// The disk failed to read the record.
     Unreadable,
     /// The deadline passed first.
     Late,
-    /// More reads wait than may.
+    /// The queue of reads is full.
     Busy,
-    /// The volume is taken out or pauses.
+    /// The volume is out or pauses.
     Out,
     /// An invalidation could not be made durable on any volume.
     Journal {
-        /// The reason, in words.
+        /// The reason.
         why: String,
     },
 }
@@ -87,18 +86,18 @@ impl Error {
 }
 
 impl Error {
-    /// A way to mend what the system refused, in words.
+    /// A remedy for a failed operation of the system.
     pub fn remedy(&self) -> &'static str {
         let Self::Io { error, .. } = self else { return "" };
         match error.kind() {
             io::ErrorKind::PermissionDenied => "give the directory to the daemon's user",
             io::ErrorKind::ReadOnlyFilesystem => "mount its file system for writing",
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "make room there, or `size` smaller"
+                "free space there, or reduce `size`"
             }
-            io::ErrorKind::NotFound => "make the directory above it, or mount its disk",
+            io::ErrorKind::NotFound => "create the parent directory, or mount its disk",
             io::ErrorKind::NotADirectory => "name a directory",
-            _ => "the system's log may say more",
+            _ => "see the system's log",
         }
     }
 }
@@ -119,16 +118,16 @@ impl fmt::Display for Error {
             ),
             Self::Locked { volume } => write!(f, "{volume}: another process is using it"),
             Self::Io { volume, doing, error } => write!(f, "{volume}: {doing}: {error}"),
-            Self::Gone => f.write_str("no record is there any more"),
+            Self::Gone => f.write_str("the record is no longer at this place"),
             Self::Damaged(damage) => match damage {
-                Damage::Header => f.write_str("damaged: no header of a record"),
-                Damage::Sum => f.write_str("damaged: a wrong checksum"),
-                Damage::Other => f.write_str("damaged: another record"),
+                Damage::Header => f.write_str("damaged: the header of the record is invalid"),
+                Damage::Sum => f.write_str("damaged: a checksum is wrong"),
+                Damage::Other => f.write_str("damaged: the place has another record"),
                 Damage::Cut => f.write_str("damaged: the file ends too early"),
             },
-            Self::Unreadable => f.write_str("the disk failed to read"),
-            Self::Late => f.write_str("the disk took too long"),
-            Self::Busy => f.write_str("too many reads wait for the disk"),
+            Self::Unreadable => f.write_str("the disk failed to read the record"),
+            Self::Late => f.write_str("the read missed its deadline"),
+            Self::Busy => f.write_str("the read queue of the disk is full"),
             Self::Out => f.write_str("the volume is out of use"),
             Self::Journal { why } => write!(f, "the journal of the disk cache: {why}"),
         }

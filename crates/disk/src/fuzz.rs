@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets.
+//! The entry points of the fuzz targets.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::record_request::RecordRequest;
 use crate::vfs::MemoryDirectory;
 use crate::{Body, Clock, Config, Disk, Entry, OpenedStore, VolumeConfig};
 
-/// An owner that takes nothing to heart.
+/// An owner without effects.
 struct NullOwner;
 
 impl Owner for NullOwner {
@@ -45,7 +45,7 @@ fn body(hash: u64) -> Vec<u8> {
     (0..hash * 300).map(|at| (at ^ hash) as u8).collect()
 }
 
-/// A new volume, whose bytes are always the same: its checksums hold in another run, too.
+/// A new volume with reproducible bytes, so that its checksums fit another run.
 fn new_volume() -> MemoryDirectory {
     let superblock = Superblock {
         id: *b"always the same.",
@@ -61,7 +61,7 @@ fn new_volume() -> MemoryDirectory {
     MemoryDirectory::with([(SUPERBLOCK.to_owned(), superblock.encode().repeat(2))])
 }
 
-/// A volume with a few records, which was stopped or not, and their places.
+/// A volume with a few records, stopped or not, and their addresses.
 fn volume(stopped: bool) -> (MemoryDirectory, Vec<(u64, RecordAddress)>) {
     let vfs = new_volume();
     let mut places = Vec::new();
@@ -80,8 +80,8 @@ fn volume(stopped: bool) -> (MemoryDirectory, Vec<(u64, RecordAddress)>) {
     (vfs, places)
 }
 
-/// Data for [`recovery`] to begin with: pieces of a volume's files, each where it was, or at
-/// another place, or in another file.
+/// Seeds for [`recovery`]: pieces of a volume's files, in their place, in another place or in
+/// another file.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for stopped in [true, false] {
@@ -104,8 +104,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Opens a volume that `data` has been written over: orders of a file, an offset, a length, and
-/// the bytes. A record that is found in it is what was put.
+/// Opens a volume over which `data` has been written, as a file's number, an offset, a length and
+/// bytes. A record that is found must be one that was put.
 pub fn recovery(data: &[u8]) {
     let (vfs, places) = volume(data.first().is_some_and(|byte| byte % 2 == 0));
     let names: Vec<String> = vfs.contents().into_keys().collect();

@@ -1,4 +1,5 @@
-//! The health of a volume: how many failures it takes until the store goes on without it.
+//! The health of a volume: counts failures, and pauses a volume or takes it out. A volume that was
+//! taken out must never come back with records from before.
 
 use crate::owner::{Reason, VolumeCondition};
 use crate::stats::add;
@@ -6,24 +7,24 @@ use crate::sync::Ordering;
 use crate::vfs::{Vfs, replace};
 use crate::volume::{IN, OUT, PAUSING, Volume, often};
 
-/// The file that remembers why a volume was taken out.
+/// The file with the reason why a volume was taken out.
 const MARKER: &str = "out";
 
-/// A failure of one operation.
+/// The failure of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperationFailure {
-    /// The system failed it.
+    /// The system reported an error.
     Error,
-    /// There is no room.
+    /// The disk is full.
     Full,
-    /// It came too late.
+    /// The operation was late.
     Late,
     /// The journal cannot be written.
     Journal,
 }
 
 impl Volume {
-    /// An operation has failed.
+    /// Counts a failed operation.
     pub(crate) fn trouble(&self, trouble: OperationFailure) {
         let config = &self.shared.config;
         let now_ms = self.shared.now().mono_ms;
@@ -52,7 +53,7 @@ impl Volume {
         }
     }
 
-    /// A thread that writes has panicked: what it was at is not known.
+    /// Takes the volume out after a panic of a writing thread, whose state is unknown.
     pub(crate) fn panicked(&self) {
         self.take_out(Reason::Errors, self.shared.now().mono_ms + self.shared.config.retry_ms);
     }
@@ -64,7 +65,8 @@ impl Volume {
         }
     }
 
-    /// The volume is used no more. What it would miss from now on is never found on it.
+    /// Takes the volume out. Its records are never found again, because it misses all invalidations
+    /// from now on.
     pub(crate) fn take_out(&self, reason: Reason, until_ms: u64) {
         if !self.health.worsen(OUT, reason, until_ms) {
             return;
@@ -72,12 +74,12 @@ impl Volume {
         add(&self.tallies.outs, 1);
         self.journal.fail("the volume is out of use");
         let number = self.shared.order.now();
-        self.shared.fallen.lock().push((self.superblock.id, number));
+        self.shared.taken_out.lock().push((self.superblock.id, number));
         self.changed();
     }
 
-    /// Writes down that the volume is out, if it is and nobody has. It may take as long as a disk
-    /// does that is out for a reason.
+    /// Writes the marker of a volume that is out, if it is missing. This may take as long as the
+    /// failing disk does.
     pub(crate) fn write_marker(&self) {
         let VolumeCondition::Out(reason) = self.health.condition() else { return };
         let _writer = self.writer.lock();
@@ -90,8 +92,8 @@ impl Volume {
         {
             return;
         }
-        // A disk that takes no marker is remembered by the others. If there are none, what it has
-        // may be found as it was: so it is tried until the disk has room again.
+        // If the disk rejects the marker, the other volumes remember it. Without others, old
+        // records might be found, so the write is repeated until the disk has space.
         let void = mark(&*self.vfs, reason).is_ok();
         let next_ms = if void { u64::MAX } else { now_ms + self.shared.config.commit_ms };
         self.health.mark_ms.store(next_ms, Ordering::Release);
@@ -102,7 +104,7 @@ impl Volume {
         self.shared.owner.changed(usize::from(self.number), self.health.condition());
     }
 
-    /// Ends a pause when it is over; true if the volume is out and is to be tried again.
+    /// Ends a pause that is over. Returns true if the volume is out and is to be tried again.
     pub(crate) fn recover(&self) -> bool {
         let now_ms = self.shared.now().mono_ms;
         let mut notes = self.health.notes.lock();
@@ -131,7 +133,7 @@ fn mark(vfs: &dyn Vfs, reason: Reason) -> std::io::Result<()> {
     replace(vfs, MARKER, reason.word().as_bytes())
 }
 
-/// The reason for which a volume was taken out and not put back; `None` if it was not.
+/// The reason why the volume was taken out; `None` if it is in use.
 ///
 /// # Errors
 /// Those of the system.
@@ -142,7 +144,7 @@ pub(crate) fn marked(vfs: &dyn Vfs) -> std::io::Result<Option<Reason>> {
     Ok(Some(known.unwrap_or(Reason::Errors)))
 }
 
-/// Forgets that a volume was taken out.
+/// Removes the marker.
 ///
 /// # Errors
 /// Those of the system.

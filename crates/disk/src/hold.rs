@@ -1,6 +1,6 @@
-//! A record that is being read for a client: the segments of its body are not reclaimed so long.
-//! How many may be kept so is a bound for whoever can do without: the others have theirs kept all
-//! the same, and where nothing else is left what comes is not admitted.
+//! A hold: the segments of a record that is read for a client are pinned, so they are not
+//! reclaimed. Readers that can fetch again respect a limit of pinned segments. Other readers always
+//! get their pin, and if no segment is left, new records are rejected.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use crate::stats::add;
 use crate::sync::Ordering;
 use crate::volume::Volume;
 
-/// Keeps a record's segments from being reclaimed until it is dropped.
+/// Pins a record's segments until it is dropped.
 pub struct SegmentPin {
     volume: Weak<Volume>,
     segments: Vec<u32>,
@@ -26,15 +26,16 @@ impl std::fmt::Debug for SegmentPin {
 }
 
 impl SegmentPin {
-    /// Returns true if no more was kept than may be when it began.
+    /// Returns true if the pins were within the limit when this one began.
     pub fn is_within(&self) -> bool {
         self.is_within
     }
 }
 
 impl Volume {
-    /// Holds the record at `place`, within the bound if it keeps no more than `percent` of the
-    /// segments, or only what others keep already; `None` if it is not there or is just leaving.
+    /// Pins the record at `place`. The pin is within the limit if no more than `percent` of the
+    /// segments are pinned, or if others pin these segments already. `None` if the record is gone
+    /// or is being reclaimed.
     pub(crate) fn hold(self: &Arc<Self>, place: RecordAddress, percent: u64) -> Option<SegmentPin> {
         let mut numbers = BTreeSet::from([place.segment()]);
         if let Some(parts) = self.lists.lock().get(&place) {
@@ -54,7 +55,7 @@ impl Volume {
             segment.held += 1;
             hold.segments.push(number);
         }
-        // It may have moved before all were held.
+        // It may have moved before all segments were pinned.
         let is_there = self.segment(place).is_some_and(|slot| slot.lock().row(place).is_some());
         if is_there && !hold.is_within {
             add(&self.tallies.refused_hold, 1);

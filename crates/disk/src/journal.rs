@@ -1,6 +1,6 @@
-//! The journal of a volume: what is forgotten, what was invalidated, and what the next start has to
-//! know. Each commit is one frame, and none is written before the one before it is durable. So a
-//! frame that is whole behind one that is not shows that something durable was lost.
+//! The journal of a volume: forgotten records, invalidations, and the state for the next start.
+//! Each commit is one frame, and a frame is written only when the one before it is durable. So an
+//! intact frame behind a damaged one proves that durable data was lost.
 
 mod carryover;
 mod frame;
@@ -22,12 +22,12 @@ pub(crate) use store_baseline::StoreBaseline;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::vfs::{File, Vfs, write_all};
 
-/// The name of a journal before all of its first frame is durable.
+/// The name of a journal until its first frame is durable.
 fn begun_name(generation: u64) -> String {
     format!("{}.new", file_name(generation))
 }
 
-/// The file that frames are added to.
+/// The file that frames are appended to.
 #[derive(Debug)]
 struct JournalFile {
     file: Arc<dyn File>,
@@ -35,60 +35,60 @@ struct JournalFile {
     at: u64,
 }
 
-/// Items that are to be written, and the count of those that are.
+/// The items to be written, and the counts of items.
 #[derive(Debug, Default)]
 struct JournalQueue {
     payload: Vec<u8>,
-    /// Items that were ever added, and those of them that are durable.
+    /// The number of items added so far, and of those that are durable.
     added: u64,
     durable: u64,
     failed: Option<String>,
     keep: JournalCarryover,
-    /// The newest invalidation that was added.
+    /// The newest invalidation added.
     newest: u64,
     wall_ms: u64,
 }
 
-/// Items on their way to a file.
+/// Items that are being written.
 struct JournalPayload {
     payload: Vec<u8>,
-    /// The ticket of the last one.
+    /// The ticket of the last item.
     added: u64,
-    /// The newest invalidation of those that were ever added.
+    /// The newest invalidation added so far.
     newest: u64,
 }
 
-/// The moment of a commit: the clocks, and the number that is next.
+/// The clocks and the next number at the time of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommitMoment {
     pub(crate) now: Now,
     pub(crate) next: u64,
 }
 
-/// The journal of a volume that is open.
+/// The journal of an open volume.
 #[derive(Debug)]
 pub(crate) struct Journal {
     vfs: Arc<dyn Vfs>,
     key: u64,
-    /// `None` where nothing is to be written.
+    /// `None` if nothing is to be written.
     writing: Mutex<Option<JournalFile>>,
     waiting: Mutex<JournalQueue>,
     done: Condvar,
-    /// The newest invalidation that is durable.
+    /// The newest durable invalidation.
     sealed: AtomicU64,
-    /// The generation of the file in use, and its bytes; all ones before there is one.
+    /// The generation of the file in use, and its bytes; `u64::MAX` before the first file.
     generation: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// The work of a flush.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlushResult {
     pub(crate) bytes: u64,
 }
 
 impl Journal {
-    /// The journal that goes on from `past`, and takes over what it keeps; it writes nothing before
+    /// The journal that continues `past` and takes over its carryover. It writes nothing before
     /// [`Journal::rotate`].
     pub(crate) fn new(vfs: Arc<dyn Vfs>, key: u64, past: &mut JournalHistory) -> Self {
         let sealed = past.newest();
@@ -104,20 +104,20 @@ impl Journal {
         Self { vfs, key, writing, waiting, done: Condvar::new(), sealed, generation, bytes }
     }
 
-    /// Takes over what all volumes know together, before anything is written.
+    /// Takes over the baseline of all volumes, before anything is written.
     pub(crate) fn carry(&self, all: &StoreBaseline) {
         let mut waiting = self.waiting.lock();
         let known = all.invalidations.last_key_value().map_or(0, |(number, _)| *number);
-        waiting.newest = waiting.newest.max(known).max(all.released).max(all.needless);
+        waiting.newest = waiting.newest.max(known).max(all.released).max(all.obsolete);
         let keep = &mut waiting.keep;
         keep.released = keep.released.max(all.released);
-        keep.needless = keep.needless.max(all.needless);
-        keep.void = keep.void.max(all.void);
+        keep.obsolete = keep.obsolete.max(all.obsolete);
+        keep.discarded = keep.discarded.max(all.discarded);
         keep.invalidations = all.invalidations.clone();
     }
 
-    /// Adds an item, to be written with the next commit; returns its ticket. After a failure it
-    /// is one that never comes, and the item is known only to what takes the volume's place.
+    /// Adds an item for the next commit, and returns its ticket. After a failure no item becomes
+    /// durable, and the item serves only the successor of the volume.
     pub(crate) fn push(&self, item: JournalItem) -> u64 {
         let mut waiting = self.waiting.lock();
         if waiting.failed.is_some() {
@@ -133,32 +133,32 @@ impl Journal {
         waiting.added
     }
 
-    /// The ticket of the newest item: all that were added are durable with it.
+    /// The ticket of the newest item: when it is durable, all items are.
     pub(crate) fn ticket(&self) -> u64 {
         self.waiting.lock().added
     }
 
-    /// The newest invalidation that is durable.
+    /// The newest durable invalidation.
     pub(crate) fn sealed(&self) -> u64 {
         self.sealed.load(Ordering::Relaxed)
     }
 
-    /// By how much the clock has gone back since a record of this order was written.
+    /// The milliseconds by which the clock has gone back since a record of this order was written.
     pub(crate) fn shift_of(&self, order: u64) -> u64 {
         self.waiting.lock().keep.shift_of(order)
     }
 
-    /// All that the next journal carries on.
+    /// The carryover for the next journal.
     pub(crate) fn keep(&self) -> JournalCarryover {
         self.waiting.lock().keep.clone()
     }
 
-    /// All of it that says something of records by their places and times.
+    /// The carryover without the invalidations.
     pub(crate) fn keep_but_invalidations(&self) -> JournalCarryover {
         self.waiting.lock().keep.without_invalidations()
     }
 
-    /// The number of invalidations kept.
+    /// The number of invalidations in the carryover.
     pub(crate) fn kept(&self) -> u64 {
         self.waiting.lock().keep.invalidations.len() as u64
     }
@@ -173,10 +173,10 @@ impl Journal {
         !self.waiting.lock().payload.is_empty()
     }
 
-    /// Waits until the item of `ticket` is durable, at most for `most_ms` by the clock `now_ms`.
+    /// Waits until the item of `ticket` is durable, for `most_ms` at most by the clock `now_ms`.
     ///
     /// # Errors
-    /// The reason, in words, when it cannot be, or is not in that time.
+    /// The reason, if it fails or takes longer.
     pub(crate) fn wait(
         &self,
         ticket: u64,
@@ -192,7 +192,7 @@ impl Journal {
             if let Some(why) = &waiting.failed {
                 return Err(why.clone());
             }
-            // Others' items that become durable meanwhile wake it, too.
+            // Other items that become durable also wake this wait.
             let left_ms = until_ms.saturating_sub(now_ms());
             let left = Duration::from_millis(left_ms);
             let is_late = left_ms == 0 || self.done.wait_for(&mut waiting, left).timed_out();
@@ -202,21 +202,21 @@ impl Journal {
         }
     }
 
-    /// True if nothing is written any more.
+    /// Returns true after a failure: nothing is written any more.
     pub(crate) fn has_failed(&self) -> bool {
         self.waiting.lock().failed.is_some()
     }
 
-    /// Nothing is written any more: whoever waits is told `why`.
+    /// Ends all writing, and fails all waits with `why`.
     pub(crate) fn fail(&self, why: &str) {
         self.waiting.lock().failed.get_or_insert_with(|| why.to_owned());
         self.done.notify_all();
     }
 
-    /// Makes all that waits durable; returns the bytes written.
+    /// Makes all waiting items durable, and returns the bytes written.
     ///
     /// # Errors
-    /// The reason, in words. It is final.
+    /// The reason. The journal has failed for good.
     pub(crate) fn flush(&self, moment: CommitMoment) -> Result<FlushResult, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
@@ -244,7 +244,7 @@ impl Journal {
         self.write_taken(writing, moment, taken, last)
     }
 
-    /// Writes a frame, and tells those who wait for it.
+    /// Writes a frame, and wakes the waits for it.
     fn write_taken(
         &self,
         writing: &mut JournalFile,
@@ -269,7 +269,7 @@ impl Journal {
                 Ok(FlushResult { bytes: frame.len() as u64 })
             }
             Err(error) => {
-                // What the disk has of the frame is not known: nothing may follow it.
+                // The disk may have any part of the frame, so nothing may follow it.
                 Err(waiting.failed.get_or_insert_with(|| error.to_string()).clone())
             }
         };
@@ -278,11 +278,11 @@ impl Journal {
         result
     }
 
-    /// Goes on in a new file of generation `generation`, which is durable before it is used, and
-    /// has room for so many bytes more; returns the bytes written.
+    /// Continues in a new file of generation `generation`, which is durable before use and reserves
+    /// `room` bytes. Returns the bytes written.
     ///
     /// # Errors
-    /// Those of the system; the old file goes on then.
+    /// Those of the system. The old file stays in use.
     pub(crate) fn rotate(
         &self,
         moment: CommitMoment,
@@ -295,8 +295,8 @@ impl Journal {
             bytes += self.write(writing, moment, None).map_err(io::Error::other)?.bytes;
         }
         let mut carried = Vec::new();
-        // The new file carries on what the old one ends with, and nothing comes in between: what
-        // is added from here on waits for the new file.
+        // The new file continues where the old one ends: items added from here on wait for the new
+        // file.
         let taken = {
             let mut waiting = self.waiting.lock();
             let taken = waiting.take(moment);
@@ -318,31 +318,31 @@ impl Journal {
         if let Some(writing) = &mut *slot {
             let closed = self.write_taken(writing, moment, taken, Some(&JournalItem::Closed));
             bytes += closed.map_err(io::Error::other)?.bytes;
-            // The room ahead is not needed any more; where it stays, it does no harm.
+            // The reserved space is not needed any more, and does no harm.
             _ = writing.file.truncate(writing.at);
         }
         let named = self.vfs.rename(&begun_name(generation), &file_name(generation));
         if let Err(error) = named.and_then(|()| self.vfs.sync_names()) {
-            // Both files may be found now, and only one would be right.
+            // A start may find both files, and only one is right.
             self.fail(&error.to_string());
             return Err(error);
         }
         bytes += first.len() as u64;
         self.generation.store(generation, Ordering::Release);
         self.bytes.store(first.len() as u64, Ordering::Relaxed);
-        // Where there was no file before, all that was added is what is carried on.
+        // Without a former file, all items added are in the carryover.
         self.waiting.lock().durable = added;
         self.sealed.store(newest, Ordering::Relaxed);
         *slot = Some(JournalFile { file, generation, at: first.len() as u64 });
         Ok(bytes)
     }
 
-    /// A new file with its first frame, durable under a name that it is not found by.
+    /// A new file with its first frame, durable under a name that no start reads.
     fn begin_file(&self, generation: u64, first: &[u8], room: u64) -> io::Result<Arc<dyn File>> {
         let file = self.vfs.open(&begun_name(generation), true)?;
         file.truncate(0)?;
         write_all(&*file, first, 0)?;
-        // Where there is no room ahead, there may be when it is needed.
+        // If there is no space to reserve, there may be when it is needed.
         _ = file.preallocate(first.len() as u64 + room);
         file.sync()?;
         Ok(file)
@@ -351,7 +351,7 @@ impl Journal {
     /// Ends the journal at a stop.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// The reason.
     pub(crate) fn close(&self, moment: CommitMoment) -> Result<FlushResult, String> {
         let mut writing = self.writing.lock();
         match &mut *writing {
@@ -372,14 +372,14 @@ impl Journal {
 }
 
 impl JournalQueue {
-    /// Takes all that waits.
+    /// Takes all waiting items.
     fn take(&mut self, moment: CommitMoment) -> JournalPayload {
         self.look_at_the_clock(moment);
         let payload = std::mem::take(&mut self.payload);
         JournalPayload { payload, added: self.added, newest: self.newest }
     }
 
-    /// Notes the time, and that it went backwards.
+    /// Notes the time, and whether the clock went backwards.
     fn look_at_the_clock(&mut self, moment: CommitMoment) {
         let back_ms = self.wall_ms.saturating_sub(moment.now.unix_ms);
         if back_ms > 0 {

@@ -1,9 +1,9 @@
-//! The bytes of a volume: superblock, segments' headers and footers, records. The head comment of
-//! the crate shows them.
+//! The layout of a volume: the encoding of the superblock, of segments' headers and footers, and of
+//! records. The head comment of the crate has the tables. A change here is a new format.
 
 use crate::checksum::{self, Binding, SUM_BYTES, seed_of};
 
-/// Records begin at multiples of so many bytes.
+/// Records begin at multiples of this.
 pub(crate) const UNIT: u32 = 64;
 
 /// The file of the two superblocks.
@@ -15,7 +15,7 @@ pub(crate) const FORMAT: u32 = 1;
 /// Bytes of one of the two copies of the superblock: a page, so that none shares a sector.
 pub(crate) const SUPER_BYTES: usize = 4096;
 
-/// Bytes of a superblock that say something.
+/// Bytes of a superblock in use.
 const SUPER_USED: usize = 112;
 
 /// Bytes of a segment's header, and of its footer.
@@ -35,12 +35,12 @@ const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"LSEG");
 const FOOTER_MAGIC: u32 = u32::from_le_bytes(*b"LEND");
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"LREC");
 
-/// Numbers that keep kinds of checksums of one volume apart.
+/// Numbers that distinguish the kinds of checksums of a volume.
 const OF_SEGMENT: u64 = 1;
 const OF_FOOTER: u64 = 2;
 const OF_TABLE: u64 = 3;
 
-/// Reads numbers from bytes, one after the other; zeros behind the end.
+/// Reads numbers from bytes, one after the other. Behind the end it reads zeros.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -72,26 +72,26 @@ pub(crate) struct Superblock {
     pub(crate) block_bytes: u32,
     pub(crate) segments: u32,
     pub(crate) segments_per_file: u32,
-    /// The number of times that a store was opened over it.
+    /// The number of times that the volume was opened.
     pub(crate) session: u64,
-    /// Nothing that was written before this number counts.
+    /// Epochs below this number are void.
     pub(crate) valid_from: u64,
-    /// The journal that this session begins with; 0 of the first one, and where it is not known.
+    /// The generation of this session's first journal; 0 in the first session, or if unknown.
     pub(crate) generation: u64,
 }
 
-/// A copy of the superblock, as it is found.
+/// The state of one copy of the superblock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SuperblockCopy {
-    /// A whole one.
+    /// An intact copy.
     Sound(Superblock),
-    /// One of another format.
+    /// A copy of another format.
     Format(u32),
-    /// One that is damaged.
+    /// A damaged copy.
     Damaged,
-    /// Something else.
+    /// Foreign bytes.
     Foreign,
-    /// Nothing yet.
+    /// An empty copy.
     Empty,
 }
 
@@ -149,7 +149,7 @@ impl Superblock {
     }
 }
 
-/// The header of a segment: which use of it this is.
+/// The header of a segment, with its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) epoch: u64,
@@ -175,11 +175,11 @@ impl SegmentHeader {
     }
 }
 
-/// The end of a full segment: where its table is.
+/// The end of a full segment, with the checksum of its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) rows: u32,
-    /// The newest invalidation that was durable when the segment's records were written.
+    /// The newest durable invalidation when the segment's records were written.
     pub(crate) sealed: u64,
     table_sum: u64,
 }
@@ -201,7 +201,8 @@ impl Footer {
         out
     }
 
-    /// The footer in the last bytes of a segment; `None` if there is no sound one of this epoch.
+    /// Decodes the footer in the last bytes of a segment; `None` if there is no intact one of this
+    /// epoch.
     pub(crate) fn decode(key: u64, segment: u32, epoch: u64, bytes: &[u8]) -> Option<Self> {
         if !checksum::is_sound(seed_of(key, &[OF_FOOTER, u64::from(segment), epoch]), 0, bytes) {
             return None;
@@ -213,7 +214,7 @@ impl Footer {
         Some(Self { rows: numbers.u32(), sealed: numbers.u64(), table_sum: numbers.u64() })
     }
 
-    /// The rows of its table; `None` if they are not those that it was written with.
+    /// The rows of its table; `None` if their checksum does not fit.
     pub(crate) fn table(
         &self,
         key: u64,
@@ -229,31 +230,31 @@ impl Footer {
     }
 }
 
-/// A record as memory and footers know it.
+/// The row of a record, in memory and in footers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) hash: u64,
-    /// It is older than every invalidation of a higher number.
+    /// Invalidations with higher numbers have not been tested against it.
     pub(crate) order: u64,
-    /// The unit that it begins at, and marks.
+    /// The unit at which the record begins, and flags.
     bits: u32,
-    /// Bytes.
+    /// Bytes of the record.
     pub(crate) len: u32,
-    /// Seconds since 1970, rounded down.
+    /// Expiry in seconds since 1970, rounded down.
     pub(crate) expires_s: u32,
     pub(crate) passed: u32,
 }
 
-/// Nobody has forgotten it.
+/// The record has not been forgotten.
 pub(crate) const LIVE: u32 = 1 << 20;
-/// It was read since it was written.
+/// The record was read since it was written.
 pub(crate) const ASKED: u32 = 1 << 21;
-/// It is a piece of the body of another record.
+/// The record is a part of another record's body.
 pub(crate) const PART: u32 = 1 << 22;
-/// Its body is a list of parts.
+/// The record's body is a list of parts.
 pub(crate) const LISTED: u32 = 1 << 23;
 
-/// Seconds that never come.
+/// The value for no expiry.
 const NEVER_S: u32 = u32::MAX;
 
 impl Row {
@@ -296,12 +297,12 @@ impl Row {
         ((self.bits & (PART | LISTED)) >> 22) as u16
     }
 
-    /// Bytes that it takes in its segment.
+    /// Bytes that the record takes in its segment.
     pub(crate) fn room(&self) -> u32 {
         self.len.next_multiple_of(UNIT)
     }
 
-    /// When it expires, in milliseconds since 1970; `u64::MAX` for never.
+    /// The time of expiry, in milliseconds since 1970; `u64::MAX` for never.
     pub(crate) fn expires_ms(&self) -> u64 {
         if self.expires_s == NEVER_S { u64::MAX } else { u64::from(self.expires_s) * 1000 }
     }
@@ -339,9 +340,9 @@ pub(crate) struct Header {
     pub(crate) head_len: u32,
     /// Bytes of the body, or of the list of parts, in this record.
     pub(crate) body_len: u32,
-    /// The newest invalidation that was durable when it was written.
+    /// The newest durable invalidation when the record was written.
     pub(crate) sealed: u64,
-    /// Bytes of the body, wherever they are.
+    /// Bytes of the whole body, including its parts.
     pub(crate) total: u64,
 }
 
@@ -349,7 +350,7 @@ pub(crate) const IS_PART: u16 = (PART >> 22) as u16;
 pub(crate) const IS_LISTED: u16 = (LISTED >> 22) as u16;
 
 impl Header {
-    /// The header with its checksum left open.
+    /// Appends the header, with an empty checksum.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[0; SUM_BYTES]);
         out.extend_from_slice(&RECORD_MAGIC.to_le_bytes());
@@ -362,7 +363,7 @@ impl Header {
         out.extend([self.sealed, self.total].into_iter().flat_map(u64::to_le_bytes));
     }
 
-    /// Reads a header, and checks nothing but that it is one.
+    /// Decodes a header. Only its magic number is checked.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(SUM_BYTES..HEADER_BYTES)?;
         let mut numbers = Numbers(bytes);
@@ -395,16 +396,16 @@ impl Header {
     }
 }
 
-/// The cut of a record's bytes into blocks: each begins with its checksum, and the first with the
-/// whole header.
+/// The division of a record's bytes into blocks: each begins with its checksum, and the first with
+/// the whole header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks {
-    /// Most bytes of a block.
+    /// The most bytes of a block.
     pub(crate) bytes: u32,
 }
 
 impl Blocks {
-    /// Bytes of a record with so much head and body.
+    /// Bytes of a record with this much head and body.
     pub(crate) fn record_len(self, payload: u64) -> u64 {
         let first = u64::from(self.bytes) - HEADER_BYTES as u64;
         let later = u64::from(self.bytes) - SUM_BYTES as u64;
@@ -418,7 +419,7 @@ impl Blocks {
         len.saturating_sub(HEADER_BYTES as u64 + later * SUM_BYTES as u64)
     }
 
-    /// The block that byte `at` of head and body is in, and its place in the block.
+    /// The block of byte `at` of head and body, and the byte's offset in the block.
     pub(crate) fn find(self, at: u64) -> (u32, usize) {
         let first = u64::from(self.bytes) - HEADER_BYTES as u64;
         let later = u64::from(self.bytes) - SUM_BYTES as u64;
@@ -429,8 +430,8 @@ impl Blocks {
         (block as u32 + 1, SUM_BYTES + within as usize)
     }
 
-    /// Appends a record to `out`: `fill` gives head and body to the function that it is called
-    /// with. The record is padded to whole units.
+    /// Appends a record to `out`, padded to whole units. `fill` passes head and body to the
+    /// function that it is called with.
     pub(crate) fn encode(
         self,
         out: &mut Vec<u8>,
@@ -526,7 +527,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_are_as_long_as_is_said_and_bytes_where_is_said(
+        fn records_have_the_computed_length_and_offsets(
             head_len in 0_u32..2000,
             body_len in 0_u32..5000,
             pieces in 1_usize..700,

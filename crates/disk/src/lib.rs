@@ -1,28 +1,25 @@
-//! A persistent store of opaque records: what a cache has below its memory.
+//! A persistent store of opaque records: the disk tier below the cache's memory.
 //!
-//! A record is a hash, a head, a body, the number of a ban that it has passed and a time when it
-//! expires; the store knows nothing else of it. It keeps no index: whoever puts a record gets its
-//! [`Place`], in eight bytes, and at the start is told of all that is there. Nothing that a disk
-//! does is an error for whoever reads: a record is there, and right, or it is not there. This crate
-//! must never answer with a byte that it has not checked, and never make a caller of [`Disk::put`],
-//! [`Disk::forget`] or [`Disk::read_now`] wait for a disk.
+//! A record is a hash, a head, a body, a ban number and a time of expiry. The store has no index:
+//! its [`Owner`] keeps each record's [`RecordAddress`], and gets all of them again at the start.
+//! The store must never return a byte that it has not verified, bring an invalidated record back,
+//! or make a caller of [`Disk::put`], [`Disk::forget`] or [`Disk::read_now`] wait for a disk.
 //!
-//! The bytes of a volume and their checksums (`layout`, `sum`, `place`) are at the bottom;
-//! `journal`, `segment` and `snapshot` are made of them. `volume` is a volume in use, as data, and
-//! `store` is all of them together. What works on these (`read`, `writer`, `find`, `reclaim`,
-//! `health`, `open`, `threads`) stands above, and [`Disk`] at the top.
+//! Begin with [`Disk`], [`Entry`] and [`Owner`]. The modules form layers from the bottom: `layout`,
+//! `checksum`, `record_address`; `journal`, `segment`, `snapshot`; `volume` and `store`; what works
+//! on these (`writer`, `record_reading`, `discovery`, `reclamation`, `health`, `opening`); `disk`.
 //!
 //! # A volume
 //! A volume is a directory of one disk, mode 0700, with files of mode 0600:
 //!
 //! | file | holds |
 //! |---|---|
-//! | `superblock` | two copies of 4096 bytes; each start writes the older one anew |
-//! | `data-0000`, ... | segments, one after the other; preallocated, of 16 GiB or so |
+//! | `superblock` | two copies of 4096 bytes; each start overwrites the older one |
+//! | `data-0000`, ... | segments in order, preallocated, of about 16 GiB |
 //! | `journal-` and 16 hexadecimal digits | the journal of this generation |
 //! | `snapshot-` and 16 hexadecimal digits | marks of all records when this journal began |
-//! | `out` | the reason for which the volume was taken out of use; only then |
-//! | `lock` | nothing: a process that uses the volume has it locked |
+//! | `out` | the reason why the volume was taken out; only then |
+//! | `lock` | nothing; locked by the process that uses the volume |
 //!
 //! All numbers are little endian. A checksum is rapidhash V3 with a seed; *of* numbers means that
 //! the seed is the checksum of these numbers, eight bytes each, under the volume's key. The key is
@@ -39,7 +36,7 @@
 //! | 64 | 4 × 4 | bytes of a segment, of a block; segments, and segments of a file |
 //! | 80 | 8 | session: higher at every start |
 //! | 88 | 8 | epochs below this are void |
-//! | 96 | 8 | generation of the journal that the session begins with; 0 if it is not known |
+//! | 96 | 8 | generation of the session's first journal; 0 if unknown |
 //! | 104 | 8 | checksum of bytes 0 to 103, seed 0 |
 //!
 //! ## Segments
@@ -59,16 +56,16 @@
 //! | 0 | 8 | checksum of 2, segment, epoch |
 //! | 8 | 4 | `LEND` |
 //! | 12 | 4 | rows of the table |
-//! | 16 | 8 | newest invalidation that was durable then |
+//! | 16 | 8 | newest durable invalidation then |
 //! | 24 | 8 | checksum of the table, of 3, segment, epoch |
 //!
 //! | row of the table | bytes | |
 //! |---|---|---|
 //! | 0 | 8 | hash |
 //! | 8 | 8 | order |
-//! | 16 | 4 | 20 bits: where it begins, in units of 64; then alive, asked for, a part, in parts |
+//! | 16 | 4 | 20 bits: its offset in units of 64; then flags: live, read, part, in parts |
 //! | 20 | 4 | bytes of the record |
-//! | 24 | 4 | when it expires, in seconds since 1970; all ones for never |
+//! | 24 | 4 | expiry in seconds since 1970; all ones for never |
 //! | 28 | 4 | ban |
 //!
 //! ## Records
@@ -87,13 +84,13 @@
 //! | 16 | 8 | number in the sequence |
 //! | 24 | 8 | hash |
 //! | 32 | 8 | order: invalidations of higher numbers have not been tested against it |
-//! | 40 | 8 | when it expires, milliseconds since 1970; all ones for never |
-//! | 48 | 8 | when it was written |
+//! | 40 | 8 | expiry in milliseconds since 1970; all ones for never |
+//! | 48 | 8 | time of writing |
 //! | 56 | 4 | ban |
 //! | 60 | 4 | bytes of the head |
 //! | 64 | 4 | bytes of the body, or of the list |
 //! | 68 | 4 | 0 |
-//! | 72 | 8 | newest invalidation that was durable then |
+//! | 72 | 8 | newest durable invalidation then |
 //! | 80 | 8 | bytes of the whole body |
 //!
 //! A list has 24 bytes for each part: place (its volume is 0), number, bytes. A place has, from its
@@ -101,8 +98,8 @@
 //! volume.
 //!
 //! ## Journal and snapshot
-//! A journal is a row of frames at multiples of eight bytes; none is written before the one before
-//! it is durable. The first repeats what older journals had that still counts.
+//! A journal is a sequence of frames at multiples of eight bytes. A frame is written when the one
+//! before it is durable. The first frame repeats the valid items of older journals.
 //!
 //! | frame | bytes | |
 //! |---|---|---|
@@ -116,20 +113,19 @@
 //! |---|---|
 //! | 1 | a record is forgotten: its place |
 //! | 2 | an invalidation: its number and length; then its bytes |
-//! | 3 | invalidations up to a number are needed no more |
+//! | 3 | invalidations up to a number are released |
 //! | 4 | the wall clock went back: the next number then, milliseconds |
-//! | 5 | a segment that failed, and is not to be used again |
+//! | 5 | a segment that failed, and is not written again |
 //! | 6 | another volume was taken out: the next number then; 16 bytes of its identity |
 //! | 7 | a segment is free: its number and epoch |
 //! | 8 | the journal ends |
-//! | 9 | an invalidation is needed no more: its number |
-//! | 10 | records of a lower order are void; invalidations up to this number are needed no more |
+//! | 9 | an invalidation is obsolete: its number |
+//! | 10 | records of a lower order are discarded; invalidations up to this number are released |
 //!
 //! A snapshot has a checksum of 5 and its generation, `LSNP`, and the newest invalidation (8
 //! bytes); then for each segment its number, 1 if it is free, and the number of marks (4 bytes
-//! each), its epoch (8), and the marks: units of records, with bit 20 for those that are dead and
-//! 21 for those that were asked for. The newest two snapshots are kept, with all journals since the
-//! older.
+//! each), its epoch (8), and the marks: units of records, with bit 20 for dead ones and 21 for
+//! those that were read. The newest two snapshots are kept, with all journals since the older.
 
 mod blocking_reads;
 mod body;

@@ -1,4 +1,5 @@
-//! Opening volumes: what is there, what of it may be believed, and a journal to go on with.
+//! Opening volumes: what they contain, which of it can be trusted, and the journal to continue
+//! with. A volume that may have missed an invalidation must never be trusted.
 
 use std::any::Any;
 use std::io::{self, ErrorKind};
@@ -23,39 +24,39 @@ use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex};
 use crate::vfs::{File, Vfs, read_all, write_all};
 use crate::volume::{Finder, Health, ReadQueue, RecordQueue, StoreContext, Volume, WriterNotes};
 
-/// Bytes of one data file, about.
+/// Approximate bytes of a data file.
 const FILE_BYTES: u64 = 16 << 30;
 
-/// The lock of a volume, which lasts as long as anybody has it.
+/// The lock of a volume, held until its last owner is dropped.
 type VolumeLock = Arc<dyn Any + Send + Sync>;
 
-/// A volume that was looked at, and not changed.
+/// A volume that has been examined, but not changed.
 pub(crate) struct Candidate {
     pub(crate) config: VolumeConfig,
     name: String,
     pub(crate) lock: VolumeLock,
-    /// The superblock, and which of the two copies it is; `None` for a new volume.
+    /// The superblock; `None` for a new volume.
     pub(crate) superblock: Option<Superblock>,
     copy: usize,
     pub(crate) past: JournalHistory,
     snapshot: Option<Snapshot>,
     damaged_snapshots: u64,
-    /// The reason for which it was taken out.
+    /// The reason why it was taken out.
     pub(crate) marker: Option<Reason>,
 }
 
-/// The use that a volume is opened for.
+/// The purpose for which a volume is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be a store; what was there is found.
+    /// As a store, with its records.
     Serve,
-    /// To be a store that begins with nothing.
-    Void,
-    /// To be looked at: nothing is written.
+    /// As an empty store.
+    Empty,
+    /// For examination, without a write.
     Look,
 }
 
-/// All that a volume in use begins with, beside its journal.
+/// The initial state of a volume in use, except its journal.
 struct Basis {
     superblock: Superblock,
     files: Vec<Arc<dyn File>>,
@@ -74,7 +75,7 @@ fn lock(vfs: &dyn Vfs) -> Result<VolumeLock, Error> {
     }
 }
 
-/// Looks at a volume; with `lock`, it is locked already.
+/// Examines a volume. It is locked already if `known` has its lock.
 pub(crate) fn look(config: &VolumeConfig, known: Option<VolumeLock>) -> Result<Candidate, Error> {
     config.check()?;
     let vfs = &*config.vfs;
@@ -82,7 +83,7 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<VolumeLock>) -> Result<C
     let lock = match known {
         Some(lock) => lock,
         None => {
-            // What is somebody else's is left as it is: not even a file to lock is put there.
+            // A foreign directory is not changed, not even by a lock file.
             refuse_foreign(vfs)?;
             lock(vfs)?
         }
@@ -107,10 +108,10 @@ pub(crate) fn look(config: &VolumeConfig, known: Option<VolumeLock>) -> Result<C
     })
 }
 
-/// Refuses a directory that is neither a volume nor empty.
+/// Rejects a directory that is neither empty nor a volume.
 fn refuse_foreign(vfs: &dyn Vfs) -> Result<(), Error> {
     let names = vfs.list().map_err(Error::io(&vfs.name(), "reading the directory"))?;
-    // What was being made when the power went is made again.
+    // Files that were being made when the power failed are made again.
     let ours = |name: &String| name.starts_with("data-") || name.starts_with("cluster-");
     let is_new = names.iter().all(ours);
     if is_new || names.iter().any(|name| name == SUPERBLOCK) {
@@ -119,7 +120,7 @@ fn refuse_foreign(vfs: &dyn Vfs) -> Result<(), Error> {
     Err(Error::Foreign { volume: vfs.name() })
 }
 
-/// The newer whole superblock, and which copy it is.
+/// The newer intact superblock, and the number of its copy.
 fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usize), Error> {
     let reading = Error::io(name, "reading the superblock");
     let file = match vfs.open(SUPERBLOCK, false) {
@@ -133,7 +134,7 @@ fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usi
     let mut bytes = vec![0; 2 * SUPER_BYTES];
     match read_all(&*file, &mut bytes, 0) {
         Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(reading(error)),
-        // One that is cut off has zeros.
+        // A truncated copy reads as zeros.
         Ok(()) | Err(_) => {}
     }
     let copies = bytes.chunks(SUPER_BYTES).map(Superblock::decode).collect::<Vec<_>>();
@@ -164,7 +165,7 @@ fn read_superblock(vfs: &dyn Vfs, name: &str) -> Result<(Option<Superblock>, usi
     Ok(newest.map_or((None, 1), |(superblock, copy)| (Some(superblock), copy)))
 }
 
-/// Tells whether the sizes are such as this program makes.
+/// Returns true if the sizes are such as this program makes.
 fn shape_is_sound(superblock: &Superblock) -> bool {
     let Superblock { segment_bytes, block_bytes, segments, segments_per_file, .. } = *superblock;
     (crate::config::BLOCK_BYTES_MIN..=crate::config::BLOCK_BYTES_MAX).contains(&block_bytes)
@@ -175,7 +176,7 @@ fn shape_is_sound(superblock: &Superblock) -> bool {
 }
 
 impl Candidate {
-    /// Tells whether nothing on it may be believed, given what all volumes of the store know.
+    /// Returns true if the volume must be emptied, given the baseline of all volumes.
     pub(crate) fn is_void(&self, all: &StoreBaseline) -> bool {
         let Some(superblock) = &self.superblock else { return true };
         let last = self.past.newest().max(SequenceCounter::first(superblock.session));
@@ -185,27 +186,27 @@ impl Candidate {
             || self.is_broken()
             || self.marker.is_some()
             || was_out
-            || all.released.max(all.needless) > last
+            || all.released.max(all.obsolete) > last
             || sealed > self.past.newest()
     }
 
-    /// Its journals have lost something that was durable.
+    /// Returns true if its journals have lost a durable item.
     pub(crate) fn is_broken(&self) -> bool {
         self.past.chain == Chain::Broken || self.has_lost_journals()
     }
 
-    /// There is no journal, or the newest one is older than a crash can have left it: each session
-    /// begins a new one as soon as it has said so in the superblock.
+    /// Returns true if there is no journal, or if the newest is older than a crash can leave it:
+    /// each session begins a new one right after it has written the superblock.
     fn has_lost_journals(&self) -> bool {
         let Some(superblock) = &self.superblock else { return false };
         match self.past.generation {
             Some(newest) => newest.saturating_add(1) < superblock.generation,
-            // A crash at the first start leaves none, and nothing that one would tell of.
+            // A crash at the first start leaves none, and no items.
             None => superblock.generation > 0 || self.was_used(superblock),
         }
     }
 
-    /// Returns true if a segment was ever begun, as far as can be read.
+    /// Returns true if a segment was ever begun, as far as it can be read.
     fn was_used(&self, superblock: &Superblock) -> bool {
         let Superblock { segments, segments_per_file, segment_bytes, .. } = *superblock;
         let begun = |number: u32| -> io::Result<bool> {
@@ -221,7 +222,7 @@ impl Candidate {
         (0..segments).any(|number| begun(number).unwrap_or_else(|error| !is_missing(&error)))
     }
 
-    /// Begins to use the volume.
+    /// Puts the volume in use.
     pub(crate) fn start(
         mut self,
         number: u8,
@@ -248,17 +249,17 @@ impl Candidate {
         let key = superblock.key();
         if purpose == Purpose::Serve {
             self.past.repair(&*vfs, key).map_err(&making)?;
-        } else if purpose == Purpose::Void {
+        } else if purpose == Purpose::Empty {
             snapshot::remove_before(&*vfs, u64::MAX).map_err(&making)?;
             vfs.sync_names().map_err(&making)?;
         }
         let snapshot = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.generation);
-        let snapshot = if purpose == Purpose::Void { 0 } else { snapshot };
+        let snapshot = if purpose == Purpose::Empty { 0 } else { snapshot };
         let finder = match purpose {
             Purpose::Serve | Purpose::Look => {
-                Finder::new(&mut self.past, self.snapshot.take(), all.void)
+                Finder::new(&mut self.past, self.snapshot.take(), all.discarded)
             }
-            Purpose::Void => Finder::of_nothing(),
+            Purpose::Empty => Finder::of_nothing(),
         };
         let basis = Basis { superblock, files, finder, snapshot };
         let volume = self.volume(number, basis, shared);
@@ -267,7 +268,7 @@ impl Candidate {
             volume.rotate(generation).map_err(&making)?;
             health::unmark(&*vfs).map_err(&making)?;
             if let Some(finder) = &mut *volume.finder.lock() {
-                // The clock may have gone back while nobody looked.
+                // The clock may have gone back while the store was closed.
                 finder.know(volume.journal.keep_but_invalidations());
             }
         }
@@ -296,14 +297,14 @@ impl Candidate {
             next.segments = self.config.segments(next.segment_bytes);
             next.session = all.session;
         }
-        if purpose == Purpose::Void {
+        if purpose == Purpose::Empty {
             next.valid_from = valid_from;
             next.owner = all.owner;
         }
         next
     }
 
-    /// Writes the superblock over the older copy; over both, one by one, in a new volume.
+    /// Writes the superblock over the older copy, or over both in turn in a new volume.
     fn write_superblock(&self, superblock: &Superblock) -> io::Result<()> {
         let file = self.config.vfs.open(SUPERBLOCK, true)?;
         let bytes = superblock.encode();
@@ -316,7 +317,7 @@ impl Candidate {
         self.config.vfs.sync_names()
     }
 
-    /// The files of the segments, as long as they are to be.
+    /// The files of the segments, at their full length.
     fn data_files(
         &self,
         superblock: &Superblock,
@@ -376,7 +377,7 @@ impl Candidate {
             health: Health::default(),
             tallies,
             finder: Mutex::new(Some(finder)),
-            needless: Mutex::default(),
+            obsolete: Mutex::default(),
             ready: AtomicBool::new(false),
             found: AtomicBool::new(false),
             settled: AtomicBool::new(false),
@@ -399,7 +400,7 @@ fn data_name(number: usize) -> String {
     format!("data-{number:04}")
 }
 
-/// An identity that nobody outside knows, as checksums are made with it.
+/// A secret identity, because checksums depend on it.
 fn new_id() -> [u8; 16] {
     let seed = HashSeed::random();
     let mut id = [0; 16];
@@ -419,11 +420,11 @@ pub(crate) fn empty(vfs: &dyn Vfs) -> Result<(), Error> {
     remove_all(vfs)
 }
 
-/// Removes all files that a volume has; the caller has it locked.
+/// Removes all files of a volume that the caller has locked.
 pub(crate) fn remove_all(vfs: &dyn Vfs) -> Result<(), Error> {
     let name = vfs.name();
     let removing = Error::io(&name, "emptying the volume");
-    // Without its superblock nothing else is believed.
+    // Without its superblock no other file is trusted.
     let names = vfs.list().map_err(&removing)?;
     let ours = |name: &&String| {
         *name == SUPERBLOCK

@@ -1,51 +1,52 @@
-//! Words of the store to whoever uses it.
+//! The owner of a store: the interface by which the store reports records, moves and volumes to the
+//! code that keeps the index.
 
 use crate::record_address::RecordAddress;
 
-/// A record that was there at the start.
+/// A record found at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundRecord {
     /// The key's hash.
     pub hash: u64,
     /// Its place.
     pub place: RecordAddress,
-    /// When it expires, in milliseconds of the wall clock as it is now: earlier than it was written
-    /// if the clock has gone back since. `u64::MAX` for never.
+    /// The time of expiry by the present wall clock, in milliseconds: earlier than written if the
+    /// clock has gone back since. `u64::MAX` for never.
     pub expires_ms: u64,
-    /// The ban that it had passed.
+    /// The newest ban that the record has passed.
     pub passed: u32,
-    /// Invalidations of higher numbers have not been tested against it.
+    /// Invalidations with higher numbers have not been tested against it.
     pub order: u64,
 }
 
-/// A reason to use a volume no more.
+/// The reason why a volume is out or pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Too many of its reads or writes failed.
     Errors,
-    /// There is no room for what is not preallocated.
+    /// The disk is full.
     Full,
-    /// It answers too late.
+    /// Its operations are late.
     Slow,
-    /// Invalidations cannot be written, or some were lost.
+    /// Invalidations cannot be written, or some have been lost.
     Journal,
-    /// It could not be opened: it is not there, or cannot be used.
+    /// It is absent, or could not be opened.
     Start,
 }
 
 impl Reason {
-    /// The reason in words.
+    /// A description of the reason.
     pub fn about(self) -> &'static str {
         match self {
             Self::Errors => "too many reads or writes failed",
             Self::Full => "its file system is full",
-            Self::Slow => "it answers too late",
+            Self::Slow => "its reads are late",
             Self::Journal => "purges cannot be written to it",
             Self::Start => "it cannot be opened",
         }
     }
 
-    /// The reason in a word.
+    /// The reason's name, as in metrics and files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Errors => "errors",
@@ -57,29 +58,29 @@ impl Reason {
     }
 }
 
-/// The state of a volume.
+/// The condition of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeCondition {
-    /// It is used.
+    /// In use.
     In,
-    /// It takes nothing and answers nothing for a time, and keeps what it has.
+    /// Accepting and reading nothing for a time, with its records kept.
     Pausing(Reason),
-    /// It is not used, and what it had is lost.
+    /// Out of use, with its records lost.
     Out(Reason),
 }
 
-/// Whoever uses the store. It is called by threads of the store, and within [`crate::Disk::read`]
-/// and [`crate::Disk::read_now`], which find that a record is damaged; never within a put or a
-/// forget. It may call the store, but not stop it.
+/// The owner of a store. The store's threads call it, and [`crate::Disk::read`] and
+/// [`crate::Disk::read_now`] do if they find a damaged record, but never a put or a forget. It may
+/// call the store, except to stop it.
 pub trait Owner: Send + Sync + 'static {
-    /// Records that were found at the start. Those that are not wanted are to be forgotten.
+    /// Reports records found at the start. The owner must forget those that it rejects.
     fn found(&self, records: &[FoundRecord]);
-    /// A record has moved on; false if the owner has no entry for the old place any more. Reads of
-    /// the old place fail from now on.
+    /// Reports that a record has moved. Returns false if the owner has no entry for the old place.
+    /// Reads of the old place fail from now on.
     fn moved(&self, hash: u64, old: RecordAddress, new: RecordAddress) -> bool;
-    /// A record is gone from the place.
+    /// Reports that the record at this place is gone.
     fn dropped(&self, hash: u64, place: RecordAddress);
-    /// A volume, by its number, has got into another state. All places on one that is
-    /// [`Condition::Out`] are gone.
+    /// Reports a new condition of a volume. On one that is [`VolumeCondition::Out`] all places are
+    /// gone.
     fn changed(&self, volume: usize, condition: VolumeCondition);
 }

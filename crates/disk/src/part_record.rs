@@ -1,11 +1,11 @@
-//! Parts of long bodies.
+//! A part record: one part of a long body, stored as a record of its own.
 
 use bytes::Bytes;
 
 use crate::layout::PART_BYTES;
 use crate::record_address::RecordAddress;
 
-/// A part of a body: a record of its own.
+/// A part of a body, stored as a record of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartRecord {
     pub(crate) place: RecordAddress,
@@ -14,7 +14,7 @@ pub struct PartRecord {
 }
 
 impl PartRecord {
-    /// Its place.
+    /// The address of the record.
     pub fn place(&self) -> RecordAddress {
         self.place
     }

@@ -1,7 +1,7 @@
-//! Room for what comes: the segment with the least value is emptied. What was asked for since it
-//! was written moves on, within limits; the rest is dropped. Where so little is left that all of it
-//! is within the limits, all of it moves on: as after a crash, which ends a segment that has just
-//! begun, and takes with it what had been asked for.
+//! Reclamation: the segment of least value is emptied when free segments run short. Records that
+//! were read since they were written move, within limits; the others are dropped. If all that is
+//! left is within the limits, all of it moves, as in a segment that a crash ended early. It must
+//! never write more than `move_percent` permits.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::stats::add;
 use crate::sync::Ordering;
 use crate::volume::{Job, NewRecord, Volume};
 
-/// A byte that was asked for is worth so many others.
+/// The value of a byte that was read, in bytes that were not.
 const ASKED_WORTH: u64 = 4;
 
-/// A volume has one segment of so many in advance at most.
+/// The most free segments that a volume keeps ready.
 const SPARED: usize = 4;
 
-/// A segment, as far as its value goes.
+/// The values by which a segment is selected.
 struct Victim {
     used: SegmentUse,
     worth: u64,
@@ -37,8 +37,8 @@ impl Victim {
 }
 
 impl Volume {
-    /// Empties a segment if few are free, or if little is left of the memory for knowing what is
-    /// where; true if it did.
+    /// Empties a segment if few are free, or if memory for rows is nearly used up. Returns true if
+    /// it did.
     pub(crate) fn reclaim_turn(&self) -> bool {
         if !self.found.load(Ordering::Acquire) || !self.health.is_in() {
             return false;
@@ -46,7 +46,7 @@ impl Volume {
         let coming = self.segments.iter().filter(|slot| slot.lock().usage == Usage::Emptied);
         let coming = coming.count();
         let free = self.front.lock().free.len() + coming;
-        // A small volume cannot spare as many. One more is for what moves on.
+        // A small volume keeps fewer ready. One more is for records that move.
         let spare = self.shared.config.spare_segments as usize;
         let is_short = free <= spare.min(self.segments.len() / SPARED);
         let knows_much = self.knows_much();
@@ -55,7 +55,7 @@ impl Volume {
         }
         let Some(least) = self.least() else { return false };
         if !self.segments[least.segment as usize].lock().leave() {
-            // Somebody has just begun to need it.
+            // A reader has just pinned it.
             return true;
         }
         let dropped = self.empty_segment(least, knows_much);
@@ -64,8 +64,8 @@ impl Volume {
         true
     }
 
-    /// Returns true if little is left of the memory for knowing what is where, and this volume
-    /// takes at least half of what an average one does.
+    /// Returns true if memory for rows is nearly used up, and this volume uses at least half of the
+    /// average.
     fn knows_much(&self) -> bool {
         let Config { index, volumes, .. } = &self.shared.config;
         if !index.is_short() {
@@ -75,7 +75,7 @@ impl Volume {
         own.saturating_mul(2 * volumes.len() as u64) >= index.used()
     }
 
-    /// The segment with the least value: the worth of its records, which fades with age.
+    /// The segment of least value: the worth of its records, less for older segments.
     fn least(&self) -> Option<SegmentUse> {
         let sealed = (0..).zip(&self.segments).filter_map(|(number, slot)| {
             let segment = slot.lock();
@@ -84,14 +84,14 @@ impl Volume {
         let mut victims: Vec<Victim> = sealed.collect();
         victims.sort_unstable_by_key(|victim| victim.used.epoch);
         let count = victims.len() as u64;
-        // The oldest is worth a part of what it would be worth as the newest.
+        // The oldest segment counts for a fraction of its value as the newest.
         let value = |(age, victim): &(u64, &Victim)| victim.worth * (age + count / 4 + 1);
         let (_, least) = (0..).zip(&victims).min_by_key(value)?;
         Some(least.used)
     }
 
-    /// Empties a segment; returns how many records were dropped. Where that is to free memory at
-    /// least half of it goes: what moves on takes as much as before.
+    /// Empties a segment and returns the number of records dropped. To free memory for rows, at
+    /// least half of them are dropped, because moved records keep their rows.
     fn empty_segment(&self, from: SegmentUse, frees_memory: bool) -> u64 {
         let SegmentUse { segment, epoch } = from;
         let rows: Vec<Row> = {
@@ -126,9 +126,9 @@ impl Volume {
         for (place, row) in &left {
             if row.is(LISTED) {
                 let parts = self.lists.lock().remove(place);
-                self.bury_parts(&parts.unwrap_or_default());
+                self.end_parts(&parts.unwrap_or_default());
             }
-            self.tell_dropped(*place, row);
+            self.report_dropped(*place, row);
         }
         add(&self.tallies.reclaimed, 1);
         self.front.lock().jobs.push_back(Job::Release { segment, epoch });
@@ -136,8 +136,8 @@ impl Volume {
         dropped + left.len() as u64
     }
 
-    /// Writes a record anew, with another list of parts if there is one; false if it stays where it
-    /// is, or is gone.
+    /// Writes a record again, with another list of parts if given. Returns false if it stays in
+    /// place or is gone.
     fn move_record(&self, place: RecordAddress, row: &Row, parts: Option<&[PartRecord]>) -> bool {
         let Some((header, head, body)) = self.read_record(place) else { return false };
         let new = match parts {
@@ -151,11 +151,11 @@ impl Volume {
         {
             self.lists.lock().insert(moved, parts);
         }
-        // The owner may have forgotten it meanwhile, and then knows nothing of the new place.
+        // The owner may have forgotten it meanwhile, and has no entry for the new place.
         let wanted =
             self.kill(place).is_some() && self.shared.owner.moved(header.hash, place, moved);
         if parts.is_some() {
-            // Its own segment may stay, and then nothing else says that it is dead.
+            // Its segment may stay, so the journal must list the record as dead.
             self.front.lock().jobs.push_back(Job::Moved { place });
         }
         if wanted {
@@ -167,8 +167,8 @@ impl Volume {
         true
     }
 
-    /// Parts in the segment: those of a body that was asked for, or of every one, move on, with a
-    /// new list; without them the others are worth nothing. Returns how many bodies were dropped.
+    /// Moves parts in the segment, of bodies that were read or of all, and writes their lists
+    /// again: a body without a part is lost. Returns the number of bodies dropped.
     fn move_parts(&self, from: SegmentUse, rows: &[Row], every: bool, budget: &mut u64) -> u64 {
         let SegmentUse { segment, epoch } = from;
         let mut dropped = 0;
@@ -195,11 +195,11 @@ impl Volume {
                 }
                 let fresh: Vec<PartRecord> =
                     moved.iter().filter(|part| !parts.contains(part)).copied().collect();
-                self.bury_parts(&fresh);
+                self.end_parts(&fresh);
             }
             if let Some(row) = self.kill(place) {
-                self.bury(place, row);
-                self.tell_dropped(place, &row);
+                self.end_record(place, row);
+                self.report_dropped(place, &row);
                 dropped += 1;
             }
         }
@@ -211,7 +211,7 @@ impl Volume {
         dropped
     }
 
-    /// The parts, with copies of those that `moves` says; `None` if one cannot be had.
+    /// The parts, with copies of those selected by `moves`; `None` if one cannot be copied.
     fn copy_parts(
         &self,
         parts: &[PartRecord],
@@ -229,7 +229,7 @@ impl Volume {
             });
             add(&self.tallies.moved_bytes, part.len);
             let Some((place, seq)) = added else {
-                self.bury_parts(&fresh);
+                self.end_parts(&fresh);
                 return None;
             };
             let moved = PartRecord { place, seq, len: part.len };
@@ -240,7 +240,7 @@ impl Volume {
     }
 }
 
-/// A record as it was, to be written anew.
+/// A record to be written again.
 fn again(header: &Header, head: Bytes, body: Vec<Bytes>) -> NewRecord {
     let len = body.iter().map(|piece| piece.len() as u64).sum();
     NewRecord {

@@ -1,12 +1,13 @@
-//! The place of a record, in eight bytes.
+//! The address of a record, in eight bytes. A late reader with an old address must never get
+//! another record.
 
 use std::fmt;
 
 use crate::layout::UNIT;
 
-/// A record's place: volume (6 bits), segment (20), a tag of the segment's epoch (18) and the unit
-/// of 64 bytes within the segment (20). The tag keeps whoever is late with an old place away from
-/// what is there now.
+/// The address of a record: volume (6 bits), segment (20), a tag of the segment's epoch (18) and
+/// the unit of 64 bytes within the segment (20). The tag makes addresses of an earlier use of the
+/// segment invalid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordAddress(u64);
 
@@ -27,17 +28,17 @@ impl RecordAddress {
         Self(bits)
     }
 
-    /// The place that [`Place::bits`] told.
+    /// The address with these [`RecordAddress::bits`].
     pub fn of_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// The place as a number.
+    /// The address as a number.
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// The number of the volume, as it stands in the settings.
+    /// The number of the volume in the settings.
     pub fn volume(self) -> usize {
         (self.0 >> (UNIT_BITS + TAG_BITS + SEGMENT_BITS)) as usize
     }
@@ -54,16 +55,16 @@ impl RecordAddress {
         self.0 as u32 & ((1 << UNIT_BITS) - 1)
     }
 
-    /// The same place on the volume called `volume` here.
+    /// This address on the volume with this number.
     pub(crate) fn on(self, volume: u8) -> Self {
         let shift = UNIT_BITS + TAG_BITS + SEGMENT_BITS;
         Self(self.0 & ((1 << shift) - 1) | u64::from(volume) << shift)
     }
 }
 
-/// Tells epochs of a segment apart, nearly always.
+/// A tag that differs between epochs of a segment, nearly always.
 pub(crate) fn tag(epoch: u64) -> u32 {
-    // Sessions are counted from bit 40 on, and what is within one from bit 0 on.
+    // Sessions count from bit 40 on, and numbers within a session from bit 0 on.
     let mixed = epoch ^ (epoch >> 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     (mixed ^ mixed >> TAG_BITS) as u32 & ((1 << TAG_BITS) - 1)
 }
@@ -83,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_place_tells_its_parts(
+        fn an_address_has_its_parts(
             volume in 0_u8..64,
             segment in 0_u32..1 << 20,
             epoch in any::<u64>(),

@@ -1,4 +1,4 @@
-//! Reading records. Every block is checked before any of its bytes leaves this file.
+//! Record reading. Every block must be verified before any of its bytes leaves this file.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -20,19 +20,19 @@ use crate::sync::Mutex;
 use crate::vfs::{File, read_all};
 use crate::volume::{QueuedRecord, Volume};
 
-/// Failed reads of a segment that end its use, as many as of a disk.
+/// Failed reads of a segment that end its use, as many as for a disk.
 const SEGMENT_ERRORS_MAX: u32 = 3;
 
-/// The way to read: what is there at once, or waiting for the disk.
+/// The mode of a read: from memory at once, or waiting for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMode {
     Now,
     Wait,
 }
 
-/// A reason not to have read something.
+/// The reason why a read failed.
 enum ReadFailure {
-    /// It is not in memory.
+    /// The bytes are not in memory.
     Away,
     Damaged(Damage),
     Failed,
@@ -44,7 +44,7 @@ impl From<Damage> for ReadFailure {
     }
 }
 
-/// A record's place, and what its checksums are bound to.
+/// The extent of a record, and the binding of its checksums.
 #[derive(Clone, Copy)]
 struct RecordExtent {
     segment: u32,
@@ -52,41 +52,41 @@ struct RecordExtent {
     offset: u32,
     len: u32,
     hash: u64,
-    /// It does not wait to be written.
+    /// It has been written.
     is_written: bool,
 }
 
-/// Blocks of a record that were read and are sound.
+/// Blocks of a record that were read and verified.
 struct VerifiedBlocks {
     header: Header,
     seed: u64,
-    /// From the beginning of the record on.
+    /// The bytes from the beginning of the record.
     bytes: Bytes,
 }
 
 impl ReadContinuation {
-    fn new(spot: &RecordExtent, sound: &VerifiedBlocks) -> Option<Self> {
-        let RecordExtent { segment, epoch, offset, .. } = *spot;
+    fn new(extent: &RecordExtent, sound: &VerifiedBlocks) -> Option<Self> {
+        let RecordExtent { segment, epoch, offset, .. } = *extent;
         let VerifiedBlocks { header, seed, .. } = *sound;
         (header.flags & IS_LISTED == 0).then_some(Self { segment, epoch, offset, header, seed })
     }
 
-    fn is_of(&self, spot: &RecordExtent) -> bool {
-        let place = (spot.segment, spot.epoch, spot.offset, spot.hash);
+    fn is_of(&self, extent: &RecordExtent) -> bool {
+        let place = (extent.segment, extent.epoch, extent.offset, extent.hash);
         (self.segment, self.epoch, self.offset, self.header.hash) == place
     }
 }
 
 impl Volume {
-    /// Reads a record; `None` if it is not there at once and `way` does not wait.
+    /// Reads a record. `None` if it is not in memory and `mode` does not wait.
     pub(crate) fn load(
         &self,
-        way: ReadMode,
+        mode: ReadMode,
         place: RecordAddress,
         hash: u64,
         ask: &RecordRequest,
     ) -> Result<Option<RecordData>, Error> {
-        let answer = self.load_part(way, place, hash, ask, ask.part);
+        let answer = self.load_part(mode, place, hash, ask, ask.part);
         let Some(answer) = answer.inspect_err(|error| self.end_listed(place, error))? else {
             return Ok(None);
         };
@@ -95,7 +95,7 @@ impl Volume {
         Ok(Some(answer))
     }
 
-    /// A record that lost a part is lost itself.
+    /// Drops a record that has lost a part.
     fn end_listed(&self, place: RecordAddress, error: &Error) {
         let ends = matches!(error, Error::Gone | Error::Unreadable | Error::Damaged(_));
         let listed = |row: &Row| row.is(LISTED);
@@ -104,61 +104,61 @@ impl Volume {
             if segment.row(place).is_some_and(listed) { segment.kill(place) } else { None }
         };
         if ends && let Some(row) = self.segment(place).and_then(row) {
-            self.bury(place, row);
-            self.tell_dropped(place, &row);
+            self.end_record(place, row);
+            self.report_dropped(place, &row);
         }
     }
 
-    /// Reads a record, or the part that has number `seq`.
+    /// Reads a record, or its part with number `seq`.
     fn load_part(
         &self,
-        way: ReadMode,
+        mode: ReadMode,
         place: RecordAddress,
         hash: u64,
         ask: &RecordRequest,
         seq: Option<u64>,
     ) -> Result<Option<RecordData>, Error> {
-        // Parts are worth what their record is.
-        let Some(spot) = self.spot_for(place, seq.is_none()) else {
+        // Parts count for the value of their record.
+        let Some(extent) = self.extent_for(place, seq.is_none()) else {
             add(&self.tallies.reads_gone, 1);
             return Err(Error::Gone);
         };
-        if spot.hash != hash {
+        if extent.hash != hash {
             self.tallies.damaged(Damage::Other);
             return Err(Error::Damaged(Damage::Other));
         }
         let queued = || self.front.lock().pending.get(&place).cloned();
-        if let Some(queued) = if spot.is_written { None } else { queued() } {
+        if let Some(queued) = if extent.is_written { None } else { queued() } {
             add(&self.tallies.reads_queued, 1);
-            return self.answer_queued(way, &queued, ask);
+            return self.answer_queued(mode, &queued, ask);
         }
-        let known = ask.known.filter(|seal| seal.is_of(&spot) && !ask.head);
+        let known = ask.known.filter(|seal| seal.is_of(&extent) && !ask.head);
         let sound = match known {
             Some(ReadContinuation { header, seed, .. }) => {
                 Ok(VerifiedBlocks { header, seed, bytes: Bytes::new() })
             }
-            None => self.read_spot(way, spot, ask),
+            None => self.read_extent(mode, extent, ask),
         };
         let read = sound.and_then(|sound| {
             let part = sound.header.flags & IS_PART != 0;
             if part != seq.is_some() || seq.is_some_and(|seq| seq != sound.header.seq) {
                 return Err(Damage::Other.into());
             }
-            self.answer(way, spot, sound, ask)
+            self.answer(mode, extent, sound, ask)
         });
         match read {
-            Ok((answer, parts)) => self.add_parts(way, hash, answer, &parts, ask),
+            Ok((answer, parts)) => self.add_parts(mode, hash, answer, &parts, ask),
             Err(ReadFailure::Away) => Ok(None),
-            Err(missed) => Err(self.missed(place, spot, missed)),
+            Err(missed) => Err(self.missed(place, extent, missed)),
         }
     }
 
-    fn spot(&self, place: RecordAddress) -> Option<RecordExtent> {
-        self.spot_for(place, false)
+    fn extent(&self, place: RecordAddress) -> Option<RecordExtent> {
+        self.extent_for(place, false)
     }
 
-    /// The spot of a record, which is noted as asked for if `asked`.
-    fn spot_for(&self, place: RecordAddress, asked: bool) -> Option<RecordExtent> {
+    /// The extent of a record, which is marked as read if `asked`.
+    fn extent_for(&self, place: RecordAddress, asked: bool) -> Option<RecordExtent> {
         let mut segment = self.segment(place)?.lock();
         let (epoch, is_written) = (segment.epoch, segment.usage == Usage::Sealed);
         let row = if asked { segment.ask(place) } else { segment.row(place) }?;
@@ -172,16 +172,18 @@ impl Volume {
         })
     }
 
-    /// Draws the consequences of a failed read.
-    fn missed(&self, place: RecordAddress, spot: RecordExtent, missed: ReadFailure) -> Error {
-        // Where the segment has been reclaimed meanwhile, other bytes are no damage.
-        let Some(row) =
-            self.spot(place).filter(|now| now.epoch == spot.epoch).and_then(|_| self.kill(place))
+    /// Counts a failed read, and drops the record if it is damaged.
+    fn missed(&self, place: RecordAddress, extent: RecordExtent, missed: ReadFailure) -> Error {
+        // If the segment has been reclaimed meanwhile, other bytes are no damage.
+        let Some(row) = self
+            .extent(place)
+            .filter(|now| now.epoch == extent.epoch)
+            .and_then(|_| self.kill(place))
         else {
             add(&self.tallies.reads_gone, 1);
             return Error::Gone;
         };
-        self.bury(place, row);
+        self.end_record(place, row);
         let error = match missed {
             ReadFailure::Damaged(damage) => {
                 self.tallies.damaged(damage);
@@ -189,11 +191,11 @@ impl Volume {
             }
             ReadFailure::Away | ReadFailure::Failed => {
                 add(&self.tallies.errors_read, 1);
-                self.note_read_error(spot.segment);
+                self.note_read_error(extent.segment);
                 Error::Unreadable
             }
         };
-        self.tell_dropped(place, &row);
+        self.report_dropped(place, &row);
         error
     }
 
@@ -211,14 +213,14 @@ impl Volume {
         self.trouble(OperationFailure::Error);
     }
 
-    /// Reads the beginning of a record: all of it if it is asked for and not much.
-    fn read_spot(
+    /// Reads the beginning of a record, or all of it if it is requested and short.
+    fn read_extent(
         &self,
-        way: ReadMode,
-        spot: RecordExtent,
+        mode: ReadMode,
+        extent: RecordExtent,
         ask: &RecordRequest,
     ) -> Result<VerifiedBlocks, ReadFailure> {
-        let (len, block) = (u64::from(spot.len), u64::from(self.blocks.bytes));
+        let (len, block) = (u64::from(extent.len), u64::from(self.blocks.bytes));
         let most = self.shared.config.read_bytes;
         let whole = ask.body.start < block && ask.body.end >= len && len <= most + block;
         let bytes = match ask.is_opening {
@@ -226,20 +228,20 @@ impl Volume {
             false if whole => len,
             false => len.min(block),
         };
-        let bytes = self.read_bytes(way, spot, 0..bytes as u32)?;
+        let bytes = self.read_bytes(mode, extent, 0..bytes as u32)?;
         let header = Header::decode(&bytes).ok_or(Damage::Header)?;
-        if header.hash != spot.hash {
+        if header.hash != extent.hash {
             return Err(Damage::Other.into());
         }
-        if self.blocks.record_len(header.payload()) != u64::from(spot.len) {
+        if self.blocks.record_len(header.payload()) != u64::from(extent.len) {
             return Err(Damage::Header.into());
         }
-        let seed = self.binding(spot.segment, spot.epoch, spot.offset, &header).seed();
+        let seed = self.binding(extent.segment, extent.epoch, extent.offset, &header).seed();
         self.check_blocks(seed, 0, &bytes)?;
         Ok(VerifiedBlocks { header, seed, bytes })
     }
 
-    /// Checks blocks from number `first` on.
+    /// Verifies blocks from number `first` on.
     pub(crate) fn check_blocks(&self, seed: u64, first: u32, bytes: &[u8]) -> Result<(), Damage> {
         let blocks = bytes.chunks(self.blocks.bytes as usize);
         let sound =
@@ -247,17 +249,17 @@ impl Volume {
         if sound { Ok(()) } else { Err(Damage::Sum) }
     }
 
-    /// Bytes of a record, as they are.
+    /// The bytes of a record, not verified.
     fn read_bytes(
         &self,
-        way: ReadMode,
-        spot: RecordExtent,
+        mode: ReadMode,
+        extent: RecordExtent,
         range: Range<u32>,
     ) -> Result<Bytes, ReadFailure> {
-        let (file, base) = self.file(spot.segment);
-        let at = base + u64::from(spot.offset) + u64::from(range.start);
+        let (file, base) = self.file(extent.segment);
+        let at = base + u64::from(extent.offset) + u64::from(range.start);
         let mut buffer = self.shared.buffers.take((range.end - range.start) as usize);
-        match read(way, &**file, buffer.bytes_mut(), at) {
+        match read(mode, &**file, buffer.bytes_mut(), at) {
             Ok(true) => Ok(buffer.into_bytes()),
             Ok(false) => Err(ReadFailure::Away),
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(Damage::Cut.into()),
@@ -265,11 +267,11 @@ impl Volume {
         }
     }
 
-    /// Bytes of head and body, by their place in both.
+    /// Bytes of head and body, by their offset in both.
     fn section(
         &self,
-        way: ReadMode,
-        spot: RecordExtent,
+        mode: ReadMode,
+        extent: RecordExtent,
         sound: &VerifiedBlocks,
         range: Range<u64>,
     ) -> Result<Vec<Bytes>, ReadFailure> {
@@ -281,12 +283,12 @@ impl Volume {
         let ((first, _), (last, _)) =
             (self.blocks.find(range.start), self.blocks.find(range.end - 1));
         let end = (u64::from(last) + 1) * u64::from(block_bytes);
-        let end = end.min(u64::from(spot.len)) as u32;
+        let end = end.min(u64::from(extent.len)) as u32;
         let (start, bytes) = if end as usize <= sound.bytes.len() {
             (0, sound.bytes.clone())
         } else {
             let start = first * block_bytes;
-            let bytes = self.read_bytes(way, spot, start..end)?;
+            let bytes = self.read_bytes(mode, extent, start..end)?;
             self.check_blocks(sound.seed, first, &bytes)?;
             (start, bytes)
         };
@@ -302,24 +304,24 @@ impl Volume {
         Ok(pieces)
     }
 
-    /// Takes from a record what was asked for; its parts are left to read.
+    /// Takes the requested bytes from a record. Its parts are read later.
     fn answer(
         &self,
-        way: ReadMode,
-        spot: RecordExtent,
+        mode: ReadMode,
+        extent: RecordExtent,
         sound: VerifiedBlocks,
         ask: &RecordRequest,
     ) -> Result<(RecordData, Vec<PartRecord>), ReadFailure> {
         let Header { flags, head_len, body_len, .. } = sound.header;
         let (head_len, body_len) = (u64::from(head_len), u64::from(body_len));
         let mut answer = RecordData::of(&sound.header, self.journal.shift_of(sound.header.order));
-        answer.seal = ReadContinuation::new(&spot, &sound);
+        answer.seal = ReadContinuation::new(&extent, &sound);
         if ask.head {
-            answer.head = joined(self.section(way, spot, &sound, 0..head_len)?);
+            answer.head = joined(self.section(mode, extent, &sound, 0..head_len)?);
         }
         if flags & IS_LISTED != 0 {
             let body = head_len..head_len + body_len;
-            let list = joined(self.section(way, spot, &sound, body)?);
+            let list = joined(self.section(mode, extent, &sound, body)?);
             return Ok((answer, PartRecord::decode(&list, self.number)));
         }
         let mut body = self.clip(&ask.body, body_len);
@@ -328,21 +330,21 @@ impl Volume {
             body = 0..come.saturating_sub(head_len).min(body_len);
         }
         let body = head_len + body.start..head_len + body.end;
-        answer.body = self.section(way, spot, &sound, body)?;
+        answer.body = self.section(mode, extent, &sound, body)?;
         Ok((answer, Vec::new()))
     }
 
-    /// The bytes of a range that one read brings.
+    /// The part of a range that one read returns.
     fn clip(&self, range: &Range<u64>, length: u64) -> Range<u64> {
         let start = range.start.min(length);
         let end = range.end.min(length).min(start.saturating_add(self.shared.config.read_bytes));
         start..end.max(start)
     }
 
-    /// Reads from the parts of a body what was asked for.
+    /// Reads the requested bytes from the parts of a body.
     fn add_parts(
         &self,
-        way: ReadMode,
+        mode: ReadMode,
         hash: u64,
         mut answer: RecordData,
         parts: &[PartRecord],
@@ -362,7 +364,7 @@ impl Volume {
                 continue;
             }
             let ask = RecordRequest::range(from..to);
-            let Some(read) = self.load_part(way, part.place, hash, &ask, Some(part.seq))? else {
+            let Some(read) = self.load_part(mode, part.place, hash, &ask, Some(part.seq))? else {
                 return Ok(None);
             };
             answer.body.extend(read.body);
@@ -373,10 +375,10 @@ impl Volume {
         Ok(Some(answer))
     }
 
-    /// Answers with a record that waits to be written.
+    /// Answers from a record that waits to be written.
     fn answer_queued(
         &self,
-        way: ReadMode,
+        mode: ReadMode,
         queued: &Arc<QueuedRecord>,
         ask: &RecordRequest,
     ) -> Result<Option<RecordData>, Error> {
@@ -386,7 +388,7 @@ impl Volume {
         }
         if queued.header.flags & IS_LISTED != 0 {
             let parts = PartRecord::decode(&queued.body.copy(queued.range.clone()), self.number);
-            return self.add_parts(way, queued.header.hash, answer, &parts, ask);
+            return self.add_parts(mode, queued.header.hash, answer, &parts, ask);
         }
         let start = queued.range.start;
         let body = self.clip(&ask.body, queued.range.end - start);
@@ -398,50 +400,50 @@ impl Volume {
 
     /// The parts that a record lists; `None` if it cannot be read.
     pub(crate) fn read_list(&self, place: RecordAddress) -> Option<Vec<PartRecord>> {
-        let spot = self.spot(place)?;
-        let sound = self.read_spot(ReadMode::Wait, spot, &RecordRequest::head()).ok()?;
+        let extent = self.extent(place)?;
+        let sound = self.read_extent(ReadMode::Wait, extent, &RecordRequest::head()).ok()?;
         let listed = sound.header.flags & IS_LISTED != 0;
         let (_, parts) =
-            self.answer(ReadMode::Wait, spot, sound, &RecordRequest::range(0..0)).ok()?;
+            self.answer(ReadMode::Wait, extent, sound, &RecordRequest::range(0..0)).ok()?;
         listed.then_some(parts)
     }
 
-    /// A record as it is: its header, head, and the pieces of its body or list.
+    /// A record: its header, its head, and the chunks of its body or list.
     pub(crate) fn read_record(&self, place: RecordAddress) -> Option<(Header, Bytes, Vec<Bytes>)> {
         let queued = self.front.lock().pending.get(&place).cloned();
         if let Some(queued) = queued {
             let body = vec![queued.body.copy(queued.range.clone())];
             return Some((queued.header, queued.head.clone(), body));
         }
-        let spot = self.spot(place)?;
-        let whole = |spot| {
-            let sound = self.read_spot(ReadMode::Wait, spot, &RecordRequest::whole())?;
+        let extent = self.extent(place)?;
+        let whole = |extent| {
+            let sound = self.read_extent(ReadMode::Wait, extent, &RecordRequest::whole())?;
             let head_len = u64::from(sound.header.head_len);
-            let head = joined(self.section(ReadMode::Wait, spot, &sound, 0..head_len)?);
+            let head = joined(self.section(ReadMode::Wait, extent, &sound, 0..head_len)?);
             let body = head_len..sound.header.payload();
-            let body = self.section(ReadMode::Wait, spot, &sound, body)?;
+            let body = self.section(ReadMode::Wait, extent, &sound, body)?;
             Ok((sound.header, head, body))
         };
-        match whole(spot) {
+        match whole(extent) {
             Ok(read) => Some(read),
             Err(missed) => {
-                self.missed(place, spot, missed);
+                self.missed(place, extent, missed);
                 None
             }
         }
     }
 }
 
-/// Fills `into`; false if it is not there at once and `way` does not wait.
-fn read(way: ReadMode, file: &dyn File, into: &mut [u8], at: u64) -> io::Result<bool> {
-    match way {
+/// Fills `into`. Returns false if the bytes are not in memory and `mode` does not wait.
+fn read(mode: ReadMode, file: &dyn File, into: &mut [u8], at: u64) -> io::Result<bool> {
+    match mode {
         ReadMode::Wait => read_all(file, into, at).map(|()| true),
-        // The end of the file, or the end of what is in memory: the slow way tells.
+        // At the end of the file or of the cached bytes, a blocking read finds out which.
         ReadMode::Now => file.read_now_at(into, at).map(|read| read == Some(into.len())),
     }
 }
 
-/// Pieces as one; most are.
+/// Joins chunks; most bodies are one chunk.
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     match pieces.len() {
         0 | 1 => pieces.pop().unwrap_or_default(),

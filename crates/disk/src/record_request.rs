@@ -1,4 +1,4 @@
-//! A question for a record, and its answer.
+//! A record request: which parts of a record to read, and the data that the read returns.
 
 use std::ops::Range;
 
@@ -13,17 +13,17 @@ use crate::part_record::PartRecord;
 pub struct RecordRequest {
     /// The head.
     pub head: bool,
-    /// Bytes of the body. What is beyond its end is not missed.
+    /// The range of the body. It may exceed the body's end.
     pub body: Range<u64>,
-    /// The number of the part that it is, of a body that is in parts.
+    /// The number of the part record, for a body in parts.
     pub(crate) part: Option<u64>,
-    /// No more is read for the body than comes with the head.
+    /// True to read only the bytes of the body that come with the head.
     pub(crate) is_opening: bool,
     pub(crate) known: Option<ReadContinuation>,
 }
 
-/// Facts read from the beginning of a record that hold for all of it: whoever asks for more with
-/// this spares the disk the beginning. Of no effect where the record has moved.
+/// Facts from the beginning of a record that hold for the whole record. A further request with them
+/// saves a read of the beginning. Without effect if the record has moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadContinuation {
     pub(crate) segment: u32,
@@ -39,67 +39,68 @@ impl RecordRequest {
         Self::beginning(0)
     }
 
-    /// Head and body. Of one longer than [`crate::Config::read_bytes`], the beginning.
+    /// Head and body. For a body longer than [`crate::Config::read_bytes`], its beginning.
     pub fn whole() -> Self {
         Self::beginning(u64::MAX)
     }
 
-    /// The head, and so many bytes of the body.
+    /// The head, and this many bytes of the body.
     pub fn beginning(bytes: u64) -> Self {
         Self { head: true, body: 0..bytes, part: None, is_opening: false, known: None }
     }
 
-    /// The head, and what one read of so many bytes brings of the body: of one in parts nothing.
+    /// The head, and the bytes of the body that one read of this size returns; none for a body in
+    /// parts.
     pub fn opening(bytes: u64) -> Self {
         Self { is_opening: true, ..Self::beginning(bytes) }
     }
 
-    /// Bytes of the body alone, whose head has been read: a volume that pauses as it is slow has
-    /// them all the same.
+    /// Bytes of the body alone, after the head was read. A volume that pauses because it is slow
+    /// still serves them.
     pub fn range(body: Range<u64>) -> Self {
         Self { head: false, body, part: None, is_opening: false, known: None }
     }
 
-    /// The same of a record that is known from a former answer.
+    /// This request, with the facts of a former answer.
     #[must_use]
     pub fn of(self, known: Option<ReadContinuation>) -> Self {
         Self { known, ..self }
     }
 
-    /// The same, of no more than so many bytes of the body.
+    /// This request, for at most this many bytes of the body.
     #[must_use]
     pub fn at_most(&self, bytes: u64) -> Self {
         let Range { start, end } = self.body;
         Self { body: start..end.min(start.saturating_add(bytes)), ..self.clone() }
     }
 
-    /// Bytes of a part of a body that has not ended; to be asked for at the part's place.
+    /// Bytes of a part of a body that is still arriving, to be read at the part's address.
     pub fn part(part: &PartRecord, body: Range<u64>) -> Self {
         Self { head: false, body, part: Some(part.seq), is_opening: false, known: None }
     }
 }
 
-/// A record, as much of it as was asked for.
+/// The requested parts of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordData {
-    /// The ban that it had passed when it was written.
+    /// The newest ban that the record had passed when it was written.
     pub passed: u32,
-    /// Invalidations of higher numbers have not been tested against it.
+    /// Invalidations with higher numbers have not been tested against it.
     pub order: u64,
-    /// When it expires by the clock that it was written with; `u64::MAX` for never.
+    /// The time of expiry by the clock at the time of writing; `u64::MAX` for never.
     pub expires_ms: u64,
-    /// When it was written, by the same clock.
+    /// The time of writing, by the same clock.
     pub written_ms: u64,
-    /// Milliseconds that the clock has gone back by since.
+    /// Milliseconds by which the clock has gone back since.
     pub behind_ms: u64,
     /// Bytes of the whole body.
     pub length: u64,
-    /// The head; empty if it was not asked for.
+    /// The head; empty if it was not requested.
     pub head: Bytes,
-    /// Bytes of the body from where they were asked for, in pieces; fewer than were asked for if
-    /// that is more than one read brings.
+    /// Bytes of the body from the start of the requested range, in chunks. One read may return
+    /// fewer than requested.
     pub body: Vec<Bytes>,
-    /// For further questions; `None` of a record that waits to be written, and of one in parts.
+    /// For further requests; `None` for a record that waits to be written, and for one in parts.
     pub seal: Option<ReadContinuation>,
 }
 
@@ -118,11 +119,11 @@ impl RecordData {
         }
     }
 
-    /// Bytes of the body that it has.
+    /// Bytes of the body in this answer.
     pub fn size(&self) -> u64 {
         self.body.iter().map(|piece| piece.len() as u64).sum()
     }
 }
 
-/// The end of a read, which gets the answer; called once, on any thread.
+/// Receives the result of a read: called once, on any thread.
 pub type ReadCallback = Box<dyn FnOnce(Result<RecordData, Error>) + Send>;

@@ -1,4 +1,4 @@
-//! The rows of a segment in memory, counted against the allowance of the index.
+//! The rows of a segment's records in memory, reserved in the allowance of the index.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use base::Allowance;
 
 use crate::layout::{ROW_BYTES, Row};
 
-/// The fewest rows that there is room for, and by which it grows.
+/// The least capacity, and the least growth.
 const ROWS_MIN: usize = 16;
-/// The room for rows grows by one part in so many of them.
+/// The capacity grows by one part in this many.
 const GROWTH_PARTS: usize = 4;
 
 /// Rows in the order of their records.
@@ -28,12 +28,12 @@ impl Rows {
         &self.room
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the rows take.
     pub(crate) fn bytes(&self) -> u64 {
         (self.rows.capacity() * ROW_BYTES) as u64
     }
 
-    /// Has room for so many more, and for no others.
+    /// Reserves exactly this many more rows.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.resize(|rows| rows.reserve_exact(more));
     }
@@ -45,7 +45,7 @@ impl Rows {
         self.rows.push(row);
     }
 
-    /// No more are added.
+    /// Reduces the capacity to the rows.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.resize(Vec::shrink_to_fit);
     }

@@ -1,4 +1,5 @@
-//! A segment as memory knows it: the use it is in, and a row for each record.
+//! A segment in memory: its usage, and a row for each record. A segment in use must never be
+//! overwritten while a reader pins it or a body is arriving in it.
 
 use std::sync::Arc;
 
@@ -8,26 +9,26 @@ use crate::layout::{ASKED, LIVE, Row};
 use crate::record_address::{RecordAddress, tag};
 use crate::rows::Rows;
 
-/// The use that a segment is in.
+/// The usage of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usage {
-    /// Nobody has looked yet.
+    /// Not examined yet.
     Unknown,
-    /// Nothing in it is wanted: it may be opened.
+    /// Without live records: it may be opened.
     Free,
     /// Records are added to it.
     Open,
-    /// No more are added; some wait to be written.
+    /// Full, with records that wait to be written.
     Full,
-    /// All of it is written.
+    /// Written completely.
     Sealed,
-    /// Reclaimed; it becomes free when what has moved on is durable.
+    /// Reclaimed. It becomes free when the moved records are durable.
     Emptied,
-    /// It failed: what could be saved is read, and nothing is written to it any more.
+    /// Failed: its intact records are read, and nothing is written to it again.
     Bad,
 }
 
-/// One use of a segment, from when it was opened until it is opened again.
+/// A use of a segment, identified by its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentUse {
     pub(crate) segment: u32,
@@ -40,8 +41,7 @@ pub(crate) struct Segment {
     pub(crate) usage: Usage,
     /// The number of this use of the segment.
     pub(crate) epoch: u64,
-    /// Its records in their order, dead ones among them: whoever looks for them one by one is to
-    /// know that they are.
+    /// The records in order, including dead ones, which a record-by-record search must recognise.
     pub(crate) rows: Rows,
     pub(crate) live: u32,
     pub(crate) live_bytes: u64,
@@ -49,22 +49,22 @@ pub(crate) struct Segment {
     pub(crate) asked_bytes: u64,
     /// Records before this offset are durable.
     pub(crate) synced: u32,
-    /// Reads of it that failed.
+    /// Failed reads of the segment.
     pub(crate) errors: u32,
-    /// No record in it is older.
+    /// The least order of its records.
     pub(crate) least_order: u64,
-    /// Every record in it has passed this ban.
+    /// The oldest ban that all of its records have passed.
     pub(crate) least_passed: u32,
-    /// Bodies on their way that have parts in it: it is not reclaimed so long.
+    /// Arriving bodies with parts in it, which keep it from being reclaimed.
     pub(crate) coming: u32,
-    /// Records with bodies in it that are being read for clients: nor is it so long.
+    /// Pins of readers, which keep it from being reclaimed.
     pub(crate) held: u32,
-    /// It is being reclaimed.
+    /// True while it is being reclaimed.
     pub(crate) leaves: bool,
 }
 
 impl Segment {
-    /// A segment whose rows count against `room`.
+    /// A segment whose rows are reserved in `room`.
     pub(crate) fn new(usage: Usage, room: &Arc<Allowance>) -> Self {
         Self {
             usage,
@@ -83,18 +83,18 @@ impl Segment {
         }
     }
 
-    /// Begins to be used anew.
+    /// Opens the segment for new records.
     pub(crate) fn open(&mut self, epoch: u64) {
         let empty = Self::new(Usage::Open, self.rows.room());
         *self = Self { epoch, ..empty };
     }
 
-    /// Its records are read where they are.
+    /// Returns true if its records can be read.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.usage, Usage::Open | Usage::Full | Usage::Sealed | Usage::Bad)
     }
 
-    /// Adds a record behind all others.
+    /// Appends a record.
     pub(crate) fn push(&mut self, row: Row) {
         if row.is(LIVE) {
             self.live += 1;
@@ -106,7 +106,7 @@ impl Segment {
         self.rows.push(row);
     }
 
-    /// The row of a live record; `None` if the place is of another use, or nobody lives there.
+    /// The row of a live record; `None` if the address is of another epoch, or the record is dead.
     pub(crate) fn row(&self, place: RecordAddress) -> Option<&Row> {
         self.index(place).map(|index| &self.rows[index])
     }
@@ -119,7 +119,7 @@ impl Segment {
         self.rows[index].is(LIVE).then_some(index)
     }
 
-    /// A live record is not wanted any more.
+    /// Marks a live record as dead.
     pub(crate) fn kill(&mut self, place: RecordAddress) -> Option<Row> {
         let index = self.index(place)?;
         let row = self.rows[index];
@@ -130,7 +130,7 @@ impl Segment {
         Some(row)
     }
 
-    /// The row of a live record, which is noted as asked for.
+    /// The row of a live record, which is marked as read.
     pub(crate) fn ask(&mut self, place: RecordAddress) -> Option<&Row> {
         let index = self.index(place)?;
         if !self.rows[index].is(ASKED) {
@@ -140,13 +140,13 @@ impl Segment {
         Some(&self.rows[index])
     }
 
-    /// Begins to be reclaimed; false if it is needed.
+    /// Begins to reclaim the segment. Returns false if it is needed.
     pub(crate) fn leave(&mut self) -> bool {
         self.leaves = self.may_leave();
         self.leaves
     }
 
-    /// Returns true if it is being emptied, or is empty and not known to be so after a crash.
+    /// Returns true if the segment is being emptied, or is empty but not durably so.
     pub(crate) fn is_emptied(&self) -> bool {
         self.leaves || self.usage == Usage::Emptied
     }
@@ -156,23 +156,23 @@ impl Segment {
         self.usage == Usage::Sealed && self.coming == 0 && self.held == 0
     }
 
-    /// Forgets all of its records. A crash may bring them back until that is durable, so that the
-    /// least order and ban stay.
+    /// Drops all rows. Until that is durable a crash may bring the records back, so the least order
+    /// and ban stay.
     pub(crate) fn clear(&mut self) {
         let &mut Self { epoch, errors, least_order, least_passed, .. } = self;
         let empty = Self::new(Usage::Emptied, self.rows.room());
         *self = Self { epoch, errors, least_order, least_passed, ..empty };
     }
 
-    /// True if a record of it may be found after a crash.
+    /// Returns true if a crash may leave a record of it to be found.
     pub(crate) fn counts(&self) -> bool {
         self.live > 0 || self.is_emptied() && self.least_order < u64::MAX
     }
 }
 
-/// The row of the record that begins at `unit`. Rows are looked at from where it would be if all
-/// were of one length, in steps that double: where they nearly are that takes a line or two of
-/// memory, a twelfth of what halving all of them takes.
+/// The index of the row of the record at `unit`. The search starts where the row would be if all
+/// records had one length, and doubles its steps. For nearly equal lengths it touches one or two
+/// lines of memory, a twelfth of a binary search.
 fn find(rows: &[Row], unit: u32) -> Option<usize> {
     let (first, last) = (rows.first()?.unit(), rows.last()?.unit());
     if !(first..=last).contains(&unit) {

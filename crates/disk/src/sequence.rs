@@ -1,17 +1,18 @@
-//! The one sequence that records and invalidations share, over all volumes.
+//! The sequence of numbers that records and invalidations of all volumes share. A record put during
+//! an invalidation must count as older than the invalidation.
 
 use std::collections::BTreeSet;
 
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Bits for the numbers of one session: a million a second for twelve days, each second of it.
+/// Bits for the numbers of one session: a million a second for twelve days.
 const SESSION_SHIFT: u32 = 40;
 
-/// Gives numbers that only grow, from session to session, too.
+/// A counter of increasing numbers, also over sessions.
 #[derive(Debug)]
 pub(crate) struct SequenceCounter {
     next: AtomicU64,
-    /// The oldest invalidation that is still being carried out; `u64::MAX` without any.
+    /// The oldest invalidation that is being carried out; `u64::MAX` without one.
     oldest: AtomicU64,
     pending: Mutex<BTreeSet<u64>>,
 }
@@ -32,28 +33,29 @@ impl SequenceCounter {
         self.next.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// A number above all that were given.
+    /// A number above all numbers taken so far.
     pub(crate) fn now(&self) -> u64 {
         self.next.load(Ordering::SeqCst)
     }
 
-    /// The place in the order of a record that has number `seq`: before every invalidation that is
-    /// still being carried out, as its effect may miss the record.
+    /// The order of the record with number `seq`: before every invalidation that is being carried
+    /// out, because it may have missed the record.
     pub(crate) fn order_of(&self, seq: u64) -> u64 {
         seq.min(self.oldest.load(Ordering::SeqCst).saturating_sub(1))
     }
 
-    /// The number of an invalidation, which is carried out until [`Order::end`].
+    /// Takes the number of an invalidation, which is being carried out until
+    /// [`SequenceCounter::end`].
     pub(crate) fn begin(&self) -> u64 {
         let mut pending = self.pending.lock();
-        // Whoever takes a number above this one's sees an invalidation that goes on.
+        // A record with a higher number sees that the invalidation is being carried out.
         self.oldest.fetch_min(self.now(), Ordering::SeqCst);
         let number = self.take();
         pending.insert(number);
         number
     }
 
-    /// The invalidation has had its effect.
+    /// Ends an invalidation that has been carried out.
     pub(crate) fn end(&self, number: u64) {
         let mut pending = self.pending.lock();
         pending.remove(&number);
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_while_an_invalidation_goes_on_are_older_than_it() {
+    fn records_put_during_an_invalidation_are_older_than_it() {
         let order = SequenceCounter::of_session(3);
         let before = order.take();
         assert_eq!(order.order_of(before), before);

@@ -1,6 +1,6 @@
-//! The snapshot of a volume: which records of its segments are not wanted any more, and which were
-//! asked for. It stands for all journals before the one of its generation; the records themselves
-//! are in the footers of the segments.
+//! The snapshot of a volume: which records of its segments are dead, and which were read. It
+//! replaces all journals before its generation. The records themselves are in the footers of the
+//! segments.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use crate::vfs::{Vfs, read_file, replace};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LSNP");
 
-/// Keeps the checksums of snapshots apart from others.
+/// Distinguishes the checksums of snapshots.
 const OF_SNAPSHOT: u64 = 5;
 
-/// No snapshot is longer: it has four bytes for a record with a mark, and 24 for a segment.
+/// The longest snapshot: four bytes for each marked record, and 24 for each segment.
 const SNAPSHOT_BYTES_MAX: u64 = 1 << 34;
 
 const PREFIX: &str = "snapshot-";
@@ -25,22 +25,22 @@ const PREFIX: &str = "snapshot-";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentMarks {
     pub(crate) epoch: u64,
-    /// Nothing in it is wanted.
+    /// True if the segment has no live records.
     pub(crate) freed: bool,
-    /// Units of records with their marks, in their order.
+    /// Units of marked records with their marks, in order.
     marks: Vec<u32>,
 }
 
-/// A snapshot as it was read.
+/// A decoded snapshot.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) generation: u64,
-    /// The newest invalidation that was durable.
+    /// The newest durable invalidation.
     pub(crate) sealed: u64,
     pub(crate) segments: HashMap<u32, SegmentMarks>,
 }
 
-/// The mark of a dead record; live ones that were asked for have [`ASKED`].
+/// The mark of a dead record. A live record that was read has [`ASKED`].
 const DEAD: u32 = LIVE;
 
 impl SegmentMarks {
@@ -59,7 +59,7 @@ impl SegmentMarks {
         Self { epoch: segment.epoch, freed, marks: marks.collect() }
     }
 
-    /// Gives a row the marks that it had.
+    /// Sets the marks of a row.
     pub(crate) fn mark(&self, row: &mut Row) {
         let unit = |mark: &u32| mark & (LIVE - 1);
         if let Ok(index) = self.marks.binary_search_by_key(&row.unit(), unit) {
@@ -79,7 +79,7 @@ fn seed(key: u64, generation: u64) -> u64 {
     seed_of(key, &[OF_SNAPSHOT, generation])
 }
 
-/// Writes a snapshot; returns its bytes.
+/// Writes a snapshot and returns its bytes.
 ///
 /// # Errors
 /// Those of the system.
@@ -136,7 +136,7 @@ fn long(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*number))
 }
 
-/// The newest snapshot that is whole, and the number of those that are not.
+/// The newest intact snapshot, and the number of damaged ones.
 ///
 /// # Errors
 /// Those of the system.
@@ -155,14 +155,14 @@ pub(crate) fn read(vfs: &dyn Vfs, key: u64) -> io::Result<(Option<Snapshot>, u64
     Ok((None, damaged))
 }
 
-/// Generations of the snapshots that are there.
+/// The generations of all snapshots.
 fn generations(vfs: &dyn Vfs) -> io::Result<Vec<u64>> {
     let names = vfs.list()?;
     let numbers = names.iter().filter_map(|name| name.strip_prefix(PREFIX));
     Ok(numbers.filter_map(|number| u64::from_str_radix(number, 16).ok()).collect())
 }
 
-/// Removes all journals and snapshots before `generation`, and what was left half written.
+/// Removes all journals and snapshots before `generation`, and incomplete files.
 ///
 /// # Errors
 /// Those of the system.

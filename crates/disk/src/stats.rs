@@ -1,4 +1,4 @@
-//! Counters of a store, and their values at one moment.
+//! The stats of a store: the counters of each volume, and a snapshot of them with the gauges.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,33 +6,33 @@ use crate::error::Damage;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// Counters that only grow, of one volume.
+        /// The counters of one volume, which only grow.
         #[derive(Debug, Default)]
         pub(crate) struct Tallies {
             $(pub(crate) $name: AtomicU64,)+
         }
 
-        /// The store, or one volume, in numbers. What is not said to be of this moment has been
-        /// counted since the start.
+        /// Counters and gauges of the store or of one volume. Counters start with the process; the
+        /// comments of gauges say "now".
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Stats {
-            /// Live records at this moment.
+            /// Live records now.
             pub records: u64,
-            /// Bytes of live records at this moment, as they lie on disk.
+            /// Bytes of live records on disk now.
             pub live_bytes: u64,
-            /// Bytes at this moment that are in use by segments and belong to no live record.
+            /// Bytes of segments in use that belong to no live record, now.
             pub dead_bytes: u64,
-            /// Bytes of all segments at this moment.
+            /// Bytes of all segments now.
             pub bytes: u64,
-            /// Free segments at this moment.
+            /// Free segments now.
             pub free_segments: u64,
-            /// Segments at this moment that are out of use as they failed.
+            /// Segments out of use after a failure, now.
             pub bad_segments: u64,
-            /// Bytes at this moment that wait to be written.
+            /// Bytes in the write queue now.
             pub queued_bytes: u64,
-            /// Invalidations at this moment that are kept in the journal.
+            /// Invalidations in the journal now.
             pub invalidations: u64,
-            /// Bytes of memory at this moment that know what is where.
+            /// Bytes of memory for the rows of records now.
             pub index_bytes: u64,
             $($(#[doc = $doc])+ pub $name: u64,)+
         }
@@ -45,12 +45,12 @@ macro_rules! counters {
         }
 
         impl Stats {
-            /// All that was counted since the start: names, meanings, values.
+            /// All counters: names, help texts, values.
             pub fn counted(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
                 [$((stringify!($name), concat!($($doc),+).trim_ascii(), self.$name),)+].into_iter()
             }
 
-            /// All that is of this moment: names, meanings, values.
+            /// All gauges: names, help texts, values.
             pub fn gauges(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
                 [
                     ("records", "Records on disk.", self.records),
@@ -70,98 +70,99 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Records that were taken.
+    /// Records accepted.
     puts,
-    /// Bytes of them, as they lie on disk.
+    /// Bytes of accepted records, as stored on disk.
     put_bytes,
-    /// Records that were not taken as too much waits to be written.
+    /// Records rejected because the write queue was full.
     refused_queue,
-    /// Reads for clients that would keep more from being reclaimed than may be.
+    /// Reads for clients that would exceed the limit of pinned segments.
     refused_hold,
-    /// Records that were not taken as no segment is free.
+    /// Records rejected because no segment was free.
     refused_space,
-    /// Records that were not taken as memory for knowing them was full.
+    /// Records rejected because memory for rows was full.
     refused_index,
-    /// Records that were not taken as the volume is out of use, or not ready yet.
+    /// Records rejected because the volume was out or not ready.
     refused_out,
-    /// Records that were not taken as they are too long.
+    /// Records rejected because they were too long.
     refused_length,
-    /// Bytes of records that are written, or that were forgotten before.
+    /// Bytes of records that were written, or forgotten before that.
     written_records,
     /// Bytes written to segments: records, headers, tables, padding.
     written_bytes,
     /// Bytes written to journals and snapshots.
     journal_bytes,
-    /// Records that were forgotten by their owner.
+    /// Records forgotten by their owner.
     forgotten,
-    /// Records that moved on as their segment was reclaimed.
+    /// Records moved out of reclaimed segments.
     moved,
-    /// Bytes of them.
+    /// Bytes of moved records.
     moved_bytes,
-    /// Records that were dropped as their segment was reclaimed.
+    /// Records dropped with reclaimed segments.
     dropped,
-    /// Records that were dropped as memory for knowing them was full.
+    /// Records dropped because memory for rows was full.
     dropped_index,
-    /// Records that were lost as they could not be written.
+    /// Records lost because they could not be written.
     lost,
-    /// Segments that were reclaimed.
+    /// Segments reclaimed.
     reclaimed,
-    /// Times that segments were made durable.
+    /// Commits of segments.
     commits,
-    /// Times that the journal was.
+    /// Commits of the journal.
     journal_commits,
     /// Snapshots written.
     snapshots,
-    /// Reads that brought what was asked for.
+    /// Reads that returned data.
     reads,
-    /// Reads that found it waiting to be written.
+    /// Reads answered from the write queue.
     reads_queued,
-    /// Reads that found it in memory of the system.
+    /// Reads answered from the system's memory.
     reads_now,
-    /// Bytes of bodies that were read.
+    /// Bytes of bodies read.
     read_bytes,
     /// Reads that found no record at the place.
     reads_gone,
     /// Reads that missed their deadline.
     reads_late,
-    /// Reads that were refused as too many waited.
+    /// Reads rejected because the queue was full.
     reads_busy,
     /// Records found at the start.
     found,
-    /// Records at the start that had expired.
+    /// Records found at the start that had expired.
     found_expired,
-    /// Records whose header was damaged.
+    /// Records with a damaged header.
     damaged_header,
     /// Blocks with a wrong checksum.
     damaged_sum,
-    /// Places with another record than they should have.
+    /// Places with another record than expected.
     damaged_other,
-    /// Records cut off by the end of their file.
+    /// Records truncated by the end of their file.
     damaged_cut,
-    /// Segments whose table was damaged or cut off by a crash: each record was looked for.
+    /// Segments whose table was damaged or cut off by a crash, and that were searched record by
+    /// record.
     damaged_table,
-    /// Journals that were damaged, which empties their volume.
+    /// Damaged journals, which empty their volume.
     damaged_journal,
-    /// Snapshots that were damaged.
+    /// Damaged snapshots.
     damaged_snapshot,
-    /// Reads that the system failed.
+    /// Reads failed by the system.
     errors_read,
-    /// Writes that the system failed.
+    /// Writes failed by the system.
     errors_write,
     /// Writes that found the disk full.
     errors_full,
-    /// Syncs that the system failed.
+    /// Syncs failed by the system.
     errors_sync,
-    /// Panics of its threads, which go on.
+    /// Panics of the store's threads, which continue.
     panics,
-    /// Times that the volume was taken out.
+    /// Times the volume was taken out.
     outs,
-    /// Times that the volume paused.
+    /// Times the volume was paused.
     pauses,
 }
 
 impl Tallies {
-    /// Counts a damage of this kind.
+    /// Counts damage of this kind.
     pub(crate) fn damaged(&self, damage: Damage) {
         let counter = match damage {
             Damage::Header => &self.damaged_header,
@@ -174,13 +175,13 @@ impl Tallies {
 }
 
 impl Stats {
-    /// Bytes written to segments for each byte that was put and written.
+    /// Bytes written to segments for each byte of a record put and written.
     pub fn amplification(&self) -> f64 {
         let own = self.written_records.saturating_sub(self.moved_bytes).max(1);
         self.written_bytes as f64 / own as f64
     }
 
-    /// Operations that the system failed, of any kind.
+    /// Operations failed by the system, of any kind.
     pub fn errors(&self) -> u64 {
         self.errors_read + self.errors_write + self.errors_full + self.errors_sync
     }
@@ -191,7 +192,7 @@ impl Stats {
     }
 }
 
-/// Adds to a counter that others only read.
+/// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, number: u64) {
     counter.fetch_add(number, Ordering::Relaxed);
 }

@@ -1,5 +1,4 @@
-//! The state of a store, which its threads and its owner share: its volumes, whether they are in
-//! use or not, and what all of them know.
+//! The store's shared state: its volumes, in use or not, for its threads and its owner.
 
 mod threads;
 
@@ -15,13 +14,13 @@ use crate::stats::Stats;
 use crate::sync::{AtomicU64, Mutex, RwLock};
 use crate::volume::{StoreContext, Volume};
 
-/// A volume's place in the store, whether it is in use or not.
+/// A volume's slot in the store, in use or not.
 pub(crate) struct VolumeSlot {
     /// `None` if it could not be opened.
     pub(crate) volume: RwLock<Option<Arc<Volume>>>,
     pub(crate) weight: u32,
-    /// Without a volume, nothing that is there will ever be found: it was taken out before this
-    /// start, or could not be made.
+    /// True if the slot has no volume and no start can find records of it: it was taken out before
+    /// this start, or could not be created.
     pub(crate) is_bare: bool,
     pub(crate) absence: Mutex<Absence>,
 }
@@ -29,16 +28,16 @@ pub(crate) struct VolumeSlot {
 /// The state of a volume that could not be opened.
 #[derive(Debug, Default)]
 pub(crate) struct Absence {
-    /// The reason, in words.
+    /// The reason.
     pub(crate) why: String,
-    /// When it is tried again, of the monotonic clock.
+    /// The time of the next attempt, on the monotonic clock.
     pub(crate) until_ms: u64,
-    /// That goes on.
+    /// True while an attempt is under way.
     pub(crate) is_tried: bool,
 }
 
 impl VolumeSlot {
-    /// True if nothing that is on the volume will ever be found.
+    /// Returns true if no start can find records of the volume.
     pub(crate) fn is_void(&self) -> bool {
         self.volume.read().as_ref().map_or(self.is_bare, |volume| volume.health.is_void())
     }
@@ -49,15 +48,15 @@ pub(crate) struct StoreCore {
     pub(crate) slots: Vec<VolumeSlot>,
     pub(crate) shared: Arc<StoreContext>,
     pub(crate) beginning: StoreBaseline,
-    /// Counters of volumes that are gone.
+    /// Counters of volumes that have been replaced.
     pub(crate) past: Mutex<Stats>,
-    /// When the sentinel looks next, of the monotonic clock.
+    /// The time of the sentinel's next check, on the monotonic clock.
     pub(crate) planned_ms: AtomicU64,
     pub(crate) threads: Threads,
 }
 
 impl StoreCore {
-    /// All volumes that could be opened.
+    /// All volumes that are open.
     pub(crate) fn volumes(&self) -> impl Iterator<Item = Arc<Volume>> {
         self.slots.iter().filter_map(|slot| slot.volume.read().clone())
     }
@@ -66,8 +65,8 @@ impl StoreCore {
         self.slots.get(place.volume())?.volume.read().clone()
     }
 
-    /// The volume that a record goes to: each has a share by its weight, and a volume that is out
-    /// leaves its share to the others without moving theirs (weighted rendezvous hashing).
+    /// The volume for a record. Each has a share by its weight, and a volume that is out leaves its
+    /// share to the others without moving theirs (weighted rendezvous hashing).
     pub(crate) fn volume_of(&self, hash: u64) -> Option<Arc<Volume>> {
         let mut best: Option<(f64, Arc<Volume>)> = None;
         for (number, slot) in (0..).zip(&self.slots) {
@@ -99,10 +98,10 @@ impl StoreCore {
         least
     }
 
-    /// Begins to write an item to all journals. Those that are out write nothing.
+    /// Adds an item to all journals. Volumes that are out write nothing.
     pub(crate) fn push(&self, item: &JournalItem) -> Vec<(Arc<Volume>, u64)> {
-        self.note_fallen();
-        // One that is out knows it for the time when it begins anew.
+        self.note_taken_out();
+        // A volume that is out keeps it for its next beginning.
         let push = |volume: Arc<Volume>| {
             let is_out = volume.health.is_out();
             let ticket = volume.journal.push(item.clone());
@@ -115,15 +114,15 @@ impl StoreCore {
         tickets
     }
 
-    /// Lets the others remember volumes that were taken out.
-    pub(crate) fn note_fallen(&self) {
-        let fallen = std::mem::take(&mut *self.shared.fallen.lock());
-        if fallen.is_empty() {
+    /// Notes in all journals the volumes that have been taken out.
+    pub(crate) fn note_taken_out(&self) {
+        let taken_out = std::mem::take(&mut *self.shared.taken_out.lock());
+        if taken_out.is_empty() {
             return;
         }
         let volumes = self.volumes().filter(|volume| !volume.health.is_out());
         for volume in volumes {
-            for (id, number) in &fallen {
+            for (id, number) in &taken_out {
                 volume.journal.push(JournalItem::Out(*id, *number));
             }
             volume.hurry();

@@ -1,5 +1,5 @@
-//! A body that is put into the store while it comes: in parts, which can be read at once, and then
-//! the record that lists them. One that is dropped before its end leaves nothing that counts.
+//! A stream: a body that is stored while it arrives, as part records that can be read at once, and
+//! a last record that lists them. A stream that is dropped before its end leaves no live record.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::part_record::PartRecord;
 use crate::record_address::RecordAddress;
 use crate::volume::{NewRecord, Volume};
 
-/// The fate of a part that was pushed.
+/// The outcome of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartOutcome {
-    /// It is taken, and can be read.
+    /// The part is accepted, and can be read.
     Taken(PartRecord),
-    /// Too much waits to be written: nothing is taken, and it may be tried again later.
+    /// The write queue is full: the push may be repeated later.
     Full,
-    /// The store takes no more of this body.
+    /// The store accepts no more of this body.
     Refused,
 }
 
-/// A body on its way into the store.
+/// A body that is being stored while it arrives.
 pub struct Stream {
     volume: Arc<Volume>,
     hash: u64,
     parts: Vec<PartRecord>,
-    /// Segments in which they are, and which stay as long as the body comes.
+    /// Segments with the parts, which are not reclaimed while the body arrives.
     segments: BTreeSet<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Stream {
         u64::from(self.volume.part_bytes())
     }
 
-    /// Adds the next part of the body, in pieces.
+    /// Adds the next part of the body, in chunks.
     pub fn push(&mut self, pieces: Vec<Bytes>) -> PartOutcome {
         let body = Body::Lent(Arc::new(RecordPieces(pieces)));
         let len = body.size();
@@ -56,7 +56,7 @@ impl Stream {
             return PartOutcome::Refused;
         }
         let Some(part) = self.volume.add_part(self.hash, body, 0..len) else {
-            // Room comes back as the queue is written and segments are reclaimed.
+            // Space returns as the queue is written and segments are reclaimed.
             return PartOutcome::Full;
         };
         if self.segments.insert(part.place.segment())
@@ -68,8 +68,8 @@ impl Stream {
         PartOutcome::Taken(part)
     }
 
-    /// Ends the body: `entry` says what it is the body of, and has none itself. `None` if the store
-    /// does not take that now; it may be tried again later.
+    /// Ends the body with `entry`, which has no body itself. `None` if the store rejects it now;
+    /// the call may be repeated later.
     pub fn finish(&mut self, entry: Entry) -> Option<RecordAddress> {
         let new = NewRecord { hash: self.hash, ..NewRecord::of(entry) };
         let place = self.volume.add_listed(new, &self.parts)?;
@@ -84,6 +84,6 @@ impl Drop for Stream {
             let mut segment = self.volume.segments[*number as usize].lock();
             segment.coming = segment.coming.saturating_sub(1);
         }
-        self.volume.bury_parts(&self.parts);
+        self.volume.end_parts(&self.parts);
     }
 }

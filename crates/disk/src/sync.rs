@@ -1,9 +1,7 @@
-//! Locks, atomics and threads: parking_lot's and the standard library's, or shuttle's where
-//! `--cfg shuttle` has schedules tried.
-//!
-//! What waits, wakes or is waited for is built from these names only, so that `tests::schedules`
-//! can try its interleavings. There, a wait of more than a millisecond ends when it is woken, and
-//! never before: whoever was not woken, and would only be late, is a deadlock.
+//! Synchronisation: locks, atomics and threads of parking_lot and the standard library, or of
+//! shuttle under `--cfg shuttle`. Code that waits or wakes must use only these, so that
+//! `tests::schedules` can explore its interleavings. There, a wait of more than a millisecond never
+//! times out, so that a lost wake-up is a deadlock.
 
 #[cfg(not(shuttle))]
 pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
@@ -19,7 +17,7 @@ pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering
 #[cfg(shuttle)]
 pub(crate) use shuttle::thread::Builder;
 
-/// shuttle's locks with the signatures of parking_lot's.
+/// The locks of shuttle with the signatures of parking_lot's.
 #[cfg(shuttle)]
 mod modelled {
     use std::ops::{Deref, DerefMut};
@@ -79,10 +77,10 @@ mod modelled {
     #[derive(Debug, Default)]
     pub(crate) struct Condvar(sync::Condvar);
 
-    /// A wait that ends by itself.
+    /// The longest wait that times out.
     const SHORT: Duration = Duration::from_millis(1);
 
-    /// The end of a wait; true if its time was over.
+    /// The result of a wait; true after a timeout.
     pub(crate) struct Waited(bool);
 
     impl Waited {

@@ -1,4 +1,5 @@
-//! The store as a whole: what is kept, what must never come back, and what a bad disk may do.
+//! The store as a whole: what it keeps, what must never come back, and the effects of a failing
+//! disk.
 
 mod basics;
 mod crash;
@@ -25,7 +26,7 @@ use parking_lot::Mutex;
 use crate::vfs::Vfs;
 use crate::*;
 
-/// Milliseconds of the wall clock at which all tests begin.
+/// The wall clock at the start of all tests, in milliseconds.
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 
 /// Clocks that a test sets.
@@ -63,7 +64,7 @@ impl Clocks {
     }
 }
 
-/// An owner with an index: places by hash, with what it was told.
+/// An owner with an index: places by hash, and all reports of the store.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pub(super) places: Mutex<BTreeMap<u64, Vec<RecordAddress>>>,
@@ -103,7 +104,7 @@ impl Index {
 impl Owner for Index {
     fn found(&self, records: &[FoundRecord]) {
         for record in records {
-            // Newest first, as they are told of.
+            // Newest first, in the order of the reports.
             self.places.lock().entry(record.hash).or_default().insert(0, record.place);
         }
         self.found.lock().extend_from_slice(records);
@@ -133,7 +134,7 @@ impl Owner for Index {
     }
 }
 
-/// A store of tests: small segments, and steps taken by hand.
+/// A store for tests: small segments, and steps run by the test.
 pub(super) struct Lab {
     pub(super) disk: Disk,
     pub(super) index: Arc<Index>,
@@ -175,7 +176,7 @@ impl Lab {
         Ok(Self { disk, index, clocks, invalidations, emptied, failed, owner })
     }
 
-    /// One volume over `vfs`, with all that is there found.
+    /// One volume over `vfs`, with all records found.
     pub(super) fn over(vfs: impl Vfs, clocks: &Arc<Clocks>) -> Self {
         let lab = Self::open(settings(vec![volume(Arc::new(vfs), 8)]), clocks).unwrap();
         lab.find();
@@ -199,7 +200,7 @@ impl Lab {
         Some(place)
     }
 
-    /// Reads, waiting for the disk.
+    /// Reads from the disk.
     pub(super) fn read(
         &self,
         place: RecordAddress,
@@ -217,7 +218,7 @@ impl Lab {
         self.read(self.index.place(hash)?, hash, RecordRequest::whole()).ok()
     }
 
-    /// The version of a record that is there whole; nothing else than what was put is right.
+    /// The version of a record that is intact. Fails on bytes other than those put.
     pub(super) fn version(&self, hash: u64) -> Option<u64> {
         let answer = self.whole(hash)?;
         Some(check(hash, &answer))
@@ -251,7 +252,7 @@ pub(super) fn entry(hash: u64, version: u64, len: usize) -> Entry {
     }
 }
 
-/// Fails unless an answer is what was put under this hash; returns the version.
+/// Fails unless the data is what was put under this hash. Returns the version.
 pub(super) fn check(hash: u64, answer: &RecordData) -> u64 {
     let number = |at: usize| u64::from_le_bytes(answer.head[at..at + 8].try_into().unwrap());
     let (found, version, len) = (number(0), number(8), number(16));

@@ -1,5 +1,6 @@
-//! The threads of a store: for each volume one that writes, one for the journal, a few that read,
-//! and one that finds what is there; and one that looks after all of them.
+//! The store's threads: for each volume a writer, one for the journal, some readers and one for
+//! discovery; and a sentinel for all volumes. A thread that hangs in a disk must not stop the
+//! others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::store::StoreCore;
 use crate::sync::{MutexGuard, Ordering};
 use crate::volume::Volume;
 
-/// The sentinel looks around so often, when no read has an earlier deadline.
+/// The interval of the sentinel's checks, if no read has an earlier deadline.
 const LOOK_MS: u64 = 1000;
 
 impl StoreCore {
@@ -23,7 +24,7 @@ impl StoreCore {
         self.threads.spawn("disk-sentinel", move || core.watch(), || ());
     }
 
-    /// Begins the threads of one volume.
+    /// Starts the threads of one volume.
     pub(crate) fn serve_volume(&self, volume: &Arc<Volume>) {
         if !self.shared.config.threads {
             return;
@@ -59,12 +60,12 @@ impl StoreCore {
         }
     }
 
-    /// Answers late reads, and tries volumes again.
+    /// Rejects late reads, and tries volumes again.
     fn watch(self: &Arc<Self>) {
         let mut ending = self.threads.ending.lock();
         while !*ending {
             let now_ms = self.shared.now().mono_ms;
-            // Whoever comes with a deadline from here on rings the bell.
+            // A read with a deadline wakes the sentinel from here on.
             self.planned_ms.store(u64::MAX, Ordering::Release);
             let earliest = self.volumes().filter_map(|volume| volume.reads.earliest()).min();
             let wait_ms =
@@ -75,7 +76,7 @@ impl StoreCore {
         }
     }
 
-    /// One step of everything that threads do.
+    /// One step of all work that threads do.
     pub(crate) fn step(&self, force: bool) -> bool {
         let mut worked = false;
         for volume in self.volumes() {
@@ -105,7 +106,7 @@ impl Volume {
             }
             let mut front = self.front.lock();
             if front.jobs.is_empty() && !self.is_ending() {
-                // A commit comes late by no more than this.
+                // A commit is late by no more than this.
                 self.wake.wait_for(&mut front, Duration::from_millis(commit_ms.div_ceil(4)));
             }
         }
@@ -122,7 +123,7 @@ impl Volume {
         }
     }
 
-    /// Someone waits for what the journal has.
+    /// Hurries the journal, because a caller waits for it.
     pub(crate) fn hurry(&self) {
         if self.shared.config.threads {
             *self.urgent.lock() = true;
@@ -132,11 +133,11 @@ impl Volume {
         }
     }
 
-    /// Ends the threads of the volume, whatever they were at.
+    /// Ends the threads of the volume, whatever their work.
     pub(crate) fn end(&self) {
         self.ending.store(true, Ordering::Release);
         self.stopping.store(true, Ordering::Release);
-        // Whoever is about to wait has the lock; then it sees that all is over, or hears the bell.
+        // A thread that is about to wait holds the lock. Then it sees the end, or is woken.
         drop(self.front.lock());
         self.wake.notify_all();
         drop(self.urgent.lock());

@@ -1,5 +1,5 @@
-//! Looking after a volume that no store has open: checking all of it, telling what is there,
-//! emptying it, and bringing its records out.
+//! Tools for a volume that no store has open: check, stat, export and empty. They must never write
+//! to a volume, except to empty it.
 
 use std::sync::Arc;
 
@@ -20,41 +20,41 @@ use crate::sync::Mutex;
 use crate::vfs::Vfs;
 use crate::volume::{StoreContext, Volume};
 
-/// Room in the settings of a volume that is only looked at: its own size counts.
+/// Space in the settings of a volume that is only examined: its own size counts.
 const ANY_BYTES: u64 = 1 << 40;
 
-/// A volume as it lies there.
+/// The summary of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Its name.
     pub volume: String,
-    /// Times that it was opened, about.
+    /// The approximate number of times that it was opened.
     pub session: u64,
-    /// The number of its newest journal; `None` without one.
+    /// The generation of its newest journal; `None` without one.
     pub generation: Option<u64>,
-    /// When the oldest and the newest record were written, about, in milliseconds since 1970;
-    /// `None` if there are no records.
+    /// The approximate times of the oldest and the newest record, in milliseconds since 1970;
+    /// `None` without records.
     pub written_ms: Option<(u64, u64)>,
     /// Bytes of a segment.
     pub segment_bytes: u32,
-    /// Most bytes of a block.
+    /// The most bytes of a block.
     pub block_bytes: u32,
     /// Invalidations in its journal.
     pub invalidations: u64,
-    /// The reason for which it was taken out of use, if it was.
+    /// The reason why it was taken out, if it was.
     pub out: Option<Reason>,
-    /// False if the journal lost something: a store would begin with nothing.
+    /// False if the journal lost something, so that a store would begin empty.
     pub trusted: bool,
-    /// Its records in numbers, and what was damaged on the way to them.
+    /// Its counters and gauges, including damage.
     pub stats: Stats,
 }
 
-/// A record that is damaged, or that cannot be read.
+/// A record that is damaged or unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The segment, from 0 on.
+    /// The number of the segment, from 0.
     pub segment: u32,
-    /// Where the record begins in the segment.
+    /// The offset of the record in the segment.
     pub offset: u32,
     /// The hash of its key.
     pub hash: u64,
@@ -63,18 +63,18 @@ pub struct Flaw {
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
-    /// The volume, counted after all was read.
+    /// The summary, after everything was read.
     pub summary: Summary,
-    /// Records that were read whole, and are sound.
+    /// The number of intact records.
     pub sound: u64,
-    /// Those that are not.
+    /// The damaged or unreadable records.
     pub flaws: Vec<Flaw>,
 }
 
-/// A record that is brought out.
+/// A record to be exported.
 #[derive(Clone, Debug)]
 pub struct ExportedRecord {
-    /// Its hash, place, and times.
+    /// Hash, address and times.
     pub found: FoundRecord,
     /// The head.
     pub head: Bytes,
@@ -82,7 +82,7 @@ pub struct ExportedRecord {
     pub length: u64,
 }
 
-/// Notes what is found.
+/// Collects the records that are found.
 #[derive(Debug, Default)]
 struct RecordCollector(Mutex<Vec<FoundRecord>>);
 
@@ -100,7 +100,7 @@ impl Owner for RecordCollector {
     fn changed(&self, _: usize, _: VolumeCondition) {}
 }
 
-/// A volume with all that was found on it.
+/// A volume with all its records.
 struct OfflineVolume {
     volume: Volume,
     found: Vec<FoundRecord>,
@@ -129,7 +129,7 @@ impl OfflineVolume {
             clock: Arc::clone(clock),
             began: 0,
             order: SequenceCounter::of_session(all.session + 1),
-            fallen: Mutex::default(),
+            taken_out: Mutex::default(),
             buffers: Arc::default(),
         };
         let volume = seen.start(0, &all, Purpose::Look, 0, &Arc::new(shared))?;
@@ -143,7 +143,7 @@ impl OfflineVolume {
         let superblock = &self.volume.superblock;
         let mut stats = Stats::default();
         self.volume.add_stats(&mut stats);
-        // After the counters, which are not to count what this reads.
+        // After the counters, which must not include these reads.
         let written_ms = self.written_ms();
         Summary {
             volume: self.volume.name.clone(),
@@ -161,8 +161,8 @@ impl OfflineVolume {
 }
 
 impl OfflineVolume {
-    /// When the oldest and the newest record were written: segments are written in order, so the
-    /// first and the last record of each tell.
+    /// The times of the oldest and the newest record. Segments are written in order, so the first
+    /// and the last record of each suffice.
     fn written_ms(&self) -> Option<(u64, u64)> {
         let mut span: Option<(u64, u64)> = None;
         for (number, slot) in (0..).zip(&self.volume.segments) {
@@ -186,10 +186,10 @@ impl OfflineVolume {
     }
 }
 
-/// Tells what is on a volume, by its tables.
+/// Summarises a volume by its tables.
 ///
 /// # Errors
-/// Those of [`crate::Disk::open`], and no volume there.
+/// Those of [`crate::Disk::open`], and a missing volume.
 pub fn stat(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Summary, Error> {
     Ok(OfflineVolume::open(vfs, clock)?.summary())
 }
@@ -197,7 +197,7 @@ pub fn stat(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<Summary, Error> {
 /// Reads every block of every live record of a volume.
 ///
 /// # Errors
-/// Those of [`crate::Disk::open`], and no volume there.
+/// Those of [`crate::Disk::open`], and a missing volume.
 pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<CheckReport, Error> {
     let exhibit = OfflineVolume::open(vfs, clock)?;
     let volume = &exhibit.volume;
@@ -218,12 +218,12 @@ pub fn check(vfs: &Arc<dyn Vfs>, clock: &Clock) -> Result<CheckReport, Error> {
     Ok(CheckReport { summary: exhibit.summary(), sound, flaws })
 }
 
-/// Calls `each` with every live record of a volume, and a reader that gives its body piece by piece
-/// until it returns `None`: at the end, or where the rest cannot be read. Returns how many records
-/// there were, and how many more whose beginning cannot be read.
+/// Calls `each` with every live record of a volume, and a reader that returns the chunks of its
+/// body, then `None`: at the end, or if the rest cannot be read. Returns the number of records, and
+/// the number of records whose beginning cannot be read.
 ///
 /// # Errors
-/// Those of [`crate::Disk::open`], and no volume there.
+/// Those of [`crate::Disk::open`], and a missing volume.
 pub fn export(
     vfs: &Arc<dyn Vfs>,
     clock: &Clock,
@@ -252,8 +252,7 @@ pub fn export(
     Ok((brought, missed))
 }
 
-/// Removes all that a volume has, also one of another format, and forgets that it was taken out of
-/// use. The next start makes it anew.
+/// Removes all files of a volume, of any format, and its marker. The next start creates it again.
 ///
 /// # Errors
 /// [`Error::Locked`], [`Error::Foreign`], and those of the system.

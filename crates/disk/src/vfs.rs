@@ -1,5 +1,5 @@
-//! Files of one directory, as the store asks for them: the real ones, or some in memory that fail,
-//! or are cut off, where a test wants it.
+//! The virtual file system: the files of one directory, as the store uses them. They are real, or
+//! in memory for tests, which can inject faults and power failures.
 
 mod directory_content;
 mod fault_injection;
@@ -18,22 +18,22 @@ pub use memory::MemoryDirectory;
 pub use real_directory::RealDirectory;
 pub use recording::RecordingDirectory;
 
-/// A directory and its files. What is made, renamed and removed is durable after
+/// A directory and its files. Created, renamed and removed names are durable after
 /// [`Vfs::sync_names`], and bytes of a file after [`File::sync`].
 pub trait Vfs: Debug + Send + Sync + 'static {
     /// Its name, for messages.
     fn name(&self) -> String;
-    /// Opens the file `name`; if `make` says so, one that is not there is made.
+    /// Opens the file `name`, or creates it if `make` is true.
     ///
     /// # Errors
-    /// Those of the system; `NotFound` where there is no file and none is to be made.
+    /// Those of the system; `NotFound` for an absent file that is not to be created.
     fn open(&self, name: &str, make: bool) -> io::Result<Arc<dyn File>>;
     /// Names of all files.
     ///
     /// # Errors
     /// Those of the system.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// Gives a file another name, which another file may have had.
+    /// Renames a file, and replaces any other file of the new name.
     ///
     /// # Errors
     /// Those of the system.
@@ -48,26 +48,26 @@ pub trait Vfs: Debug + Send + Sync + 'static {
     /// # Errors
     /// Those of the system.
     fn sync_names(&self) -> io::Result<()>;
-    /// Takes the directory for this process, until what it returns is dropped.
+    /// Locks the directory for this process, until the result is dropped.
     ///
     /// # Errors
-    /// `WouldBlock` where another has it; others of the system.
+    /// `WouldBlock` if another process has locked it; others of the system.
     fn lock(&self) -> io::Result<Box<dyn Any + Send + Sync>>;
 }
 
 /// An open file, read and written at offsets by any number of threads.
 pub trait File: Debug + Send + Sync {
-    /// Reads at `at`; returns the number of bytes, 0 at the end.
+    /// Reads at `at` and returns the number of bytes, 0 at the end.
     ///
     /// # Errors
     /// Those of the system.
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
-    /// Reads what needs no waiting for the disk; `None` if it is not in memory.
+    /// Reads bytes that are in the system's memory; `None` if they are not.
     ///
     /// # Errors
     /// Those of the system.
     fn read_now_at(&self, into: &mut [u8], at: u64) -> io::Result<Option<usize>>;
-    /// Writes at `at`; returns the number of bytes.
+    /// Writes at `at` and returns the number of bytes.
     ///
     /// # Errors
     /// Those of the system.
@@ -75,15 +75,15 @@ pub trait File: Debug + Send + Sync {
     /// Makes the bytes durable.
     ///
     /// # Errors
-    /// Those of the system. What was written since the last success may be lost then, whatever a
-    /// later call says.
+    /// Those of the system. Bytes written since the last success may then be lost, even if a later
+    /// call succeeds.
     fn sync(&self) -> io::Result<()>;
-    /// Reserves room for the first `bytes` bytes, and makes the file so long if it is shorter.
+    /// Reserves space for the first `bytes` bytes, and extends a shorter file to that length.
     ///
     /// # Errors
-    /// Those of the system, as when there is not so much room.
+    /// Those of the system, such as a full disk.
     fn preallocate(&self, bytes: u64) -> io::Result<()>;
-    /// Cuts the file, or makes it longer with zeros.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
     /// Those of the system.
@@ -98,7 +98,7 @@ pub trait File: Debug + Send + Sync {
 /// Fills `into` from `at` on.
 ///
 /// # Errors
-/// Those of the system; `UnexpectedEof` where the file ends before.
+/// Those of the system; `UnexpectedEof` if the file is too short.
 pub(crate) fn read_all(file: &dyn File, mut into: &mut [u8], mut at: u64) -> io::Result<()> {
     while !into.is_empty() {
         match file.read_at(into, at) {
@@ -117,7 +117,7 @@ pub(crate) fn read_all(file: &dyn File, mut into: &mut [u8], mut at: u64) -> io:
 /// Writes all of `bytes` at `at`.
 ///
 /// # Errors
-/// Those of the system; `WriteZero` where nothing is taken.
+/// Those of the system; `WriteZero` if nothing is accepted.
 pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match file.write_at(bytes, at) {
@@ -133,7 +133,7 @@ pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut at: u64) -> io::R
     Ok(())
 }
 
-/// The whole file `name`; `None` if it is not there, or longer than `most` bytes.
+/// The whole file `name`; `None` if it is absent or longer than `most` bytes.
 ///
 /// # Errors
 /// Those of the system.
@@ -152,8 +152,7 @@ pub(crate) fn read_file(vfs: &dyn Vfs, name: &str, most: u64) -> io::Result<Opti
     Ok(Some(bytes))
 }
 
-/// Puts `bytes` in place of the file `name`, durably: whoever opens it finds the old file or the
-/// new one.
+/// Replaces the file `name` by `bytes`, durably: a reader finds the old file or the new one.
 ///
 /// # Errors
 /// Those of the system.

@@ -1,9 +1,7 @@
-//! One volume while it is in use: its segments, the one that is open, what waits to be written, and
-//! its journal; and the state of what works on it: health, reads, writer and finder.
-//!
-//! Locks are taken in this order: writer, front, a segment, lists, journal. Only the writer's is
-//! held while the owner is called. Nothing here knows those that work on a volume, which stand
-//! above it.
+//! A volume in use: its segments, its queue, its journal, and the state of health, reads, writer
+//! and finder. Locks are taken in this order: writer, front, a segment, lists, journal. While the
+//! owner is called, only the writer's lock may be held. The code that works on a volume is in
+//! modules above.
 
 mod finder;
 mod health;
@@ -22,4 +20,4 @@ pub(crate) use queue::{PendingRead, ReadQueue};
 pub(crate) use record_queue::{Job, QueuedRecord, RecordQueue};
 pub(crate) use state::Volume;
 pub(crate) use store_context::StoreContext;
-pub(crate) use writer_notes::{Needless, WriterNotes};
+pub(crate) use writer_notes::{ObsoleteInvalidations, WriterNotes};

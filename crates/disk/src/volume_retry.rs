@@ -1,5 +1,5 @@
-//! Volumes that pause, are out, or could not be opened: they are tried again. One that was out
-//! begins with nothing, as what it has may have missed invalidations.
+//! Volume retry: volumes that pause, are out or could not be opened are tried again. A volume that
+//! was out must begin empty, because it may have missed invalidations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::sync::Ordering;
 use crate::volume::Volume;
 
 impl StoreCore {
-    /// Looks after volumes that pause or are out, and reads that are late.
+    /// Checks volumes that pause or are out, and late reads.
     pub(crate) fn tick(self: &Arc<Self>) {
-        self.note_fallen();
+        self.note_taken_out();
         for (number, slot) in self.slots.iter().enumerate() {
             let Some(volume) = slot.volume.read().clone() else {
                 self.try_again(number);
@@ -28,12 +28,12 @@ impl StoreCore {
         }
     }
 
-    /// Tries a volume again that was taken out: it begins with nothing.
+    /// Tries a volume again that was taken out. It begins empty.
     fn revive(&self, number: usize, old: &Arc<Volume>) {
         let settings = &self.shared.config.volumes[number];
         let mut all = StoreBaseline { outs: BTreeMap::new(), ..self.beginning.clone() };
-        // What was put before an invalidation and comes to the disk after it is to be found again
-        // with it, also where no other volume has it in its journal.
+        // A record put before an invalidation may be written after it, so its journal needs the
+        // invalidation, even if no other volume has it.
         all.add(&old.journal.keep());
         // A disk that hangs is left alone.
         let Some(_writer) = old.writer.try_lock() else { return };
@@ -41,7 +41,7 @@ impl StoreCore {
         old.end();
         let valid_from = self.shared.order.now();
         let begun = look(settings, Some(Arc::clone(&old.lock))).and_then(|found| {
-            found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared)
+            found.start(number as u8, &all, Purpose::Empty, valid_from, &self.shared)
         });
         let Ok(volume) = begun else { return };
         let volume = Arc::new(volume);
@@ -49,7 +49,7 @@ impl StoreCore {
         self.take_in(number, &volume);
     }
 
-    /// Uses a volume that begins with nothing.
+    /// Puts an empty volume in use.
     fn take_in(&self, number: usize, volume: &Arc<Volume>) {
         *self.slots[number].volume.write() = Some(Arc::clone(volume));
         self.serve_volume(volume);
@@ -77,7 +77,8 @@ impl StoreCore {
         });
     }
 
-    /// Does work on a volume that may take as long as a disk stands still, unless some goes on.
+    /// Runs work on a volume on a thread of its own, because its disk may hang, unless such work is
+    /// under way.
     fn beside(self: &Arc<Self>, number: usize, work: impl Fn(&Arc<Self>) + Send + 'static) {
         if std::mem::replace(&mut self.slots[number].absence.lock().is_tried, true) {
             return;
@@ -94,8 +95,8 @@ impl StoreCore {
         }
     }
 
-    /// Makes a volume of a directory that could not be used at the start. What it has may be of
-    /// later sessions than this one knows of, and have missed invalidations: it is removed.
+    /// Creates a volume in a directory that could not be used at the start. Its former records may
+    /// be of later sessions and have missed invalidations, so they are removed.
     fn open_anew(&self, number: usize) -> Result<Volume, Error> {
         let settings = &self.shared.config.volumes[number];
         let lock = look(settings, None)?.lock;
@@ -104,7 +105,7 @@ impl StoreCore {
         self.volumes().for_each(|volume| all.add(&volume.journal.keep()));
         let valid_from = self.shared.order.now();
         let found = look(settings, Some(Arc::clone(&lock)))?;
-        let begun = found.start(number as u8, &all, Purpose::Void, valid_from, &self.shared);
+        let begun = found.start(number as u8, &all, Purpose::Empty, valid_from, &self.shared);
         begun.inspect_err(|_| _ = remove_all(&*settings.vfs))
     }
 }

@@ -1,5 +1,5 @@
-//! The writer of a volume: takes records from the queue in their order, writes them in runs, and
-//! makes them durable together. What the disk refuses is lost, and costs nobody more than that.
+//! The writer of a volume: takes records from the queue in order, writes them in runs, and commits
+//! them together. A failed write loses its records, and must have no other effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,12 +15,12 @@ use crate::segment::Usage;
 use crate::stats::add;
 use crate::sync::Ordering;
 use crate::vfs::write_all;
-use crate::volume::{Job, Needless, QueuedRecord, Volume, WriterNotes};
+use crate::volume::{Job, ObsoleteInvalidations, QueuedRecord, Volume, WriterNotes};
 
-/// Bytes that are written in one go: beyond it disks get no faster.
+/// Bytes of one write: larger writes are not faster.
 const RUN_BYTES: usize = 4 << 20;
 
-/// Bytes that follow each other on disk.
+/// Consecutive bytes of one write.
 #[derive(Default)]
 struct WriteRun {
     segment: u32,
@@ -38,15 +38,15 @@ impl WriteRun {
     }
 }
 
-/// Tells whether the disk has no room, which passes.
+/// Returns true if the disk is full, which may pass.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [Errno::NOSPC, Errno::DQUOT].iter().any(|full| errno == Some(full.raw_os_error()))
 }
 
 impl Volume {
-    /// Writes some of what waits, and commits if it is time, or if `force` says so; true if there
-    /// was anything to do.
+    /// Writes some of the queue, and commits if it is due or `force` is true. Returns true if there
+    /// was work.
     pub(crate) fn write_turn(&self, force: bool) -> bool {
         let mut writer = self.writer.lock();
         if self.retired.load(Ordering::Acquire) {
@@ -61,7 +61,7 @@ impl Volume {
         self.write_run(&mut writer, &mut run);
         let now_ms = self.shared.now().mono_ms;
         let idle = [writer.dirty.is_empty(), writer.freeing.is_empty(), writer.moved.is_empty()];
-        let is_needless = writer.needless.is_some() || !self.needless.lock().is_empty();
+        let is_needless = writer.obsolete.is_some() || !self.obsolete.lock().is_empty();
         let waits = idle.contains(&false) || is_needless;
         if !waits && (!self.journal.is_waiting() || self.health.is_out()) {
             writer.committed_ms = now_ms;
@@ -76,7 +76,7 @@ impl Volume {
         worked
     }
 
-    /// Work for one turn: those who put records wait for the same lock.
+    /// The jobs of one turn. Puts wait for the same lock.
     fn take_jobs(&self) -> Vec<Job> {
         let mut front = self.front.lock();
         let mut bytes = 0;
@@ -124,7 +124,7 @@ impl Volume {
         }
     }
 
-    /// Adds a record to the run; one that nobody wants any more leaves its room empty.
+    /// Adds a record to the run. A forgotten record leaves a gap.
     fn take(&self, writer: &mut WriterNotes, run: &mut WriteRun, queued: Arc<QueuedRecord>) {
         let segment = queued.place.segment();
         if !run.takes(segment, queued.epoch, queued.offset) {
@@ -137,7 +137,7 @@ impl Volume {
             (open, known.row(queued.place).is_some())
         };
         if !open {
-            self.lose(queued.place);
+            self.drop_lost(queued.place);
             self.done_with(&[queued]);
             return;
         }
@@ -152,14 +152,14 @@ impl Volume {
                 queued.body.pieces(&queued.range, put);
             });
         }
-        // A body that has become shorter or longer than it was said to be has no place here.
+        // A body that does not have its declared length is rejected.
         let end = (queued.offset - run.at) as usize + queued.len as usize;
         let end = end.next_multiple_of(UNIT as usize);
         run.bytes.resize(end, 0);
         run.records.push(queued);
     }
 
-    /// Records have left the queue.
+    /// Removes records from the queue.
     fn done_with(&self, records: &[Arc<QueuedRecord>]) {
         let bytes = records.iter().map(|queued| u64::from(queued.len)).sum();
         let mut front = self.front.lock();
@@ -181,13 +181,13 @@ impl Volume {
         if written.is_ok() {
             let end = run.at + run.bytes.len() as u32;
             let dirty = writer.dirty.entry(run.segment).or_insert((run.epoch, 0));
-            // What is erased lies before the end.
+            // Erased bytes are before the end.
             let before = if dirty.0 == run.epoch { dirty.1 } else { 0 };
             *dirty = (run.epoch, end.max(before));
             add(&self.tallies.written_bytes, run.bytes.len() as u64);
         }
         if written.is_err() {
-            run.records.iter().for_each(|queued| self.lose(queued.place));
+            run.records.iter().for_each(|queued| self.drop_lost(queued.place));
         }
         self.done_with(&run.records);
         let Err(error) = written else { return };
@@ -201,7 +201,7 @@ impl Volume {
         self.trouble(OperationFailure::Error);
     }
 
-    /// A segment has failed: what it has from `from` on is lost, and it is written no more.
+    /// Ends the use of a failed segment: records from `from` on are lost.
     fn abandon(&self, segment: u32, epoch: u64, from: u32) {
         let mut front = self.front.lock();
         if front.open.as_ref().is_some_and(|open| open.segment == segment) {
@@ -222,7 +222,7 @@ impl Volume {
         drop(front);
         self.journal.push(JournalItem::Quarantine(segment));
         for place in lost {
-            self.lose(place);
+            self.drop_lost(place);
         }
     }
 
@@ -230,7 +230,7 @@ impl Volume {
         RecordAddress::new(self.number, segment, epoch, row.offset())
     }
 
-    /// Makes the bytes of all segments durable; a failure is final for those that it meets.
+    /// Makes the bytes of all segments durable. A failure is final for its segments.
     fn sync(&self, writer: &mut WriterNotes) -> bool {
         let mut all = true;
         let mut files: BTreeMap<u32, Vec<(u32, u64, u32)>> = BTreeMap::new();
@@ -265,7 +265,7 @@ impl Volume {
         all
     }
 
-    /// Makes everything durable that is written: records first, then what the journal says of them.
+    /// Makes all written bytes durable: the records first, then the journal.
     fn commit(&self, writer: &mut WriterNotes) {
         let synced = self.sync(writer);
         let freed = if synced { std::mem::take(&mut writer.freeing) } else { Vec::new() };
@@ -276,8 +276,8 @@ impl Volume {
         for (segment, epoch) in &freed {
             self.journal.push(JournalItem::Freed(*segment, *epoch));
         }
-        for number in self.take_needless(writer, &freed, synced) {
-            self.journal.push(JournalItem::Needless(number));
+        for number in self.take_obsolete(writer, &freed, synced) {
+            self.journal.push(JournalItem::Obsolete(number));
         }
         if !self.flush_journal() {
             return;
@@ -292,33 +292,32 @@ impl Volume {
         }
     }
 
-    /// Numbers of invalidations that are needed no more. After a failure they are kept for longer.
-    fn take_needless(
+    /// Numbers of obsolete invalidations. After a failure they stay for longer.
+    fn take_obsolete(
         &self,
         writer: &mut WriterNotes,
         freed: &[(u32, u64)],
         synced: bool,
     ) -> Vec<u64> {
-        if writer.needless.is_none() {
-            let numbers = std::mem::take(&mut *self.needless.lock());
-            // They are looked at after the numbers are there: what was met is in one of them, or
-            // said to be forgotten.
-            writer.needless = (!numbers.is_empty())
-                .then(|| Needless { numbers, emptied: self.emptied().collect() });
+        if writer.obsolete.is_none() {
+            let numbers = std::mem::take(&mut *self.obsolete.lock());
+            // Taken after the numbers: the matches are in these segments, or have been forgotten.
+            writer.obsolete = (!numbers.is_empty())
+                .then(|| ObsoleteInvalidations { numbers, emptied: self.emptied().collect() });
         }
         if !synced {
-            writer.needless = None;
+            writer.obsolete = None;
         }
-        let Some(waiting) = &mut writer.needless else { return Vec::new() };
+        let Some(waiting) = &mut writer.obsolete else { return Vec::new() };
         let still: BTreeSet<_> = self.emptied().filter(|own| !freed.contains(own)).collect();
         waiting.emptied.retain(|own| still.contains(own));
         match waiting.emptied.is_empty() {
-            true => writer.needless.take().map(|ready| ready.numbers).unwrap_or_default(),
+            true => writer.obsolete.take().map(|ready| ready.numbers).unwrap_or_default(),
             false => Vec::new(),
         }
     }
 
-    /// Segments that are being emptied, or were and are not free yet, with their epochs.
+    /// Segments that are being emptied, or are empty but not free yet, with their epochs.
     fn emptied(&self) -> impl Iterator<Item = (u32, u64)> {
         (0..).zip(&self.segments).filter_map(|(number, slot)| {
             let known = slot.lock();
@@ -326,7 +325,7 @@ impl Volume {
         })
     }
 
-    /// Makes what waits for the journal durable; false if that failed, which takes the volume out.
+    /// Makes the journal durable. Returns false after a failure, which takes the volume out.
     pub(crate) fn flush_journal(&self) -> bool {
         match self.journal.flush(self.shared.moment()) {
             Ok(flushed) => {
@@ -341,7 +340,7 @@ impl Volume {
         }
     }
 
-    /// Writes the table of a full segment, once all that it tells of is durable.
+    /// Writes the table of a full segment, once its records are durable.
     fn seal(&self, writer: &mut WriterNotes, segment: u32, epoch: u64) {
         let file = segment / self.superblock.segments_per_file;
         writer.dirty.entry(segment).or_insert((epoch, 0));
@@ -362,14 +361,14 @@ impl Volume {
                 writer.dirty.insert(segment, (epoch, FRAME_BYTES));
                 add(&self.tallies.written_bytes, tail.len() as u64);
             }
-            // The table is only a help: without it the records are looked for one by one.
+            // The table only saves time: without it the records are searched one by one.
             Err(_) => add(&self.tallies.errors_write, 1),
         }
     }
 
-    /// Writes and commits all that waits. Records that come meanwhile may be left.
+    /// Writes and commits the queue. Records that arrive meanwhile may be left.
     pub(crate) fn drain(&self) {
-        // Each turn takes so many bytes, and no more than the queue has wait.
+        // Each turn takes this many bytes, and the queue is limited.
         let turns = self.shared.config.queue_bytes / RUN_BYTES as u64 + 2;
         for _ in 0..turns {
             if !self.write_turn(true) {
@@ -378,10 +377,10 @@ impl Volume {
         }
     }
 
-    /// Ends all that goes on, so that the next start finds everything at once.
+    /// Ends all work, so that the next start finds everything at once.
     pub(crate) fn close(&self) {
         self.close_files();
-        // Whoever comes now would wait for nobody.
+        // A later wait would never end.
         self.journal.fail("the store is closed");
     }
 

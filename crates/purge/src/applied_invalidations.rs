@@ -1,28 +1,29 @@
-//! Identities of the invalidations that were applied, so that one which comes back, from a journal
-//! or by a second way through a cluster, does nothing.
+//! The applied invalidations, by identity: one that arrives again, from a journal or by a second
+//! path through a cluster, must have no effect.
 
 use crate::invalidation::Id;
 
-/// Processes whose invalidations are remembered; beyond it the longest silent is forgotten.
+/// Processes whose invalidations are remembered. Beyond this number the one silent for longest is
+/// forgotten.
 const NODES_MAX: usize = 256;
-/// Runs of sequences remembered of a process; beyond it the oldest is forgotten. An invalidation
-/// that was forgotten is applied again if it comes again: more leaves the store than needs to,
+/// Runs of sequences remembered for a process. Beyond this number the oldest is forgotten; its
+/// invalidations are applied again if they arrive again, which removes more than necessary, and
 /// never less.
 const RUNS_MAX: usize = 1_024;
 
-/// The identities, as runs of sequences by process; the process heard of last stands last.
+/// Identities as runs of sequences by process, the latest process last.
 #[derive(Debug, Default)]
 pub struct AppliedInvalidations(Vec<Node>);
 
 #[derive(Debug)]
 struct Node {
     node: u64,
-    /// First and last of each run, in order, with gaps between them.
+    /// First and last sequence of each run, in order, with gaps between runs.
     runs: Vec<(u64, u64)>,
 }
 
 impl AppliedInvalidations {
-    /// Returns true if the invalidation of this identity was applied.
+    /// Returns true if the invalidation with this identity was applied.
     pub fn has(&self, id: Id) -> bool {
         let node = self.0.iter().rev().find(|node| node.node == id.node);
         node.is_some_and(|node| {
@@ -31,7 +32,7 @@ impl AppliedInvalidations {
         })
     }
 
-    /// Notes an identity; false if it was there.
+    /// Adds an identity. Returns false if it was present.
     pub fn insert(&mut self, id: Id) -> bool {
         match self.0.iter().rposition(|node| node.node == id.node) {
             Some(at) => self.0[at..].rotate_left(1),
@@ -47,7 +48,7 @@ impl AppliedInvalidations {
 }
 
 impl Node {
-    /// The place of the first run that begins behind `sequence`.
+    /// The index of the first run that begins behind `sequence`.
     fn after(&self, sequence: u64) -> usize {
         self.runs.partition_point(|(first, _)| *first <= sequence)
     }

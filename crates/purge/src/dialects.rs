@@ -1,7 +1,8 @@
-//! The ways in which applications, their plugins and other caches say what to purge.
+//! The purge dialects of applications, their plugins and other caches.
 //!
-//! Each is what the plugin sends, unchanged. What two of them would read differently is told apart
-//! by the fields that only one of them has.
+//! Requests are read as the plugins send them. A request that two dialects read differently is
+//! assigned by the fields that only one of them has; it must never be read as a broader purge than
+//! was meant.
 
 use ban::{Expression, Field, Term};
 use message::cache_control::{CacheControl, DirectiveScope};
@@ -12,7 +13,7 @@ use policy::{Dialect, Dialects};
 use crate::selector::{ResponseSelector, of_host};
 use crate::{Answers, PurgeRequest, Refusal, is_purge_method};
 
-/// By what a request shows that it may be a purge.
+/// The property by which a request may be a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PurgeSignal {
     /// Its method.
@@ -23,47 +24,47 @@ pub(crate) enum PurgeSignal {
     Souin,
     /// A path of Fastly's API.
     FastlyApi,
-    /// A field by which it wants a page to be made anew; readers send it, too.
+    /// A field that asks for a fresh page, which browsers send too.
     Refresh,
 }
 
-/// Some sites' part of a purge.
+/// The part of a purge for some sites.
 #[derive(Debug)]
 pub struct Share {
-    /// Selects the responses of these sites.
+    /// The responses of these sites that it selects.
     pub what: ResponseSelector,
-    /// They become stale only.
+    /// True if they only become stale.
     pub soft: bool,
     /// The numbers of the sites.
     pub sites: Vec<u32>,
 }
 
-/// The order that a purge request gives.
+/// The order of a purge request.
 #[derive(Debug)]
 pub enum PurgeOrder {
-    /// Every variant of one target of the request's host.
+    /// All variants of one target of the request's host.
     Url {
         /// The target.
         target: Vec<u8>,
-        /// They become stale only.
+        /// True if they only become stale.
         soft: bool,
     },
-    /// Those responses of the site that `what` selects.
+    /// The responses of the site that `what` selects.
     Many {
-        /// Selects them.
+        /// The selected responses.
         what: ResponseSelector,
-        /// They become stale only.
+        /// True if they only become stale.
         soft: bool,
     },
-    /// The same of several sites, each by what it reads.
+    /// Parts for several sites, each in its own dialects.
     Shared(Vec<Share>),
-    /// Say what is stored.
+    /// List what is stored.
     List,
 }
 
 const NGINX_HELPER_PATH: &[u8] = b"/purge/";
 const SOUIN_PATH: &[u8] = b"/souin-api/souin";
-/// Dialects that have `PURGE url`, and say 200 whether something was there or not.
+/// Dialects with `PURGE url` that answer 200 whether or not a response was stored.
 const BY_URL: [Dialect; 6] = [
     Dialect::Purge,
     Dialect::Drupal,
@@ -73,12 +74,11 @@ const BY_URL: [Dialect; 6] = [
     Dialect::Plone,
 ];
 
-/// Fields of surrogate keys, and whether what has them becomes stale only.
+/// Fields of surrogate keys, and true if the responses only become stale.
 const XKEY_FIELDS: [(&[u8], bool); 2] = [(b"xkey-purge", false), (b"xkey-softpurge", true)];
 
-/// Fields by which a message belongs to one of these dialects and to no other. What a site with
-/// another one made of the rest of it would be something else than what is meant: often its first
-/// page, or all of it.
+/// Fields that belong to these dialects only. A site with another dialect would take the rest of
+/// the request for a different purge: often of its first page, or of everything.
 const OWN_FIELDS: [(&[u8], &[Dialect]); 15] = [
     (b"x-magento-tags-pattern", &[Dialect::Magento]),
     (b"x-pool", &[Dialect::Magento]),
@@ -98,7 +98,7 @@ const OWN_FIELDS: [(&[u8], &[Dialect]); 15] = [
 ];
 
 impl PurgeSignal {
-    /// Returns true if a request that is not admitted may as well be a reader's.
+    /// Returns true if a request that is not permitted to purge may be a browser's.
     pub(super) fn may_be_readers(self, request: &Request) -> bool {
         match self {
             Self::Refresh => true,
@@ -112,12 +112,12 @@ impl PurgeSignal {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DialectReader {
     pub(super) of: Dialects,
-    /// The request's Host names the site.
+    /// True if the request's Host names the site.
     pub(super) named: bool,
 }
 
 impl DialectReader {
-    /// Returns the way in which `request` calls for a purge in one of these dialects, if it does.
+    /// The property by which `request` may be a purge in one of these dialects, if any.
     pub(super) fn calls(self, request: &Request) -> Option<PurgeSignal> {
         let target = &request.target;
         match request.method {
@@ -138,7 +138,7 @@ impl DialectReader {
         }
     }
 
-    /// Reads a request that [calls](Self::calls) for a purge.
+    /// Reads a request that may be a purge ([`DialectReader::calls`]).
     pub(super) fn read(
         self,
         request: &Request,
@@ -169,7 +169,7 @@ impl DialectReader {
         Ok(PurgeRequest::Store(order, answers))
     }
 
-    /// Refuses what is said in another dialect than these.
+    /// Rejects a request in another dialect.
     fn refuse_foreign(self, request: &Request) -> Result<(), Refusal> {
         for (name, dialects) in &OWN_FIELDS {
             if !self.of.any(dialects) && request.headers.value_named(name).is_some() {
@@ -182,7 +182,7 @@ impl DialectReader {
         Ok(())
     }
 
-    /// Returns true if Fastly's soft purge is asked for.
+    /// Returns true for Fastly's soft purge.
     fn is_soft(self, request: &Request) -> bool {
         self.of.has(Dialect::Fastly) && is_set(request.headers.value_named(b"fastly-soft-purge"))
     }
@@ -249,7 +249,7 @@ impl DialectReader {
                 self.of_site(request, matches(Field::Url, target)?)?,
             )));
         }
-        // `.*` is another's expression here, and no star.
+        // `.*` is an expression of another dialect here, not a star.
         if self.of.any(&[Dialect::Purge, Dialect::NginxHelper])
             && !target.ends_with(b".*")
             && let Some(what) = self.below(request, target)?
@@ -264,7 +264,7 @@ impl DialectReader {
         Ok((PurgeOrder::Url { target: target.to_vec(), soft }, answers))
     }
 
-    /// `term` and, where the request names one, that the host is that.
+    /// `term`, and the request's host if it names one.
     fn of_site(self, request: &Request, term: Term) -> Result<Vec<Term>, Refusal> {
         let mut terms = Vec::new();
         if self.named {
@@ -274,8 +274,8 @@ impl DialectReader {
         Ok(terms)
     }
 
-    /// Reads a message of plone.cachepurging that does not name the page's host in Host: the host
-    /// is in the path that Zope is asked for, or is nowhere.
+    /// Reads a request of plone.cachepurging whose Host does not name the page's host: the host is
+    /// in the path for Zope, or absent.
     fn plone(self, request: &Request) -> Result<Option<ResponseSelector>, Refusal> {
         let url = |path: &[u8]| Term::equal(Field::Url, false, &String::from_utf8_lossy(path));
         if let Some((host, path)) = virtual_host(&request.target) {
@@ -326,8 +326,8 @@ impl DialectReader {
         })
     }
 
-    /// Reads a path that ends in `*`, as Drupal's zero-configuration purger and nginx's
-    /// `proxy_cache_purge` mean it.
+    /// Reads a path that ends in `*`, in the meaning of Drupal's zero-configuration purger and
+    /// nginx's `proxy_cache_purge`.
     fn below(self, request: &Request, target: &[u8]) -> Result<Option<ResponseSelector>, Refusal> {
         let Some(prefix) = target.strip_suffix(b"*") else { return Ok(None) };
         let prefix = prefix.strip_suffix(b"/.").map_or(prefix, |_| &prefix[..prefix.len() - 1]);
@@ -369,8 +369,8 @@ fn wants_refresh(request: &Request) -> bool {
     is_set(headers.value_named(b"x-refresh")) || no_cache()
 }
 
-/// Returns true if Proxy Cache Purge, or a plugin like it, says that the target is a regular
-/// expression.
+/// Returns true if a field of Proxy Cache Purge, or of a similar plugin, declares the target a
+/// regular expression.
 fn is_by_regex(request: &Request) -> bool {
     let method = request.headers.value_named(b"x-purge-method");
     method.is_some_and(|method| method.eq_ignore_ascii_case(b"regex"))
@@ -399,11 +399,11 @@ fn souin(request: &Request, token: &[u8]) -> Result<PurgeOrder, Refusal> {
     }
 }
 
-/// Purges of a service by paths of Fastly's API.
+/// A purge of a service by a path of Fastly's API.
 enum FastlyApi {
     All,
     Key(Vec<u8>),
-    /// Those in Surrogate-Key.
+    /// The keys in Surrogate-Key.
     Keys,
 }
 
@@ -421,7 +421,7 @@ fn api_of_fastly(request: &Request) -> Option<FastlyApi> {
     }
 }
 
-/// The host, without a port, and the path that a path of Zope's VirtualHostMonster stands for:
+/// The host, without a port, and the path in a path of Zope's VirtualHostMonster:
 /// `/VirtualHostBase/http/host:port/root/VirtualHostRoot/_vh_prefix/path`.
 pub(super) fn virtual_host(target: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = std::str::from_utf8(target).ok()?;
@@ -449,12 +449,12 @@ pub(super) fn virtual_host(target: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     is_path.then(|| (host.to_ascii_lowercase().into_bytes(), shown.into_bytes()))
 }
 
-/// The tags in a request's field, parted by blanks and commas.
+/// The tags in a request's field, separated by blanks and commas.
 fn listed(request: &Request, name: &[u8]) -> Vec<Vec<u8>> {
     request.headers.values_named(name).flat_map(tags::plain).map(<[u8]>::to_vec).collect()
 }
 
-/// The same, or alternatives of a pattern (`a|b`).
+/// The tags in a field, or alternatives of a pattern (`a|b`).
 fn alternatives(request: &Request, name: &[u8]) -> Result<ResponseSelector, Refusal> {
     let is_pattern = |value: &[u8]| value.iter().any(|b| b"()\\^$*".contains(b));
     let mut all = Vec::new();
@@ -467,7 +467,7 @@ fn alternatives(request: &Request, name: &[u8]) -> Result<ResponseSelector, Refu
     Ok(ResponseSelector::Tags(all))
 }
 
-/// Reads a pattern of tags; `.*` is everything.
+/// Reads a pattern of tags; `.*` selects everything.
 fn tag_pattern(pattern: &[u8]) -> Result<ResponseSelector, Refusal> {
     if pattern == b".*" {
         return Ok(ResponseSelector::Everything);
@@ -477,7 +477,7 @@ fn tag_pattern(pattern: &[u8]) -> Result<ResponseSelector, Refusal> {
     Ok(ResponseSelector::Tags(tags.into_iter().map(String::into_bytes).collect()))
 }
 
-/// Reads TYPO3's fields: the responses that they select, and true if those only become stale.
+/// Reads the fields of TYPO3: the selected responses, and true if they only become stale.
 fn typo3(request: &Request) -> Option<(ResponseSelector, bool)> {
     let headers = &request.headers;
     for (name, soft) in XKEY_FIELDS {
@@ -499,7 +499,7 @@ fn typo3(request: &Request) -> Option<(ResponseSelector, bool)> {
     }
 }
 
-/// Reads FOSHttpCache's fields; a field that says `.*` adds no condition.
+/// Reads the fields of FOSHttpCache. A field with `.*` adds no condition.
 fn by_fields(request: &Request) -> Result<Option<ResponseSelector>, Refusal> {
     let value = |name: &[u8]| request.headers.value_named(name);
     let mut terms = Vec::new();

@@ -1,10 +1,10 @@
-//! The entry points for fuzzing; nothing else calls them but tests.
+//! The entry points of the fuzz targets.
 
 use crate::Invalidation;
 use crate::htcp::{Error, HtcpRequest, Operation, cleared, tested};
 
-/// Any bytes are read or refused, as a request or as the answer to one operation; what is read lies
-/// within them, and its answer is no request.
+/// Reads or rejects any bytes, as a request and as the response to each operation. What is read
+/// must lie within them, and a response must not be a request.
 pub fn htcp_datagram(data: &[u8]) {
     assert!(cleared(data).is_none() || tested(data).is_none());
     if let Ok(clear) = HtcpRequest::read(data) {
@@ -22,8 +22,7 @@ pub fn htcp_datagram(data: &[u8]) {
     }
 }
 
-/// Any bytes are an invalidation or are refused; one that was read is written so that it is read
-/// again as the same.
+/// Decodes or rejects any bytes. A decoded invalidation must survive encoding and decoding.
 pub fn invalidation(data: &[u8]) {
     match Invalidation::decode(data) {
         Ok(read) => {

@@ -1,72 +1,71 @@
-//! The Hyper Text Caching Protocol (RFC 2756), as far as caches of the kind of Squid speak it with
-//! others: CLR, by which they and MediaWiki tell many at once what is not true any more, and TST,
-//! by which they ask whether something is stored.
+//! The Hyper Text Caching Protocol (RFC 2756), as Squid and similar caches speak it: CLR, a purge
+//! for many caches at once, and TST, a query whether a response is stored.
 //!
-//! Pure: it never touches a socket, and never decides who may be believed. Signatures (AUTH) are
-//! not verified, and a datagram's source can be forged: it is for networks that let nobody do that.
+//! It must not touch a socket or decide about trust. Signatures (AUTH) are not verified and sources
+//! can be forged, so it is for networks that prevent that.
 
 #[cfg(test)]
 mod tests;
 
-/// Longest datagram, by its length's field.
+/// The longest datagram, by its length field.
 pub const DATAGRAM_BYTES: usize = u16::MAX as usize;
 
-/// Longest TST that is sent: Squid reads no more of a datagram (`htcpRecv`).
+/// The longest TST that is sent: Squid reads no more of a datagram (`htcpRecv`).
 const TEST_BYTES: usize = 8192;
 
-/// Numbers of operations (RFC 2756 3.2).
+/// The numbers of operations (RFC 2756 3.2).
 const TST: u8 = 1;
 const CLR: u8 = 4;
-/// Bytes before a message's data: length, version.
+/// Bytes before a message's data: length and version.
 const HEAD: usize = 4;
-/// Bytes of data before those of the operation: length, opcode and response, flags, transaction.
+/// Bytes of data before the operation's: length, opcode and response, flags, transaction.
 const DATA_HEAD: usize = 8;
 
-/// The order of the bits within opcode and flags.
+/// The order of the bits in opcode and flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bits {
-    /// The first is the highest, as RFC 2756 means it.
+    /// The first bit is the highest, as in RFC 2756.
     Rfc,
-    /// The first is the lowest, as Squid had it on most machines, and MediaWiki has after it.
+    /// The first bit is the lowest, as in Squid on most machines, and in MediaWiki.
     Squid,
 }
 
-/// The thing that a datagram asks for.
+/// The operation of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The word whether a response is stored that could be used (TST).
+    /// A query whether a usable response is stored (TST).
     Test,
-    /// That what is stored be forgotten (CLR).
+    /// A purge of stored responses (CLR).
     Clear,
 }
 
-/// A question about what is stored for a URL.
+/// An HTCP request for a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HtcpRequest<'a> {
-    /// The thing that is asked for.
+    /// Its operation.
     pub operation: Operation,
-    /// The method of the request whose response is meant.
+    /// The method of the HTTP request.
     pub method: &'a [u8],
     /// Its URL, absolute.
     pub url: &'a [u8],
-    /// Its fields, each line with its CRLF.
+    /// Its fields, each line with CRLF.
     pub fields: &'a [u8],
-    /// The sender wants an answer.
+    /// The sender expects a response.
     pub wants_answer: bool,
-    /// The number of the request, which the answer repeats.
+    /// The number of the request, which the response repeats.
     pub transaction: u32,
     bits: Bits,
     minor: u8,
 }
 
-/// Why a datagram is no [`Question`].
+/// The reason why a datagram is no [`HtcpRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Lengths in it do not fit each other.
     Malformed,
     /// A version other than 0.
     Version,
-    /// Another operation, or an answer.
+    /// Another operation, or a response.
     Other,
 }
 
@@ -82,14 +81,14 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Takes a number of two bytes off.
+/// Removes and returns a number of two bytes.
 fn number(bytes: &mut &[u8]) -> Option<u16> {
     let (first, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(u16::from_be_bytes(*first))
 }
 
-/// Takes a length and as many bytes off (COUNTSTR).
+/// Removes and returns a counted string (COUNTSTR).
 fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = number(bytes)?;
     let (text, rest) = bytes.split_at_checked(usize::from(len))?;
@@ -97,21 +96,20 @@ fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// A CLR for an absolute URL, as a datagram that wants an answer; `None` if the URL is too long for
-/// one.
+/// A CLR for an absolute URL, which expects a response. `None` if the URL is too long.
 pub fn clear(url: &[u8], transaction: u32) -> Option<Vec<u8>> {
     // Reason 0 comes first.
     request(CLR, &[0, 0], b"GET", url, b"", transaction)
 }
 
-/// A TST for an absolute URL with these fields, each line with its CRLF; `None` if they are too
-/// long for a datagram that everybody reads.
+/// A TST for an absolute URL with these fields, each line with CRLF. `None` if they are too long
+/// for a datagram that all caches read.
 pub fn test(method: &[u8], url: &[u8], fields: &[u8], transaction: u32) -> Option<Vec<u8>> {
     let datagram = request(TST, &[], method, url, fields, transaction)?;
     (datagram.len() <= TEST_BYTES).then_some(datagram)
 }
 
-/// A request of this operation that wants an answer. `before` comes before its specifier: method,
+/// A request of this operation that expects a response. `before` precedes its specifier: method,
 /// URL, version and fields.
 fn request(
     opcode: u8,
@@ -138,30 +136,30 @@ fn request(
     Some(out)
 }
 
-/// Reads the answer to a CLR: its transaction, and whether the neighbour has done it.
+/// Reads the response to a CLR: its transaction, and whether the neighbour has purged.
 pub fn cleared(datagram: &[u8]) -> Option<(u32, bool)> {
     let answer = HtcpResponse::read(datagram, CLR)?;
-    // 0: it is gone now; 2: it was not there.
+    // 0: it has been removed; 2: it was absent.
     Some((answer.transaction, !answer.has_failed && matches!(answer.response, 0 | 2)))
 }
 
-/// Reads the answer to a TST: its transaction, and whether the neighbour has what was asked for.
+/// Reads the response to a TST: its transaction, and whether the neighbour has the response.
 pub fn tested(datagram: &[u8]) -> Option<(u32, bool)> {
     let answer = HtcpResponse::read(datagram, TST)?;
-    // 0: it is there, and what is said of it follows; 1: it is not.
+    // 0: it is stored, and a description follows; 1: it is not.
     Some((answer.transaction, !answer.has_failed && answer.response == 0))
 }
 
-/// The part of an answer that all operations have.
+/// The part of a response that all operations share.
 struct HtcpResponse {
     transaction: u32,
     response: u8,
-    /// The response is about the whole message (F1, MO): it was not understood, or is refused.
+    /// The response concerns the whole message (F1, MO), which was not understood or is rejected.
     has_failed: bool,
 }
 
 impl HtcpResponse {
-    /// Reads an answer to this operation.
+    /// Reads a response to this operation.
     fn read(datagram: &[u8], opcode: u8) -> Option<Self> {
         let mut rest = datagram;
         if usize::from(number(&mut rest)?) != datagram.len() {
@@ -170,7 +168,7 @@ impl HtcpResponse {
         let ([0, minor @ 0..=1], mut rest) = rest.split_first_chunk::<2>()? else { return None };
         let data = usize::from(number(&mut rest)?);
         let (code, flags) = (*rest.first()?, *rest.get(1)?);
-        // The flag that says "an answer" tells the two orders of bits apart, as in requests.
+        // The flag for a response distinguishes the two orders of bits, as in requests.
         let (code, response, has_failed) = match (minor, flags & 1 != 0, flags & 0x80 != 0) {
             (_, true, _) => (code >> 4, code & 0xf, flags & 2 != 0),
             (0, false, true) => (code & 0xf, code >> 4, flags & 0x40 != 0),
@@ -186,7 +184,7 @@ impl<'a> HtcpRequest<'a> {
     /// Reads a datagram.
     ///
     /// # Errors
-    /// If it is not one, or another operation.
+    /// It is malformed, or another operation.
     pub fn read(datagram: &'a [u8]) -> Result<Self, Error> {
         let mut rest = datagram;
         let len = number(&mut rest).ok_or(Error::Malformed)?;
@@ -194,11 +192,11 @@ impl<'a> HtcpRequest<'a> {
             return Err(Error::Malformed);
         }
         let ([major, minor], rest) = rest.split_first_chunk().ok_or(Error::Malformed)?;
-        // 0.1 is the one in which the bits have the RFC's order for sure.
+        // Version 0.1 always has the RFC's order of bits.
         if *major != 0 || *minor > 1 {
             return Err(Error::Version);
         }
-        // Both parts count their length's own two bytes; AUTH fills what the data leave.
+        // Both lengths include their own two bytes; AUTH is the rest.
         let data_len = number(&mut { rest }).ok_or(Error::Malformed)?;
         let (data, auth) = rest.split_at_checked(data_len.into()).ok_or(Error::Malformed)?;
         if number(&mut { auth }).is_none_or(|len| usize::from(len) != auth.len()) {
@@ -210,7 +208,7 @@ impl<'a> HtcpRequest<'a> {
         let (bits, opcode, wants_answer) = match (code >> 4, code & 0xf, minor) {
             // Response 0; flags end with F1 and RR.
             (opcode @ (TST | CLR), 0, _) if flags & 1 == 0 => (Bits::Rfc, opcode, flags & 2 != 0),
-            // The same from the other end. In the RFC's order it would be NOP with a response.
+            // Squid's order. In the RFC's order it would be NOP with a response.
             (0, opcode @ (TST | CLR), 0) if flags & 0x80 == 0 => {
                 (Bits::Squid, opcode, flags & 0x40 != 0)
             }
@@ -233,14 +231,14 @@ impl<'a> HtcpRequest<'a> {
         Ok(Self { operation, method, url, fields, wants_answer, transaction, bits, minor })
     }
 
-    /// The answer: whether something was there.
+    /// The response, by whether something was stored.
     pub fn answer(&self, was_there: bool) -> Vec<u8> {
         // The number of empty texts that follow (RFC 2756 6.2, 6.4).
         let (opcode, response, texts) = match (self.operation, was_there) {
-            // The response's fields, the body's, the cache's; or the cache's alone.
+            // The fields of the response, of the body and of the cache; or of the cache alone.
             (Operation::Test, true) => (TST, 0, 3),
             (Operation::Test, false) => (TST, 1, 1),
-            // 0: it is gone now; 2: it was not there.
+            // 0: it has been removed; 2: it was absent.
             (Operation::Clear, true) => (CLR, 0, 0),
             (Operation::Clear, false) => (CLR, 2, 0),
         };

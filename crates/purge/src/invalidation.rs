@@ -1,5 +1,5 @@
-//! Invalidations as values: what they select and do, without a closure, a clock or a number of this
-//! process, so that a file, a log or another node can hold them.
+//! Invalidations as values: what they select and do. They must not contain a closure, a clock or a
+//! number of this process, so that a file, a log or another node can keep them.
 
 use ban::{Field, Term};
 use base::{KeyBuf, Now};
@@ -10,52 +10,54 @@ use serde::{Deserialize, Serialize};
 use crate::record::{InvalidationDecodeError, WireInvalidation};
 use crate::selector::{ResponseSelector, of_host};
 
-/// An invalidation. Its serialised form, and what [`Invalidation::encode`] writes, are stable.
+/// An invalidation. Its serialised form and that of [`Invalidation::encode`] are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "WireInvalidation", into = "WireInvalidation")]
 pub struct Invalidation {
-    /// Its identity: one that was applied is not applied again.
+    /// Its identity: an invalidation is applied once.
     pub id: Id,
-    /// Milliseconds since 1970 at which it was made: ages are as they were then, and freshness
-    /// ends then.
+    /// The time at which it was made, in milliseconds since 1970. Ages are computed for this time,
+    /// and freshness ends at it.
     pub at_unix_ms: u64,
-    /// Sites whose responses it may select.
+    /// The sites whose responses it may select.
     pub sites: Sites,
-    /// Stored responses remain: they only become stale, with their grace.
+    /// True if stored responses only become stale, and keep their grace.
     pub soft: bool,
-    /// Stored responses that it selects.
+    /// The stored responses that it selects.
     pub what: InvalidationTarget,
-    /// Facts about its cause, for caches that are no nodes. Neither written nor sent.
+    /// Its cause, for caches that are not nodes. It is neither stored nor sent.
     pub cause: Cause,
 }
 
-/// The cause of an invalidation, as far as it matters to neighbours.
+/// The cause of an invalidation, as far as neighbours need it.
 #[derive(Clone, Debug, Default)]
 pub struct Cause {
-    /// The URL of the request behind it, where it is for a key: our keys mean nothing to others.
+    /// The URL of the request behind an invalidation of a key, because other caches have other
+    /// keys.
     pub url: Option<Box<Url>>,
-    /// The one who has told of it.
+    /// The source of the invalidation.
     pub heard: InvalidationSource,
 }
 
-/// The one who has told of an invalidation. What came from a neighbour does not go to neighbours:
-/// two that tell each other would never end.
+/// The source of an invalidation. An invalidation from a neighbour is not propagated to neighbours,
+/// because two could exchange it forever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidationSource {
-    /// It began here.
+    /// This node.
     #[default]
     Here,
-    /// A datagram of HTCP, which cannot say so: it goes to no neighbour that is told by datagrams.
+    /// An HTCP datagram, which has no field for a neighbour's mark: it is not propagated by
+    /// datagrams.
     Datagram,
-    /// A neighbour that says so ([`TOLD_FIELD`]).
+    /// A neighbour that marks it ([`TOLD_FIELD`]).
     Neighbour,
 }
 
-/// The field by which a neighbour that is told learns that it need not tell others.
+/// The field that marks a propagated purge: its receiver does not propagate it.
 pub const TOLD_FIELD: &[u8] = b"larder-told";
 
 impl InvalidationSource {
-    /// By a request that purges.
+    /// The source of a purge request.
     pub fn of(purge: &Request) -> Self {
         match purge.headers.value_named(TOLD_FIELD) {
             Some(_) => Self::Neighbour,
@@ -65,12 +67,12 @@ impl InvalidationSource {
 }
 
 impl Cause {
-    /// A request that purges a key.
+    /// The cause of a request that purges a key.
     pub fn purge(request: &Request) -> Self {
         Self { heard: InvalidationSource::of(request), ..Self::change(request) }
     }
 
-    /// A request by which an origin has changed.
+    /// The cause of a request that changed a resource at the origin.
     pub fn change(request: &Request) -> Self {
         let url = Url::of(request, ConnectionPeer::Unnamed(None));
         Self { url: Some(Box::new(url)), heard: InvalidationSource::Here }
@@ -80,84 +82,84 @@ impl Cause {
 /// The identity of an invalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Id {
-    /// The process that made it, by a number drawn at random.
+    /// The process that made it, by a random number.
     pub node: u64,
-    /// Its place among those that this process made.
+    /// Its number among the invalidations of this process.
     pub sequence: u64,
 }
 
-/// Sites whose responses an invalidation may select.
+/// The sites whose responses an invalidation may select.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sites {
     /// Every site.
     Every,
-    /// Sites of these names, in the configuration in force where the invalidation is applied.
+    /// The sites with these names, in the configuration of the node that applies it.
     Named(Vec<String>),
 }
 
 impl Sites {
-    /// The site of this name alone.
+    /// The site with this name.
     pub fn one(name: &str) -> Self {
         Self::Named(vec![name.to_owned()])
     }
 }
 
-/// Stored responses that an invalidation selects.
+/// The stored responses that an invalidation selects.
 #[derive(Clone, Debug)]
 pub enum InvalidationTarget {
-    /// Every variant under a key, given by [`KeyBuf::bytes`]; and what is being fetched for it.
+    /// All variants of a key, given by [`KeyBuf::bytes`], and its fetches under way.
     Key(Box<[u8]>),
-    /// Every variant of a URL, under the keys that its site makes of it.
+    /// All variants of a URL, under the keys that its site makes of it.
     Url(Url),
-    /// Every variant under a key, which gets new times. Unless the invalidation is soft it leaves
-    /// the store after that: deliveries under way see the times still.
+    /// All variants of a key, which get new times. Unless the invalidation is soft they are then
+    /// removed, and deliveries under way see the new times.
     Retime(Box<[u8]>, NewTimes),
-    /// Every response that is described.
+    /// All responses of a selector.
     Many(ResponseSelector),
 }
 
 impl InvalidationTarget {
-    /// Every variant under `key`.
+    /// All variants of `key`.
     pub fn key(key: &KeyBuf) -> Self {
         Self::Key(key.bytes().into())
     }
 }
 
-/// A URL over either scheme, on its port and on the scheme's own.
+/// A URL with either scheme, on its port and on the scheme's default port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Host in canonical form, without the port.
     pub host: Vec<u8>,
-    /// Port, unless it is the scheme's own.
+    /// The port, unless it is the default.
     pub port: Option<u16>,
     /// Path and query.
     pub target: Vec<u8>,
-    /// The client in whose name the site's rules are asked for the keys.
+    /// The client as which the site's rules compute the keys.
     pub client: ConnectionPeer,
 }
 
 impl Url {
-    /// The responses of one target of the host. Without a condition on the host they are those of
-    /// every host of the site.
+    /// The responses of one target of the host, or of all hosts of the site without a condition on
+    /// the host.
     pub fn described(&self, target: &[u8]) -> ResponseSelector {
         let url = Term::equal(Field::Url, false, &String::from_utf8_lossy(target));
         ResponseSelector::terms(of_host(&self.host).into_iter().chain([url]).collect())
     }
 }
 
-/// New times of stored responses, in milliseconds; an absent one stays as it is.
+/// New times of stored responses, in milliseconds. `None` leaves a time as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewTimes {
-    /// Freshness left, from when the invalidation was made.
+    /// The remaining freshness, from the time of the invalidation.
     pub ttl_ms: Option<i64>,
-    /// Grace after it.
+    /// The grace after it.
     pub grace_ms: Option<u64>,
-    /// Time after it during which it may stand in for errors of the origin (`keep`).
+    /// The time after it in which the response may be served for errors of the origin (`keep`).
     pub keep_ms: Option<u64>,
 }
 
 impl Url {
-    /// That of a request.
+    /// The URL of a request.
     pub fn of(request: &Request, client: ConnectionPeer) -> Self {
         let Request { host, port, target, .. } = request;
         Self { host: host.clone(), port: *port, target: target.clone(), client }
@@ -165,27 +167,26 @@ impl Url {
 }
 
 impl Invalidation {
-    /// The same by this cause.
+    /// This invalidation with a cause.
     #[must_use]
     pub fn by(self, cause: Cause) -> Self {
         Self { cause, ..self }
     }
 
-    /// The invalidation as bytes. The first is the version of what follows.
+    /// The encoded invalidation. The first byte is the version.
     pub fn encode(&self) -> Vec<u8> {
         WireInvalidation::from(self.clone()).encode()
     }
 
-    /// The invalidation that [`Invalidation::encode`] wrote.
+    /// Decodes what [`Invalidation::encode`] wrote.
     ///
     /// # Errors
-    /// The bytes are of a version unknown here, are not an invalidation, or hold an expression that
-    /// cannot be read.
+    /// An unknown version, malformed bytes, or an expression that cannot be parsed.
     pub fn decode(bytes: &[u8]) -> Result<Self, InvalidationDecodeError> {
         WireInvalidation::decode(bytes)?.try_into()
     }
 
-    /// When it was made, by the monotonic clock: zero if that did not run yet.
+    /// The time at which it was made, on the monotonic clock; zero if before its start.
     pub fn made_ms(&self, now: Now) -> u64 {
         let made_ms = now.mono_at(i64::try_from(self.at_unix_ms).unwrap_or(i64::MAX));
         u64::try_from(made_ms).unwrap_or(0).min(now.mono_ms)

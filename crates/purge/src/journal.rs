@@ -1,49 +1,50 @@
-//! The journal before the door, and the reasons for which an invalidation does not take effect.
+//! The journal interface, and the errors of an invalidation. An invalidation that a journal rejects
+//! must not take effect.
 
 use std::fmt;
 
 use crate::invalidation::Invalidation;
 use crate::record::InvalidationDecodeError;
 
-/// A record of invalidations that is written before they take effect: a file for the next start, or
-/// a log that other nodes read.
+/// A journal of invalidations, written before they take effect: a file for the next start, or a log
+/// for other nodes.
 pub trait Journal: Send + Sync {
-    /// Its name, for those whose invalidation it refuses.
+    /// Its name, for error messages.
     fn name(&self) -> &str;
 
-    /// Begins to record all of `batch`, and waits for nothing. The calls come one at a time and in
-    /// the order in which invalidations take effect; no other invalidation takes effect meanwhile.
+    /// Begins to record all of `batch`, without waiting. The calls come one at a time and in the
+    /// order in which invalidations take effect; no other takes effect meanwhile.
     ///
     /// # Errors
-    /// A sentence that says why the batch cannot be recorded: it does not take effect then.
+    /// A sentence with the reason why the batch cannot be recorded. It does not take effect then.
     fn record(&self, batch: &[&Invalidation]) -> Result<Box<dyn JournalWrite>, String>;
 
-    /// Waits until all that was begun will outlive this process.
+    /// Waits until everything begun will outlive this process.
     ///
     /// # Errors
-    /// A sentence that says why it may not.
+    /// A sentence with the reason why it may not.
     fn wait(&self) -> Result<(), String>;
 }
 
-/// A batch on its way into a journal.
+/// A batch that is being recorded.
 pub trait JournalWrite: Send {
-    /// The least number for the batch's first ban, where the journal numbers bans.
+    /// The least number for the batch's first ban, if the journal numbers bans.
     fn least_ban(&self) -> Option<u32> {
         None
     }
 
-    /// Takes note that the batch is in force; its newest ban has this number.
+    /// Reports that the batch is in force, with the number of its newest ban.
     fn took_effect(&mut self, _newest_ban: Option<u32>) {}
 
-    /// Waits until the record will outlive this process. What is dropped before that is recorded
-    /// all the same.
+    /// Waits until the record will outlive this process. A batch that is dropped before is recorded
+    /// nevertheless.
     ///
     /// # Errors
-    /// A sentence that says why it may not.
+    /// A sentence with the reason why it may not.
     fn wait(self: Box<Self>) -> Result<(), String>;
 }
 
-/// A reason for which an invalidation is not done, nor any other of its batch.
+/// The reason why an invalidation, and all others of its batch, failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidationError {
     /// The journal did not record it.
@@ -53,18 +54,18 @@ pub enum InvalidationError {
         /// Its reason.
         why: String,
     },
-    /// It is in force, and may be undone when the process ends: the journal has not recorded it.
+    /// It is in force, but the end of the process may undo it: the journal has not recorded it.
     NotRecorded {
         /// The journal's name.
         journal: String,
         /// Its reason.
         why: String,
     },
-    /// It is in force here, and what was to be waited for has not come about in time.
+    /// It is in force here, and others have not confirmed it in time.
     NotEverywhere(String),
-    /// Its sites are unknown here.
+    /// Its sites do not exist here.
     NoSite(String),
-    /// It cannot be read.
+    /// It cannot be decoded.
     Unreadable(InvalidationDecodeError),
 }
 
@@ -76,14 +77,14 @@ impl fmt::Display for InvalidationError {
             }
             Self::NotRecorded { journal, why } => write!(
                 f,
-                "It is invalidated now, and may come back with the next start: the journal \
+                "It is invalidated now, but may come back after a restart: the journal \
                  `{journal}` has not recorded it: {why}"
             ),
             Self::NotEverywhere(why) => {
-                write!(f, "It is invalidated here, and not known to be everywhere: {why}")
+                write!(f, "It is invalidated here, but not confirmed by all nodes: {why}")
             }
             Self::NoSite(name) => {
-                write!(f, "Nothing was invalidated: there is no site `{name}` here")
+                write!(f, "Nothing was invalidated: this node has no site `{name}`")
             }
             Self::Unreadable(error) => write!(f, "Nothing was invalidated: {error}"),
         }

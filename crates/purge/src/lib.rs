@@ -1,9 +1,11 @@
-//! Purges: requests in the dialects of a site and datagrams of HTCP, as applications, their plugins
-//! and other caches send them, and their meaning as data: an [`Order`], and in the end
-//! [`Invalidation`]s, which can be written, sent and applied once.
+//! Purges as data: requests in the dialects of a site, HTCP datagrams, and their meaning as
+//! [`PurgeOrder`]s and [`Invalidation`]s, which can be stored, sent and applied once.
 //!
-//! Pure: nothing here reaches the store. A client is looked at before its request is read as a
-//! purge, so that whoever may not learns nothing.
+//! Nothing here may touch the store. A client's permission is checked before its request is read as
+//! a purge, so that a client without it learns nothing.
+//!
+//! Begin with [`PurgeCandidate::read`] for requests, [`Invalidation`] for their effect, and
+//! [`PeerCaches`] for its way to other caches.
 
 mod applied_invalidations;
 mod dialects;
@@ -37,42 +39,42 @@ pub use crate::peer_caches::{
 pub use crate::record::InvalidationDecodeError;
 pub use crate::selector::{ResponseSelector, of_host};
 
-/// Conventions for the answer to a purge request.
+/// The convention for the response to a purge request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// 200, whatever was there: Varnish's custom.
+    /// 200 in any case, as in Varnish.
     Always,
-    /// 200, or 404 when nothing was: nginx's and Squid's.
+    /// 200, or 404 if nothing was stored, as in nginx and Squid.
     OrMissing,
-    /// 204: Souin's.
+    /// 204, as in Souin.
     Empty,
 }
 
-/// Reasons to refuse a purge.
+/// The reason why a purge is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// From there, or without the token, nobody purges.
+    /// The client's address or token is not permitted.
     Access,
     /// The method belongs to no dialect of this site.
     Method,
-    /// It is said in this dialect, which the site does not have.
+    /// The request is in this dialect, which the site does not accept.
     Foreign(Dialect),
     /// It is for one URL, and its Host names no site.
     Host,
-    /// The dialect wants something that is not there.
+    /// A required field or part is missing.
     Missing(&'static str),
-    /// A regular expression that cannot be used.
+    /// An invalid regular expression.
     Pattern,
-    /// A pattern of tags that cannot be told apart: stored tags are hashes.
+    /// A pattern of tags that cannot be evaluated, because stored tags are hashes.
     TagPattern,
 }
 
 /// A purge request that was understood.
 #[derive(Debug)]
 pub enum PurgeRequest {
-    /// Something is to be done with the store.
+    /// An order for the store.
     Store(PurgeOrder, Answers),
-    /// The request's target is to be fetched anew, and the answer is that.
+    /// Fetch the request's target again, and answer with it.
     Refresh,
 }
 
@@ -81,15 +83,15 @@ pub enum PurgeRequest {
 pub struct PurgeCandidate<'a> {
     /// The request.
     pub request: &'a Request,
-    /// Its Host names the site that reads it.
+    /// True if its Host names the site that reads it.
     pub named: bool,
 }
 
-/// Reads a request as a purge by the rules of `purge`; `None` for an ordinary one of a reader.
-/// `asker` tells who asks, and is called only for what may be a purge.
+/// Reads a request as a purge by the rules of `purge`; `None` for an ordinary request. `asker`
+/// returns the client's permission, and is called only for a request that may be a purge.
 ///
 /// # Errors
-/// The client may not purge, or the request is a purge that cannot be carried out.
+/// The client may not purge, or the purge cannot be carried out.
 pub fn read(
     purge: &Purge,
     said: PurgeCandidate<'_>,
@@ -104,7 +106,7 @@ pub fn read(
     Some(if admitted { reading.read(said.request, calls) } else { Err(Refusal::Access) })
 }
 
-/// Fields in which plugins send a token; of Authorization it is what follows `Bearer`.
+/// Fields in which plugins send a token. In Authorization it follows `Bearer`.
 const TOKEN_FIELDS: [&[u8]; 3] = [b"x-purge-token", b"x-purge-key", b"fastly-key"];
 
 fn brings(token: &[u8], request: &Request) -> bool {
@@ -117,22 +119,22 @@ fn brings(token: &[u8], request: &Request) -> bool {
     bearer.chain(fields).any(|value| same(value, token))
 }
 
-/// Equality in a time that does not tell where two texts of one length differ.
+/// Compares two texts in a time that depends only on their lengths.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 impl Refusal {
-    /// Status and text of the answer.
+    /// Status and text of the response.
     pub fn answer(self) -> (u16, Cow<'static, str>) {
         let (status, text) = match self {
             Self::Access => (403, "You may not purge here."),
-            Self::Method => (405, "This site has no such purge."),
+            Self::Method => (405, "This site does not accept this purge method."),
             Self::Foreign(dialect) => {
                 let name = dialect.name();
                 return (
                     405,
-                    format!("This site does not take purges of the dialect {name}.").into(),
+                    format!("This site does not accept purges of the dialect {name}.").into(),
                 );
             }
             Self::Host => {
@@ -141,13 +143,13 @@ impl Refusal {
             Self::Missing(what) => (400, what),
             Self::Pattern => (400, "The regular expression is malformed or too large."),
             Self::TagPattern => {
-                (400, "Tags are kept as hashes: name them whole, as in (^|,)(a|b)(,|$).")
+                (400, "Tags are stored as hashes: name them completely, as in (^|,)(a|b)(,|$).")
             }
         };
         (status, text.into())
     }
 
-    /// Ranks a refusal by how much it helps the client, where several sites refuse.
+    /// Ranks refusals by their help to the client, if several sites reject a request.
     pub fn rank(self) -> u8 {
         match self {
             Self::Method | Self::Foreign(_) => 0,
@@ -159,7 +161,7 @@ impl Refusal {
     }
 }
 
-/// Returns true if a method may be a purge's; nothing else is answered here for such a method.
+/// Returns true if a method may be a purge's. Such a method has no other meaning here.
 pub fn is_purge_method(method: &Method) -> bool {
     matches!(method, Method::Purge | Method::Ban)
         || matches!(method.token(), b"PURGEKEYS" | b"URIBAN" | b"REFRESH")

@@ -1,8 +1,7 @@
-//! The words by which other caches are told of an invalidation: Varnish, Squid, nginx, another
-//! Larder, services with an API.
-//!
-//! Pure. What a dialect has no word for is said to be so: a neighbour is not told of less as if
-//! that were all. Of surrogate keys it is told for all hosts, where its dialect cannot name them.
+//! Neighbours: the messages that propagate an invalidation to other caches (Varnish, Squid, nginx,
+//! another Larder, services with an API). An invalidation that a dialect cannot express is an
+//! error, and must never be sent as a smaller one. Surrogate keys are purged for all hosts if the
+//! dialect cannot name hosts.
 
 use std::fmt::{self, Write};
 
@@ -14,21 +13,21 @@ use crate::invalidation::{
 };
 use crate::selector::ResponseSelector;
 
-/// Most bytes of surrogate keys in one request.
+/// The most bytes of surrogate keys in one request.
 const TAGS_BYTES: usize = 4000;
-/// Most surrogate keys in one request to Fastly's API.
+/// The most surrogate keys in one request to Fastly's API.
 const FASTLY_KEYS: usize = 256;
-/// Most surrogate keys in one request to Cloudflare's API.
+/// The most surrogate keys in one request to Cloudflare's API.
 const CLOUDFLARE_TAGS: usize = 30;
 
 macro_rules! dialects {
     ($($variant:ident $name:literal $about:literal;)*) => {
-        /// A way in which another cache is told.
+        /// A dialect in which invalidations are propagated.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum NeighbourDialect { $(#[doc = $about] $variant,)* }
 
         impl NeighbourDialect {
-            /// All of them: name, and what is said in it.
+            /// All dialects, with name and description.
             pub const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $about),)*];
         }
     };
@@ -45,16 +44,16 @@ dialects! {
     Htcp "htcp" "HTCP's CLR (RFC 2756), a datagram for each URL: Squid, another Larder.";
 }
 
-/// A neighbour, as far as words depend on it.
+/// The properties of a neighbour that its messages depend on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NeighbourProfile {
-    /// The way in which it is told.
+    /// Its dialect.
     pub dialect: NeighbourDialect,
-    /// The path below which its API is; empty for none.
+    /// The path prefix of its API; may be empty.
     pub base: String,
-    /// The token that it wants.
+    /// The token for it.
     pub token: Option<String>,
-    /// The names of the sites that it has pages of; none for all.
+    /// The names of the sites that it caches; empty for all.
     pub sites: Vec<String>,
 }
 
@@ -68,30 +67,30 @@ impl fmt::Debug for NeighbourProfile {
 /// One message to a neighbour.
 #[derive(Debug)]
 pub enum Message {
-    /// A request, and its body. Its host is the page's, or empty: then it is the neighbour's own.
+    /// A request and its body. Its host is the page's, or empty for the neighbour's own.
     Request(Box<Request>, Vec<u8>),
-    /// An absolute URL for HTCP.
+    /// An absolute URL for an HTCP CLR.
     Clear(Vec<u8>),
 }
 
-/// A neighbour's dialect has no word for something.
+/// The error of a purge that a dialect cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsupportedPurge(pub &'static str);
 
 impl fmt::Display for UnsupportedPurge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its dialect has no word for {}", self.0)
+        write!(f, "its dialect cannot express {}", self.0)
     }
 }
 
-/// Stored responses, as neighbours can be told of them.
+/// The responses of an invalidation, in a form that neighbours can select.
 enum Subject<'a> {
     Url(&'a Url),
     Tags(&'a [Vec<u8>], MatchPatterns),
     Described(MatchPatterns),
 }
 
-/// Regular expressions that must all match; absent ones match everything.
+/// Regular expressions that must all match. An absent one matches everything.
 #[derive(Default)]
 struct MatchPatterns {
     host: Option<String>,
@@ -113,12 +112,11 @@ impl NeighbourDialect {
 }
 
 impl NeighbourProfile {
-    /// The messages that tell of `invalidation`, if it is about the neighbour's sites. `hosts`
-    /// makes a regular expression of the hosts of sites by their names; none for sites of every
-    /// host.
+    /// The messages for `invalidation`, if it concerns the neighbour's sites. `hosts` makes a
+    /// regular expression of the hosts of named sites; `None` for every host.
     ///
     /// # Errors
-    /// The dialect has no word for it.
+    /// The dialect cannot express it.
     pub fn messages(
         &self,
         invalidation: &Invalidation,
@@ -138,7 +136,7 @@ impl NeighbourProfile {
             {
                 return Ok(Vec::new());
             }
-            // All that it has is meant.
+            // It means all that the neighbour has.
             Sites::Named(names)
                 if !own.is_empty() && own.iter().all(|site| names.contains(site)) =>
             {
@@ -184,7 +182,7 @@ impl NeighbourProfile {
                 // The name of a key: GET-https-host-/path, and perhaps more.
                 let host = linear::escape(&String::from_utf8_lossy(&authority));
                 let target = linear::escape(&String::from_utf8_lossy(&url.target));
-                // Variants have more behind it.
+                // Keys of variants are longer.
                 let pattern = format!("^GET-https?-{host}-{target}($|\\{{-VARY-\\}})");
                 vec![plain(self.to_api(Method::Purge, &format!("/{}", encoded(&pattern))))]
             }
@@ -327,8 +325,8 @@ impl NeighbourProfile {
     }
 }
 
-/// A regular expression of hosts, on any port, which are written as those of sites; `None` if every
-/// host is among them.
+/// A regular expression of hosts, on any port, in the notation of sites; `None` if every host is
+/// among them.
 pub fn hosts_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> Option<String> {
     let pattern = |host: &String| match host.strip_prefix("*.") {
         _ if host == "*" => None,
@@ -342,7 +340,7 @@ pub fn hosts_of<'a>(hosts: impl IntoIterator<Item = &'a String>) -> Option<Strin
     })
 }
 
-/// Stored responses of sites with hosts like `host` that `invalidation` is about.
+/// The responses of sites with hosts like `host` that `invalidation` selects.
 fn subject(
     invalidation: &Invalidation,
     host: Option<String>,
@@ -371,7 +369,7 @@ fn subject(
     }
 }
 
-/// The conditions of `expression`, which are on responses of `of_sites`.
+/// The conditions of `expression`, on responses of `of_sites`.
 fn described(
     expression: &Expression,
     of_sites: MatchPatterns,
@@ -386,7 +384,7 @@ fn described(
         let place = match field {
             Field::Host => &mut what.host,
             Field::Url => &mut what.url,
-            // Programs keep both in fields for bans that no request takes part in.
+            // Programs keep both in fields, for bans that see no request.
             Field::Header(name) if name.eq_ignore_ascii_case("x-host") => &mut what.host,
             Field::Header(name) if name.eq_ignore_ascii_case("x-url") => &mut what.url,
             Field::Header(name) if name.eq_ignore_ascii_case("content-type") => {
@@ -400,7 +398,7 @@ fn described(
             return Err(UnsupportedPurge("two conditions on one thing"));
         }
     }
-    // A host that is named is one of the sites'.
+    // A named host is one of the sites'.
     what.host = what.host.or(of_sites.host);
     Ok(what)
 }
@@ -416,7 +414,7 @@ fn plain(request: Request) -> Message {
     Message::Request(Box::new(request), Vec::new())
 }
 
-/// FOSHttpCache's BAN: every field is there, `.*` where nothing is wanted of it.
+/// A BAN for FOSHttpCache: all fields are present, with `.*` for no condition.
 fn ban(what: &MatchPatterns) -> Request {
     let mut request = request(Method::Ban, b"/".to_vec());
     for (name, pattern) in [
@@ -430,11 +428,11 @@ fn ban(what: &MatchPatterns) -> Request {
     request
 }
 
-/// Surrogate keys in as many requests as they need.
+/// Surrogate keys, divided into requests.
 fn pieces(tags: &[String], most: usize) -> Vec<&[String]> {
     let (mut all, mut from, mut bytes) = (Vec::new(), 0, 0);
     for (at, tag) in tags.iter().enumerate() {
-        // Escaped a key may be twice as long, and something is between two.
+        // An escaped key may be twice as long, and a separator follows.
         let own = 2 * tag.len() + 2;
         if at > from && (bytes + own > TAGS_BYTES || at - from >= most) {
             all.push(&tags[from..at]);
@@ -460,7 +458,7 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// The text in a path.
+/// The text encoded for a path.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -473,7 +471,7 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// The text that a regular expression of literal characters stands for.
+/// The text that a regular expression of literal characters matches.
 fn literal(pattern: &str) -> Option<String> {
     let (mut out, mut chars) = (String::new(), pattern.chars());
     while let Some(char) = chars.next() {
@@ -488,12 +486,12 @@ fn literal(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-/// The host that [`crate::of_host`] has made a regular expression of.
+/// The host in a regular expression of [`crate::of_host`].
 fn one_host(pattern: &str) -> Option<String> {
     literal(pattern.strip_prefix('^')?.strip_suffix("(:[0-9]+)?$")?)
 }
 
-/// The prefix that a regular expression stands for.
+/// The prefix that a regular expression matches.
 fn beginning(pattern: &str) -> Option<String> {
     literal(pattern.strip_prefix('^')?)
 }

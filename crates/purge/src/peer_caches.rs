@@ -1,5 +1,6 @@
-//! Other caches, as the door sees them: the nodes of a cluster, and neighbours that are none. They
-//! are told of what is in force here.
+//! Peer caches: the interface by which invalidations in force here are propagated to the nodes of a
+//! cluster and to neighbours. Propagation must begin only after the invalidation has taken effect
+//! here.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,22 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::invalidation::Invalidation;
 
-/// The field by which a purge request says what its answer waits for.
+/// The field in which a purge request sets its consistency level.
 pub const WAIT_FIELD: &[u8] = b"larder-wait";
 
-/// The word that whoever invalidates waits for.
+/// The consistency level: the confirmation that a purge's response waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Level {
-    /// This node has done it.
+    /// This node has applied it.
     Local,
-    /// The stream has it durably.
+    /// The stream has stored it durably.
     Quorum,
-    /// Every live node has done it.
+    /// Every live node has applied it.
     All,
 }
 
 impl Level {
-    /// All of them, by number.
+    /// All levels, by number.
     pub const ALL: [Self; 3] = [Self::Local, Self::Quorum, Self::All];
 
     /// Its name in settings and requests.
@@ -37,15 +38,15 @@ impl Level {
         }
     }
 
-    /// The level of this name.
+    /// The level with this name.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.word() == word)
     }
 
-    /// The level that a purge request wants; `None` if it says nothing.
+    /// The level of a purge request; `None` without the field.
     ///
     /// # Errors
-    /// It wants something that there is not.
+    /// An unknown level.
     pub fn of_request(request: &Request) -> Result<Option<Self>, &'static str> {
         let Some(value) = request.headers.values_named(WAIT_FIELD).next() else { return Ok(None) };
         let level = std::str::from_utf8(value).ok().and_then(Self::named);
@@ -53,45 +54,44 @@ impl Level {
     }
 }
 
-/// A batch in the form in which others are told of it.
+/// An encoded batch for each kind of peer.
 pub type PropagationBatch = Vec<Vec<Vec<u8>>>;
 
-/// Something that others are told.
+/// A propagation under way.
 pub trait Propagation: Send {
-    /// Waits for the word that was asked for.
+    /// Waits for the confirmation of the level.
     ///
     /// # Errors
-    /// A sentence that says what is missing. The invalidation is in force here.
+    /// A sentence with what is missing. The invalidation is in force here.
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 }
 
-/// A batch that the others can be told of.
+/// A batch that is ready to be propagated.
 pub trait PreparedPropagation {
-    /// Tells them, now that it has taken effect, and waits for nothing. The calls come one at a
-    /// time and in the order of effects. Without a level it is the one that the settings say.
+    /// Begins the propagation after the batch has taken effect, without waiting. The calls come one
+    /// at a time and in the order of effects. Without a level the configured one applies.
     fn tell(self: Box<Self>, level: Option<Level>) -> Box<dyn Propagation>;
 }
 
 /// Other caches.
 pub trait PeerCaches: Send + Sync {
-    /// The batch as the others are told of it; `None` if it is nothing to them.
+    /// Prepares the propagation of a batch; `None` if it does not concern the peers.
     ///
     /// # Errors
-    /// A sentence that says why they cannot be: it does not take effect then.
+    /// A sentence with the reason why it cannot be propagated. It does not take effect then.
     fn prepare(
         &self,
         batch: &[&Invalidation],
     ) -> Result<Option<Box<dyn PreparedPropagation>>, String>;
 
-    /// Everything that they were told so far, at the level that the settings say; `None` if that
-    /// waits for nobody.
+    /// All propagations so far, at the configured level; `None` if that waits for no peer.
     fn outstanding(&self) -> Option<Box<dyn Propagation>>;
 
-    /// Takes note that something takes effect which they are not told of from here.
+    /// Notes an effect that is not propagated from here.
     fn note_local_effect(&self) {}
 }
 
-/// Several kinds of others: all are told.
+/// Several kinds of peers: all get each propagation.
 pub struct AllPeerCaches(pub Vec<Arc<dyn PeerCaches>>);
 
 struct PreparedForAll(Vec<Box<dyn PreparedPropagation>>);
@@ -127,7 +127,7 @@ impl PreparedPropagation for PreparedForAll {
 impl Propagation for TellingAll {
     fn wait(self: Box<Self>) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> {
         Box::pin(async move {
-            // They are under way all at once: a wait only takes the word.
+            // All are under way at once, and each wait only takes a result.
             let mut missing = Vec::new();
             for telling in self.0 {
                 missing.extend(telling.wait().await.err());

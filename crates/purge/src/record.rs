@@ -1,5 +1,6 @@
-//! The form in which invalidations are kept and sent. A change of these types is a new version; old
-//! versions stay readable, as journals outlive the programs that wrote them.
+//! The record of an invalidation: its encoding for files and messages. A change of these types is a
+//! new version. Old versions must stay readable, because journals outlive the programs that wrote
+//! them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::invalidation::{Cause, Id, Invalidation, InvalidationTarget, NewTimes, Sites, Url};
 use crate::selector::ResponseSelector;
 
-/// The version that is written: postcard's wire format 1 of [`Wire`].
+/// The version that is written: postcard's wire format 1 of [`WireInvalidation`].
 const VERSION: u8 = 1;
 
-/// An invalidation as it is written. The order of fields and variants is part of the format.
+/// The encoded form of an invalidation. The order of fields and variants is part of the format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WireInvalidation {
     node: u64,
@@ -43,30 +44,30 @@ enum WireClient {
     Unnamed(Option<IpAddr>),
 }
 
-/// Bytes, or a serialised value, that are no invalidation.
+/// The error of decoding an invalidation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidationDecodeError {
     /// There are no bytes.
     Empty,
     /// A version that this program does not know.
     Version(u8),
-    /// The bytes end early, or hold a value outside of what is allowed.
+    /// The bytes end early, or have an invalid value.
     Malformed,
-    /// So many bytes are left behind the invalidation.
+    /// This many bytes follow the invalidation.
     Trailing(usize),
-    /// The ban expression cannot be read.
+    /// The ban expression cannot be parsed.
     Expression(ban::Error),
-    /// The regular expression for names in Souin's list cannot be used.
+    /// The regular expression for names in Souin's list is invalid.
     Pattern(String),
 }
 
 impl fmt::Display for InvalidationDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("no bytes where an invalidation is wanted"),
+            Self::Empty => f.write_str("an invalidation without bytes"),
             Self::Version(version) => write!(f, "an invalidation of the unknown version {version}"),
-            Self::Malformed => f.write_str("an invalidation that is malformed"),
-            Self::Trailing(bytes) => write!(f, "{bytes} bytes too many behind an invalidation"),
+            Self::Malformed => f.write_str("a malformed invalidation"),
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes too many after an invalidation"),
             Self::Expression(error) => write!(f, "an invalidation's ban expression: {error}"),
             Self::Pattern(why) => write!(f, "an invalidation's regular expression: {why}"),
         }

@@ -1,24 +1,22 @@
-//! Descriptions of stored responses: by surrogate keys, by an expression in the language of bans,
-//! by a name in Souin's list, or all.
+//! Response selectors: by surrogate keys, by a ban expression, by a name in Souin's list, or all.
 
 use ban::{Expression, Field, Term};
 
-/// Selects stored responses other than by one URL.
+/// Selects stored responses, other than by one URL.
 #[derive(Clone, Debug)]
 pub enum ResponseSelector {
     /// All.
     Everything,
-    /// Those with any of these surrogate keys.
+    /// Responses with any of these surrogate keys.
     Tags(Vec<Vec<u8>>),
-    /// Those that an expression describes and, if there are any, that have one of these surrogate
-    /// keys.
+    /// Responses that the expression matches and that have one of the surrogate keys, if any.
     Ban {
         /// The expression.
         expression: Expression,
         /// Surrogate keys.
         tags: Option<Vec<Vec<u8>>>,
     },
-    /// Those whose name in Souin's list matches.
+    /// Responses whose name in Souin's list matches.
     Listed(linear::Regex),
 }
 
@@ -28,17 +26,17 @@ impl ResponseSelector {
         Self::Ban { expression: Expression::all(terms), tags: None }
     }
 
-    /// Selects by a ban expression, word for word. It is for what programs store, which has every
-    /// field that they left in it, surrogate keys as well.
+    /// Selects by a ban expression without changes, for objects of programs, which keep every
+    /// field, including surrogate keys.
     pub fn by_fields(expression: Expression) -> Self {
         Self::Ban { expression, tags: None }
     }
 
-    /// Selects by a ban expression. A condition on a field with surrogate keys, which are kept as
-    /// hashes, must name them whole: `obj.http.xkey ~ (^|,)(a|b)(,|$)`.
+    /// Selects by a ban expression. A condition on a field of surrogate keys, which are stored as
+    /// hashes, must name them completely: `obj.http.xkey ~ (^|,)(a|b)(,|$)`.
     ///
     /// # Errors
-    /// When it does not; the text says so.
+    /// A text with the reason, if it does not.
     pub fn of_expression(mut expression: Expression) -> Result<Self, String> {
         let of_tags = expression.take_headers(|name| message::tags::is_tag_field(name.as_bytes()));
         let mut tags = None;
@@ -50,8 +48,8 @@ impl ResponseSelector {
             };
             let Some(named) = named.filter(|_| tags.is_none()) else {
                 return Err(format!(
-                    "surrogate keys are kept as hashes: one condition on `{field}` that names them \
-                     whole, such as `~ (^|,)(a|b)(,|$)`"
+                    "surrogate keys are stored as hashes: use one condition on `{field}` that names \
+                     them completely, such as `~ (^|,)(a|b)(,|$)`"
                 ));
             };
             tags = Some(named.into_iter().map(String::into_bytes).collect());
@@ -62,7 +60,7 @@ impl ResponseSelector {
         })
     }
 
-    /// Those of `host`, on any port, whose target begins with `prefix`; either may be left out.
+    /// Responses of `host`, on any port, whose target begins with `prefix`; either may be absent.
     ///
     /// # Errors
     /// The host or the prefix is too long for an expression, or the prefix is not UTF-8.
@@ -79,7 +77,7 @@ impl ResponseSelector {
         Ok(if terms.is_empty() { Self::Everything } else { Self::terms(terms) })
     }
 
-    /// Those of one target of `host`, on any port.
+    /// Responses of one target of `host`, on any port.
     ///
     /// # Errors
     /// The host is too long for an expression, or the target is not UTF-8.
@@ -89,7 +87,7 @@ impl ResponseSelector {
         Ok(Self::terms(vec![host, Term::equal(Field::Url, false, target)]))
     }
 
-    /// Of these, those with any of these surrogate keys.
+    /// This selection, limited to responses with any of these surrogate keys.
     #[must_use]
     pub fn tagged(self, tags: Vec<Vec<u8>>) -> Self {
         match self {
@@ -98,7 +96,7 @@ impl ResponseSelector {
         }
     }
 
-    /// The text of lists of bans.
+    /// The text for lists of bans.
     pub fn text(&self) -> String {
         let tags = |tags: &[Vec<u8>]| {
             let texts = tags.iter().map(|tag| String::from_utf8_lossy(tag));
@@ -116,8 +114,8 @@ impl ResponseSelector {
     }
 }
 
-/// The condition that a response is of `host`, on any port: plugins seldom know the one that
-/// readers use. `None` for a host that would make an expression too large.
+/// The condition that a response is of `host`, on any port, because plugins seldom know the
+/// clients' port. `None` for a host that is too long for an expression.
 pub fn of_host(host: &[u8]) -> Option<Term> {
     let host = linear::escape(&String::from_utf8_lossy(host));
     let regex = ban::regex(&format!("^{host}(:[0-9]+)?$")).ok()?;

@@ -1,4 +1,4 @@
-//! Tests of how every dialect is read, and of the clients that may speak it.
+//! Tests of reading each dialect, and of the clients that may use it.
 
 use message::HeaderBlock;
 use policy::acl::{CidrSet, Net, parse_net};
@@ -31,7 +31,7 @@ fn made_of(dialect: Dialect, method: &str, target: &str, fields: &[(&str, &str)]
     )
 }
 
-/// The same of any dialects, from a client that may.
+/// Reads a request in these dialects, from a client that may purge.
 fn read_as(purge: &Purge, request: &Request, named: bool) -> String {
     let asker = Asker { peer: ConnectionPeer::Local, near: false };
     match read(purge, PurgeCandidate { request, named }, || asker) {
@@ -178,7 +178,7 @@ fn every_dialect_is_read_as_its_plugins_send_it() {
 }
 
 #[test]
-fn whoever_may_not_is_refused_before_anything_is_read() {
+fn a_client_without_permission_is_rejected_before_its_request_is_read() {
     let near = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
     let dialects = Dialects::default().with(Dialect::Purge).with(Dialect::FosHttpCache);
     let token: Box<str> = "0123456789abcdef".into();
@@ -218,7 +218,7 @@ fn whoever_may_not_is_refused_before_anything_is_read() {
         };
         assert_eq!(read("PURGE"), may, "{purge:?} {asker:?} {fields:?}");
         let refresh = [fields, &[("X-Refresh", "1")]].concat();
-        // A reader who reloads is none who is refused.
+        // A browser's reload is not rejected.
         assert_eq!(said(&request("GET", "/", &refresh)).is_some(), may);
     }
 }
@@ -239,7 +239,7 @@ fn conditions_on_surrogate_keys_become_surrogate_keys() {
     }
 }
 
-/// Dialects that have it, method, target, fields.
+/// Dialects of the message, method, target, fields.
 type Message =
     (&'static [Dialect], &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
@@ -278,7 +278,7 @@ const SAID: [Message; 25] = {
     ]
 };
 
-/// Returns true if a purge selects a site's whole store, or most of it.
+/// Returns true if a purge selects all or most of a site's objects.
 fn is_sweeping(made: &str) -> bool {
     ["everything", "req.url ~ /", "req.url ~ /.*", "req.url ~ ^/"]
         .iter()
@@ -314,7 +314,7 @@ fn no_dialect_takes_anothers_message_for_one_that_empties_its_site() {
 }
 
 #[test]
-fn whoever_may_by_the_loopback_address_may_by_the_machines_own() {
+fn a_permission_for_the_loopback_address_holds_for_the_machines_own() {
     let here = CidrSet::new(&[parse_net("127.0.0.0/8").expect("a block")]);
     let other = CidrSet::new(&[parse_net("10.0.0.0/8").expect("a block")]);
     let dialects = Dialects::default().with(Dialect::Purge);

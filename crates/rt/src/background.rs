@@ -1,5 +1,5 @@
-//! Work behind everything else: one piece after the other, on a thread that gets what processor
-//! time others leave.
+//! Background work: one job after the other, on a thread of low priority. It must never delay
+//! requests by more than its share of the processor.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -13,16 +13,16 @@ use tokio::sync::oneshot;
 
 /// The thread's name.
 const NAME: &str = "larder-behind";
-/// The thread's priority: beside another one that wants the processor it gets a tenth of the time.
-/// With the lowest (19, a seventieth) a long piece would hold up all others on a busy machine.
+/// The thread's priority: beside another busy thread it gets a tenth of the time. With the lowest
+/// (19, a seventieth) a long job would delay all others on a busy machine.
 const NICE: i32 = 10;
 
 type BackgroundJob = Box<dyn FnOnce() + Send>;
 
-/// Does `work` on that thread, and returns what came of it with the microseconds of processor time
-/// that it took; `None` if it panicked, or if there is no such thread.
+/// Runs `work` on the background thread, and returns its result with its processor time in
+/// microseconds. `None` if it panicked, or without the thread.
 ///
-/// The bound of what waits there is the caller's. To drop the future gives up the result alone.
+/// The caller limits the queue. Dropping the future drops only the result.
 pub async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<(T, u64)> {
@@ -41,7 +41,7 @@ pub async fn in_background<T: Send + 'static>(
     done.await.ok()
 }
 
-/// The way to the thread, which is there from the first piece on.
+/// The sender of the thread's queue. The first job starts the thread.
 fn queue() -> Option<&'static Sender<BackgroundJob>> {
     static QUEUE: OnceLock<Option<Sender<BackgroundJob>>> = OnceLock::new();
     let start = || {
@@ -53,14 +53,14 @@ fn queue() -> Option<&'static Sender<BackgroundJob>> {
 }
 
 fn run(pieces: &Receiver<BackgroundJob>) {
-    // Of a thread, not of the process: Linux has it so. Without it the work is done all the same.
+    // On Linux this concerns the thread, not the process. Without it the work is done nevertheless.
     _ = setpriority_process(None, NICE);
-    // The thread that has begun this one may be bound to one core; the first is bound to none.
+    // The starting thread may be bound to one core; the process's first thread is not.
     if let Ok(all) = sched_getaffinity(Some(getpid())) {
         _ = sched_setaffinity(None, &all);
     }
     while let Ok(piece) = pieces.recv() {
-        // A panic ends one piece: who waits for it gets nothing.
+        // A panic ends one job, whose caller gets `None`.
         _ = catch_unwind(AssertUnwindSafe(piece));
     }
 }

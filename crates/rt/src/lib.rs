@@ -1,8 +1,11 @@
-//! The runtime as everything above the pure crates sees it: the clock, timers, tasks and work that
-//! blocks.
+//! The runtime interface of everything above the pure crates: the clock, timers, tasks and blocking
+//! work.
 //!
-//! In the daemon each of these is tokio's, or the operating system's. With the feature
-//! `simulation`, a test runs the same code in virtual time, in an order that a seed decides.
+//! In the daemon each of these is tokio's or the operating system's. With the feature `simulation`
+//! the same code runs in virtual time, in an order that a seed decides. Code that runs in a
+//! simulation must never use tokio's or the system's functions directly.
+//!
+//! Begin with [`now`], [`spawn_local`] and [`in_background`]; `simulation` has the virtual clock.
 
 use std::future::Future;
 use std::time::Duration;
@@ -29,7 +32,7 @@ pub fn now() -> Now {
     System.now()
 }
 
-/// Microseconds of the monotonic clock, for measuring. The same on every core.
+/// Microseconds of the monotonic clock, for measurements. All cores agree.
 #[inline]
 pub fn micros() -> u64 {
     #[cfg(feature = "simulation")]
@@ -39,7 +42,7 @@ pub fn micros() -> u64 {
     System.micros()
 }
 
-/// Begins a task on this thread.
+/// Spawns a task on this thread.
 ///
 /// # Panics
 /// Outside a `LocalSet` or a runtime of one thread.
@@ -57,7 +60,7 @@ where
     tokio::task::spawn_local(future)
 }
 
-/// Begins a task on any thread of the runtime.
+/// Spawns a task on any thread of the runtime.
 ///
 /// # Panics
 /// Outside a runtime.
@@ -75,7 +78,7 @@ where
     tokio::spawn(future)
 }
 
-/// Does work that blocks on a thread of its own. The runtime bounds the number of such threads.
+/// Runs blocking work on another thread. The runtime limits the number of such threads.
 ///
 /// # Panics
 /// Outside a runtime.
@@ -88,8 +91,8 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
     tokio::task::spawn_blocking(work)
 }
 
-/// Does work that blocks on a thread of its own, and waits for it. A panic of the work goes on in
-/// the task that waits, so that whoever keeps that task running knows of it.
+/// Runs blocking work on another thread and waits for it. A panic of the work continues in the
+/// waiting task.
 ///
 /// # Panics
 /// As the work does, and outside a runtime.
@@ -100,7 +103,7 @@ pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
     }
 }
 
-/// Has work that blocks leave the processor to others for a while.
+/// Pauses blocking work, to leave the processor to others.
 pub fn pause(duration: Duration) {
     #[cfg(feature = "simulation")]
     if simulation::is_on() {
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_of_work_beside_goes_on_in_the_task_that_waits_for_it() {
+    async fn a_panic_of_blocking_work_continues_in_the_waiting_task() {
         assert_eq!(run_blocking(|| 7).await, 7);
         let task = tokio::spawn(run_blocking(|| panic!("a bug")));
         assert!(task.await.expect_err("it has panicked").is_panic());

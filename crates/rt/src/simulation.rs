@@ -1,4 +1,5 @@
-//! Virtual time on one thread, in an order that a seed decides: the same seed, the same run.
+//! The simulation: virtual time on one thread, in an order that a seed decides. Runs with one seed
+//! are equal.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -11,9 +12,9 @@ use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-/// Both clocks when a simulation begins: 2026-01-01, on a machine that has run for a day.
+/// Both clocks at the start of a simulation: 2026-01-01, on a machine that has run for a day.
 const START: Now = Now { mono_ms: 86_400_000, unix_ms: 1_767_225_600_000 };
-/// One poll of a task in so many is put off.
+/// One poll of a task in this many is postponed.
 const PUT_OFF: u64 = 4;
 
 #[derive(Clone, Copy)]
@@ -22,17 +23,17 @@ struct SimulationState {
     state: Draws,
 }
 
-/// Numbers that a seed decides: SplitMix64 (Steele, Lea and Flood, 2014).
+/// Random numbers of a seed: SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Copy, Debug)]
 pub struct Draws(u64);
 
 impl Draws {
-    /// The draws of `seed`.
+    /// The generator of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number below `below` (0 if that is 0).
+    /// The next number below `below`, or 0 if that is 0.
     pub fn below(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -52,7 +53,7 @@ thread_local! {
     static RUNNING: Cell<Option<SimulationState>> = const { Cell::new(None) };
 }
 
-/// Ends the simulation of this thread, however the run ends.
+/// Ends the simulation of this thread at the end of a run.
 struct SimulationGuard;
 
 impl Drop for SimulationGuard {
@@ -61,7 +62,7 @@ impl Drop for SimulationGuard {
     }
 }
 
-/// Runs `future` and all tasks that it begins to the future's end.
+/// Runs `future`, and all tasks that it spawns until its end.
 ///
 /// # Errors
 /// The runtime cannot be made.
@@ -80,10 +81,10 @@ pub fn is_on() -> bool {
     RUNNING.get().is_some()
 }
 
-/// A number below `below` (0 if that is 0), as the seed has it.
+/// A random number below `below`, or 0 if that is 0.
 ///
 /// # Panics
-/// Outside a simulation, where nothing may depend on it.
+/// Outside a simulation, which must not depend on it.
 pub fn random(below: u64) -> u64 {
     let Some(mut running) = RUNNING.get() else { panic!("no simulation runs on this thread") };
     let drawn = running.state.below(below);
@@ -105,7 +106,7 @@ fn micros_since() -> Option<u64> {
     Some(u64::try_from(running.began.elapsed().as_micros()).unwrap_or(u64::MAX))
 }
 
-/// A task whose polls are put off now and then, so that others run before it.
+/// A task whose polls are postponed now and then, so that others run first.
 pub(crate) struct JitteredTask<T>(Pin<Box<dyn Future<Output = T>>>);
 
 pub(crate) fn unsteady<T>(future: impl Future<Output = T> + 'static) -> JitteredTask<T> {

@@ -1,5 +1,5 @@
-//! Timers. They are tokio's: in a simulation its clock stands still while anything can run, and
-//! jumps to the next timer when nothing can.
+//! Timers: those of tokio. In a simulation its clock stops while any task can run, and then jumps
+//! to the next timer.
 
 pub use tokio::time::error::Elapsed;
 pub use tokio::time::{

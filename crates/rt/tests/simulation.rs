@@ -1,4 +1,4 @@
-//! Virtual time, and orders by seed.
+//! The simulation: virtual time, and orders by seed.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rt::simulation::{is_on, random, run};
 
-/// The order in which six tasks get to the three ends of their ways.
+/// The order in which six tasks reach their three ends.
 fn order(seed: u64) -> Vec<(u64, u64)> {
     let order = Rc::new(RefCell::new(Vec::new()));
     let all = async {

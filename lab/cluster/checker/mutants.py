@@ -73,8 +73,8 @@ MUTANTS = [
         "self.has_left = true;\n        if !{M} { self.lease_ms = None; }",
     )]),
     ("a response is used whose fetch began before a purge", "stop-nats", [(
-        "crates/cache/src/shard.rs", "        if !strike(slot, busy) {\n            return false;",
-        "        if !strike(slot, busy) && !{M} {\n            return false;",
+        "crates/cache/src/shard.rs", "        if !remove_fetch(slot, busy) {\n            return false;",
+        "        if !remove_fetch(slot, busy) && !{M} {\n            return false;",
     )]),
     ("an owner answers that has not applied as much", "slow", [(
         SHARE, "state.trusts() && state.in_force.has(position)",

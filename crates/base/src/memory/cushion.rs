@@ -1,21 +1,21 @@
-//! The part of the clients' share that is kept for accounts that hold little, and its fair
-//! division: however many connections a client opens, other clients find some of it.
+//! The cushion: the part of the clients' share that is reserved for accounts that hold little, with
+//! a fair division. However many connections a client opens, other clients must find some of it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use parking_lot::Mutex;
 
-/// Bytes that an account may take as long as the share has them, however little is left: a request
-/// with its head and the smallest windows.
+/// Bytes that an account may take from the share however little is left: a request with its head
+/// and the smallest windows.
 pub(super) const FLOOR: u64 = 32 * 1024;
 
-/// One client, as limits count them: an IPv4 address, or the /64 of an IPv6 address.
+/// A client as limits count it: an IPv4 address, or the /64 of an IPv6 address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClientId(u64);
 
 impl ClientId {
-    /// The number as a plain one.
+    /// The id as a number.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -26,7 +26,7 @@ impl ClientId {
 }
 
 impl From<IpAddr> for ClientId {
-    /// IPv4 addresses take the place of a multicast prefix, from which no client comes.
+    /// IPv4 addresses use a multicast prefix, from which no client comes.
     fn from(ip: IpAddr) -> Self {
         Self(match ip.to_canonical() {
             IpAddr::V4(v4) => u64::from(u32::MAX) << 32 | u64::from(v4.to_bits()),
@@ -35,8 +35,8 @@ impl From<IpAddr> for ClientId {
     }
 }
 
-/// Bytes taken of the cushion, by client. It is asked only when the share has no room, so that its
-/// lock costs nothing as long as there is memory.
+/// Bytes taken of the cushion, by client. It is used only when the share is full, so its lock costs
+/// nothing in normal operation.
 #[derive(Debug, Default)]
 pub(super) struct Cushion(Mutex<CushionUse>);
 
@@ -47,8 +47,8 @@ struct CushionUse {
 }
 
 impl Cushion {
-    /// Takes `bytes` of a cushion of `most` bytes, if `client` has no more than half of what the
-    /// others have left then. One connection's worth is never too much, as long as it is there.
+    /// Takes `bytes` of a cushion of `most` bytes, if `client` then has at most half of what the
+    /// others have left. The bytes of one connection are always permitted while they are there.
     pub(super) fn take(&self, client: ClientId, bytes: u64, most: u64) -> bool {
         let mut taken = self.0.lock();
         let mine = taken.by_client.get(&client).copied().unwrap_or(0);
@@ -60,7 +60,7 @@ impl Cushion {
         true
     }
 
-    /// Gives back bytes that `client` took.
+    /// Returns bytes that `client` took.
     pub(super) fn give(&self, client: ClientId, bytes: u64) {
         if bytes == 0 {
             return;

@@ -1,76 +1,73 @@
-//! Bytes that connections take merely by being open.
-//!
-//! They may take a part of the clients' share and no more, so that those that are open find room
-//! for requests. A little memory is kept for newcomers alone: they come in however much the others
-//! hold. What those take further who are in already (the state of HTTP/2) gets a part of that only,
-//! so that they do not keep the door shut for others.
+//! Open connections: the bytes that a connection takes merely by being open. Their limit is a part
+//! of the clients' share, so that open connections find room for requests. Some memory is reserved
+//! for new connections alone. Additional state of accepted ones (HTTP/2) may use only a part of it,
+//! so that it never locks out new ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{MemoryBudget, PARTS};
 
-/// Of the memory that is kept for newcomers, those who are in already get one part in so many. With
-/// TLS that is as much as it took them to come in, so that a third is left for others.
-const FURTHER_PARTS: u64 = 3;
+/// The part of the reserve for new connections that accepted ones may use: one in this many. With
+/// TLS they take as much again as they took to be accepted, so a third is left for others.
+const AFTER_ACCEPT_PARTS: u64 = 3;
 
-/// The bytes that one open connection takes, given back when dropped. They are counted to the byte:
-/// accounts round up, which would cost a connection that does nothing half as much again.
+/// The bytes of one open connection, returned when dropped. They are counted exactly, because the
+/// rounding of accounts would add half as much again to an idle connection.
 #[derive(Debug)]
 pub struct OpenConnectionBytes {
     memory: Arc<MemoryBudget>,
     bytes: u64,
-    /// Of these, the bytes that were kept for new connections.
-    door: u64,
-    /// And of these, those that it took after it had come in.
-    further: u64,
+    /// The part of them from the reserve for new connections.
+    of_reserve: u64,
+    /// The part of those that it took after it was accepted.
+    after_accept: u64,
 }
 
-/// Takes `bytes` of the `most` that `from` counts, if so many are left.
+/// Takes `bytes` of the `most` that `from` counts, if that many are left.
 fn take(from: &AtomicU64, bytes: u64, most: u64) -> bool {
     let more = |taken: u64| taken.checked_add(bytes).filter(|next| *next <= most);
     from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 impl MemoryBudget {
-    /// Bytes that are kept for new connections: room for half as much as accounts that hold little
-    /// find.
-    pub(super) fn door_max(&self) -> u64 {
+    /// The reserve for new connections: half the cushion.
+    pub(super) fn reserve_max(&self) -> u64 {
         self.cushion_max() / 2
     }
 
-    /// Takes `bytes` of what is kept for new connections, `further` of them for one that is in.
-    fn open_door(&self, bytes: u64, further: u64) -> bool {
-        let most = self.door_max();
-        if !take(&self.further, further, most / FURTHER_PARTS) {
+    /// Takes `bytes` of the reserve for new connections, `after_accept` of them for accepted ones.
+    fn take_reserve(&self, bytes: u64, after_accept: u64) -> bool {
+        let most = self.reserve_max();
+        if !take(&self.after_accept, after_accept, most / AFTER_ACCEPT_PARTS) {
             return false;
         }
-        let is_there = take(&self.door, bytes, most);
+        let is_there = take(&self.of_reserve, bytes, most);
         if !is_there {
-            self.further.fetch_sub(further, Ordering::Relaxed);
+            self.after_accept.fetch_sub(after_accept, Ordering::Relaxed);
         }
         is_there
     }
 
-    /// Of the bytes held, those that connections take by being open.
+    /// The part of the held bytes that open connections take.
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 }
 
 impl OpenConnectionBytes {
-    /// A connection for which nothing is reserved yet.
+    /// A connection without reserved bytes.
     pub fn none(memory: &Arc<MemoryBudget>) -> Self {
-        Self { memory: Arc::clone(memory), bytes: 0, door: 0, further: 0 }
+        Self { memory: Arc::clone(memory), bytes: 0, of_reserve: 0, after_accept: 0 }
     }
 
-    /// True until something is reserved for it.
+    /// Returns true until bytes are reserved.
     pub fn is_none(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take;
-    /// false where there is not so much.
+    /// Reserves `bytes` more, of the `percent` of the clients' share that connections may take.
+    /// Returns false if too few are left.
     pub fn grow(&mut self, bytes: u64, percent: u64) -> bool {
         let memory = &self.memory;
         let most = (u128::from(memory.held_max()) * u128::from(percent) / 100) as u64;
@@ -78,29 +75,29 @@ impl OpenConnectionBytes {
             return false;
         }
         if !memory.hold(0, bytes, PARTS) {
-            let further = if self.is_none() { 0 } else { bytes };
-            if !memory.open_door(bytes, further) {
+            let after_accept = if self.is_none() { 0 } else { bytes };
+            if !memory.take_reserve(bytes, after_accept) {
                 memory.opened.fetch_sub(bytes, Ordering::Relaxed);
                 return false;
             }
             memory.hold_anyway(bytes);
-            self.door += bytes;
-            self.further += further;
+            self.of_reserve += bytes;
+            self.after_accept += after_accept;
         }
         self.bytes += bytes;
         true
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Returns the bytes beyond `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let more = self.bytes.saturating_sub(bytes);
-        let (kept, further) = (more.min(self.door), more.min(self.further));
+        let (kept, after_accept) = (more.min(self.of_reserve), more.min(self.after_accept));
         self.bytes -= more;
-        self.door -= kept;
-        self.further -= further;
+        self.of_reserve -= kept;
+        self.after_accept -= after_accept;
         self.memory.opened.fetch_sub(more, Ordering::Relaxed);
-        self.memory.further.fetch_sub(further, Ordering::Relaxed);
-        self.memory.door.fetch_sub(kept, Ordering::Relaxed);
+        self.memory.after_accept.fetch_sub(after_accept, Ordering::Relaxed);
+        self.memory.of_reserve.fetch_sub(kept, Ordering::Relaxed);
         self.memory.let_go(more);
     }
 }
@@ -156,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn where_everything_is_in_use_newcomers_and_small_requests_have_each_their_own() {
+    fn with_everything_in_use_new_connections_and_small_requests_have_reserves() {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let others = Account::open(&memory, u64::MAX);
         let held = others.hold_anyway(8 * MIB);
@@ -168,30 +165,30 @@ mod tests {
         drop((open, small, held));
         assert!(grown(&memory, 8_192, 75).is_some());
         assert_eq!((memory.used(), memory.opened()), (0, 0));
-        assert_eq!(memory.door.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.of_reserve.load(Ordering::Relaxed), 0);
     }
 
     #[test]
-    fn what_is_kept_for_newcomers_is_not_taken_by_those_who_are_in() {
+    fn the_reserve_for_new_connections_is_not_taken_by_accepted_ones() {
         let memory = MemoryBudget::new(16 * MIB, 8 * MIB);
         let others = Account::open(&memory, u64::MAX);
         let held = others.hold_anyway(8 * MIB);
-        // They come in with 4 KiB, and would have 12 KiB more.
-        let further = || {
+        // They are accepted with 4 KiB, and would take 12 KiB more.
+        let after_accept = || {
             let mut opened = grown(&memory, 4_096, 75)?;
             opened.grow(12_288, 75).then_some(opened)
         };
-        let mut in_already: Vec<_> = std::iter::from_fn(further).collect();
+        let mut in_already: Vec<_> = std::iter::from_fn(after_accept).collect();
         assert_eq!(in_already.len() as u64, MIB / 2 / 3 / 12_288, "a third of what is kept");
         let waiting = grown(&memory, 4_096, 75).expect("room for a newcomer");
         let newcomers = all(&memory, 4_096, 75);
         assert!(newcomers.len() > 64, "{} come in beside them", newcomers.len());
         drop(newcomers);
         in_already[0].shrink_to(4_096);
-        assert!(further().is_some(), "what one gives back is the next one's");
+        assert!(after_accept().is_some(), "what one gives back is the next one's");
         drop((in_already, waiting, held));
         assert_eq!((memory.used(), memory.opened()), (0, 0));
-        let kept = [&memory.door, &memory.further].map(|of| of.load(Ordering::Relaxed));
+        let kept = [&memory.of_reserve, &memory.after_accept].map(|of| of.load(Ordering::Relaxed));
         assert_eq!(kept, [0, 0]);
     }
 }

@@ -1,47 +1,42 @@
-//! The debts of the clients of one rate: a table of fixed size, without locks, that allocates only
-//! when it is made.
-//!
-//! A client has its place in one bucket of eight. Who owes nothing any more gives up his place, at
-//! no loss. If all eight owe something, a newcomer takes the place of the one that owes least,
-//! **and what it owes** (as the Space-Saving algorithm counts the frequent): so no place ever owes
-//! less than before, and whoever was displaced finds at least what he owed when he comes again.
-//! What follows, however many addresses an attacker has: none of them, and no other client, is
-//! admitted more often than its rate allows, all of them together no more often than as many
-//! clients as there are places. The price: a newcomer in a full bucket may owe from the beginning
-//! what another was admitted for. Who is limited most stays longest.
-//!
-//! Two threads that bring the same new client at the same moment, while its bucket changes, may
-//! give it two places. The second one is given up later: it gains the few that were counted there.
+//! The clients of one rate: a table of their debts, of fixed size and without locks. A client has a
+//! slot in one bucket of eight. In a full bucket a new client replaces the one with the least debt
+//! **and takes over that debt** (Space-Saving), so the debt of a slot never decreases. So no client
+//! is ever admitted more often than its rate permits, and all together no more often than there are
+//! slots.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Admission, Rate, RemainingQuota, moment_ns};
 
-/// Places in a bucket: their marks are one cache line, what they owe is another.
+/// Slots of a bucket: their marks are one cache line, their debts another.
 const PLACES: usize = 8;
 
-/// Bytes of one place.
+/// Bytes of one slot.
 const PLACE_BYTES: u64 = 16;
 
-/// Tries to find a place when another thread has just taken the one that was chosen. Then it is
-/// shared.
+/// Attempts to find a slot while other threads take the selected ones. Then a slot is shared.
 const TRIES: usize = 4;
 
 #[derive(Default)]
 #[repr(align(64))]
 struct Marks([AtomicU64; PLACES]);
 
-/// Eight places.
+/// Eight slots.
 #[derive(Default)]
 struct Bucket {
-    /// The clients' marks; 0 for nobody.
+    /// The clients' marks; 0 for a free slot.
     marks: Marks,
-    /// The moments until which they owe.
+    /// The moments until which they are in debt.
     owed_ns: [AtomicU64; PLACES],
 }
 
 /// The debts of the clients of one rate.
+///
+/// A client without debt gives its slot up without loss. A replaced client finds at least its own
+/// debt when it returns. The price is that a new client in a full bucket may begin with another's
+/// debt. Two threads that insert one new client while its bucket changes may give it two slots; it
+/// then gains what was counted in the second.
 pub struct RateTable {
     buckets: Box<[Bucket]>,
     displaced: AtomicU64,
@@ -56,14 +51,14 @@ impl fmt::Debug for RateTable {
 /// The outcome of [`RateTable::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionResult {
-    /// The answer of the rate.
+    /// The decision.
     pub admission: Admission,
-    /// The client took the place of another that still owed something.
+    /// True if the client replaced another that was in debt.
     pub displaced: bool,
 }
 
 impl RateTable {
-    /// A table with room for at least `clients`, in buckets whose number is a power of two.
+    /// A table for at least `clients`, with a number of buckets that is a power of two.
     pub fn new(clients: usize) -> Self {
         let buckets = clients.div_ceil(PLACES).max(1).next_power_of_two();
         let buckets = std::iter::repeat_with(Bucket::default).take(buckets).collect();
@@ -76,7 +71,7 @@ impl RateTable {
         buckets * PLACES as u64 * PLACE_BYTES
     }
 
-    /// Admits the client of this `mark`, an even and secret hash of it, at `now_ms`.
+    /// Decides about a request at `now_ms` of the client with this `mark`, an even and secret hash.
     pub fn admit(&self, rate: &Rate, mark: u64, now_ms: u64) -> AdmissionResult {
         let now_ns = moment_ns(now_ms);
         let bucket = self.bucket(mark);
@@ -99,7 +94,7 @@ impl RateTable {
         AdmissionResult { admission, displaced }
     }
 
-    /// Foresees what [`RateTable::admit`] would say, and what is left; changes nothing.
+    /// Predicts the result of [`RateTable::admit`], and the remaining quota. Changes nothing.
     pub fn foresee(&self, rate: &Rate, mark: u64, now_ms: u64) -> (Admission, RemainingQuota) {
         let now_ns = moment_ns(now_ms);
         let bucket = self.bucket(mark);
@@ -108,13 +103,13 @@ impl RateTable {
         (rate.admit(owed_ns, now_ns).0, rate.left(owed_ns, now_ns))
     }
 
-    /// Clients that gave up their places to others while they owed something.
+    /// Clients that were replaced while they were in debt.
     pub fn displaced(&self) -> u64 {
         self.displaced.load(Ordering::Relaxed)
     }
 
     fn bucket(&self, mark: u64) -> &Bucket {
-        // Their number is a power of two; a mark's low bits are as good as any.
+        // Their number is a power of two; all bits of a mark are equally good.
         &self.buckets[mark as usize & (self.buckets.len() - 1)]
     }
 }
@@ -124,14 +119,14 @@ impl Bucket {
         self.marks.0.iter().position(|own| own.load(Ordering::Relaxed) == mark)
     }
 
-    /// The place that owes least, and whether that is something.
+    /// The slot with the least debt, and true if it has any.
     fn least(&self, now_ns: u64) -> (usize, bool) {
         let owed = |place: &usize| self.owed_ns[*place].load(Ordering::Relaxed);
         let place = (0..PLACES).min_by_key(owed).unwrap_or(0);
         (place, owed(&place) > now_ns)
     }
 
-    /// The place of `mark`, which it has or takes, and whether somebody who owes had it.
+    /// The slot of `mark`, found or taken, and true if a client in debt had it.
     fn take_place(&self, mark: u64, now_ns: u64) -> (usize, bool) {
         let mut chosen = 0;
         for _ in 0..TRIES {
@@ -170,10 +165,10 @@ mod tests {
     }
 
     proptest! {
-        /// With room for all it decides as if each client had a bucket of its own; without room,
-        /// never in a client's favour.
+        /// With room for all clients it decides as if each had a table of its own. Without room it
+        /// never favours a client.
         #[test]
-        fn nobody_is_admitted_more_often_than_alone(
+        fn no_client_is_admitted_more_often_than_alone(
             burst in 0_u32..6,
             queue in 0_u32..6,
             clients in 1_u64..80,
@@ -193,7 +188,8 @@ mod tests {
                 let admitted = large.admit(&rate, mark(who), now_ms);
                 prop_assert_eq!(admitted, AdmissionResult { admission: said, displaced: false });
                 prop_assert_eq!(foreseen, said);
-                // What the small table admits is counted by a model that knows every client.
+                // The admissions of the small table are counted by a model with room for every
+                // client.
                 let owed = small_owed.entry(who).or_insert(0);
                 let (most, next) = rate.admit(*owed, moment_ns(now_ms));
                 if is_in(small.admit(&rate, mark(who), now_ms).admission) {
@@ -203,9 +199,9 @@ mod tests {
             }
         }
 
-        /// However many come, they are admitted no more often than so many as have places.
+        /// Any number of clients is admitted no more often than the slots permit.
         #[test]
-        fn a_crowd_is_admitted_no_more_than_there_are_places(
+        fn any_number_of_clients_is_admitted_no_more_often_than_the_slots_permit(
             clients in 17_u64..5000,
             visits in 100_usize..3000,
         ) {
@@ -219,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_limited_stays_limited_while_others_come_once() {
+    fn a_limited_client_stays_limited_while_others_come_once() {
         let rate = Rate::new(RateQuota { count: 1, per_ms: 3_600_000 }, 3, 0);
         let table = RateTable::new(8);
         let come = |who| table.admit(&rate, mark(who), 1).admission;
         assert_eq!((0..4).filter(|_| is_in(come(0))).count(), 4);
         assert!(!is_in(come(0)));
-        // So many that each place but that of the first is taken over twice.
+        // Enough for each slot except the first client's to be replaced twice.
         (1..=21).for_each(|other| _ = come(other));
         assert!(!is_in(come(0)));
         assert!(table.bucket(mark(0)).find(mark(0)).is_some());

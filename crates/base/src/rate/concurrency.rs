@@ -1,29 +1,30 @@
-//! Things of one kind that clients have under way at once: a table of fixed size, without locks.
-//!
-//! Mark and number of a place are one word, so that no thread sees one without the other. A place
-//! without anything under way is anybody's. Where all eight places of a bucket are taken by others,
-//! a client shares the one with least under way: both are refused sooner than they need be. What it
-//! began there counts there until its end, also when it has got a place of its own meanwhile.
+//! The concurrency limiter: what each client has under way at once, in a table of fixed size
+//! without locks. A slot's mark and count are one machine word, so that no thread sees one without
+//! the other. If all eight slots of a bucket are in use by others, a client shares the one with the
+//! least under way: both reach the limit early, but never exceed it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Places in a bucket: one cache line.
+/// Slots of a bucket: one cache line.
 const PLACES: usize = 8;
 
-/// Bits of a word that count; the others are the client's mark.
+/// Bits of the count in a machine word; the others are the client's mark.
 const COUNT_BITS: u32 = 20;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// The largest number that may be under way.
+/// The largest count.
 const MOST: u64 = COUNT_MASK - 1;
 
 #[derive(Default)]
 #[repr(align(64))]
 struct LimiterBucket([AtomicU64; PLACES]);
 
-/// The things that the clients of one limit have under way.
+/// The limiter of one kind of work.
+///
+/// A slot with count 0 is free. Work that began in a shared slot counts there until its end, even
+/// if the client has got a slot of its own meanwhile.
 pub struct ConcurrencyLimiter {
     buckets: Box<[LimiterBucket]>,
 }
@@ -34,7 +35,8 @@ impl fmt::Debug for ConcurrencyLimiter {
     }
 }
 
-/// One that is under way, until this is dropped. It is short: replies are moved with it.
+/// A permit for work under way, until it is dropped. It is small, because replies are moved with
+/// it.
 #[derive(Debug)]
 pub struct ConcurrencyPermit(
     #[expect(dead_code, reason = "all that is done with it is to drop it")] PermitCount,
@@ -42,15 +44,15 @@ pub struct ConcurrencyPermit(
 
 #[derive(Debug)]
 enum PermitCount {
-    /// In the place of this number.
-    Once { crowd: Arc<ConcurrencyLimiter>, place: u32 },
-    /// By several limits.
+    /// A permit of the slot with this number.
+    Once { limiter: Arc<ConcurrencyLimiter>, place: u32 },
+    /// Permits of two limiters.
     #[expect(dead_code, reason = "the two are only dropped")]
     Both(Box<(ConcurrencyPermit, ConcurrencyPermit)>),
 }
 
 impl ConcurrencyPermit {
-    /// The same with what another limit has given, if it has given something.
+    /// This permit and that of another limiter, if any.
     #[must_use]
     pub fn with(self, other: Option<Self>) -> Self {
         match other {
@@ -62,16 +64,16 @@ impl ConcurrencyPermit {
 
 impl Drop for PermitCount {
     fn drop(&mut self) {
-        if let Self::Once { crowd, place } = self {
+        if let Self::Once { limiter, place } = self {
             let place = *place as usize;
-            // The number is not 0: this one is in it.
-            crowd.buckets[place / PLACES].0[place % PLACES].fetch_sub(1, Ordering::Relaxed);
+            // The count includes this permit, so it is not 0.
+            limiter.buckets[place / PLACES].0[place % PLACES].fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
 impl ConcurrencyLimiter {
-    /// A table with room for at least `clients`, in buckets whose number is a power of two.
+    /// A table for at least `clients`, with a number of buckets that is a power of two.
     pub fn new(clients: usize) -> Arc<Self> {
         let buckets = clients.div_ceil(PLACES).clamp(1, 1 << 24).next_power_of_two();
         Arc::new(Self {
@@ -85,8 +87,8 @@ impl ConcurrencyLimiter {
         buckets * PLACES as u64 * 8
     }
 
-    /// Lets one more of the client of this `mark` in, an even and secret hash of it, if it has
-    /// fewer than `most` under way.
+    /// Returns a permit for the client with this `mark`, an even and secret hash, if it has fewer
+    /// than `most` under way.
     pub fn acquire(self: &Arc<Self>, mark: u64, most: u32) -> Option<ConcurrencyPermit> {
         let (bucket, mark) = self.place_of(mark);
         let most = u64::from(most).min(MOST);
@@ -103,31 +105,31 @@ impl ConcurrencyLimiter {
             let own = &self.buckets[bucket].0[place];
             let taken = own.compare_exchange_weak(word, next, Ordering::Relaxed, Ordering::Relaxed);
             if taken.is_ok() {
-                // There are fewer than 2^32 places.
+                // There are fewer than 2^32 slots.
                 let place = (bucket * PLACES + place) as u32;
                 return Some(ConcurrencyPermit(PermitCount::Once {
-                    crowd: Arc::clone(self),
+                    limiter: Arc::clone(self),
                     place,
                 }));
             }
         }
     }
 
-    /// The number that counts as under way for the client of this `mark`.
+    /// The count under way for the client with this `mark`.
     pub fn under_way(&self, mark: u64) -> u64 {
         let (bucket, mark) = self.place_of(mark);
         self.buckets[bucket].choose(mark).1 & COUNT_MASK
     }
 
-    /// The bucket of a mark, and what of it a word has.
+    /// The bucket of a mark, and the mark's bits in the word.
     fn place_of(&self, mark: u64) -> (usize, u64) {
-        // The bits that a word leaves out are those by which the bucket is found.
+        // The bits that the word leaves out are those that select the bucket.
         (mark as usize & (self.buckets.len() - 1), mark & !COUNT_MASK)
     }
 }
 
 impl LimiterBucket {
-    /// The place of `mark` and its word: its own, or a free one, or the one with least under way.
+    /// The slot for `mark` and its word: its own, a free one, or the one with the least under way.
     fn choose(&self, mark: u64) -> (usize, u64) {
         let words = || self.0.iter().map(|own| own.load(Ordering::Relaxed)).enumerate();
         let is_own = |(_, word): &(usize, u64)| word & COUNT_MASK > 0 && word & !COUNT_MASK == mark;
@@ -157,11 +159,11 @@ mod tests {
             steps in prop::collection::vec((any::<u64>(), any::<bool>()), 1..400),
         ) {
             let (large, small) = (ConcurrencyLimiter::new(4096), ConcurrencyLimiter::new(8));
-            let mut stays: HashMap<u64, Vec<ConcurrencyPermit>> = HashMap::new();
+            let mut permits: HashMap<u64, Vec<ConcurrencyPermit>> = HashMap::new();
             let mut few: HashMap<u64, Vec<ConcurrencyPermit>> = HashMap::new();
             for (who, comes) in steps {
                 let who = who % clients;
-                let (own, own_few) = (stays.entry(who).or_default(), few.entry(who).or_default());
+                let (own, own_few) = (permits.entry(who).or_default(), few.entry(who).or_default());
                 if comes {
                     let before = own.len();
                     prop_assert_eq!(large.under_way(mark(who)), before as u64);
@@ -173,7 +175,7 @@ mod tests {
                     own_few.pop();
                 }
             }
-            drop((stays, few));
+            drop((permits, few));
             for table in [&large, &small] {
                 let words = table.buckets.iter().flat_map(|bucket| &bucket.0);
                 let left: u64 = words.map(|own| own.load(Ordering::Relaxed) & COUNT_MASK).sum();
@@ -183,38 +185,38 @@ mod tests {
     }
 
     #[test]
-    fn what_several_limits_count_ends_with_one_stay() {
-        let crowds = [1, 2, 3].map(|_| ConcurrencyLimiter::new(8));
-        let stay = crowds.iter().fold(None, |before, crowd| {
-            let own = crowd.acquire(mark(1), 1).expect("there is room");
+    fn permits_of_several_limiters_end_together() {
+        let limiters = [1, 2, 3].map(|_| ConcurrencyLimiter::new(8));
+        let permit = limiters.iter().fold(None, |before, limiter| {
+            let own = limiter.acquire(mark(1), 1).expect("there is room");
             Some(own.with(before))
         });
-        assert!(crowds.iter().all(|crowd| crowd.acquire(mark(1), 1).is_none()));
-        drop(stay);
-        assert!(crowds.iter().all(|crowd| crowd.acquire(mark(1), 1).is_some()));
+        assert!(limiters.iter().all(|limiter| limiter.acquire(mark(1), 1).is_none()));
+        drop(permit);
+        assert!(limiters.iter().all(|limiter| limiter.acquire(mark(1), 1).is_some()));
         assert_eq!(size_of::<Option<ConcurrencyPermit>>(), 16);
     }
 
     #[test]
     fn a_full_bucket_is_shared() {
-        let crowd = ConcurrencyLimiter::new(8);
-        let stays: Vec<_> = (0..8).filter_map(|who| crowd.acquire(mark(who), 2)).collect();
-        let more: Vec<_> = (100..200).filter_map(|who| crowd.acquire(mark(who), 2)).collect();
-        assert_eq!((stays.len(), more.len()), (8, 8));
+        let limiter = ConcurrencyLimiter::new(8);
+        let permits: Vec<_> = (0..8).filter_map(|who| limiter.acquire(mark(who), 2)).collect();
+        let more: Vec<_> = (100..200).filter_map(|who| limiter.acquire(mark(who), 2)).collect();
+        assert_eq!((permits.len(), more.len()), (8, 8));
         drop(more);
-        assert!(crowd.acquire(mark(0), 2).is_some());
+        assert!(limiter.acquire(mark(0), 2).is_some());
     }
 
     #[test]
     fn threads_together_let_in_as_many_as_may() {
-        let crowd = ConcurrencyLimiter::new(64);
-        let come = || (0..50).filter_map(|_| crowd.acquire(mark(1), 70)).collect::<Vec<_>>();
-        let stays: Vec<ConcurrencyPermit> = std::thread::scope(|scope| {
+        let limiter = ConcurrencyLimiter::new(64);
+        let come = || (0..50).filter_map(|_| limiter.acquire(mark(1), 70)).collect::<Vec<_>>();
+        let permits: Vec<ConcurrencyPermit> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(come)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
         });
-        assert_eq!((stays.len(), crowd.under_way(mark(1))), (70, 70));
-        drop(stays);
-        assert_eq!(crowd.under_way(mark(1)), 0);
+        assert_eq!((permits.len(), limiter.under_way(mark(1))), (70, 70));
+        drop(permits);
+        assert_eq!(limiter.under_way(mark(1)), 0);
     }
 }

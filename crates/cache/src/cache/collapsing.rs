@@ -1,4 +1,5 @@
-//! The begin of a fetch: who fetches, and who waits for it.
+//! Request collapsing: decides which request fetches a key, and which requests wait for that fetch.
+//! A key must never have two lead fetches for one variant.
 
 use std::sync::Arc;
 
@@ -13,12 +14,12 @@ use crate::slot::{IndexSlot, KeyEntries, choose};
 use crate::sync::Ordering;
 use crate::variant::SignatureFunction;
 
-/// Options for the begin of a fetch.
+/// Options for a miss.
 #[derive(Clone, Copy, Debug)]
 pub struct BeginOptions<'a> {
-    /// True to wait for another request's fetch, and to let others wait for this one.
+    /// True to wait for another request's fetch, and to let other requests wait for this one.
     pub coalesce: bool,
-    /// A stored response that the caller has seen and may not use: it is not offered again.
+    /// A stored response that the caller has found and may not use. It is not returned again.
     pub rejected: Option<&'a Arc<Object>>,
 }
 
@@ -28,25 +29,25 @@ impl Default for BeginOptions<'_> {
     }
 }
 
-/// The next step of a request without a usable stored response.
+/// The next action of a request without a usable stored response.
 #[derive(Debug)]
 pub enum FetchDecision<L: Lower = MemoryOnly> {
-    /// Fetch: others may wait for it.
+    /// Fetch. Other requests may wait for it.
     Lead(Lead<L>),
-    /// Wait: somebody fetches.
+    /// Wait for another request's fetch.
     Wait(Ticket),
-    /// Look at this one: it was stored meanwhile.
+    /// Examine this response, which has been stored meanwhile.
     Object(Arc<Object>),
-    /// Fetch, nobody waits for it: a hit-for-miss marker is in force, coalescing is not wanted, or
-    /// there is no memory for more. What is fetched may still be stored.
+    /// Fetch without waiters: a hit-for-miss marker is in force, collapsing is off, or memory is
+    /// short. The response may still be stored.
     Alone(Lead<L>),
-    /// Give up: too many wait already.
+    /// Give up: too many requests wait already.
     Full,
 }
 
 impl<L: Lower> Cache<L> {
-    /// The miss path: decides who fetches. `variant` as for [`Cache::lookup`], under the shard's
-    /// exclusive lock.
+    /// The miss path: decides which request fetches. `variant` as for [`Cache::lookup`], under the
+    /// shard's exclusive lock.
     pub fn begin(
         self: &Arc<Self>,
         key: &KeyBuf,
@@ -58,7 +59,7 @@ impl<L: Lower> Cache<L> {
         loop {
             match self.try_begin(key, variant, options, now_ms) {
                 Ok(begin) => return begin,
-                // Tested without the lock; if it has been banned, it is gone now.
+                // Tested without the lock. A banned object has been removed now.
                 Err(object) => _ = self.weigh(self.place(key.hash()), &object),
             }
         }
@@ -120,9 +121,8 @@ impl<L: Lower> Cache<L> {
         })
     }
 
-    /// Begins a fetch that will replace `old`, which lookups go on finding meanwhile. `None` when
-    /// `old` has left the index, when somebody fetches this variant already, or when there is no
-    /// memory for more.
+    /// Begins a fetch that will replace `old`, which lookups find meanwhile. `None` if `old` has
+    /// left the index, if a fetch of this variant is under way, or without memory.
     pub fn begin_refresh(self: &Arc<Self>, key: &KeyBuf, old: &Arc<Object>) -> Option<Lead<L>> {
         let place = self.place(key.hash());
         let charge = self.reserve(Busy::BYTES + KeyEntries::cost(key.bytes().len()))?;
@@ -143,7 +143,7 @@ impl<L: Lower> Cache<L> {
         Some(Lead::new(Arc::clone(self), busy, Box::default()))
     }
 
-    /// A fetch the index does not know: nobody waits for it, and it stores nothing.
+    /// A fetch outside the index: it has no waiters and stores nothing.
     fn detached(self: &Arc<Self>, key: &KeyBuf) -> Lead<L> {
         let key_bytes = Arc::from(key.bytes());
         let place = self.place(key.hash());

@@ -1,5 +1,6 @@
-//! The cold entries of a shard: two words for each response in the tier below, copies of what is in
-//! memory included. An entry has the likeness of its response, by which it is known for a copy.
+//! The cold entries of a shard: two machine words for each response in the lower tier, including
+//! copies of objects in memory. A copy is recognised by the fingerprint of its response. Nothing is
+//! demoted without an entry.
 
 use std::sync::Arc;
 
@@ -10,14 +11,14 @@ use crate::object::Object;
 use crate::slot::{IndexSlot, ResponseFingerprint};
 
 impl<L: Lower> Shard<L> {
-    /// Returns true if the lower tier may have something, or take it.
+    /// Returns true if the lower tier may have or accept responses.
     pub(super) fn has_lower(&self) -> bool {
         L::KEEPS && self.lower.is_open()
     }
 
-    /// Lets the lower tier have `object` and enters its place, unless it has a copy. Where the
-    /// index has no room for another entry nothing sinks. Returns false if it has none afterwards.
-    pub(super) fn sink(&mut self, h32: u32, object: &Arc<Object>) -> bool {
+    /// Demotes `object` and enters its place, unless it has a copy below. Returns false if it has
+    /// none afterwards: the tier rejects it, or the index has no room for an entry.
+    pub(super) fn demote_object(&mut self, h32: u32, object: &Arc<Object>) -> bool {
         if !self.has_lower() {
             return false;
         }
@@ -33,7 +34,7 @@ impl<L: Lower> Shard<L> {
         true
     }
 
-    /// Makes room for another entry; false if the index is full.
+    /// Makes room for one more entry. Returns false if the index is full.
     fn cold_room(&mut self, h32: u32) -> bool {
         let has_room = self.cold.make_room(h32);
         if !has_room {
@@ -42,26 +43,26 @@ impl<L: Lower> Shard<L> {
         has_room
     }
 
-    /// Has the lower tier keep a copy of `object`, which is in the index; false if it has none
+    /// Copies `object`, which is in the index, to the lower tier. Returns false if it has no copy
     /// afterwards.
     pub(crate) fn copy_down(&mut self, h32: u32, object: &Arc<Object>) -> bool {
-        object.is_live() && !object.is_filling() && self.sink(h32, object)
+        object.is_live() && !object.is_filling() && self.demote_object(h32, object)
     }
 
-    /// Where the lower tier has a copy of `object`.
+    /// The place of the copy of `object` in the lower tier.
     pub(crate) fn copy_of(&self, h32: u32, object: &Object) -> Option<L::Place> {
         let likeness = ResponseFingerprint::of(object);
         self.entries(h32).find(|(other, _)| *other == likeness).map(|(_, place)| place)
     }
 
-    /// Notes that what is at `place` is the copy of `object`.
+    /// Notes that the response at `place` is the copy of `object`.
     fn note_copy(&mut self, h32: u32, place: L::Place, object: &Object) {
         if let Some(cold) = self.cold.find_mut(h32, |cold| cold.place == place) {
             cold.likeness = ResponseFingerprint::of(object);
         }
     }
 
-    /// Strikes out the copy of `object`, if there is one.
+    /// Removes the entry of `object`'s copy, if any.
     pub(super) fn forget_copy(&mut self, h32: u32, object: &Object) {
         if self.has_lower()
             && let Some(place) = self.copy_of(h32, object)
@@ -71,7 +72,7 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Enters what the lower tier has at `place`; false if the index is full.
+    /// Enters the response at `place` in the lower tier. Returns false if the index is full.
     pub(crate) fn add_cold(&mut self, h32: u32, place: L::Place) -> bool {
         let has_room = self.cold_room(h32);
         if has_room {
@@ -84,19 +85,19 @@ impl<L: Lower> Shard<L> {
         has_room
     }
 
-    /// Strikes out the entry of `place`, which the lower tier knows; false if it is absent.
+    /// Removes the entry of `place`, on the lower tier's request. Returns false if it is absent.
     pub(crate) fn drop_cold(&mut self, h32: u32, place: L::Place) -> bool {
         self.cold.remove(h32, |cold| cold.place == place).is_some()
     }
 
-    /// Notes that what was at `old` is at `new`; false if there is no entry.
+    /// Moves an entry from `old` to `new`. Returns false if it is absent.
     pub(crate) fn move_cold(&mut self, h32: u32, old: L::Place, new: L::Place) -> bool {
         let entry = self.cold.find_mut(h32, |cold| cold.place == old);
         entry.map(|cold| cold.place = new).is_some()
     }
 
-    /// Strikes out entries, of about the next `entries`, of what `is_gone`. False when these were
-    /// the last.
+    /// Removes, of about the next `entries` entries, those for whose place `is_gone` returns true.
+    /// Returns false at the end.
     pub(crate) fn drop_cold_where(
         &mut self,
         cursor: &mut usize,
@@ -120,12 +121,12 @@ impl<L: Lower> Shard<L> {
         cold.map(|cold| (cold.likeness, cold.place))
     }
 
-    /// Where the lower tier has responses of a key of this hash, those in memory included.
+    /// The places of a key of this hash in the lower tier, including copies of objects in memory.
     pub(crate) fn places(&self, h32: u32) -> impl Iterator<Item = L::Place> {
         self.entries(h32).map(|(_, place)| place)
     }
 
-    /// Where the lower tier has responses of a key of this hash that are not in memory.
+    /// The places of a key of this hash in the lower tier, without copies of objects in memory.
     pub(crate) fn cold(&self, h32: u32) -> Box<[L::Place]> {
         let cold = self.entries(h32).filter(|(likeness, _)| !self.is_in_memory(h32, *likeness));
         cold.map(|(_, place)| place).collect()
@@ -136,8 +137,8 @@ impl<L: Lower> Shard<L> {
         variants.any(|object| ResponseFingerprint::of(object) == likeness)
     }
 
-    /// Has the lower tier forget what leaves as `object` comes into the index: the copies of what
-    /// it supersedes, and what is `leaving`, but not what is its own copy from now on.
+    /// Removes the cold entries that become obsolete when `object` enters the index: copies of
+    /// superseded objects and `leaving`, except the object's own copy.
     pub(super) fn forget_for(
         &mut self,
         h32: u32,
@@ -152,8 +153,8 @@ impl<L: Lower> Shard<L> {
         }
     }
 
-    /// Takes out about the next `entries`, and has the lower tier forget what they stand for; adds
-    /// to `responses` how many of these were not in memory. False when these were the last.
+    /// Removes about the next `entries` entries and their responses in the lower tier. Adds to
+    /// `responses` the number of those that were not in memory. Returns false at the end.
     pub(crate) fn clear_cold(
         &mut self,
         cursor: &mut usize,
@@ -169,8 +170,8 @@ impl<L: Lower> Shard<L> {
         more
     }
 
-    /// Strikes out what the lower tier has of a key of this hash and is `leaving`; returns how much
-    /// of it was not in memory.
+    /// Removes the entries of a key of this hash that are `leaving`. Returns the number of those
+    /// that were not in memory.
     pub(crate) fn forget_cold(&mut self, h32: u32, leaving: LowerRemovals<'_, L::Place>) -> usize {
         if !self.has_lower() {
             return 0;

@@ -1,15 +1,7 @@
-//! Eviction from a shard: S3-FIFO weighted by bytes (Yang et al., SOSP 2023).
-//!
-//! New objects enter the small queue, a tenth of the bytes. At its end those that were hit since go
-//! on to the main queue; the others leave, and their hashes are remembered for a while: a key that
-//! comes back in that time enters the main queue at once. The main queue gives every hit object
-//! another round. A hit sets two bits in the object and moves nothing.
-//!
-//! Queues hold tokens, not objects. The token of an object that left the index otherwise is dead;
-//! it is dropped when its turn comes, or sifted out when the dead outnumber the living.
-//!
-//! Where nearly everything was hit since its last turn, one reservation would judge every token
-//! several times over. So it is patient only for a while; then whoever's turn it is leaves.
+//! Eviction from a shard: S3-FIFO weighted by bytes (Yang et al., SOSP 2023). Queues hold tokens,
+//! not objects: the token of an object that has left the index is dead, and is dropped at its turn
+//! or when dead tokens outnumber live ones. Eviction must never wait for a reader or examine more
+//! tokens than its effort permits.
 
 use std::sync::Arc;
 
@@ -19,20 +11,19 @@ use crate::ledger::count;
 use crate::lower::Lower;
 use crate::slot::IndexSlot;
 
-/// Hits since it was stored that let an object pass from the small to the main queue. Two, as the
-/// paper has it: on Zipf traces with a third of one-hit wonders one gives 0.5 to 2 points fewer
-/// hits.
+/// Hits after which an object moves from the small to the main queue. Two, as in the paper: on Zipf
+/// traces with a third of one-hit wonders, one gives 0.5 to 2 points fewer hits.
 const PROMOTE_AT: u8 = 2;
-/// The small queue's share of the bytes is one in so many.
+/// The small queue's share of the bytes: one part in this many.
 const SMALL_SHARE: u64 = 10;
-/// Tokens looked at under one lock.
+/// Tokens examined under one hold of the lock.
 const SCAN: usize = 64;
-/// Tokens that one reservation judges and shards that it visits.
+/// Tokens examined and shards visited for one reservation.
 const EFFORT: usize = 16 * 1024;
-/// Of these, those after which hits no longer count.
+/// Tokens of these after which hits no longer count.
 const PATIENCE: usize = 4 * 1024;
 
-/// The work that making room for one reservation may cost.
+/// The limit of eviction work for one reservation.
 #[derive(Debug)]
 pub(crate) struct Effort {
     left: usize,
@@ -57,14 +48,14 @@ impl Effort {
     }
 }
 
-/// The outcome of a visit of [`Shard::evict`].
+/// The outcome of a visit by [`Shard::evict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionOutcome {
-    /// Something left the index.
+    /// An object or marker was evicted.
     Evicted,
-    /// Nothing left yet, but the next visit is nearer to it.
+    /// None was evicted, but the next visit is closer to it.
     Progress,
-    /// Nothing can leave: empty, or all of it is being read or filled.
+    /// None can be evicted: the shard is empty, or all objects are being read or filled.
     Nothing,
 }
 
@@ -77,7 +68,15 @@ enum Verdict {
 }
 
 impl<L: Lower> Shard<L> {
-    /// Looks at a few tokens and lets at most one object or marker leave.
+    /// Examines a few tokens and evicts at most one object or marker.
+    ///
+    /// New objects enter the small queue, a tenth of the bytes. At its end, objects with hits move
+    /// to the main queue; the others are evicted, and their hashes enter the ghost queue. A key
+    /// that returns from it enters the main queue at once. The main queue gives each object with
+    /// hits another round. A hit sets two bits in the object and moves nothing.
+    ///
+    /// If nearly all objects have hits, one reservation would examine every token several times, so
+    /// after a limited number of tokens hits no longer count.
     pub(crate) fn evict(
         &mut self,
         effort: &mut Effort,
@@ -86,13 +85,13 @@ impl<L: Lower> Shard<L> {
         let total = self.small.bytes + self.main.bytes;
         let from_main = self.small.bytes * SMALL_SHARE < total;
         match self.evict_from(from_main, effort, dead) {
-            // What was asked for once and is still being read must not push out what is asked for
-            // again and again: beyond half of the bytes it gets no more.
+            // Objects requested once that are still being read must not displace popular ones
+            // beyond half of the bytes.
             EvictionOutcome::Nothing if !from_main && self.small.bytes * 2 > total => {
                 EvictionOutcome::Nothing
             }
             EvictionOutcome::Nothing => self.evict_from(!from_main, effort, dead),
-            visit => visit,
+            outcome => outcome,
         }
     }
 
@@ -102,7 +101,7 @@ impl<L: Lower> Shard<L> {
         effort: &mut Effort,
         dead: &mut RemovedObjects,
     ) -> EvictionOutcome {
-        let mut visit = EvictionOutcome::Nothing;
+        let mut outcome = EvictionOutcome::Nothing;
         let urgent = effort.is_urgent();
         for _ in 0..self.queue_of(main).len().min(SCAN) {
             let Some(token) = self.queue_of(main).pop() else { break };
@@ -112,25 +111,25 @@ impl<L: Lower> Shard<L> {
                 Verdict::Keep => self.requeue(token, main),
                 Verdict::Again => {
                     self.requeue(token, main);
-                    visit = EvictionOutcome::Progress;
+                    outcome = EvictionOutcome::Progress;
                 }
                 Verdict::Dead => {
-                    self.queue_of(main).bury();
-                    visit = EvictionOutcome::Progress;
+                    self.queue_of(main).remove_dead();
+                    outcome = EvictionOutcome::Progress;
                 }
                 Verdict::Promote => {
                     self.promote(token);
-                    visit = EvictionOutcome::Progress;
+                    outcome = EvictionOutcome::Progress;
                 }
                 Verdict::Evict => {
                     self.remove(token, main, dead);
-                    visit = EvictionOutcome::Evicted;
+                    outcome = EvictionOutcome::Evicted;
                     break;
                 }
             }
         }
         self.give_back();
-        visit
+        outcome
     }
 
     fn requeue(&mut self, token: Token, main: bool) {
@@ -149,25 +148,24 @@ impl<L: Lower> Shard<L> {
 
     fn judge(&self, token: Token, main: bool, urgent: bool) -> Verdict {
         let Some(slot) = self.of_token(token) else { return Verdict::Dead };
-        let Some(object) = slot.variants().iter().find(|object| object.standing.id == token.id)
+        let Some(object) = slot.variants().iter().find(|object| object.index_state.id == token.id)
         else {
             return Verdict::Evict;
         };
-        // Whoever reads it keeps its memory: letting it go would free nothing now. Under this lock
-        // nobody can come by a reference who has none.
+        // A reader keeps the memory in use, so eviction would free nothing now. Under this lock no
+        // new reference can appear.
         if object.is_filling() || object.is_held() {
             return Verdict::Keep;
         }
-        let frequency = if urgent { 0 } else { object.standing.frequency() };
+        let frequency = if urgent { 0 } else { object.index_state.frequency() };
         match main {
             true if frequency > 0 => {
-                object.standing.set_frequency(frequency - 1);
+                object.index_state.set_frequency(frequency - 1);
                 Verdict::Again
             }
-            // Without memory for a longer main queue the object stays where it is, and is judged
-            // again.
+            // Without memory for a longer main queue the object stays, and is examined again.
             false if frequency >= PROMOTE_AT && self.main.is_full() => {
-                object.standing.set_frequency(0);
+                object.index_state.set_frequency(0);
                 Verdict::Again
             }
             false if frequency >= PROMOTE_AT => Verdict::Promote,
@@ -178,17 +176,19 @@ impl<L: Lower> Shard<L> {
     fn promote(&mut self, token: Token) {
         let object = self
             .of_token(token)
-            .and_then(|slot| slot.variants().iter().find(|object| object.standing.id == token.id))
+            .and_then(|slot| {
+                slot.variants().iter().find(|object| object.index_state.id == token.id)
+            })
             .cloned();
         if let Some(object) = object {
             self.unpush(&object);
-            self.small.bury();
-            object.standing.set_frequency(0);
+            self.small.remove_dead();
+            object.index_state.set_frequency(0);
             self.push(token.h32, &object, true);
         }
     }
 
-    /// Lets what `token` stands for leave; the token has been taken from its queue.
+    /// Removes the object or marker of `token`, which has been taken from its queue.
     fn remove(&mut self, token: Token, main: bool, dead: &mut RemovedObjects) {
         let is_it = |slot: &IndexSlot| slot.h32() == token.h32 && slot.has_token(token.id);
         let Some(mut entry) = self.table.find_entry(token.h32, is_it) else { return };
@@ -200,7 +200,7 @@ impl<L: Lower> Shard<L> {
             let key_len = more.key.len();
             settle(entry);
             self.unmarked(key_len);
-            self.small.bury();
+            self.small.remove_dead();
             return;
         }
         let object = match slot {
@@ -210,16 +210,16 @@ impl<L: Lower> Shard<L> {
                 Some(object)
             }
             IndexSlot::Many(_, more) => {
-                let at = more.variants.iter().position(|object| object.standing.id == token.id);
+                let at = more.variants.iter().position(|object| object.index_state.id == token.id);
                 let object = at.map(|at| more.variants.remove(at));
                 settle(entry);
                 object
             }
         };
         if let Some(object) = object {
-            self.sink(token.h32, &object);
-            self.strike_off(std::slice::from_ref(&object));
-            self.queue_of(main).bury();
+            self.demote_object(token.h32, &object);
+            self.note_removed(std::slice::from_ref(&object));
+            self.queue_of(main).remove_dead();
             count(&self.charge.ledger().evictions, 1);
             if !main {
                 let ledger = Arc::clone(self.charge.ledger());

@@ -1,11 +1,11 @@
-//! Responses that leave the lower tier as another one comes in.
+//! Lower removals: the responses that leave the lower tier when another one enters the index.
 
-/// Responses of a key that are to leave the lower tier.
+/// The responses of a key that are to leave the lower tier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LowerRemovals<'a, P> {
     All,
-    /// The one that came up from this place.
+    /// The one that was promoted from this place.
     Raised(P),
-    /// All that is not in memory, but these.
+    /// All that are not in memory, except these.
     AllBut(&'a [P]),
 }

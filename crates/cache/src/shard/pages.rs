@@ -1,7 +1,6 @@
-//! The entries of a shard for what the lower tier has, in pages of a few dozen by their 32 bits of
-//! hash. Pages are split one at a time as the entries become more (linear hashing, Litwin 1980).
-//! So no larger table is ever made beside a full one, no entry leaves a gap, and the memory for
-//! entries has a bound of its own that is never exceeded.
+//! The pages of a shard's cold entries: a few dozen entries each, by 32 bits of hash. Pages are
+//! split one at a time as entries are added (linear hashing, Litwin 1980). So no second table is
+//! ever needed, no removal leaves a gap, and the memory of the entries never exceeds its own limit.
 
 use std::sync::Arc;
 
@@ -10,17 +9,17 @@ use base::Allowance;
 use crate::size;
 use crate::slot::ResponseFingerprint;
 
-/// Entries that a page has on average when another one is begun. A page is looked through from its
-/// beginning, and a split moves about half of one.
+/// Average entries of a page at which another page is begun. A page is searched from its beginning,
+/// and a split moves about half of one.
 const FILL: usize = 24;
-/// Pages that are made together.
+/// Pages that are allocated together.
 const BLOCK: usize = 64;
 /// Entries of a page's first allocation, and its least growth.
 const ENTRIES_MIN: usize = 4;
-/// A page grows by one part in so many of its entries.
+/// A page grows by one part in this many of its entries.
 const GROWTH_PARTS: usize = 4;
 
-/// A response in the lower tier. Its key is known only there: a key may have an entry for each
+/// A response in the lower tier. Only the tier knows its key. A key may have an entry for each
 /// variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColdEntry<P> {
@@ -38,17 +37,17 @@ pub(crate) struct Pages<P> {
     /// Pages in use.
     pages: usize,
     len: usize,
-    /// Bytes taken of `room`.
+    /// Bytes reserved in `room`.
     bytes: u64,
     room: Arc<Allowance>,
 }
 
-/// Bytes of a page with room for so many entries.
+/// Bytes of a page with room for this many entries.
 fn page_bytes<P>(entries: usize) -> u64 {
     if entries == 0 { 0 } else { size::class(entries * size_of::<ColdEntry<P>>()) }
 }
 
-/// Bytes of a block, with its place in the list of blocks.
+/// Bytes of a block, including its entry in the list of blocks.
 fn block_bytes<P>() -> u64 {
     size::class(BLOCK * size_of::<ColdPage<P>>()) + size_of::<Box<[ColdPage<P>]>>() as u64
 }
@@ -62,7 +61,7 @@ impl<P: Copy> Pages<P> {
         self.len
     }
 
-    /// The number of the page for a hash. There is one.
+    /// The number of the page for a hash. It always exists.
     fn page_of(&self, h32: u32) -> usize {
         let most = self.pages.next_power_of_two();
         let page = h32 as usize & (most - 1);
@@ -95,7 +94,7 @@ impl<P: Copy> Pages<P> {
         self.page_mut(page).iter_mut().find(|cold| cold.h32 == h32 && is_it(cold))
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(super) fn remove(
         &mut self,
         h32: u32,
@@ -113,7 +112,7 @@ impl<P: Copy> Pages<P> {
         Some(gone)
     }
 
-    /// Makes room for one more entry of this hash; false if the allowance has none.
+    /// Makes room for one more entry of this hash. Returns false if the allowance has none.
     pub(super) fn make_room(&mut self, h32: u32) -> bool {
         if self.pages == 0 && !self.begin_page() {
             return false;
@@ -127,7 +126,7 @@ impl<P: Copy> Pages<P> {
         self.resize(number, page.len() + more)
     }
 
-    /// Adds an entry, for which there is room. Returns how many others have been moved.
+    /// Adds an entry, which has room. Returns the number of other entries that were moved.
     pub(super) fn insert(&mut self, cold: ColdEntry<P>) -> usize {
         let number = self.page_of(cold.h32);
         let page = self.page_mut(number);
@@ -137,7 +136,7 @@ impl<P: Copy> Pages<P> {
         if self.len > self.pages * FILL { self.split() } else { 0 }
     }
 
-    /// Gives a page an allocation for `entries`; false if the allowance has not so much.
+    /// Gives a page an allocation for `entries`. Returns false if the allowance is too small.
     fn resize(&mut self, number: usize, entries: usize) -> bool {
         let before = page_bytes::<P>(self.page(number).capacity());
         let after = page_bytes::<P>(entries);
@@ -153,7 +152,7 @@ impl<P: Copy> Pages<P> {
         true
     }
 
-    /// Gives back what a page has become too large by.
+    /// Shrinks the allocation of a page that has become too large.
     fn tighten(&mut self, number: usize) {
         let page = self.page(number);
         let (len, spare) = (page.len(), page.capacity() - page.len());
@@ -162,7 +161,7 @@ impl<P: Copy> Pages<P> {
         }
     }
 
-    /// Begins the next page, which is empty; false if the allowance has no room for a block.
+    /// Begins the next page, empty. Returns false if the allowance has no room for a block.
     fn begin_page(&mut self) -> bool {
         if self.pages.is_multiple_of(BLOCK) {
             let bytes = block_bytes::<P>();
@@ -176,8 +175,8 @@ impl<P: Copy> Pages<P> {
         true
     }
 
-    /// Begins another page, and moves into it what belongs there. Returns how many that are; zero,
-    /// and pages become longer, if the allowance has no room for it.
+    /// Begins another page and moves its entries into it. Returns the number moved: zero if the
+    /// allowance has no room, so that pages become longer.
     fn split(&mut self) -> usize {
         let new = self.pages;
         let mask = (new + 1).next_power_of_two() - 1;
@@ -202,11 +201,11 @@ impl<P: Copy> Pages<P> {
         count
     }
 
-    // Walks. What is there when a walk begins and stays is seen: a split moves entries only to the
+    // Walks. An entry that stays from beginning to end is seen: a split moves entries only to the
     // last page.
 
-    /// Shows the pages behind `cursor` to `each`, about `entries` of them. False when these were
-    /// the last.
+    /// Passes the pages behind `cursor`, about `entries` entries, to `each`. Returns false at the
+    /// end.
     pub(super) fn walk(
         &self,
         cursor: &mut usize,
@@ -223,8 +222,8 @@ impl<P: Copy> Pages<P> {
         *cursor < self.pages
     }
 
-    /// Takes out what is in the pages behind `cursor`, about `entries` of them. False when these
-    /// were the last.
+    /// Removes the entries of the pages behind `cursor`, about `entries` of them. Returns false at
+    /// the end.
     pub(super) fn drain(
         &mut self,
         cursor: &mut usize,
@@ -253,7 +252,7 @@ impl<P> Drop for Pages<P> {
 
 #[cfg(test)]
 impl<P: Copy> Pages<P> {
-    /// Asserts that what is taken of the allowance is what is there.
+    /// Asserts that the reserved bytes are those in use.
     pub(super) fn check(&self) {
         let pages = (0..self.pages).map(|number| self.page(number));
         let own: u64 = pages.clone().map(|page| page_bytes::<P>(page.capacity())).sum();
@@ -272,7 +271,7 @@ mod tests {
     use super::*;
 
     fn cold(n: u32) -> ColdEntry<u64> {
-        // Some share a hash.
+        // Some entries share a hash.
         let h32 = (n / 3).wrapping_mul(0x9e37_79b9);
         ColdEntry { likeness: ResponseFingerprint::NONE, h32, place: u64::from(n) }
     }
@@ -289,7 +288,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-        /// Against a plain list, within a bound that is met now and then.
+        /// Compared with a plain list, within a limit that is reached now and then.
         #[test]
         fn entries_are_found_until_they_leave_and_the_bound_holds(
             most in 2_000_u64..40_000,

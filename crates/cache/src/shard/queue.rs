@@ -1,42 +1,43 @@
-//! A queue of tokens: who entered in which order. It grows without moving everything at once, and
-//! drops dead tokens a few at a time.
+//! A queue of tokens in the order of entry. It grows and drops dead tokens in small steps: no call
+//! may move all tokens at once.
 
 use std::collections::VecDeque;
 
 use crate::size;
 
-/// Places of a queue's first allocation.
+/// Tokens of a queue's first allocation.
 const PLACES: usize = 16;
-/// Dead tokens suffered whatever the number of the living.
+/// Dead tokens that are permitted whatever the number of live ones.
 pub(super) const DEAD_SUFFERED: usize = 64;
-/// Tokens that one insertion moves into the longer queue: the old one is empty when that is three
-/// quarters full.
+/// Tokens that one insertion moves into the longer queue: the old one is empty when the new one is
+/// three quarters full.
 const MOVED: usize = 2;
-/// Tokens looked at for each one that dies, while dead ones are sifted out. More than one, so that
-/// sifting comes to an end.
+/// Tokens examined for each new dead one while dead tokens are removed. More than one, so that the
+/// removal ends.
 const SIFTED: usize = 2;
 
-/// Something in the table, by its hash and its number.
+/// An object or marker of the table, by its hash and its number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) h32: u32,
     pub(super) id: u32,
 }
 
-/// A queue, and the weight of what is in it.
+/// A queue, and the weight of its live entries.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The first tokens, as long as they have not been moved to the beginning of `tokens`.
+    /// The first tokens, until they have been moved to the beginning of `tokens`.
     first: VecDeque<Token>,
     tokens: VecDeque<Token>,
-    /// Weight of the living.
+    /// Weight of the live entries.
     pub(super) bytes: u64,
     pub(super) live: usize,
     dead: usize,
     sieve: Option<Sieve>,
 }
 
-/// The progress of sifting. Tokens before `kept` live; those between it and `next` are dead.
+/// The progress of a removal of dead tokens. Tokens before `kept` are live; those between it and
+/// `next` are dead.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sieve {
     kept: usize,
@@ -53,21 +54,22 @@ impl Queue {
         self.live += 1;
     }
 
-    /// Something whose token is still here has left.
+    /// Subtracts an entry that has left the table while its token is still queued.
     pub(super) fn weigh_less(&mut self, bytes: u64) {
         self.bytes -= bytes;
         self.live -= 1;
         self.dead += 1;
     }
 
-    /// A dead token has been taken out.
-    pub(super) fn bury(&mut self) {
+    /// Notes that a dead token has been removed.
+    pub(super) fn remove_dead(&mut self) {
         self.dead = self.dead.saturating_sub(1);
     }
 
     // Tokens.
 
-    /// Adds a token at the end; the queue has room. Returns how many others have been moved.
+    /// Adds a token at the end. The queue has room. Returns the number of other tokens that were
+    /// moved.
     pub(super) fn push(&mut self, token: Token) -> usize {
         debug_assert!(!self.is_full(), "nothing may move all at once");
         self.tokens.push_back(token);
@@ -103,8 +105,8 @@ impl Queue {
         self.first.truncate(len);
     }
 
-    /// Sifts out dead tokens once they outnumber the living: looks at a few tokens, and returns how
-    /// many.
+    /// Removes dead tokens once they outnumber the live ones: examines a few tokens and returns
+    /// their number.
     pub(super) fn sift(&mut self, lives: impl Fn(Token) -> bool) -> usize {
         if self.sieve.is_none() && self.dead <= self.live + DEAD_SUFFERED {
             return 0;
@@ -141,7 +143,7 @@ impl Queue {
         (self.tokens.capacity() * 2).max(PLACES)
     }
 
-    /// Bytes to reserve before one more token fits; zero when it fits now.
+    /// Bytes to reserve for one more token; zero if it fits now.
     pub(super) fn growth(&self) -> u64 {
         if self.is_full() { Self::bytes_of(self.next_places()) } else { 0 }
     }
@@ -155,7 +157,7 @@ impl Queue {
         self.first.capacity() > 0
     }
 
-    /// Begins a longer queue. Returns how many tokens have been moved.
+    /// Begins a longer queue. Returns the number of tokens moved.
     pub(super) fn grow(&mut self) -> usize {
         debug_assert!(self.first.is_empty(), "the longer queue was full before all had moved");
         let longer = VecDeque::with_capacity(self.next_places());
@@ -211,7 +213,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-        /// Against a plain list: the living stay in their order, whatever is moved or sifted.
+        /// Compared with a plain list: live tokens stay in order through all moves and removals.
         #[test]
         fn tokens_leave_in_the_order_in_which_they_came(
             ops in proptest::collection::vec(
@@ -240,12 +242,12 @@ mod tests {
                     Op::Pop => match queue.pop() {
                         Some(token) if plain.first() == Some(&token.id) => {
                             queue.weigh_less(1);
-                            queue.bury();
+                            queue.remove_dead();
                             plain.remove(0);
                         }
                         Some(token) => {
                             prop_assert!(!plain.contains(&token.id), "in front of older ones");
-                            queue.bury();
+                            queue.remove_dead();
                         }
                         None => prop_assert!(plain.is_empty()),
                     },

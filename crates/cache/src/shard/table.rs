@@ -1,5 +1,5 @@
-//! The table of a shard. It grows without moving everything at once: a larger one takes its place,
-//! and every insertion moves a few entries over.
+//! The table of a shard: its slots by hash. It grows in small steps: a larger table replaces it,
+//! and each insertion moves a few entries. No call may move all entries at once.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::OccupiedEntry;
@@ -7,11 +7,11 @@ use hashbrown::hash_table::OccupiedEntry;
 use crate::size;
 use crate::slot::IndexSlot;
 
-/// Places of the old table that one insertion empties. Sixteen: the old table is empty long before
-/// the new one is full, see [`Table::next_buckets`].
+/// Places of the old table that one insertion empties. With sixteen the old table is empty long
+/// before the new one is full, see [`ShardTable::next_buckets`].
 const MOVED: usize = 16;
 
-/// The table takes its bucket from the low bits and a tag from the high ones.
+/// The table takes the bucket from the low bits, and a tag from the high ones.
 fn spread(h32: u32) -> u64 {
     u64::from(h32) << 32 | u64::from(h32)
 }
@@ -20,7 +20,7 @@ fn hash_of(slot: &IndexSlot) -> u64 {
     spread(slot.h32())
 }
 
-/// Entries that so many buckets have room for.
+/// Entries for which this many buckets have room.
 fn room_of(buckets: usize) -> usize {
     if buckets <= 8 { buckets - 1 } else { buckets / 8 * 7 }
 }
@@ -28,7 +28,7 @@ fn room_of(buckets: usize) -> usize {
 /// The position of a walk over a shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Position {
-    /// The layout whose table it is in.
+    /// The number of the layout whose table it is in.
     layout: u32,
     bucket: usize,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Position {
 #[derive(Debug)]
 pub(crate) struct ShardTable {
     current: HashTable<IndexSlot>,
-    /// The former table as long as something is left in it.
+    /// The former table, until it is empty.
     old: HashTable<IndexSlot>,
     /// Buckets of `old` before this one are empty.
     moved: usize,
@@ -46,12 +46,12 @@ pub(crate) struct ShardTable {
 }
 
 impl ShardTable {
-    /// An empty table with this number; a walk over another one begins anew here.
+    /// An empty table with this number. A walk over another table starts again here.
     pub(super) fn new(layout: u32) -> Self {
         Self { current: HashTable::new(), old: HashTable::new(), moved: 0, layout }
     }
 
-    /// A number for a table that takes this one's place with none of its entries.
+    /// A number for an empty table that replaces this one.
     pub(super) fn next_layout(&self) -> u32 {
         self.layout.wrapping_add(2)
     }
@@ -100,8 +100,8 @@ impl ShardTable {
         self.current.iter_hash(spread(h32)).chain(self.old.iter_hash(spread(h32)))
     }
 
-    /// Adds a slot whose key is not there; the table has room. Returns how many others have been
-    /// moved.
+    /// Adds a slot whose key is absent. The table has room. Returns the number of other slots that
+    /// were moved.
     pub(super) fn insert(&mut self, slot: IndexSlot) -> usize {
         debug_assert!(!self.is_full(), "nothing may move all at once");
         let moved = self.move_some();
@@ -111,17 +111,16 @@ impl ShardTable {
 
     // Memory.
 
-    /// Returns true if the table is full. Entries that are still in the old table need its room,
-    /// too.
+    /// Returns true if the table is full, counting the entries that are still in the old table.
     fn is_full(&self) -> bool {
         self.len() >= self.current.capacity()
     }
 
-    /// Buckets of the table that takes a full one's place: twice as many, or as many when half of
-    /// it is only room that removed entries have left unusable.
+    /// Buckets of the table that replaces a full one: twice as many, or equally many if half of it
+    /// is only room that removals have made unusable.
     ///
-    /// So while entries are moved the new table has room for at least a sixteenth of the old one's
-    /// buckets beyond what was in that: as many as insertions that empty it.
+    /// So while entries are moved, the new table has room for at least a sixteenth of the old one's
+    /// buckets beyond the old entries: enough for the insertions that empty the old one.
     fn next_buckets(&self) -> usize {
         let buckets = self.current.num_buckets();
         let is_sparse = self.len() <= room_of(buckets.max(4)) / 2;
@@ -129,12 +128,12 @@ impl ShardTable {
         next.max(4)
     }
 
-    /// Bytes to reserve before one more slot fits; zero when it fits now.
+    /// Bytes to reserve for one more slot; zero if it fits now.
     pub(super) fn growth(&self) -> u64 {
         if !self.is_full() {
             return 0;
         }
-        // A control byte for each bucket and a group's width of them at the end.
+        // A control byte for each bucket, and a group of them at the end.
         size::class(self.next_buckets() * (size_of::<IndexSlot>() + 1) + 64)
     }
 
@@ -147,7 +146,7 @@ impl ShardTable {
         self.old.allocation_size() > 0
     }
 
-    /// Begins a larger table. Returns how many entries have been moved.
+    /// Begins a larger table. Returns the number of entries moved.
     pub(super) fn grow(&mut self) -> usize {
         debug_assert!(self.old.is_empty(), "the new table was full before the old one was empty");
         let next = HashTable::with_capacity(room_of(self.next_buckets()));
@@ -157,7 +156,7 @@ impl ShardTable {
         self.move_some()
     }
 
-    /// Moves what is in the next few places of the old table.
+    /// Moves the entries of the next few places of the old table.
     fn move_some(&mut self) -> usize {
         if !self.is_moving() {
             return 0;
@@ -178,10 +177,10 @@ impl ShardTable {
         moved
     }
 
-    // Walks. What is there when a walk begins and stays is seen: entries move only from a table to
-    // the next one, and the old one is gone through first.
+    // Walks. An entry that stays from beginning to end is seen: entries move only from a table to
+    // the next one, and the old one is visited first.
 
-    /// The next places for a walk, at most so many, and whether they are the old table's.
+    /// The next places of a walk, at most this many, and true if they are in the old table.
     fn next_places(&self, cursor: &mut Position, places: usize) -> (std::ops::Range<usize>, bool) {
         let older = self.layout.wrapping_sub(1);
         if cursor.layout != self.layout && cursor.layout != older {
@@ -195,7 +194,7 @@ impl ShardTable {
         (cursor.bucket..buckets.min(cursor.bucket + places), is_old)
     }
 
-    /// Moves a walk on behind these places; whether there are more.
+    /// Moves a walk behind these places. Returns true if there are more.
     fn pass(&self, cursor: &mut Position, end: usize, is_old: bool) -> bool {
         cursor.bucket = end;
         if !is_old {
@@ -207,7 +206,7 @@ impl ShardTable {
         true
     }
 
-    /// Shows the next `places` to `each`. False when these were the last.
+    /// Passes the slots of the next `places` to `each`. Returns false at the end.
     pub(super) fn walk<'t>(
         &'t self,
         cursor: &mut Position,
@@ -221,7 +220,7 @@ impl ShardTable {
         self.pass(cursor, end, is_old)
     }
 
-    /// Takes out what is in the next `places`. False when these were the last.
+    /// Removes the slots of the next `places`. Returns false at the end.
     pub(super) fn drain(
         &mut self,
         cursor: &mut Position,

@@ -1,19 +1,20 @@
-//! The books of a shard, for the tests of the whole.
+//! The consistency check of a shard, for the tests of the crate.
 
 use super::*;
 
 impl<L: Lower> Shard<L> {
-    /// Asserts that the queues' sums, the tokens and the table agree; returns how many objects
-    /// there are.
+    /// Asserts that the queues' sums, the tokens and the table agree. Returns the number of
+    /// objects.
     pub(crate) fn check(&self) -> usize {
         let (mut small, mut main) = ((0, 0), (0, 0));
         let mut objects = 0;
         for slot in self.table.iter() {
             for object in slot.variants() {
                 assert!(object.is_live() && !object.is_broken());
-                assert_eq!(object.standing.weight(), object.memory());
-                let sums = if object.standing.place() & MAIN == 0 { &mut small } else { &mut main };
-                *sums = (sums.0 + object.standing.weight(), sums.1 + 1);
+                assert_eq!(object.index_state.weight(), object.memory());
+                let sums =
+                    if object.index_state.place() & MAIN == 0 { &mut small } else { &mut main };
+                *sums = (sums.0 + object.index_state.weight(), sums.1 + 1);
                 objects += 1;
             }
             if let IndexSlot::Many(_, more) = slot {

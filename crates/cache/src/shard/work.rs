@@ -1,10 +1,10 @@
-//! The work done under one hold of a shard's lock. It is counted where tests can see it, and
-//! nowhere else.
+//! The work counter of a shard: entries moved, examined or removed under one hold of its lock. It
+//! exists in tests only.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Entries moved, judged or taken out since the lock was taken.
+/// Entries moved, examined or removed since the lock was taken.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     #[cfg(test)]
@@ -15,10 +15,10 @@ pub(crate) struct Work {
 
 #[cfg(not(test))]
 impl Work {
-    /// The lock has just been taken.
+    /// Begins a new hold of the lock.
     pub(crate) fn begin(&self) {}
 
-    /// So many entries more.
+    /// Counts this many entries.
     pub(crate) fn add(&self, _entries: usize) {}
 }
 

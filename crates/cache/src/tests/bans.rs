@@ -1,4 +1,4 @@
-//! Invalidation by what a response is, not by its key.
+//! Bans: invalidation by what a response is, instead of by key.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn sweep(cache: &Cache) {
     cache.sweep(u32::MAX, 0, &mut || ());
 }
 
-/// Objects whose key holds this.
+/// Matches objects whose key contains this text.
 #[derive(Debug)]
 struct Holds(&'static str);
 
@@ -70,7 +70,7 @@ fn a_tag_bans_what_carries_it_and_nothing_else() {
     assert!(found(&cache, "c").is_some() && found(&cache, "plain").is_some());
     assert_eq!(made.objects(), 2);
     assert_eq!((cache.stats().objects, cache.stats().invalidated, cache.stats().bans), (2, 2, 1));
-    // What is stored after it is not its business.
+    // The ban does not apply to later responses.
     tagged(&cache, "a", &[1, 2]);
     assert!(found(&cache, "a").is_some());
     cache.check();
@@ -91,7 +91,7 @@ fn an_object_keeps_key_variant_and_head_beside_its_tags() {
 }
 
 #[test]
-fn a_sweep_tests_what_nobody_asks_for_and_gives_its_memory_back() {
+fn a_sweep_tests_unrequested_objects_and_frees_their_memory() {
     let cache = cache();
     for n in 0..3000 {
         tagged(&cache, &format!("page {n}"), &[n % 3]);
@@ -112,14 +112,14 @@ fn a_sweep_tests_what_nobody_asks_for_and_gives_its_memory_back() {
     cache.check();
     cache.clear();
     drop((tagged, by_key));
-    // The bans themselves are still remembered.
+    // The bans themselves are still in memory.
     let bans = cache.stats().bytes;
     cache.sweep(u32::MAX, 1_000_000, &mut || ());
     assert!(bans > 0 && cache.stats().bytes == 0 && cache.bans().is_empty());
 }
 
 #[test]
-fn a_thread_that_others_wait_for_sweeps_no_more_than_it_is_told_to() {
+fn a_serving_thread_sweeps_no_more_than_its_limit() {
     let cache = cache();
     for n in 0..20_000 {
         tagged(&cache, &format!("page {n}"), &[n % 2]);
@@ -128,11 +128,11 @@ fn a_thread_that_others_wait_for_sweeps_no_more_than_it_is_told_to() {
     assert!(!cache.sweep_first(1_000));
     let counted = made.objects();
     assert!((1..5_000).contains(&counted), "{counted}");
-    // What it did not come to is banned nevertheless, and left to the next sweep.
+    // An object that the sweep did not reach is banned nevertheless, and left to the next sweep.
     assert!(cache.has_untested() && found(&cache, "page 19999").is_none());
     sweep(&cache);
     assert_eq!(made.objects(), 10_000);
-    // A store that it can see all of is counted whole.
+    // A small store is counted as a whole.
     let rest = cache.ban_at_once(ban(by_tags(&[0])));
     assert!(cache.sweep_first(1_000_000) && !cache.has_untested());
     assert_eq!((rest.objects(), cache.stats().objects), (10_000, 0));
@@ -164,10 +164,10 @@ fn a_ban_wins_over_a_fetch_that_began_before_it() {
     assert!(!filling.stored());
     assert!(filling.finish());
     assert!(found(&cache, "key").is_none());
-    // Those who waited see that it is not for those who came later.
+    // The waiters see that the response is not for later requests.
     let WaiterOutcome::Ready(object) = block_on(ticket) else { panic!("an answer") };
     assert!(!cache.may_use(&object));
-    // Another fetch of that time brings what the ban is not for.
+    // Another fetch of that time gives a response that the ban does not match.
     tagged(&cache, "key", &[6]);
     assert!(found(&cache, "key").is_some());
     cache.check();
@@ -193,7 +193,7 @@ fn a_confirmation_of_what_was_banned_meanwhile_is_not_stored() {
     let old = tagged(&cache, "key", &[5]);
     let lead = cache.begin_refresh(&key("key"), &old).expect("nobody refreshes it");
     cache.ban(ban(by_tags(&[5])));
-    // The confirmation says nothing of tags.
+    // The 304 has no tags.
     let new = lead.freshen(permit(), &old, head(None), None);
     assert!(!new.is_live());
     assert!(found(&cache, "key").is_none());
@@ -215,7 +215,7 @@ fn a_soft_ban_leaves_its_objects_stale() {
     assert!(!filling.object().is_fresh(300));
     assert!(filling.finish());
     sweep(&cache);
-    // Only what was stored when it was made.
+    // Only objects that were stored before the ban.
     assert_eq!((made.objects(), cache.stats().invalidated), (1, 0));
 }
 
@@ -243,7 +243,7 @@ fn all_of_it_may_be_banned_softly_and_hard() {
 }
 
 #[test]
-fn a_ban_of_the_same_words_takes_the_older_ones_place() {
+fn a_ban_with_an_equal_text_replaces_the_older_one() {
     let cache = cache();
     tagged(&cache, "key", &[1]);
     let old = cache.ban(ban(by_tags(&[1])));
@@ -263,7 +263,8 @@ fn bans_may_be_numbered_from_outside_and_never_go_back() {
     tagged(&cache, "one", &[1]);
     assert_eq!(cache.ban(numbered(7, 9)).number(), 7);
     tagged(&cache, "two", &[2]);
-    // What is stored has passed number 7: an older place in the log is in force all the same.
+    // The objects have passed ban 7. A ban from an older position of the log is in force all the
+    // same.
     assert_eq!(cache.ban(numbered(3, 1)).number(), 8);
     assert_eq!(cache.ban(numbered(100, 2)).number(), 100);
     assert_eq!(cache.ban(ban(by_tags(&[9]))).number(), 101);

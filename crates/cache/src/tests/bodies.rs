@@ -1,4 +1,4 @@
-//! Bodies that fill, windows, readers.
+//! Bodies: filling objects, windows and readers.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -154,7 +154,7 @@ fn chunks_that_are_there_are_kept_as_they_are() {
         assert!(bytes_of(&object).expect("complete") == body);
         assert!(read_all(object.reader()).expect("complete") == body);
     }
-    // Copies and chunks may follow each other, and no more comes than was declared.
+    // Copies and chunks may alternate, and no more than the declared length is accepted.
     let mut filling = begin_anew(&cache, "/a").store(permit(), head(Some(9)), None);
     let chunk = Bytes::from_static(b"def");
     assert_eq!(
@@ -300,7 +300,7 @@ fn a_body_declared_too_large_is_a_window_from_the_start() {
 #[test]
 fn a_window_without_readers_is_abandoned() {
     let cache = cache();
-    // Its readers left.
+    // Its readers have gone.
     let mut filling = lead(begin(&cache, "/a")).store(permit(), head(Some(2 * MIB)), None);
     let reader = filling.object().reader();
     assert_eq!(filling.push(&[1; 70_000]), PushOutcome::Wait);
@@ -309,9 +309,9 @@ fn a_window_without_readers_is_abandoned() {
     assert_eq!(block_on(filling.room()), Err(AbandonedBody));
     assert_eq!(filling.push(b"x"), PushOutcome::Abandoned);
     assert!(!filling.finish());
-    // Nobody ever came: it waits for a reader until it is full.
+    // It never had a reader: it waits for one until it is full.
     let mut lead_of_b = lead(begin(&cache, "/b"));
-    lead_of_b.set_window_limit(passage(64 * 1024));
+    lead_of_b.set_window_limit(window_limit(64 * 1024));
     let mut filling = lead_of_b.store(permit(), head(Some(2 * MIB)), None);
     assert_eq!(filling.push(&[1; 60_000]), PushOutcome::Ok);
     assert_eq!(filling.push(&[1; 60_000]), PushOutcome::Abandoned);
@@ -358,7 +358,7 @@ fn chunks_in_a_readers_hand_stay_counted_after_their_object_is_gone() {
 
 #[test]
 fn a_standalone_window_carries_a_body() {
-    let (mut writer, reader) = BodyWindow::window(passage(10_000));
+    let (mut writer, reader) = BodyWindow::window(window_limit(10_000));
     let body = pattern(500_000);
     let expected = body.clone();
     let follower = std::thread::spawn(move || read_all(reader).expect("complete") == expected);
@@ -375,7 +375,7 @@ fn a_standalone_window_carries_a_body() {
 
 #[test]
 fn what_passes_a_window_is_handed_over_without_another_copy() {
-    let (mut writer, mut reader) = BodyWindow::window(passage(100_000));
+    let (mut writer, mut reader) = BodyWindow::window(window_limit(100_000));
     assert_eq!(writer.push(&[1; 30_000]), PushOutcome::Ok);
     let Some(Ok(Some(data))) = read_once(&mut reader) else { panic!("there is data") };
     assert_eq!(data.len(), 30_000);
@@ -384,25 +384,25 @@ fn what_passes_a_window_is_handed_over_without_another_copy() {
 
 #[test]
 fn both_ends_of_a_window_see_the_other_go() {
-    let (mut writer, reader) = BodyWindow::window(passage(10));
+    let (mut writer, reader) = BodyWindow::window(window_limit(10));
     assert!(!writer.is_abandoned());
     drop(reader);
     assert!(writer.is_abandoned());
     assert_eq!(writer.push(b"a"), PushOutcome::Abandoned);
     assert_eq!(block_on(writer.room()), Err(AbandonedBody));
 
-    let (mut writer, mut reader) = BodyWindow::window(passage(10));
+    let (mut writer, mut reader) = BodyWindow::window(window_limit(10));
     assert_eq!(writer.push(b"a"), PushOutcome::Ok);
     drop(writer);
     assert_eq!(read_once(&mut reader), Some(Ok(Some(b"a"[..].into()))));
     assert_eq!(read_once(&mut reader), Some(Err(IncompleteBody)));
 
-    let (writer, mut reader) = BodyWindow::window(passage(10));
+    let (writer, mut reader) = BodyWindow::window(window_limit(10));
     writer.abort();
     assert_eq!(read_once(&mut reader), Some(Err(IncompleteBody)));
 }
 
-/// Counts how often it is woken.
+/// Counts its wakes.
 #[derive(Default)]
 struct Woken(AtomicU32);
 
@@ -425,7 +425,7 @@ fn no_wait_of_a_window_puts_off_another_in_whatever_order_they_begin() {
     let all = [Wait::Room, Wait::Gone(0), Wait::Gone(1), Wait::Taken(0), Wait::Taken(1)];
     for leaves in [false, true] {
         for turn in 0..all.len() {
-            let (mut writer, mut reader) = BodyWindow::window(passage(1000));
+            let (mut writer, mut reader) = BodyWindow::window(window_limit(1000));
             let mut watches = [writer.watch(), writer.watch()];
             assert_eq!(writer.push(&[b'a'; 2000]), PushOutcome::Wait);
             let woken = all.map(|_| Arc::new(Woken::default()));
@@ -453,7 +453,7 @@ fn no_wait_of_a_window_puts_off_another_in_whatever_order_they_begin() {
 }
 
 #[test]
-fn a_reader_that_is_parked_holds_nobody_up_and_knows_what_it_has_missed() {
+fn a_parked_reader_delays_no_other_and_detects_what_it_missed() {
     let cache = cache();
     let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let object = Arc::clone(filling.object());
@@ -464,7 +464,7 @@ fn a_reader_that_is_parked_holds_nobody_up_and_knows_what_it_has_missed() {
     assert!(parked.unpark(), "a body that is kept is there from its beginning");
     assert_eq!(read_once(&mut parked), Some(Ok(Some(b"abc"[..].into()))));
     drop(parked);
-    // It becomes a window, for which the one who reads is the slowest.
+    // It becomes a window, whose reader is the slowest.
     let body = pattern(2 << 20);
     let mut taken = 0;
     for piece in body.chunks(100_000) {
@@ -482,7 +482,7 @@ fn a_reader_that_is_parked_holds_nobody_up_and_knows_what_it_has_missed() {
 
 #[test]
 fn a_watch_that_ends_takes_nothing_from_another() {
-    let (writer, reader) = BodyWindow::window(passage(10));
+    let (writer, reader) = BodyWindow::window(window_limit(10));
     let (first, mut second) = (writer.watch(), writer.watch());
     drop(first);
     let mut gone = pin!(second.abandoned());
@@ -494,11 +494,11 @@ fn a_watch_that_ends_takes_nothing_from_another() {
 
 #[test]
 fn a_standalone_window_keeps_to_its_declared_length() {
-    let (mut writer, reader) = BodyWindow::window_of(passage(10), Some(2));
+    let (mut writer, reader) = BodyWindow::window_of(window_limit(10), Some(2));
     assert_eq!(reader.length(), Some(2));
     assert_eq!(writer.push(b"abc"), PushOutcome::Overrun);
     assert_eq!(read_all(reader), Err(IncompleteBody));
-    let (mut writer, reader) = BodyWindow::window_of(passage(10), Some(2));
+    let (mut writer, reader) = BodyWindow::window_of(window_limit(10), Some(2));
     assert_eq!(writer.push(b"a"), PushOutcome::Ok);
     assert!(!writer.finish());
     assert_eq!(read_all(reader), Err(IncompleteBody));
@@ -506,7 +506,7 @@ fn a_standalone_window_keeps_to_its_declared_length() {
 
 #[test]
 fn what_a_reader_passes_over_makes_room_in_a_window() {
-    let (mut writer, mut reader) = BodyWindow::window(passage(1000));
+    let (mut writer, mut reader) = BodyWindow::window(window_limit(1000));
     reader.seek(5000);
     for _ in 0..10 {
         assert_eq!(writer.push(&[b'a'; 500]), PushOutcome::Ok);
@@ -521,7 +521,7 @@ fn what_a_reader_passes_over_makes_room_in_a_window() {
 #[test]
 fn a_reader_knows_that_nothing_but_the_end_is_left() {
     let cache = cache();
-    let (mut window, from_window) = BodyWindow::window(passage(10_000));
+    let (mut window, from_window) = BodyWindow::window(window_limit(10_000));
     let mut filling = lead(begin(&cache, "/a")).store(permit(), head(None), None);
     let mut readers = [from_window, filling.object().reader()];
     assert_eq!((window.push(b"abc"), filling.push(b"abc")), (PushOutcome::Ok, PushOutcome::Ok));

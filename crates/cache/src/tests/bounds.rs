@@ -1,12 +1,12 @@
-//! The work under one hold of a shard's lock, whatever the number of objects.
+//! Bounds of the work under one hold of a shard's lock, for any number of objects.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Entries moved, judged or taken out under one lock: some tens of microseconds.
+/// Entries moved, examined or removed under one hold of the lock: some tens of microseconds.
 const WORK_MAX: usize = 700;
-/// All in one shard: as many as a shard has when there are twenty million.
+/// All in one shard: as many as a shard has with twenty million objects.
 const OBJECTS: usize = 20_000;
 
 fn one_shard(budget: u64) -> Arc<Cache> {
@@ -94,7 +94,7 @@ fn a_store_in_which_everything_was_hit_takes_what_is_new() {
     for n in 0..full {
         (0..3).for_each(|_| drop(found(&cache, &n.to_string())));
     }
-    // Everything goes to the main queue and round in it several times before the first may leave.
+    // All objects pass to the main queue and through it several times before the first is evicted.
     assert!(full > 8_000, "{full}");
     for n in 0..200 {
         put(&cache, &format!("new {n}"), b"");

@@ -1,4 +1,4 @@
-//! Collapsed requests: one fetches, the others wait.
+//! Request collapsing: one request fetches, the others wait.
 
 use super::*;
 
@@ -40,9 +40,9 @@ fn waiters_on_other_threads_are_woken() {
 }
 
 #[test]
-fn a_lead_dropped_at_any_point_leaves_nobody_waiting() {
+fn a_lead_dropped_at_any_point_wakes_its_waiters() {
     let cache = cache();
-    // Before anything is known.
+    // Before the head.
     let first = lead(begin(&cache, "/a"));
     let mut waiting = ticket(begin(&cache, "/a"));
     assert!(poll_once(&mut waiting).is_pending());
@@ -55,7 +55,7 @@ fn a_lead_dropped_at_any_point_leaves_nobody_waiting() {
     let WaiterOutcome::Ready(object) = block_on(waiting) else { panic!("the head came") };
     assert_eq!(read_all(object.reader()), Err(IncompleteBody));
     drop(object);
-    // Amid the body.
+    // In the middle of the body.
     let third = lead(begin(&cache, "/a"));
     let waiting = ticket(begin(&cache, "/a"));
     let mut filling = third.store(permit(), head(Some(3)), None);
@@ -118,7 +118,7 @@ fn more_than_the_limit_may_not_wait() {
 }
 
 #[test]
-fn a_refusal_sends_everybody_to_fetch_and_later_ones_too_while_it_is_remembered() {
+fn a_refusal_makes_all_waiters_fetch_and_later_requests_too_for_a_time() {
     let cache = cache();
     let lead = lead(begin(&cache, "/a"));
     let waiting = ticket(begin(&cache, "/a"));
@@ -131,7 +131,7 @@ fn a_refusal_sends_everybody_to_fetch_and_later_ones_too_while_it_is_remembered(
         panic!("no waiting")
     };
     assert!(!one.is_watched());
-    // A storable answer ends it.
+    // A storable response ends it.
     assert!(two.store(permit(), head(Some(0)), None).finish());
     assert!(found(&cache, "/a").is_some());
     drop(one);
@@ -150,7 +150,7 @@ fn a_refusal_that_is_not_remembered_concerns_those_who_waited_only() {
 }
 
 #[test]
-fn without_coalescing_nobody_waits() {
+fn without_collapsing_no_request_waits() {
     let cache = cache();
     let alone = BeginOptions { coalesce: false, rejected: None };
     let FetchDecision::Alone(one) = cache.begin(&key("/a"), &mut plain, alone, 0) else {
@@ -180,7 +180,7 @@ fn a_rejected_object_is_not_offered_again_but_a_new_one_is() {
 }
 
 #[test]
-fn while_nothing_is_known_of_variants_everybody_waits_for_the_first() {
+fn requests_wait_for_the_first_fetch_until_its_vary_is_known() {
     let cache = cache();
     let begin_as =
         |value: &str| cache.begin(&key("/a"), &mut of(value), BeginOptions::default(), 0);
@@ -190,7 +190,7 @@ fn while_nothing_is_known_of_variants_everybody_waits_for_the_first() {
     assert!(gzip.store(permit(), head(Some(0)), vary).finish());
     let WaiterOutcome::Ready(object) = block_on(waiting) else { panic!("stored") };
     assert!(!object.matches(&mut of("br")));
-    // Now it is known.
+    // Now its Vary is known.
     let br = lead(begin_as("br"));
     let zstd = lead(begin_as("zstd"));
     let waiting = ticket(begin_as("br"));
@@ -231,7 +231,7 @@ fn without_memory_requests_fetch_alone_and_store_nothing() {
     assert_eq!(cache.stats().bytes, 0);
 }
 
-/// The duty to renew `old`, which is stored as `/a`.
+/// The lead that renews `old`, which is stored as `/a`.
 fn renewal(cache: &Arc<Cache>, old: &Arc<Object>) -> Lead {
     let mut lead = cache.begin_refresh(&key("/a"), old).expect("there and idle");
     lead.renews(old);
@@ -239,7 +239,7 @@ fn renewal(cache: &Arc<Cache>, old: &Arc<Object>) -> Lead {
 }
 
 #[test]
-fn what_is_superseded_is_gone_and_those_who_wait_are_refused() {
+fn a_superseded_object_is_gone_and_its_waiters_are_refused() {
     let cache = cache();
     let old = put(&cache, "/a", b"old");
     let lead = renewal(&cache, &old);
@@ -248,14 +248,14 @@ fn what_is_superseded_is_gone_and_those_who_wait_are_refused() {
     lead.supersede(None);
     assert!(!old.is_live() && found(&cache, "/a").is_none());
     assert!(matches!(block_on(waiting), WaiterOutcome::Refused));
-    // An invalidation in between keeps its word: what came after it stays.
+    // An invalidation in between takes effect: later responses stay.
     let old = put(&cache, "/a", b"old");
     let lead = renewal(&cache, &old);
     cache.invalidate(&key("/a"));
     let new = put(&cache, "/a", b"new");
     lead.supersede(None);
     assert!(new.is_live());
-    // With a time, those who come after do not wait for each other.
+    // With a time, later requests do not wait for each other.
     renewal_of(&cache, b"other").supersede(Some(1000));
     assert!(matches!(cache.lookup(&key("/a"), &mut plain, 999), CacheLookup::HitForMiss));
     let alone = cache.begin(&key("/a"), &mut plain, BeginOptions::default(), 999);

@@ -1,4 +1,4 @@
-//! Eviction and the budget.
+//! Eviction and the memory budget.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ fn one_hit_wonders_do_not_wash_out_the_hot_set() {
     }
     for n in 0..50_000 {
         put(&cache, &n.to_string(), &[0; 1000]);
-        // A hit now and then, much rarer than eviction passes.
+        // A hit now and then, much more rarely than eviction passes.
         if n % 1000 == 0 {
             hot.iter().for_each(|name| drop(found(&cache, name)));
         }
@@ -51,7 +51,7 @@ fn one_hit_wonders_do_not_wash_out_the_hot_set() {
 #[test]
 fn a_key_that_comes_back_soon_enters_the_main_queue() {
     let cache = hot_and_cold(MIB);
-    // Something for the main queue, so that its ghost remembers.
+    // Objects for the main queue, so that its ghost grows.
     for n in 0..3000 {
         put(&cache, &n.to_string(), &[0; 1000]);
         drop(found(&cache, &n.to_string()));
@@ -172,18 +172,18 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 1..200)
 }
 
-/// A cache and what it may contain.
-struct World {
+/// A cache and its permitted contents.
+struct CheckedCache {
     cache: Arc<Cache>,
     budget: u64,
-    /// The version of the body that was stored last under a key; the body begins with it.
+    /// The version of the body last stored under a key. The body begins with it.
     last: HashMap<u8, u64>,
     version: u64,
     held: Vec<(Arc<Object>, Reader)>,
     filling: Vec<(u8, ObjectWriter, usize)>,
 }
 
-impl World {
+impl CheckedCache {
     fn new(budget: u64) -> Self {
         Self {
             cache: Cache::new(config(budget)),
@@ -291,7 +291,7 @@ impl World {
         self.cache.check();
     }
 
-    /// Whatever is found complete is what was stored last; returns how many are found.
+    /// Asserts that every complete object is the one stored last. Returns the number found.
     fn check_contents(&self) -> usize {
         let mut count = 0;
         for key in 0..40_u8 {
@@ -323,31 +323,31 @@ proptest! {
         ops in ops(),
         budget in prop_oneof![Just(20_000_u64), Just(60_000), Just(300_000), Just(MIB)],
     ) {
-        let mut world = World::new(budget);
+        let mut checked = CheckedCache::new(budget);
         for op in ops {
-            world.apply(op);
-            world.check();
+            checked.apply(op);
+            checked.check();
         }
-        world.check_contents();
-        world.end();
+        checked.check_contents();
+        checked.end();
     }
 
     #[test]
     fn with_room_for_all_exactly_what_was_stored_is_there(ops in ops()) {
-        let mut world = World::new(1 << 30);
+        let mut checked = CheckedCache::new(1 << 30);
         for op in ops {
             let aborts = matches!(op, Op::Abort);
-            let aborted = world.filling.last().map(|(key, ..)| *key);
-            world.apply(op);
+            let aborted = checked.filling.last().map(|(key, ..)| *key);
+            checked.apply(op);
             if let (true, Some(key)) = (aborts, aborted)
-                && found(&world.cache, &key.to_string()).is_none()
+                && found(&checked.cache, &key.to_string()).is_none()
             {
-                world.last.remove(&key);
+                checked.last.remove(&key);
             }
         }
-        world.check();
-        prop_assert_eq!(world.check_contents(), world.last.len());
-        prop_assert_eq!(world.cache.stats().evictions, 0);
-        world.end();
+        checked.check();
+        prop_assert_eq!(checked.check_contents(), checked.last.len());
+        prop_assert_eq!(checked.cache.stats().evictions, 0);
+        checked.end();
     }
 }

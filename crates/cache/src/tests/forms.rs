@@ -76,7 +76,7 @@ fn forms_are_charged_and_given_back_with_the_object() {
         assert!(give(&cache, "/a", &object, 1, 2), "in the place of the first");
         assert_eq!(cache.stats().bytes, with);
         cache.check();
-        // Whoever sends a form holds it alone.
+        // A sender of a form keeps only the form in memory.
         let sent = object.form(1).expect("it is there");
         assert_eq!(cache.invalidate(&key("/a")), 1);
         assert!(!give(&cache, "/a", &object, 3, 1), "it has left the index");
@@ -138,7 +138,7 @@ fn another_form_takes_the_place_of_a_body_in_one_step() {
     assert!(stored.wants_form(1, 1), "it may have forms");
     drop(object);
     assert!(cache.stats().bytes < before);
-    // What is invalidated meanwhile does not come back.
+    // An object that is invalidated meanwhile does not come back.
     let lead = cache.begin_refresh(&key("/a"), &stored).expect("nobody fetches");
     cache.invalidate(&key("/a"));
     assert!(!lead.replace_form(&stored, &stored.renewed(), b"late".to_vec(), 1000));
@@ -156,7 +156,7 @@ fn a_form_that_is_made_while_the_origin_confirms_its_body_is_put_beside_it() {
     assert!(!object.is_live() && confirmed.is_live());
     assert!(cache.put_form(&object, key("/a").hash(), 1, 1, b"coded".to_vec()));
     assert_eq!(form(&confirmed, 1), Some(b"coded".to_vec()));
-    // One that replaced it is another's.
+    // Its replacement is another object.
     let other = put_formed(&cache, "/b", 1000);
     assert!(cache.begin_form(&other, 1, 1));
     cache.invalidate(&key("/b"));

@@ -1,8 +1,8 @@
-//! Objects that are of no more use are taken out, and nothing else.
+//! Index walks: expired objects are removed, and no others.
 
 use super::*;
 
-/// Goes once around, taking what became stale before `now_ms`; how many places were paused at.
+/// Walks once around, and removes the objects stale before `now_ms`. Returns the number of pauses.
 fn drop_stale(cache: &Cache, walk: &mut IndexWalk, places: usize, now_ms: u64) -> usize {
     let mut pauses = 0;
     cache.drop_expired(walk, places, &|object| !object.is_fresh(now_ms), &mut || pauses += 1);
@@ -28,7 +28,7 @@ fn what_is_over_leaves_and_gives_its_memory_back() {
 }
 
 #[test]
-fn a_walk_goes_on_where_it_was_left() {
+fn a_walk_continues_from_its_position() {
     let cache = cache();
     for n in 0..20_000 {
         put(&cache, &format!("page {n}"), b"");
@@ -48,7 +48,7 @@ fn a_walk_goes_on_where_it_was_left() {
 }
 
 #[test]
-fn what_is_being_fetched_anew_stays_until_that_has_ended() {
+fn an_object_stays_until_its_refresh_has_ended() {
     let cache = cache();
     let old = put(&cache, "page", b"old");
     let lead = cache.begin_refresh(&key("page"), &old).expect("a fetch");

@@ -1,4 +1,4 @@
-//! Forms of stored bodies that are known by a key.
+//! Keyed forms of stored bodies.
 
 use super::*;
 use crate::KEYED_FORMS;

@@ -1,4 +1,4 @@
-//! Index, variants, invalidation.
+//! Lookups: index, variants and invalidation.
 
 use super::*;
 
@@ -27,12 +27,12 @@ fn a_stored_response_is_found_with_all_it_was_stored_with() {
 }
 
 #[test]
-fn keys_of_one_hash_are_told_apart_by_their_bytes() {
+fn keys_with_one_hash_are_distinguished_by_their_bytes() {
     let cache = cache();
     let (mut a, mut b) = (KeyBuf::new(), KeyBuf::new());
     a.field(b"a");
     b.field(b"b");
-    // Not finished: both hashes are zero.
+    // Not finished, with both hashes zero.
     let lead = lead(cache.begin(&a, &mut plain, BeginOptions::default(), 0));
     assert!(lead.store(permit(), head(Some(0)), None).finish());
     assert!(matches!(cache.lookup(&a, &mut plain, 0), CacheLookup::Object(_)));
@@ -58,7 +58,7 @@ fn hits_are_counted() {
     for _ in 0..5 {
         found(&cache, "/a").expect("stored");
     }
-    // Storing looked before there was anything.
+    // Storing looked it up before it existed.
     assert_eq!(found(&cache, "/a").map(|object| object.hits()), Some(6));
 }
 
@@ -144,7 +144,7 @@ fn invalidation_removes_all_variants_of_its_key_only() {
 }
 
 #[test]
-fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
+fn a_fetch_under_way_at_an_invalidation_never_becomes_visible() {
     let cache = cache();
     for invalidate in
         [(|cache: &Cache| cache.invalidate(&key("/a"))) as fn(&Cache) -> usize, |cache| {
@@ -154,7 +154,7 @@ fn what_was_being_fetched_at_an_invalidation_never_becomes_visible() {
         let before = lead(begin(&cache, "/a"));
         let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("somebody fetches") };
         invalidate(&cache);
-        // Who comes after the invalidation does not wait for a fetch from before it.
+        // A request after the invalidation does not wait for a fetch from before it.
         let after = lead(begin(&cache, "/a"));
         let mut filling = before.store(permit(), head(Some(2)), None);
         assert!(!filling.stored() && !filling.is_window());
@@ -209,7 +209,7 @@ fn who_waits_since_a_soft_purge_gets_nothing_fresh_from_before_it_stored_or_not(
         cache.soft_invalidate(&key("/a"), 3000);
         let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("it waits") };
         if !is_stored {
-            // The fetch leaves the key, and is out of reach of what comes later.
+            // The fetch leaves the key, so later events do not reach it.
             cache.invalidate(&key("/a"));
         }
         let filling = lead.store(permit(), NewObject { born_ms: 2000, ..head(Some(0)) }, None);
@@ -225,7 +225,7 @@ fn a_304_for_a_superseded_response_does_not_get_past_an_invalidation() {
     let old = put(&cache, "/a", b"old");
     put(&cache, "/a", b"new");
     cache.invalidate(&key("/a"));
-    // The invalidation did not meet `old`, which was out already, and the fetch began after it.
+    // The invalidation did not reach `old`, which was out already, and the fetch began after it.
     let options = BeginOptions { rejected: Some(&old), ..BeginOptions::default() };
     let FetchDecision::Lead(lead) = cache.begin(&key("/a"), &mut plain, options, 0) else {
         panic!("nobody fetches")
@@ -253,7 +253,7 @@ fn a_304_gives_the_same_body_a_new_head_in_one_step() {
         assert_eq!(bytes_of(&fresh).expect("whole"), body);
         assert_eq!(read_all(fresh.reader()).expect("complete"), body);
         assert_eq!(fresh.length(), Some(size as u64));
-        // And once more: the body is not chained from head to head.
+        // Once more: bodies are not chained from head to head.
         let lead = cache.begin_refresh(&key("/a"), &fresh).expect("nobody fetches");
         drop(old);
         let third = lead.freshen(permit(), &fresh, head(None), None);
@@ -271,14 +271,14 @@ fn a_304_does_not_bring_back_what_was_invalidated() {
     let cache = cache();
     let old = put(&cache, "/a", b"a");
     cache.invalidate(&key("/a"));
-    // Begun after the invalidation, but with what was found before it.
+    // Begun after the invalidation, with an object found before it.
     let fresh = begin_anew(&cache, "/a").freshen(permit(), &old, head(None), None);
     assert_eq!(bytes_of(&fresh).expect("whole"), b"a");
     assert!(!fresh.is_live() && found(&cache, "/a").is_none());
 }
 
 #[test]
-fn who_came_after_an_invalidation_is_not_given_what_a_304_confirmed_of_before_it() {
+fn a_waiter_from_after_an_invalidation_gets_no_object_from_before_it() {
     let cache = cache();
     let old = put(&cache, "/a", b"a");
     cache.invalidate(&key("/a"));

@@ -1,4 +1,4 @@
-//! The memory that an object costs over its body.
+//! The memory that an object costs beside its body.
 
 use super::*;
 use crate::shard::KeyLocation;
@@ -11,7 +11,7 @@ fn the_structures_of_an_object_have_their_promised_sizes() {
     assert_eq!(size_of::<crate::slot::IndexSlot>(), 16);
     assert_eq!(size_of::<crate::shard::ColdEntry<u64>>(), 16);
     assert_eq!(size_of::<crate::content::CompleteBody>(), 16);
-    // A reply with a longer one is copied by a call instead of a few moves, at every hit.
+    // A longer reply is copied by a call instead of a few moves, at every hit.
     assert_eq!(size_of::<Reader>(), 64);
 }
 

@@ -1,4 +1,4 @@
-//! A look that changes nothing.
+//! Peeks, which change nothing.
 
 use super::*;
 
@@ -10,8 +10,8 @@ fn ban(text: &str, soft: bool, now_ms: u64) -> NewBan {
     NewBan { text: text.into(), soft, now_ms, ..NewBan::default() }
 }
 
-/// Stores 3000 objects, and at every third has `look` visit all so far. Returns the numbers of
-/// those that are left, and the figures.
+/// Stores 3000 objects, and after every third calls `look` for all so far. Returns the numbers of
+/// the survivors, and the counters.
 fn survivors(look: impl Fn(&Cache, &str)) -> (Vec<u32>, Stats) {
     let cache = Cache::new(config(MIB));
     for n in 0..3000 {
@@ -36,11 +36,11 @@ fn looking_leaves_hits_order_of_eviction_and_figures_as_they_are() {
     let object = put(&cache, "a", b"body");
     drop(found(&cache, "a"));
     let before =
-        (object.hits(), object.standing.frequency(), object.standing.place(), cache.stats());
+        (object.hits(), object.index_state.frequency(), object.index_state.place(), cache.stats());
     assert_eq!(peek(&cache, "a").found, Some(0));
     assert_eq!(
         before,
-        (object.hits(), object.standing.frequency(), object.standing.place(), cache.stats())
+        (object.hits(), object.index_state.frequency(), object.index_state.place(), cache.stats())
     );
     cache.check();
 }
@@ -85,7 +85,7 @@ fn fetches_under_way_and_marks_are_seen() {
 }
 
 #[test]
-fn why_a_response_is_not_kept_is_told() {
+fn the_reason_why_a_response_is_not_stored_is_reported() {
     let cache = cache();
     let large = begin_anew(&cache, "a").store(permit(), head(Some(2 * MIB)), None);
     assert_eq!(large.refused(), Some(StoreRefusal::TooLarge));

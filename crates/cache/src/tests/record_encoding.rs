@@ -1,4 +1,4 @@
-//! Records as bytes.
+//! The encoding of records.
 
 use base::Now;
 use codec::Coding;
@@ -39,8 +39,8 @@ fn records() -> impl Strategy<Value = Record> {
     )
 }
 
-/// Everything that can be asked of a record, but for its times.
-fn told(record: &Record) -> impl PartialEq + std::fmt::Debug {
+/// All fields of a record except its times.
+fn all_fields(record: &Record) -> impl PartialEq + std::fmt::Debug {
     let vary = record.vary().map(|vary| (vary.spec.to_vec(), vary.signature.to_vec()));
     let parts = (record.key().to_vec(), vary, record.tags(), record.note().to_vec());
     let head = (record.status(), record.head().to_vec(), record.etag().map(<[u8]>::to_vec));
@@ -63,8 +63,8 @@ proptest! {
         let mut bytes = Vec::new();
         record.encode(before, &mut bytes);
         let read = Record::decode(&bytes, after).expect("it was written");
-        prop_assert_eq!(told(&read), told(&record));
-        // The wall clock's zero in both.
+        prop_assert_eq!(all_fields(&read), all_fields(&record));
+        // The zero of the wall clock for both.
         let (here, there) = (before.unix_at(0), after.unix_at(0));
         let ahead_ms = (read.born_ms() + there) - (record.born_ms() + here);
         prop_assert!(ahead_ms == 0 || read.born_ms() == after.mono_ms as i64 && ahead_ms < 0);
@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(ahead_ms != 0 || again == bytes);
     }
 
-    /// Changed or cut bytes decode to nothing, or to a record with every field readable.
+    /// Changed or cut bytes decode to `None`, or to a record whose fields can all be read.
     #[test]
     fn no_bytes_make_a_record_that_is_not_sound(
         record in records(),
@@ -95,7 +95,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         if let Some(read) = Record::decode(&bytes, now) {
-            prop_assert_eq!(told(&read), told(&read));
+            prop_assert_eq!(all_fields(&read), all_fields(&read));
             prop_assert!(read.born_ms() <= now.mono_ms as i64);
         }
     }

@@ -7,18 +7,18 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A body that lies elsewhere: each read brings a few bytes, the second time it is asked.
+/// An external body: each read gives a few bytes, at its second poll.
 #[derive(Debug, Default)]
-struct Shelf {
+struct SlowBody {
     bytes: Bytes,
-    /// Bytes from here on cannot be had any more.
+    /// Bytes from this offset on are lost.
     lost_from: u64,
-    /// As much is read as may be.
+    /// Too many reads are under way.
     is_full: AtomicBool,
     reads: AtomicUsize,
 }
 
-impl Shelf {
+impl SlowBody {
     const PIECE: usize = 1000;
 
     fn of(bytes: Vec<u8>) -> Arc<Self> {
@@ -27,13 +27,13 @@ impl Shelf {
     }
 }
 
-impl ExternalBody for Shelf {
+impl ExternalBody for SlowBody {
     fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
     fn open(self: Arc<Self>) -> Box<dyn ExternalBodyReader> {
-        Box::new(ShelfReading { shelf: self, at: 0, is_asked: false })
+        Box::new(SlowReading { slow: self, at: 0, is_asked: false })
     }
 
     fn open_within(self: Arc<Self>) -> Result<Box<dyn ExternalBodyReader>, BodyOpenError> {
@@ -50,13 +50,13 @@ impl ExternalBody for Shelf {
 }
 
 #[derive(Debug)]
-struct ShelfReading {
-    shelf: Arc<Shelf>,
+struct SlowReading {
+    slow: Arc<SlowBody>,
     at: usize,
     is_asked: bool,
 }
 
-impl ExternalBodyReader for ShelfReading {
+impl ExternalBodyReader for SlowReading {
     fn seek(&mut self, offset: u64) {
         (self.at, self.is_asked) = (offset as usize, false);
     }
@@ -67,40 +67,40 @@ impl ExternalBodyReader for ShelfReading {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, IncompleteBody>> {
         if !std::mem::replace(&mut self.is_asked, true) {
-            self.shelf.reads.fetch_add(1, Ordering::Relaxed);
+            self.slow.reads.fetch_add(1, Ordering::Relaxed);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.is_asked = false;
-        if self.at as u64 >= self.shelf.lost_from {
+        if self.at as u64 >= self.slow.lost_from {
             return Poll::Ready(Err(IncompleteBody));
         }
-        let all = &self.shelf.bytes;
-        let end = all.len().min(self.at + Shelf::PIECE);
+        let all = &self.slow.bytes;
+        let end = all.len().min(self.at + SlowBody::PIECE);
         let data = all.slice(self.at..end);
         self.at = end;
         Poll::Ready(Ok(Some(data)))
     }
 }
 
-/// A response that is stored with this body.
-fn kept(cache: &Arc<Cache>, name: &str, body: Arc<Shelf>) -> Arc<Object> {
+/// An object with this body.
+fn kept(cache: &Arc<Cache>, name: &str, body: Arc<SlowBody>) -> Arc<Object> {
     lead(begin(cache, name)).store_elsewhere(permit(), &head(Some(body.length())), None, body).0
 }
 
 #[test]
 fn a_body_elsewhere_is_read_from_where_it_is_sought() {
     let cache = cache();
-    let shelf = Shelf::of(pattern(10_000));
-    let object = kept(&cache, "/a", Arc::clone(&shelf));
+    let slow = SlowBody::of(pattern(10_000));
+    let object = kept(&cache, "/a", Arc::clone(&slow));
     assert_eq!(object.length(), Some(10_000));
     assert!(object.whole().is_none() && !object.is_filling());
     let mut reader = object.reader();
     assert_eq!(read_once(&mut reader), None, "it is being read");
-    // That read is given up.
+    // That read is cancelled.
     reader.seek(9_500);
     assert!(read_all(reader).expect("complete") == pattern(10_000)[9_500..]);
-    assert_eq!(shelf.reads.load(Ordering::Relaxed), 2);
+    assert_eq!(slow.reads.load(Ordering::Relaxed), 2);
     assert!(read_all(object.reader()).expect("complete") == pattern(10_000));
     for beyond in [10_000, 10_001, u64::MAX] {
         let mut reader = object.reader();
@@ -113,8 +113,8 @@ fn a_body_elsewhere_is_read_from_where_it_is_sought() {
 fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
     let cache = cache();
     let bytes = Bytes::from(pattern(5000));
-    let shelf = Shelf { bytes, lost_from: 2000, ..Shelf::default() };
-    let mut reader = kept(&cache, "/a", Arc::new(shelf)).reader();
+    let slow = SlowBody { bytes, lost_from: 2000, ..SlowBody::default() };
+    let mut reader = kept(&cache, "/a", Arc::new(slow)).reader();
     for from in [0, 1000] {
         let data = block_on(reader.next()).expect("there").expect("not the end");
         assert!(data == pattern(5000)[from..from + 1000]);
@@ -124,13 +124,13 @@ fn a_body_elsewhere_that_is_lost_breaks_off_where_it_is() {
 
 #[test]
 fn a_body_elsewhere_that_many_read_is_read_by_who_wants_it_all_the_same() {
-    let shelf = Shelf::of(pattern(3000));
-    let object = kept(&cache(), "/a", Arc::clone(&shelf));
+    let slow = SlowBody::of(pattern(3000));
+    let object = kept(&cache(), "/a", Arc::clone(&slow));
     let before = object.reader();
-    shelf.is_full.store(true, Ordering::Relaxed);
+    slow.is_full.store(true, Ordering::Relaxed);
     let mut after = object.reader();
     assert!(!before.is_beyond() && after.is_beyond() && !after.is_behind());
-    let lost = Shelf { bytes: Bytes::from(pattern(3000)), ..Shelf::default() };
+    let lost = SlowBody { bytes: Bytes::from(pattern(3000)), ..SlowBody::default() };
     let lost = kept(&cache(), "/a", Arc::new(lost)).reader();
     assert!(lost.is_behind() && !lost.is_beyond());
     after.seek(1500);
@@ -142,17 +142,17 @@ fn a_body_elsewhere_that_many_read_is_read_by_who_wants_it_all_the_same() {
 #[test]
 fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
     let cache = cache();
-    let shelf = Shelf::of(pattern(3000));
+    let slow = SlowBody::of(pattern(3000));
     let fetching = lead(begin(&cache, "/a"));
     let FetchDecision::Wait(ticket) = begin(&cache, "/a") else { panic!("it is being fetched") };
-    let body = Arc::clone(&shelf) as Arc<dyn ExternalBody>;
+    let body = Arc::clone(&slow) as Arc<dyn ExternalBody>;
     let (object, refused) = fetching.store_elsewhere(permit(), &head(Some(3000)), None, body);
     assert_eq!(refused, None);
     let WaiterOutcome::Ready(got) = block_on(ticket) else { panic!("there is a response") };
     assert!(Arc::ptr_eq(&got, &object));
     let stored = found(&cache, "/a").expect("it is stored");
     assert!(read_all(stored.reader()).expect("complete") == pattern(3000));
-    // What a 304 makes of it delivers the same body, and leaves with it.
+    // The object that a 304 makes of it shares the body, and is removed with it.
     let confirmed =
         lead(cache.begin_refresh(&key("/a"), &stored).map(FetchDecision::Lead).expect("one"))
             .freshen(permit(), &stored, head(None), None);
@@ -161,7 +161,7 @@ fn what_is_stored_elsewhere_is_found_until_its_body_is_lost() {
     assert!(found(&cache, "/a").is_none());
     cache.check();
     drop((object, got, stored, confirmed));
-    assert_eq!(Arc::strong_count(&shelf), 1);
+    assert_eq!(Arc::strong_count(&slow), 1);
     cache.clear();
     assert_eq!(cache.stats().bytes, 0);
 }
@@ -171,7 +171,7 @@ fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
     let cache = cache();
     let fetching = lead(begin(&cache, "/a"));
     cache.invalidate(&key("/a"));
-    let body = Shelf::of(pattern(10));
+    let body = SlowBody::of(pattern(10));
     let (object, refused) = fetching.store_elsewhere(permit(), &head(Some(10)), None, body);
     assert_eq!(refused, Some(StoreRefusal::Invalidated));
     assert!(found(&cache, "/a").is_none());
@@ -179,10 +179,10 @@ fn what_is_invalidated_while_it_is_fetched_is_not_stored_elsewhere() {
 }
 
 #[test]
-fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
+fn an_external_body_stays_in_place_under_a_new_head_and_returns_its_memory() {
     let cache = cache();
-    let shelf = Shelf::of(pattern(3000));
-    let old = kept(&cache, "/a", Arc::clone(&shelf));
+    let slow = SlowBody::of(pattern(3000));
+    let old = kept(&cache, "/a", Arc::clone(&slow));
     let refresh = cache.begin_refresh(&key("/a"), &old).expect("nobody else does");
     let new = refresh.freshen(permit(), &old, head(None), None);
     drop(old);
@@ -191,13 +191,13 @@ fn a_body_elsewhere_stays_there_under_a_new_head_and_gives_its_memory_back() {
     assert!(found(&cache, "/a").is_some_and(|found| Arc::ptr_eq(&found, &new)));
     drop(new);
     cache.clear();
-    assert_eq!(Arc::strong_count(&shelf), 1);
+    assert_eq!(Arc::strong_count(&slow), 1);
     assert_eq!(cache.stats().bytes, 0);
 }
 
 #[test]
 fn a_window_does_not_go_back_to_what_it_has_let_go() {
-    let (mut writer, mut reader) = BodyWindow::window(passage(1 << 20));
+    let (mut writer, mut reader) = BodyWindow::window(window_limit(1 << 20));
     for piece in [&b"abc"[..], b"def"] {
         assert_eq!(writer.push(piece), PushOutcome::Ok);
         assert_eq!(block_on(reader.next()), Ok(Some(Bytes::from_static(piece))));
@@ -206,7 +206,7 @@ fn a_window_does_not_go_back_to_what_it_has_let_go() {
     assert_eq!(block_on(reader.next()), Err(IncompleteBody));
 }
 
-/// Something that happens to a body or one of its readers.
+/// An event of a body or one of its readers.
 #[derive(Clone, Debug)]
 enum Op {
     Push(usize),
@@ -218,7 +218,7 @@ enum Op {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Against a plain slice and an offset for each reader.
+    /// Compared with a plain slice and an offset for each reader.
     #[test]
     fn readers_that_seek_see_the_body_from_there(
         declared in any::<bool>(),
@@ -237,7 +237,7 @@ proptest! {
             Op::Push(bytes) => *bytes,
             _ => 0,
         }).sum::<usize>();
-        // The first end is the end.
+        // The first end counts.
         let end = ops.iter().position(|op| matches!(op, Op::Finish)).unwrap_or(ops.len());
         let body = pattern(pushes(&ops[..end]));
         prop_assume!(body.len() as u64 <= MIB);

@@ -1,4 +1,4 @@
-//! Many threads at once.
+//! Stress: many threads at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -6,18 +6,18 @@ use super::*;
 
 const KEYS: u64 = 60;
 const ROUNDS: u64 = 15_000;
-/// Keys have tags in common.
+/// Tags that several keys share.
 const TAGS: u64 = 7;
 
-/// The state that the threads share: for each key the version an origin would serve, and the oldest
-/// that may still be found.
+/// The state that the threads share: for each key the version that an origin would serve, and the
+/// oldest that may still be found.
 struct Shared {
     cache: Arc<Cache>,
     served: Vec<AtomicU64>,
     floor: Vec<AtomicU64>,
 }
 
-/// The same numbers for the same thread in every run.
+/// A generator whose numbers are equal for a thread in every run.
 struct Random(u64);
 
 impl Random {
@@ -60,7 +60,7 @@ fn fetch(shared: &Shared, index: usize, lead: Lead, random: &mut Random) {
 }
 
 fn request(shared: &Shared, random: &mut Random) {
-    // Some keys are much hotter than others.
+    // Some keys are much more popular than others.
     let index = random.below(KEYS).min(random.below(KEYS)) as usize;
     let key = key(&index.to_string());
     let cache = &shared.cache;
@@ -77,7 +77,7 @@ fn request(shared: &Shared, random: &mut Random) {
     match cache.begin(&key, &mut plain, options, 0) {
         FetchDecision::Lead(lead) | FetchDecision::Alone(lead) => match old {
             Some(old) if old.whole().is_some() && random.below(2) == 0 => {
-                // Confirmed: as old as it was.
+                // Revalidated: as old as it was.
                 let tags = Tags::new(vec![index as u64 % TAGS]);
                 drop(lead.freshen(permit(), &old, NewObject { tags, ..head(None) }, None));
             }
@@ -97,7 +97,7 @@ fn request(shared: &Shared, random: &mut Random) {
     }
 }
 
-/// Makes what `keys` lead to untrue, then has `purge` say so.
+/// Makes the objects of `keys` out of date, then calls `purge` to invalidate them.
 fn outdate(shared: &Shared, keys: impl Iterator<Item = usize>, purge: impl FnOnce()) {
     let versions: Vec<_> =
         keys.map(|key| (key, shared.served[key].fetch_add(1, Ordering::SeqCst) + 1)).collect();
@@ -107,7 +107,7 @@ fn outdate(shared: &Shared, keys: impl Iterator<Item = usize>, purge: impl FnOnc
     }
 }
 
-/// The objects of one key.
+/// Matches the objects of one key.
 #[derive(Debug)]
 struct OfKey(KeyBuf);
 
@@ -167,7 +167,7 @@ fn threads_keep_to_the_budget_see_no_purged_response_and_give_all_memory_back() 
                 })
                 .collect();
             scope.spawn(|| {
-                // Time flies, so that bans are forgotten while fetches are under way.
+                // Time passes fast, so that bans are forgotten while fetches are under way.
                 for now_ms in (0..).step_by(30_000).take_while(|_| !done.load(Ordering::Relaxed)) {
                     shared.cache.sweep(u32::MAX, now_ms, &mut std::thread::yield_now);
                 }

@@ -1,4 +1,4 @@
-//! Roll-outs by example, and by what operators, canaries and nodes do in any order.
+//! Roll-outs by example, and under any order of actions of operators, canaries and nodes.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn a_version_is_made_of_all_that_is_in_it() {
 }
 
 #[test]
-fn a_version_goes_to_its_canaries_and_to_all_when_the_last_is_well() {
+fn a_version_goes_to_all_when_the_last_canary_reports_success() {
     let one = rolled(None, "v1", &["n1"]);
     assert_eq!((has(&one, "n1"), has(&one, "n2")), (Some("v1"), None));
     let one = well(&one, "n1");
@@ -54,7 +54,7 @@ fn a_version_goes_to_its_canaries_and_to_all_when_the_last_is_well() {
 }
 
 #[test]
-fn a_word_of_nobody_that_is_waited_for_changes_nothing() {
+fn an_unexpected_report_changes_nothing() {
     let one = rolled(None, "v1", &["n1", "n2"]);
     let bad = Err("bad".to_owned());
     assert_eq!(one.canary_reported("n3", one.number, &bad), None, "no canary");
@@ -139,16 +139,16 @@ fn a_reason_has_a_bound_and_what_names_no_release_is_no_state() {
     assert_eq!(RollOut::decode(b"{}"), None);
 }
 
-/// A step of a cluster: who does what, by the state that he has seen last.
+/// An action, based on the state that its node has seen last.
 #[derive(Clone, Debug)]
 enum Step {
-    /// An operator rolls a version out with so many canaries.
+    /// An operator rolls a version out with this many canaries.
     Begin { version: u8, canaries: usize },
-    /// A canary says how it is.
+    /// A canary reports.
     Word { node: usize, is_well: bool },
-    /// An operator has all go back.
+    /// An operator returns to a version.
     Back { version: Option<u8> },
-    /// A node looks at the state.
+    /// A node reads the state.
     Look { node: usize },
 }
 
@@ -167,20 +167,20 @@ fn name(node: usize) -> String {
     format!("n{node}")
 }
 
-/// A cluster in which nodes look at the state now and then, and write over what they have seen.
+/// A cluster whose nodes read the state now and then, and write over the one they have seen.
 #[derive(Default)]
 struct World {
     state: Option<RollOut>,
-    /// The state that each has seen last.
+    /// The state that each node has seen last.
     seen: BTreeMap<usize, RollOut>,
-    /// The versions that each has, and has had on the way to all.
+    /// The version of each node, and of those that went to all.
     in_force: BTreeMap<usize, String>,
     /// The contents of slots.
     slots: BTreeMap<u8, String>,
 }
 
 impl World {
-    /// The change is written if nobody has written another meanwhile.
+    /// Writes a change, unless another has been written meanwhile.
     fn write(&mut self, over: Option<&RollOut>, next: RollOut) {
         if self.state.as_ref() == over {
             for release in &next.releases {
@@ -261,7 +261,7 @@ proptest! {
                 prop_assert!((0..NODES).all(|node| of(node) == before.good.as_ref()));
             }
         }
-        // Whoever looks at last has what the state says.
+        // A node that reads last has the version of the state.
         for node in 0..NODES {
             world.take(Step::Look { node });
             let Some(state) = &world.state else { continue };

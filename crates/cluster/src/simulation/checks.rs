@@ -1,4 +1,4 @@
-//! Purges and requests in a simulated cluster, and what is claimed of every response.
+//! The checks of a simulated cluster: its purges and requests, and the claims about every response.
 
 use std::rc::Rc;
 
@@ -20,15 +20,16 @@ impl SimulatedCluster {
         }
     }
 
-    /// One request at a node.
+    /// A request at a node.
     pub(super) fn serve_at(&mut self, at: usize) {
         let key = self.rng.usize(..KEYS);
         let version = self.version_at(at, key);
         let (seed, now_ms, node) = (self.seed, self.now_ms, &self.nodes[at]);
         let is_stale = |key_of: usize, least: u64| key_of == key && version < least;
         for Promise { id, since_ms, of: (of, least), by } in &self.promised {
-            // A node that was away hears of it from the stream alone: if that has lost it, and does
-            // not say so, nobody can know before those who applied it are in touch again.
+            // A node that was away gets it from the stream alone. If the stream has lost it without
+            // notice, only nodes that have applied it can reveal the loss, once they are connected
+            // again.
             let is_lost = self.server.lost.contains(id) && !by.contains(&node.run);
             if is_stale(*of, *least) && !is_lost {
                 self.broken = Some(format!(
@@ -41,7 +42,7 @@ impl SimulatedCluster {
         }
         let over_ms = self.shape.max_isolation_ms + self.shape.quorum_slack_ms();
         for (id, since_ms, (of, least)) in &self.quorum {
-            // The stream may have lost it: what it acknowledged then was not so.
+            // The stream may have lost it, in spite of its acknowledgement.
             let is_kept = !self.server.lost.contains(id);
             if is_stale(*of, *least) && is_kept && now_ms > since_ms + over_ms {
                 self.broken = Some(format!(
@@ -54,7 +55,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// The version that a node answers with.
+    /// The version in a node's response.
     fn version_at(&mut self, at: usize, key: usize) -> u64 {
         let (now_ms, truth) = (self.now_ms, self.truth[key]);
         let node = &mut self.nodes[at];
@@ -97,8 +98,8 @@ impl SimulatedCluster {
         self.nodes[at].waiting.push(waiting);
     }
 
-    /// Looks, some time after all was healed, whether all nodes have come to the stream's end and
-    /// trust, and whether any purge was lost that the stream has taken, or whose maker lives.
+    /// Checks, some time after all faults were healed, that all nodes have reached the stream's end
+    /// and trust, and that no purge was lost that the stream has acknowledged or whose maker lives.
     pub(super) fn converged(&mut self) -> Result<(), String> {
         let (seed, now_ms) = (self.seed, self.now_ms);
         let (epoch, last) = (self.server.epoch, self.server.log.len() as u64);

@@ -1,14 +1,14 @@
-//! The stream's clock, by which it says when it stored an entry.
+//! The stream's clock, with the times at which entries are stored.
 
 use fastrand::Rng;
 
 /// The time of the first moment, in nanoseconds since 1970.
 const BEGIN_NS: u64 = 1_764_288_000_000_000_000;
-/// Two servers' clocks differ by no more than this, in nanoseconds: half a minute.
+/// The largest difference between two servers' clocks, in nanoseconds: half a minute.
 const APART_NS: u64 = 30_000_000_000;
 
-/// The clock of the server that leads. Its chance is its own: with the same seed the same happens
-/// to nodes as if nobody asked for the time.
+/// The clock of the leading server. It has a random generator of its own, so that reading the time
+/// changes nothing else in a run.
 #[derive(Debug)]
 pub(super) struct Clock {
     rng: Rng,

@@ -1,11 +1,11 @@
-//! Happenings of a simulated cluster, in their order.
+//! The events of a simulated cluster, in order of time.
 
 use std::rc::Rc;
 
 use super::message::{ToNode, ToServer};
 use crate::entry::Entry;
 
-/// Something that goes wrong for a while.
+/// A fault that lasts for a while.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SimulatedFault {
     CutOut(usize),
@@ -24,13 +24,13 @@ pub(super) enum SimulatedFault {
     Expire,
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Debug)]
 pub(super) enum SimulationEvent {
     AtServer(usize, ToServer),
     AtNode(usize, u64, ToNode),
     Tick(usize, u64),
-    /// An entry that a node with a bug applies later than it says.
+    /// The late application of an entry by a node with a bug.
     Apply(usize, u64, Rc<Entry>),
     Serve,
     Purge,
@@ -38,7 +38,7 @@ pub(super) enum SimulationEvent {
     Heal(SimulatedFault),
 }
 
-/// A happening, when it comes, and its number.
+/// An event, its time, and its number.
 #[derive(Debug)]
 pub(super) struct QueuedEvent(pub(super) u64, pub(super) u64, pub(super) SimulationEvent);
 

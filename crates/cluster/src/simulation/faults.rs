@@ -1,4 +1,4 @@
-//! Troubles of a simulated cluster, and how they are healed.
+//! The faults of a simulated cluster, and their end.
 
 use super::events::{SimulatedFault, SimulationEvent};
 use super::simulated_cluster::SimulatedCluster;
@@ -14,7 +14,7 @@ impl SimulatedCluster {
         let trouble = self.drawn();
         self.begin(trouble);
         let in_ms = self.rng.u64(50..3 * self.shape.max_isolation_ms);
-        // Then all is healed.
+        // After that, all faults are healed.
         let left_ms = self.shape.troubles_ms - self.now_ms;
         self.later(in_ms.min(left_ms), SimulationEvent::Heal(trouble));
     }
@@ -116,7 +116,7 @@ impl SimulatedCluster {
         }
     }
 
-    /// A node starts, as a new run.
+    /// Starts a node, as a new run.
     fn start(&mut self, at: usize) {
         let new_run = 1_000_000 + self.order;
         self.nodes[at].restart(new_run, self.shape.max_isolation_ms);
@@ -124,14 +124,14 @@ impl SimulatedCluster {
         self.later(1, SimulationEvent::Tick(at, new_run));
     }
 
-    /// A node has another connection, and begins another session with it.
+    /// Gives a node a new connection, with a new session.
     fn anew(&mut self, at: usize) {
         let node = &mut self.nodes[at];
         node.subscription = 0;
         (node.name_state.is_known, node.name_state.shown) = (false, None);
     }
 
-    /// A process that was stopped goes on. The first thing that it does is to answer requests.
+    /// Continues a stopped process. It first serves requests.
     fn go_on(&mut self, at: usize) {
         self.nodes[at].stopped = false;
         if self.nodes[at].up {

@@ -1,4 +1,4 @@
-//! Messages between nodes and the stream, and the purges in them.
+//! The messages between nodes and the stream, and the purges in them.
 
 use std::rc::Rc;
 
@@ -7,10 +7,10 @@ use crate::follower::StreamFacts;
 use crate::members::Card;
 use crate::position::Position;
 
-/// Keys that are requested and purged; as a purge, all of them.
+/// Keys that are requested and purged. As a purge, the number means all of them.
 pub(super) const KEYS: usize = 4;
 
-/// A purge: the key, and the version that the origin has had since.
+/// A purge: the key, and the origin's version after it.
 pub(super) type SimulatedPurge = (usize, u64);
 
 /// A message of a node to the server.
@@ -22,7 +22,7 @@ pub(super) enum ToServer {
     Subscribe(u64),
     Word(EntryId),
     Check(EntryId),
-    /// Asks which run of the node's name was shown last.
+    /// Requests the latest run of the node's name.
     Name,
 }
 
@@ -39,14 +39,14 @@ pub(super) enum ToNode {
         stored: StoredEntry,
     },
     Card(u64, Rc<Card>),
-    /// All cards up to this one, as they are at the beginning of a subscription.
+    /// All cards up to this one, at the beginning of a subscription.
     Cards(u64, Vec<(u64, Rc<Card>)>),
     Named(Option<Rc<Card>>),
     Word(u64, EntryId),
     Checked(EntryId, u64),
 }
 
-/// An entry as the stream has it, and when it was stored.
+/// An entry in the stream, and the time at which it was stored.
 #[derive(Clone, Debug)]
 pub(super) struct StoredEntry {
     pub(super) entry: Rc<Entry>,

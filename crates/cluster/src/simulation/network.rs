@@ -1,7 +1,7 @@
-//! The network between nodes and the stream, and what passes it.
+//! The network between nodes and the stream, and its traffic.
 //!
-//! A region that has not the stream has a leaf node, which is one connection to the region of the
-//! stream for all nodes: what it loses comes again a round trip later, and all behind it waits.
+//! A region without the stream has a leaf node: one connection to the stream's region for all its
+//! nodes. A lost message is repeated a round trip later, and all behind it wait.
 
 use fastrand::Rng;
 
@@ -14,22 +14,22 @@ use crate::members::{Card, EntryAcknowledgement};
 /// One-way delays between two regions, in milliseconds.
 const FAR_MS: (u64, u64) = (20, 150);
 
-// What follows is somewhat more than what two servers of NATS 2.9 with a leaf node between them
-// passed: 330 bytes for an entry that is delivered (here 361), and 78.6 KB in half a minute of
-// three idle nodes (here 101), with questions to a stream without entries.
+// The figures below are somewhat larger than those measured with two servers of NATS 2.9 and a leaf
+// node: 330 bytes for a delivered entry (here 361), and 78.6 KB in half a minute of three idle
+// nodes (here 101), with questions to an empty stream.
 
-/// Bytes of NATS around what is published: subject, reply subject, lengths, the identity.
+/// Bytes of NATS around a published message: subject, reply subject, lengths, identity.
 const PUBLISHED_BYTES: u64 = 130;
-/// Bytes of NATS around a word, which nobody answers.
+/// Bytes of NATS around an acknowledgement, which has no reply.
 const WORD_BYTES: u64 = 50;
-/// Bytes of NATS around what a stream delivers: inbox, the subject to acknowledge, the subject.
+/// Bytes of NATS around a delivered message: inbox, reply subject, subject.
 const DELIVERED_BYTES: u64 = 190;
-/// Bytes of the requests of a question (the stream, and two entries of it).
+/// Bytes of a question's requests (the stream, and two entries of it).
 const QUESTION_BYTES: u64 = 3 * 150;
-/// Bytes of their answers.
+/// Bytes of the answers.
 const ANSWER_BYTES: u64 = 1_200 + 2 * 600;
 
-/// The kinds of what passes.
+/// The kinds of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Cards,
@@ -68,7 +68,7 @@ pub(super) struct Traffic {
     pub(super) regions: Vec<[[MessageVolume; 2]; 4]>,
 }
 
-/// Bytes of a card, an entry and a word as nodes have them in use.
+/// Bytes of a card, an entry and an acknowledgement as real nodes send them.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     card: u64,
@@ -109,11 +109,11 @@ impl Sizes {
 /// The network.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// Milliseconds from each region to that of the stream, one way.
+    /// One-way milliseconds from each region to the stream's.
     pub(super) far_ms: Vec<u64>,
-    /// Regions whose link is down: to the stream, from it.
+    /// Broken links by region: to the stream, from it.
     pub(super) cut: Vec<(bool, bool)>,
-    /// Messages on one connection keep their order: when the last one arrives.
+    /// The arrival of the last message on each connection, because messages stay in order.
     links: Vec<[u64; 2]>,
     nodes: Vec<[u64; 2]>,
     lost_one_in: u32,
@@ -137,7 +137,7 @@ impl Network {
         node % self.far_ms.len()
     }
 
-    /// When a message arrives that is sent now.
+    /// The arrival of a message that is sent now.
     pub(super) fn arrives(&mut self, node: usize, is_out: bool, now_ms: u64, rng: &mut Rng) -> u64 {
         let (region, way) = (self.region_of(node), usize::from(is_out));
         let mut at_ms = now_ms;
@@ -153,7 +153,7 @@ impl Network {
                 *link = at_ms.max(*link);
                 at_ms = *link;
             }
-            // Half a millisecond on the average.
+            // Half a millisecond on average.
             at_ms += rng.u64(0..=1);
         }
         let latest = &mut self.nodes[node][way];
@@ -168,7 +168,7 @@ impl Network {
             ToServer::Card(..) => Load::new(Kind::Cards, 1, self.sizes.card + PUBLISHED_BYTES),
             ToServer::Ask(..) => Load::new(Kind::Questions, 3, QUESTION_BYTES),
             ToServer::Word(_) => Load::new(Kind::Words, 1, self.sizes.word + WORD_BYTES),
-            // Two consumers are made; the stream of cards is asked for.
+            // Two consumers are created, and the stream of cards is queried.
             ToServer::Subscribe(_) => Load::new(Kind::Questions, 2, 2 * 500),
             ToServer::Check(_) | ToServer::Name => {
                 Load::new(Kind::Questions, 1, QUESTION_BYTES / 3)

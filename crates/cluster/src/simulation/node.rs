@@ -12,7 +12,7 @@ use crate::follower::StreamFollower;
 use crate::members::{AppliedRuns, Card, Members};
 use crate::position::Position;
 
-/// A purge that waits for its word.
+/// A purge that waits for its confirmation.
 #[derive(Debug)]
 pub(super) struct WaitingPurge {
     pub(super) level: Level,
@@ -36,7 +36,7 @@ pub(super) struct Node {
     pub(super) cut: (bool, bool),
     pub(super) follower: StreamFollower,
     pub(super) members: Members,
-    /// All cards up to this one are known.
+    /// The sequence up to which all cards are known.
     pub(super) cards_seen: Option<u64>,
     pub(super) name_state: NameState,
     pub(super) subscription: u64,
@@ -51,16 +51,16 @@ pub(super) struct Node {
     pub(super) held: Vec<ToNode>,
 }
 
-/// A node's knowledge of who else has its name.
+/// A node's knowledge of other runs with its name.
 #[derive(Debug, Default)]
 pub(super) struct NameState {
-    /// It has looked who has its name, in this session.
+    /// True once it has checked its name in this session.
     pub(super) is_known: bool,
     /// Its first card in this session.
     pub(super) shown: Option<u64>,
     /// Another run of its name, and until when that may be live.
     pub(super) displaces: Option<(u64, u64)>,
-    /// It was displaced, and looks again then.
+    /// The time of the next check after it was displaced.
     pub(super) again_ms: u64,
 }
 
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// The first thing after a start, with or without what is on the disk.
+    /// Starts again, with or without the contents of its disk.
     pub(super) fn restart(&mut self, run: u64, max_isolation_ms: u64) {
         (self.up, self.run) = (true, run);
         self.waiting.clear();

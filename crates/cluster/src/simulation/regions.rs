@@ -1,4 +1,5 @@
-//! Clusters over several regions: what is claimed of them, that the checks can fail, and figures.
+//! Clusters over several regions: the claims about them, figures, and proof that the checks can
+//! fail.
 
 use std::hint::black_box;
 
@@ -28,10 +29,10 @@ fn the_checks_find_a_node_with_a_bug() {
     }
 }
 
-/// As many nodes as are told, with the times that nodes have unless told otherwise: first without
-/// trouble, with the figures of docs/lab/cluster.md, and then with it.
+/// A given number of nodes with default times: first without faults, with the figures of
+/// docs/lab/cluster.md, and then with faults.
 #[test]
-fn nodes_that_hear_of_purges_all_the_time_show_no_more_cards() {
+fn nodes_under_constant_purges_show_no_more_cards() {
     let nodes = told("CLUSTER_NODES").unwrap_or(20) as usize;
     let regions = told("CLUSTER_REGIONS").unwrap_or(2) as usize;
     let shape = Shape::many(nodes, regions, told("CLUSTER_ISOLATION_MS").unwrap_or(30_000));
@@ -50,8 +51,7 @@ fn nodes_that_hear_of_purges_all_the_time_show_no_more_cards() {
     );
 }
 
-/// A cluster without trouble, measured from when all have begun. The result is the number of cards
-/// that they showed.
+/// Measures a cluster without faults, once all nodes have begun. Returns the number of cards.
 fn calm(seed: u64, shape: Shape, purges: u64) -> u64 {
     let (from_ms, end_ms) = (20_000, shape.troubles_ms);
     let mut world = SimulatedCluster::new(seed, shape);
@@ -94,7 +94,7 @@ fn mbit(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 * 8.0 / 1_000_000.0 / seconds
 }
 
-/// The middle, the 99th of a hundred, and the longest.
+/// The median, the 99th percentile, and the longest.
 fn spread(times_ms: &mut [u64]) -> String {
     times_ms.sort_unstable();
     let at = |part: f64| times_ms.get(((times_ms.len() as f64 - 1.0) * part) as usize).copied();
@@ -102,7 +102,7 @@ fn spread(times_ms: &mut [u64]) -> String {
     format!("{middle} / {late} / {longest} ms of {}", times_ms.len())
 }
 
-/// Costs of the members for the node that remembers them.
+/// The cost of the members for the node that remembers them.
 fn members(count: usize) {
     let card = |n: usize| Card {
         name: format!("fra1-web-{n:04}"),

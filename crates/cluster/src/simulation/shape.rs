@@ -1,20 +1,19 @@
-//! The shape of a simulated cluster: how many nodes in how many regions, its times, and what goes
-//! wrong.
+//! The shape of a simulated cluster: its nodes and regions, its times, and its faults.
 
 use std::ops::RangeInclusive;
 
-/// A bug that a check has to find.
+/// A bug that a check must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
-    /// A node takes what comes next behind a gap, and trusts.
+    /// A node accepts an entry behind a gap, and trusts.
     PassesOverGaps,
-    /// Trust that has begun does not end.
+    /// A lease never ends.
     TrustsWithoutEnd,
-    /// A node says that it has applied an entry, and applies it half a second later.
+    /// A node acknowledges an entry, and applies it half a second later.
     SpeaksTooSoon,
-    /// Nobody knows when an entry was stored: the same one that is stored again is the same.
+    /// Times of entries are ignored: an entry stored again counts as the same.
     KnowsNoTimes,
-    /// A node does not mind that another one has its name.
+    /// A node ignores another with its name.
     SharesItsName,
 }
 
@@ -22,7 +21,7 @@ pub(super) enum Bug {
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub(super) nodes: RangeInclusive<usize>,
-    /// The stream is in the first one.
+    /// The stream is in the first region.
     pub(super) regions: usize,
     pub(super) max_isolation_ms: u64,
     /// Nodes start within this time.
@@ -31,28 +30,29 @@ pub(super) struct Shape {
     pub(super) purge_ms: u64,
     /// The longest pause between two requests.
     pub(super) serve_ms: u64,
-    /// The longest pause between two troubles; 0 for none.
+    /// The longest pause between two faults; 0 for none.
     pub(super) trouble_ms: u64,
-    /// Until then there are troubles and purges. Then all is healed.
+    /// The end of faults and purges. Then all faults are healed.
     pub(super) troubles_ms: u64,
-    /// The time after that, in which all have to converge.
+    /// The time after that, in which all nodes must converge.
     pub(super) calm_ms: u64,
-    /// One message of so many is lost between regions, and comes again a round trip later.
+    /// One message of this many is lost between regions, and repeated a round trip later.
     pub(super) lost_one_in: u32,
-    /// Two troubles of three are a stream that loses its end, or a node that hears nothing.
+    /// True if two faults of three are a stream that loses its end, or a node that gets no
+    /// messages.
     pub(super) loses_often: bool,
-    /// There is a copy of the first node, by its name, which runs at times.
+    /// True if a copy of the first node, with its name, runs at times.
     pub(super) has_twin: bool,
     pub(super) bug: Option<Bug>,
 }
 
 impl Shape {
-    /// Some nodes, and another of the first one's name.
+    /// Some nodes, and another one with the first one's name.
     pub(super) fn twins() -> Self {
         Self { has_twin: true, calm_ms: 20_000, ..Self::few() }
     }
 
-    /// Some nodes in one place, with much trouble.
+    /// Some nodes in one region, with many faults.
     pub(super) fn few() -> Self {
         Self {
             nodes: 2..=5,
@@ -71,8 +71,8 @@ impl Shape {
         }
     }
 
-    /// The same where the stream often loses what it acknowledged, and nodes do not hear that it
-    /// has acknowledged what they told.
+    /// [`Shape::few`] with a stream that often loses acknowledged entries, and nodes that miss
+    /// acknowledgements.
     pub(super) fn losing() -> Self {
         Self {
             max_isolation_ms: 1_500,
@@ -84,7 +84,7 @@ impl Shape {
         }
     }
 
-    /// Nodes in regions, with trouble of regions, too.
+    /// Nodes in regions, with faults of regions.
     pub(super) fn regions(nodes: usize, regions: usize) -> Self {
         Self {
             nodes: nodes..=nodes,
@@ -99,8 +99,7 @@ impl Shape {
         }
     }
 
-    /// Many nodes with the times that nodes have unless told otherwise: purges on any of them, and
-    /// `trouble_ms` between two troubles.
+    /// Many nodes with default times: purges on any of them, and `trouble_ms` between two faults.
     pub(super) fn many(nodes: usize, regions: usize, max_isolation_ms: u64) -> Self {
         Self {
             max_isolation_ms,
@@ -114,20 +113,20 @@ impl Shape {
         }
     }
 
-    /// The same without troubles, and with `purges` a second for `seconds`.
+    /// This shape without faults, and with `purges` a second for `seconds`.
     pub(super) fn calm(self, purges: u64, seconds: u64) -> Self {
         let purge_ms = 2_000_u64.checked_div(purges).unwrap_or(0);
         Self { trouble_ms: 0, purge_ms, troubles_ms: seconds * 1_000, ..self }
     }
 
     /// Milliseconds after `max_isolation` within which a purge with `quorum` is in force: clocks
-    /// differ by up to two in a hundred.
+    /// differ by up to two percent.
     pub(super) fn quorum_slack_ms(&self) -> u64 {
         self.max_isolation_ms / 40 + 200
     }
 }
 
-/// A number that the environment says.
+/// A number from the environment.
 pub(super) fn told(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|number| number.parse().ok())
 }

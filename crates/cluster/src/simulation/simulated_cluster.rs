@@ -1,4 +1,4 @@
-//! The state of a simulated cluster, and the way of messages in it.
+//! The state of a simulated cluster, and the path of messages in it.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::Level;
 use crate::entry::{Entry, EntryId};
 use crate::members::Card;
 
-/// The server that leads.
+/// The leading server.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) up: bool,
@@ -24,12 +24,12 @@ pub(super) struct Server {
     pub(super) first: u64,
     pub(super) log: Vec<StoredEntry>,
     pub(super) clock: Clock,
-    /// The last of each name.
+    /// The last card of each name.
     pub(super) cards: BTreeMap<String, (u64, Rc<Card>)>,
     pub(super) cards_last: u64,
-    /// Entries that it acknowledged, and does not have any more.
+    /// Entries that it acknowledged and has lost.
     pub(super) lost: BTreeSet<EntryId>,
-    /// All that it ever acknowledged.
+    /// All entries that it ever acknowledged.
     pub(super) stored: BTreeSet<EntryId>,
     /// By node: the subscription, and its last order number.
     pub(super) subscriptions: BTreeMap<usize, (u64, u64)>,
@@ -41,11 +41,11 @@ pub(super) struct Promise {
     pub(super) id: EntryId,
     pub(super) since_ms: u64,
     pub(super) of: SimulatedPurge,
-    /// Runs that said they have applied it.
+    /// Runs that acknowledged it.
     pub(super) by: Vec<u64>,
 }
 
-/// A cluster, and all that is claimed of it.
+/// A cluster, and the claims about it.
 pub(super) struct SimulatedCluster {
     pub(super) seed: u64,
     pub(super) rng: Rng,
@@ -57,14 +57,14 @@ pub(super) struct SimulatedCluster {
     pub(super) server: Server,
     pub(super) nodes: Vec<Node>,
     pub(super) truth: [u64; KEYS],
-    /// Since this moment no node may serve an older version.
+    /// Purges after whose time no node may serve an older version.
     pub(super) promised: Vec<Promise>,
-    /// Purges with `quorum`, which the stream may lose again.
+    /// Purges with `quorum`, which the stream may lose.
     pub(super) quorum: Vec<(EntryId, u64, SimulatedPurge)>,
-    /// All purges, and when each was made.
+    /// All purges, with their times.
     pub(super) made: BTreeMap<EntryId, (u64, SimulatedPurge)>,
     pub(super) counts: RunFigures,
-    /// The first thing that was not as claimed.
+    /// The first violated claim.
     pub(super) broken: Option<String>,
 }
 

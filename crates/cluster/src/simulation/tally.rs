@@ -1,8 +1,8 @@
-//! Figures of a run.
+//! The tally of a run: its figures.
 
 use super::network::Traffic;
 
-/// Figures of a run.
+/// The figures of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunFigures {
     pub(super) served: u64,

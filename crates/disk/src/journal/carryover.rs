@@ -1,4 +1,5 @@
-//! The part of a journal that the next one carries on.
+//! The carryover: the part of a journal that the next one begins with. Nothing that a start still
+//! needs may be missing in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +7,19 @@ use bytes::Bytes;
 
 use super::item::JournalItem;
 
-/// Jumps of the clock that are told apart; more are added up, which lets things expire early.
+/// Clock jumps that are kept apart. More are added up, so some records may expire early.
 const SHIFTS_MAX: usize = 64;
 
-/// All that a journal carries on from the one before.
+/// The state that a journal takes over from the one before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JournalCarryover {
     pub(crate) invalidations: BTreeMap<u64, Bytes>,
     pub(crate) released: u64,
-    /// The newest invalidation that was dropped by itself.
-    pub(crate) needless: u64,
-    /// Records of a lower order are void.
-    pub(crate) void: u64,
-    /// The number that was next when the clock went back, and by how many milliseconds it did.
+    /// The newest obsolete invalidation.
+    pub(crate) obsolete: u64,
+    /// Records of a lower order are discarded.
+    pub(crate) discarded: u64,
+    /// For each time that the clock went back: the next number then, and the milliseconds.
     pub(crate) shifts: Vec<(u64, u64)>,
     pub(crate) quarantined: BTreeSet<u32>,
     pub(crate) outs: BTreeMap<[u8; 16], u64>,
@@ -29,8 +30,8 @@ impl JournalCarryover {
         let outs = self.outs.iter().map(|(id, number)| JournalItem::Out(*id, *number));
         let marks = [
             JournalItem::Released(self.released),
-            JournalItem::Needless(self.needless),
-            JournalItem::Void(self.void),
+            JournalItem::Obsolete(self.obsolete),
+            JournalItem::Discarded(self.discarded),
         ];
         marks
             .into_iter()
@@ -44,13 +45,13 @@ impl JournalCarryover {
             )
     }
 
-    /// All of it that says something of records by their places and times.
+    /// This carryover without the invalidations.
     pub(crate) fn without_invalidations(&self) -> Self {
         Self {
             invalidations: BTreeMap::new(),
             released: self.released,
-            needless: self.needless,
-            void: self.void,
+            obsolete: self.obsolete,
+            discarded: self.discarded,
             shifts: self.shifts.clone(),
             quarantined: self.quarantined.clone(),
             outs: self.outs.clone(),
@@ -63,12 +64,12 @@ impl JournalCarryover {
                 self.invalidations.insert(number, bytes);
             }
             JournalItem::Released(number) => self.release(number),
-            JournalItem::Needless(number) => {
-                self.needless = self.needless.max(number);
+            JournalItem::Obsolete(number) => {
+                self.obsolete = self.obsolete.max(number);
                 self.invalidations.remove(&number);
             }
-            JournalItem::Void(number) => {
-                self.void = self.void.max(number);
+            JournalItem::Discarded(number) => {
+                self.discarded = self.discarded.max(number);
                 self.release(number);
             }
             JournalItem::Shift(number, ms) => self.shift(number, ms),
@@ -93,10 +94,10 @@ impl JournalCarryover {
         }
     }
 
-    /// The newest invalidation that may not be here, though records are that it has met: where no
-    /// journal and no snapshot says which these are, all that is older is void.
+    /// The newest invalidation that may be missing here although it has matched records. Without a
+    /// journal or snapshot that lists these records, all older ones are void.
     pub(crate) fn dropped(&self) -> u64 {
-        self.released.max(self.needless)
+        self.released.max(self.obsolete)
     }
 
     fn shift(&mut self, number: u64, ms: u64) {
@@ -111,7 +112,7 @@ impl JournalCarryover {
         }
     }
 
-    /// By how much the clock has gone back since a record of this order was written.
+    /// The milliseconds by which the clock has gone back since a record of this order was written.
     pub(crate) fn shift_of(&self, order: u64) -> u64 {
         let later = self.shifts.iter().filter(|(number, _)| *number > order);
         later.fold(0, |sum, (_, ms)| sum.saturating_add(*ms))

@@ -1,4 +1,4 @@
-//! The form of a journal's frames, and the names of its files.
+//! The frames of a journal: their encoding, and the names of the files.
 
 use crate::checksum::{self, SUM_BYTES, seed_of};
 
@@ -7,10 +7,10 @@ pub(super) const FRAME_MAGIC: u32 = u32::from_le_bytes(*b"LJRN");
 /// Bytes of a frame before its payload: checksum, magic, length, wall clock.
 pub(super) const FRAME_BYTES: usize = 24;
 
-/// Frames begin at multiples of so many bytes.
+/// Frames begin at multiples of this.
 pub(super) const FRAME_ALIGN: usize = 8;
 
-/// Keeps the checksums of journals apart from others.
+/// Distinguishes the checksums of journals.
 pub(super) const OF_JOURNAL: u64 = 4;
 
 /// The name of a journal.

@@ -1,4 +1,5 @@
-//! Reading the journals of a volume at the start.
+//! The history of a volume: what its journals contain at the start. A gap must be detected, because
+//! a lost invalidation would bring old records back.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,50 +13,49 @@ use crate::checksum::{self, SUM_BYTES, seed_of};
 use crate::record_address::RecordAddress;
 use crate::vfs::{Vfs, read_file, write_all};
 
-/// No journal is longer: what is was not written here.
+/// The longest journal: a longer one was not written by this program.
 const JOURNAL_BYTES_MAX: u64 = 1 << 32;
 
-/// The completeness of what the journals tell.
+/// The completeness of the journals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chain {
     /// Everything since the beginning, or since a snapshot.
     Whole,
-    /// No snapshot is there, and the journals before it are not, either: what was forgotten then is
-    /// not known any more.
+    /// No snapshot exists, and the journals before it are gone: earlier forgets are lost.
     Cut,
-    /// Something is missing that was durable.
+    /// A durable item is missing.
     Broken,
 }
 
-/// All that the journals say.
+/// The contents of all journals.
 #[derive(Debug)]
 pub(crate) struct JournalHistory {
     pub(crate) chain: Chain,
     pub(crate) keep: JournalCarryover,
-    /// Records that are not wanted any more, by segment, as if their volume were the first.
+    /// Forgotten records by segment, with volume 0.
     pub(crate) forgotten: HashMap<u32, Vec<RecordAddress>>,
-    /// Segments with nothing of this epoch.
+    /// Segments without live records of this epoch.
     pub(crate) freed: HashMap<u32, u64>,
     pub(crate) wall_ms: u64,
     /// The newest journal.
     pub(crate) generation: Option<u64>,
-    /// The bytes of it that are whole; `None` if it was closed.
+    /// The intact bytes of it; `None` if it was closed.
     torn_at: Option<u64>,
     newest: u64,
 }
 
 /// The frames of one journal.
 struct Frames {
-    /// Where the last whole frame ends.
+    /// The end of the last intact frame.
     end: usize,
     wall_ms: u64,
-    /// The last item says that nothing follows.
+    /// The last item closes the journal.
     closed: bool,
-    /// A whole frame follows behind one that is not.
+    /// An intact frame follows a damaged one.
     broken: bool,
 }
 
-/// The payload and the wall clock of the frame at `at`; `None` if there is no whole one.
+/// The payload and the wall clock of the frame at `at`; `None` if it is not intact.
 fn frame(key: u64, generation: u64, bytes: &[u8], at: usize) -> Option<(&[u8], u64)> {
     let rest = bytes.get(at..)?;
     let (head, payload) = rest.split_at_checked(FRAME_BYTES)?;
@@ -72,12 +72,12 @@ fn frame(key: u64, generation: u64, bytes: &[u8], at: usize) -> Option<(&[u8], u
     Some((payload, wall_ms))
 }
 
-/// Reads frames, and tells of each item in them.
+/// Reads frames, and calls `tell` with each item in them.
 fn frames(key: u64, generation: u64, bytes: &[u8], mut tell: impl FnMut(JournalItem)) -> Frames {
     let mut found = Frames { end: 0, wall_ms: 0, closed: false, broken: false };
     while let Some((mut payload, wall_ms)) = frame(key, generation, bytes, found.end) {
         found.end = (found.end + FRAME_BYTES + payload.len()).next_multiple_of(FRAME_ALIGN);
-        // Clocks may go back: the last one counts.
+        // The clock may go back, so the last time counts.
         found.wall_ms = wall_ms;
         while !payload.is_empty() {
             let Some(item) = JournalItem::decode(&mut payload) else {
@@ -94,11 +94,11 @@ fn frames(key: u64, generation: u64, bytes: &[u8], mut tell: impl FnMut(JournalI
     found
 }
 
-/// The bytes up to the last that is not zero: behind the last frame a journal has room ahead.
+/// The bytes up to the last that is not zero: a journal reserves space behind its last frame.
 fn used(bytes: &[u8]) -> usize {
     let mut end = bytes.len();
     for piece in bytes.rchunks(4096) {
-        // Without a way out, so that many are looked at at once.
+        // Without an early exit, so that many bytes are compared at once.
         if piece.iter().fold(0, |all, byte| all | byte) != 0 {
             return end - piece.iter().rev().take_while(|byte| **byte == 0).count();
         }
@@ -108,8 +108,7 @@ fn used(bytes: &[u8]) -> usize {
 }
 
 impl JournalHistory {
-    /// Reads all journals from the one of generation `snapshot` on; all of them where there is no
-    /// snapshot.
+    /// Reads all journals from generation `snapshot` on, or all without a snapshot.
     ///
     /// # Errors
     /// Those of the system.
@@ -147,7 +146,7 @@ impl JournalHistory {
         self.generation = Some(generation);
         let bytes = read_file(vfs, &file_name(generation), JOURNAL_BYTES_MAX)?.unwrap_or_default();
         let found = frames(key, generation, &bytes, |item| self.apply(item));
-        // The first frame was durable before the file had its name.
+        // The first frame was durable before the file got its name.
         if found.broken || found.end == 0 {
             self.chain = Chain::Broken;
         }
@@ -167,19 +166,19 @@ impl JournalHistory {
             }
             JournalItem::Invalidation(number, _)
             | JournalItem::Released(number)
-            | JournalItem::Needless(number)
-            | JournalItem::Void(number) => self.newest = self.newest.max(*number),
+            | JournalItem::Obsolete(number)
+            | JournalItem::Discarded(number) => self.newest = self.newest.max(*number),
             _ => {}
         }
         self.keep.apply(item);
     }
 
-    /// The newest invalidation that they tell of.
+    /// The newest invalidation in them.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Ends the newest journal if a crash has left it open, so that another one may follow.
+    /// Closes the newest journal if a crash left it open, so that another one can follow.
     ///
     /// # Errors
     /// Those of the system.
@@ -196,7 +195,7 @@ impl JournalHistory {
     }
 }
 
-/// The generations of the journals that are there.
+/// The generations of all journals.
 ///
 /// # Errors
 /// Those of the system.

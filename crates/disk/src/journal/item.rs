@@ -1,32 +1,33 @@
-//! The things that a journal says, and their form.
+//! The items of a journal, and their encoding.
 
 use bytes::Bytes;
 
 use crate::record_address::RecordAddress;
 
-/// One thing that a journal says.
+/// An item of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JournalItem {
-    /// The record at the place is not wanted any more.
+    /// The record at this place is forgotten.
     Forget(RecordAddress),
-    /// An invalidation of this number.
+    /// An invalidation with this number.
     Invalidation(u64, Bytes),
-    /// Invalidations up to this number are needed no more.
+    /// Invalidations up to this number are released.
     Released(u64),
-    /// The clock went back by so many milliseconds when this number was next.
+    /// The clock went back by this many milliseconds when this number was next.
     Shift(u64, u64),
-    /// Nothing is to be written to this segment.
+    /// The segment is not to be written again.
     Quarantine(u32),
     /// The volume of this identity was taken out when this number was next.
     Out([u8; 16], u64),
-    /// The segment holds nothing of this epoch that is wanted.
+    /// The segment has no live records of this epoch.
     Freed(u32, u64),
-    /// The volume was stopped, or another journal goes on.
+    /// The volume was stopped, or another journal follows.
     Closed,
-    /// The invalidation of this number is needed no more: what it met is forgotten before this.
-    Needless(u64),
-    /// Records of a lower order are void, and invalidations up to this number needed no more.
-    Void(u64),
+    /// The invalidation with this number is obsolete: the records that it matches have been
+    /// forgotten before this item.
+    Obsolete(u64),
+    /// Records of a lower order are discarded, and invalidations up to this number released.
+    Discarded(u64),
 }
 
 impl JournalItem {
@@ -50,12 +51,12 @@ impl JournalItem {
             }
             Self::Freed(segment, epoch) => put(7, &[u64::from(*segment), *epoch]),
             Self::Closed => put(8, &[]),
-            Self::Needless(number) => put(9, &[*number]),
-            Self::Void(number) => put(10, &[*number]),
+            Self::Obsolete(number) => put(9, &[*number]),
+            Self::Discarded(number) => put(10, &[*number]),
         }
     }
 
-    /// The first item of `bytes`, which it is taken from; `None` if it makes no sense.
+    /// Decodes and removes the first item of `bytes`; `None` if it is malformed.
     pub(super) fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
         *bytes = rest;
@@ -83,8 +84,8 @@ impl JournalItem {
             }
             7 => Self::Freed(u32::try_from(number()?).ok()?, number()?),
             8 => Self::Closed,
-            9 => Self::Needless(number()?),
-            10 => Self::Void(number()?),
+            9 => Self::Obsolete(number()?),
+            10 => Self::Discarded(number()?),
             _ => return None,
         };
         Some(item)

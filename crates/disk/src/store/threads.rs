@@ -1,4 +1,4 @@
-//! Threads that run, and how they are waited for.
+//! The threads of a store: their start, and a bounded wait for their end.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::sync::{Builder, Condvar, Mutex};
 
-/// Threads that run, and the bell of the sentinel.
+/// The running threads, and the condition that wakes the sentinel.
 #[derive(Default)]
 pub(crate) struct Threads {
     running: Arc<Mutex<usize>>,
@@ -22,7 +22,7 @@ impl fmt::Debug for Threads {
     }
 }
 
-/// Tells that a thread has ended, however it did.
+/// Reports the end of a thread, also by a panic.
 struct ThreadExitGuard {
     running: Arc<Mutex<usize>>,
     gone: Arc<Condvar>,
@@ -36,14 +36,14 @@ impl Drop for ThreadExitGuard {
 }
 
 impl Threads {
-    /// Lets the sentinel look at once.
+    /// Wakes the sentinel.
     pub(crate) fn wake(&self) {
-        // The sentinel has the lock until it waits.
+        // The sentinel holds the lock until it waits.
         drop(self.ending.lock());
         self.bell.notify_one();
     }
 
-    /// Begins a thread, which does its work anew where that panics; `panicked` is called before.
+    /// Starts a thread, which repeats its work after a panic; `panicked` is called before.
     pub(crate) fn spawn(
         &self,
         name: &str,
@@ -56,16 +56,16 @@ impl Threads {
         let own_name = name.to_owned();
         let work = move || {
             let _leaving = leaving;
-            // It gives up what it works on before it counts as gone: a volume is locked until then.
+            // Dropped before the thread counts as ended, because a volume is locked until then.
             let (work, panicked) = (work, panicked);
             while catch_unwind(AssertUnwindSafe(&work)).is_err() {
-                base::tell!(Error, "larder: disk: the thread {own_name} panicked, and goes on");
+                base::tell!(Error, "larder: disk: the thread {own_name} panicked and continues");
                 panicked();
             }
         };
-        // Without a thread the volume takes what its queue holds and answers by deadlines.
+        // Without this thread the volume accepts what its queue holds and answers by deadlines.
         if let Err(error) = Builder::new().name(name.to_owned()).spawn(work) {
-            base::tell!(Error, "larder: disk: the thread {name} cannot be begun: {error}");
+            base::tell!(Error, "larder: disk: the thread {name} cannot be started: {error}");
         }
     }
 
@@ -74,7 +74,7 @@ impl Threads {
         *self.ending.lock()
     }
 
-    /// Waits until all threads have ended; one that hangs is left alone after `most`.
+    /// Waits until all threads have ended, for `most` at most.
     pub(crate) fn wait(&self, most: Duration) {
         let mut running = self.running.lock();
         while *running > 0 && !self.gone.wait_for(&mut running, most).timed_out() {}

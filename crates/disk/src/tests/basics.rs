@@ -1,4 +1,4 @@
-//! Records are kept, read in any part, forgotten, and there again after a stop.
+//! Basics: records are stored, read in any part, forgotten, and found after a stop.
 
 use super::*;
 use crate::vfs::{MemoryDirectory, RealDirectory};
@@ -73,7 +73,7 @@ fn a_long_body_is_read_in_several_answers() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_and_a_late_place_finds_nothing_else() {
+fn a_forgotten_record_is_gone_and_its_old_address_finds_no_other() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let place = lab.put(1, 1, 300).unwrap();
     lab.put(2, 1, 300).unwrap();
@@ -88,7 +88,7 @@ fn what_is_forgotten_is_gone_and_a_late_place_finds_nothing_else() {
 }
 
 #[test]
-fn what_was_forgotten_stays_so_after_a_kill_on_every_volume() {
+fn forgotten_records_stay_forgotten_after_a_kill_on_every_volume() {
     let (disks, clocks) = ([MemoryDirectory::new(), MemoryDirectory::new()], Clocks::new());
     let config =
         || settings(disks.iter().map(|disk| volume(Arc::new(disk.clone()), 8)).collect::<Vec<_>>());
@@ -164,7 +164,7 @@ fn the_newest_is_found_first_and_new_records_are_taken_meanwhile() {
 }
 
 #[test]
-fn what_has_expired_is_not_found_and_time_goes_on_over_a_stop() {
+fn expired_records_are_not_found_also_after_a_stop() {
     let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     for (hash, after_ms) in [(1, 10_000), (2, 60_000)] {
@@ -189,14 +189,14 @@ fn a_clock_that_goes_back_makes_nothing_live_longer() {
     lab.disk.settle();
     clocks.pass(60_000);
     lab.disk.stop();
-    // 40 seconds are left; they go on being left by the clock as it is.
+    // 40 seconds are left, by the clock as it is now.
     clocks.set_back(30_000);
     for (passed_ms, left_ms) in [(0, 40_000), (15_000, 25_000), (20_000, 5_000)] {
         clocks.pass(passed_ms);
         let lab = Lab::over(vfs.clone(), &clocks);
         let old = lab.index.found.lock().iter().find(|found| found.hash == 1).copied();
         assert_eq!(old.unwrap().expires_ms - clocks.now().unix_ms, left_ms);
-        // What is written by the clock as it is, is not touched.
+        // A record with a time of the present clock is not changed.
         let hash = 10 + passed_ms;
         let expires_ms = clocks.now().unix_ms + 1_000_000;
         lab.disk.put(Entry { expires_ms, ..entry(hash, 1, 10) }).unwrap();
@@ -212,7 +212,7 @@ fn a_clock_that_goes_back_makes_nothing_live_longer() {
 }
 
 #[test]
-fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() {
+fn invalidations_are_returned_in_order_at_the_start_until_released() {
     let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 10).unwrap();
@@ -224,11 +224,11 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
     assert!(numbers.is_sorted());
     drop(lab);
 
-    // Not even a commit after it.
+    // Not even with a commit after it.
     let lab = Lab::over(vfs.clone(), &clocks);
-    let told: Vec<_> =
-        lab.invalidations.iter().map(|told| (told.number, &told.bytes[..])).collect();
-    assert_eq!(told, [(numbers[0], &b"a"[..]), (numbers[1], b"b"), (numbers[2], b"c")]);
+    let known: Vec<_> =
+        lab.invalidations.iter().map(|known| (known.number, &known.bytes[..])).collect();
+    assert_eq!(known, [(numbers[0], &b"a"[..]), (numbers[1], b"b"), (numbers[2], b"c")]);
     lab.put(3, 1, 10).unwrap();
     lab.disk.release(numbers[1]);
     lab.disk.stop();
@@ -241,7 +241,7 @@ fn invalidations_are_told_at_the_start_in_their_order_until_they_are_released() 
 }
 
 #[test]
-fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
+fn dropped_invalidations_are_not_returned_again() {
     let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
     let lab = Lab::over(vfs.clone(), &clocks);
     lab.put(1, 1, 10).unwrap();
@@ -250,13 +250,13 @@ fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
     lab.disk.drop_invalidations(&[numbers[0], numbers[2]]);
     assert_eq!(Lab::over(vfs.copy(), &clocks).invalidations.len(), 3, "not durable yet");
     lab.disk.settle();
-    let told = |lab: &Lab| lab.invalidations.iter().map(|told| told.number).collect::<Vec<_>>();
-    assert_eq!(told(&Lab::over(vfs.copy(), &clocks)), [numbers[1]], "after a kill");
+    let known = |lab: &Lab| lab.invalidations.iter().map(|known| known.number).collect::<Vec<_>>();
+    assert_eq!(known(&Lab::over(vfs.copy(), &clocks)), [numbers[1]], "after a kill");
     lab.disk.stop();
     let lab = Lab::over(vfs.clone(), &clocks);
-    assert_eq!(told(&lab), [numbers[1]], "after a stop");
+    assert_eq!(known(&lab), [numbers[1]], "after a stop");
     assert_eq!(lab.version(1), Some(1), "what they have not met stays");
-    // Whoever finds neither snapshot knows what is forgotten no more, nor by what.
+    // Without both snapshots the volume has lost which records are forgotten.
     lab.disk.stop();
     for name in vfs.list().unwrap().iter().filter(|name| name.starts_with("snapshot")) {
         vfs.remove(name).unwrap();
@@ -265,7 +265,7 @@ fn invalidations_that_are_dropped_by_themselves_are_not_told_again() {
 }
 
 #[test]
-fn records_of_a_lower_order_than_is_void_are_not_found_again() {
+fn records_of_a_discarded_order_are_not_found_again() {
     for stops in [false, true] {
         let (vfs, clocks) = (MemoryDirectory::new(), Clocks::new());
         let lab = Lab::over(vfs.clone(), &clocks);
@@ -282,8 +282,8 @@ fn records_of_a_lower_order_than_is_void_are_not_found_again() {
         for _ in 0..2 {
             let lab = Lab::over(vfs.clone(), &clocks);
             assert_eq!((lab.version(1), lab.version(2)), (None, Some(1)), "stops: {stops}");
-            let told: Vec<u64> = lab.invalidations.iter().map(|told| told.number).collect();
-            assert_eq!(told, numbers[1..]);
+            let known: Vec<u64> = lab.invalidations.iter().map(|known| known.number).collect();
+            assert_eq!(known, numbers[1..]);
             lab.disk.stop();
         }
     }

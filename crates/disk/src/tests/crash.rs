@@ -1,18 +1,18 @@
-//! Power cuts at any moment: what was committed is there, nothing is that was not written, and what
-//! was invalidated stays so.
+//! Power failures at any moment: committed records are found, unwritten ones are not, and
+//! invalidated ones stay invalidated.
 
 use fastrand::Rng;
 
 use super::*;
 use crate::vfs::{MemoryDirectory, RecordingDirectory};
 
-/// Power cuts in the suite; `DISK_CRASH_POINTS` asks for more.
+/// Power failures in the suite; `DISK_CRASH_POINTS` sets another number.
 const POINTS: usize = 1200;
 
-/// Cuts of one life of a store; the next life begins with the last.
+/// Failures of one life of a store. The next life begins with the last.
 const CUTS: usize = 40;
 
-/// Lives of a store, which end with power cuts.
+/// Lives of a store, each ended by a power failure.
 const LIVES: usize = 3;
 
 const NEVER: usize = usize::MAX;
@@ -23,36 +23,36 @@ struct Put {
     hash: u64,
     version: u64,
     place: RecordAddress,
-    /// The point from which on it has to be there.
+    /// The point from which on it must be found.
     durable_at: usize,
-    /// The point from which on it need not be there.
+    /// The point from which on it may be gone.
     gone_at: usize,
-    /// It was put while an invalidation of its key went on: it may be there or not.
+    /// It was put during an invalidation of its key, and may or may not be found.
     unsure: bool,
 }
 
 /// An invalidation of one key.
 #[derive(Clone, Debug)]
-struct Told {
+struct MadeInvalidation {
     number: u64,
     hash: u64,
     called_at: usize,
     durable_at: usize,
-    /// Puts that it is about: all before this one.
+    /// The number of puts before it, which it must remove.
     puts: usize,
-    /// The point from which on it need not be known.
-    needless_at: usize,
+    /// The point from which on it may be dropped.
+    obsolete_at: usize,
 }
 
-/// One life of a store, with all that was done.
+/// One life of a store, with all operations.
 struct Life {
     lab: Lab,
     vfs: RecordingDirectory,
     seed: u64,
     rng: Rng,
     puts: Vec<Put>,
-    told: Vec<Told>,
-    /// Numbers that were released, and from which point on.
+    made: Vec<MadeInvalidation>,
+    /// Released numbers, with the points of their release.
     released: Vec<(usize, u64)>,
     committed: usize,
     versions: u64,
@@ -60,7 +60,7 @@ struct Life {
     base: usize,
 }
 
-/// A store on a cut disk.
+/// A store after a power failure.
 struct Survivors {
     lab: Lab,
     /// Hash, version and place.
@@ -82,15 +82,15 @@ impl Life {
             unsure: false,
         });
         let puts: Vec<Put> = puts.collect();
-        let told = survivors.lab.invalidations.iter().map(|told| Told {
-            number: told.number,
-            hash: u64::from_le_bytes(told.bytes[..].try_into().unwrap()),
+        let made = survivors.lab.invalidations.iter().map(|made| MadeInvalidation {
+            number: made.number,
+            hash: u64::from_le_bytes(made.bytes[..].try_into().unwrap()),
             called_at: 0,
             durable_at: 0,
             puts: 0,
-            needless_at: NEVER,
+            obsolete_at: NEVER,
         });
-        let told = told.collect();
+        let made = made.collect();
         let rng = Rng::with_seed(seed);
         let lab = survivors.lab;
         let committed = puts.len();
@@ -100,7 +100,7 @@ impl Life {
             seed,
             rng,
             puts,
-            told,
+            made,
             released: Vec::new(),
             committed,
             versions,
@@ -129,7 +129,7 @@ impl Life {
         }
     }
 
-    /// Follows what the store says of the room that it made since point `before`.
+    /// Notes the segments that the store has reclaimed since point `before`.
     fn note(&mut self, before: usize) {
         let find = |puts: &mut [Put], place: RecordAddress| {
             puts.iter().rposition(|put| put.place == place && put.gone_at == NEVER)
@@ -183,8 +183,8 @@ impl Life {
             self.put(hash + 100, false);
         }
         let number = effect.number();
-        let needless_at = NEVER;
-        self.told.push(Told { number, hash, called_at, durable_at, puts, needless_at });
+        let obsolete_at = NEVER;
+        self.made.push(MadeInvalidation { number, hash, called_at, durable_at, puts, obsolete_at });
         self.unwanted(hash);
         for place in self.lab.index.places.lock().remove(&hash).unwrap_or_default() {
             self.lab.disk.forget(place);
@@ -192,7 +192,7 @@ impl Life {
     }
 
     fn release(&mut self) {
-        let newest = self.told.last().map_or(0, |told| told.number);
+        let newest = self.made.last().map_or(0, |made| made.number);
         let up_to = self.lab.disk.oldest().map_or(newest, |oldest| oldest.min(newest + 1) - 1);
         self.released.push((self.vfs.point(), up_to));
         self.lab.disk.release(up_to);
@@ -200,11 +200,11 @@ impl Life {
 
     fn drop_invalidations(&mut self) {
         let (point, sealed) = (self.vfs.point(), self.lab.disk.sealed());
-        let done = self.told.iter_mut().filter(|told| told.number <= sealed);
+        let done = self.made.iter_mut().filter(|made| made.number <= sealed);
         let done: Vec<u64> = done
-            .map(|told| {
-                told.needless_at = told.needless_at.min(point);
-                told.number
+            .map(|made| {
+                made.obsolete_at = made.obsolete_at.min(point);
+                made.number
             })
             .collect();
         self.lab.disk.drop_invalidations(&done);
@@ -221,7 +221,7 @@ impl Life {
         self.committed = self.puts.len();
     }
 
-    /// The power goes at `point`; what the disk then has is as it has to be.
+    /// Cuts the power at `point`, and checks what the disk has then.
     fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let disk = self.vfs.cut(point, seed);
         let clocks = &self.lab.clocks;
@@ -236,40 +236,40 @@ impl Life {
 
         let released = self.released.iter().filter(|(at, _)| *at <= point);
         let released = released.map(|(_, number)| *number).max().unwrap_or(0);
-        let numbers: Vec<u64> = lab.invalidations.iter().map(|told| told.number).collect();
+        let numbers: Vec<u64> = lab.invalidations.iter().map(|made| made.number).collect();
         assert!(numbers.is_sorted(), "{case}");
-        for told in self.told.iter().filter(|told| told.durable_at <= point) {
-            let there = numbers.contains(&told.number) || told.needless_at <= point;
-            assert!(there || told.number <= released, "{case}: {told:?} is lost");
+        for made in self.made.iter().filter(|made| made.durable_at <= point) {
+            let there = numbers.contains(&made.number) || made.obsolete_at <= point;
+            assert!(there || made.number <= released, "{case}: {made:?} is lost");
         }
         for (hash, version, _) in alive {
             let put = self.puts.iter().position(|put| (put.hash, put.version) == (*hash, *version));
             let put = put.unwrap_or_else(|| panic!("{case}: {hash} {version} was never put"));
-            let told = self
-                .told
+            let made = self
+                .made
                 .iter()
-                .find(|told| told.hash == *hash && told.durable_at <= point && put < told.puts);
-            assert!(told.is_none(), "{case}: {:?} is back, past {told:?}", self.puts[put]);
+                .find(|made| made.hash == *hash && made.durable_at <= point && put < made.puts);
+            assert!(made.is_none(), "{case}: {:?} is back, past {made:?}", self.puts[put]);
         }
         for put in self.puts.iter().filter(|put| put.durable_at <= point && put.gone_at > point) {
-            let told = self.told.iter().any(|told| told.hash == put.hash && told.called_at < point);
+            let made = self.made.iter().any(|made| made.hash == put.hash && made.called_at < point);
             let there =
                 alive.iter().any(|(hash, version, _)| (*hash, *version) == (put.hash, put.version));
-            assert!(there || put.unsure || told, "{case}: {put:?} is lost");
+            assert!(there || put.unsure || made, "{case}: {put:?} is lost");
         }
         disk
     }
 }
 
 impl Survivors {
-    /// Opens a store; its owner lets nothing live that an invalidation is about.
+    /// Opens a store whose owner rejects records that an invalidation matches.
     fn of(vfs: impl Vfs, clocks: &Arc<Clocks>) -> Self {
         let lab = Lab::open(settings(vec![volume(Arc::new(vfs), 8)]), clocks).unwrap();
         while lab.disk.find_step() {}
         let mut alive = Vec::new();
         for found in lab.index.found.lock().clone() {
-            let invalid = lab.invalidations.iter().any(|told| {
-                told.bytes[..] == found.hash.to_le_bytes() && found.order < told.number
+            let invalid = lab.invalidations.iter().any(|made| {
+                made.bytes[..] == found.hash.to_le_bytes() && found.order < made.number
             });
             if invalid {
                 lab.index.remove(found.hash, found.place);
@@ -283,7 +283,7 @@ impl Survivors {
     }
 }
 
-/// Power cuts to try: as many as the suite has, or as are asked for.
+/// The number of power failures to try.
 fn points() -> usize {
     std::env::var("DISK_CRASH_POINTS").map_or(POINTS, |points| points.parse().unwrap())
 }

@@ -1,17 +1,17 @@
-//! Damage of any kind: not one wrong byte is answered, and each is counted.
+//! Damage of any kind: no wrong byte is returned, and each damage is counted.
 
 use fastrand::Rng;
 
 use super::*;
 use crate::vfs::MemoryDirectory;
 
-/// Injections in the suite; `DISK_DAMAGES` asks for more.
+/// Injections in the suite; `DISK_DAMAGES` sets another number.
 const INJECTIONS: usize = 5000;
 
-/// Records of the disk that is damaged.
+/// Records of the damaged disk.
 const RECORDS: u64 = 40;
 
-/// A disk with records of all kinds; some lie over older ones.
+/// A disk with records of all kinds, some over older ones.
 fn disk(clocks: &Arc<Clocks>) -> MemoryDirectory {
     let vfs = MemoryDirectory::new();
     let lab = Lab::over(vfs.clone(), clocks);
@@ -49,7 +49,7 @@ fn a_volume_whose_journals_are_gone_or_older_than_its_superblock_begins_empty() 
     let vfs = MemoryDirectory::new();
     start(&vfs).disk.stop();
     let (older, names) = (vfs.contents(), rest(&vfs));
-    // Pages are purged, and two more sessions pass.
+    // Pages are purged, and two more sessions follow.
     for _ in 0..2 {
         let lab = Lab::over(vfs.clone(), &clocks);
         let purge = lab.disk.append(Bytes::from_static(b"all of them")).unwrap();
@@ -66,7 +66,7 @@ fn a_volume_whose_journals_are_gone_or_older_than_its_superblock_begins_empty() 
     let lab = Lab::over(gone, &clocks);
     assert_eq!((lab.emptied.clone(), lab.index.len()), (vec![0], 0));
     assert_eq!(lab.stats().damaged_journal, 1);
-    // Those of an older copy, under the new superblock and data.
+    // The files of an older copy, under the new superblock and data.
     let back = vfs.copy();
     rest(&back).iter().for_each(|name| back.remove(name).unwrap());
     for name in names {
@@ -77,11 +77,11 @@ fn a_volume_whose_journals_are_gone_or_older_than_its_superblock_begins_empty() 
     assert_eq!((lab.emptied.clone(), lab.index.len()), (vec![0], 0));
 }
 
-/// Damages one place of a disk; returns what it did.
+/// Damages one place of a disk, and describes the damage.
 fn damage(vfs: &MemoryDirectory, rng: &mut Rng) -> String {
     let sizes: Vec<(String, usize)> =
         vfs.contents().into_iter().map(|(name, bytes)| (name, bytes.len())).collect();
-    // Most of what there is to damage is in the data.
+    // Most of the bytes are in the data files.
     let (name, len) = match rng.u32(..10) {
         0 => sizes[rng.usize(..sizes.len())].clone(),
         _ => sizes.iter().find(|(name, _)| name.starts_with("data")).unwrap().clone(),
@@ -102,7 +102,7 @@ fn damage(vfs: &MemoryDirectory, rng: &mut Rng) -> String {
             bytes[from.min(end)..end].fill(0);
         }
         2 => {
-            // A write that went to another place, or two blocks swapped.
+            // A misdirected write, or two blocks swapped.
             let size = size.min(bytes.len() - from.max(to).min(bytes.len()));
             let (a, b) = (bytes[from..from + size].to_vec(), bytes[to..to + size].to_vec());
             bytes[to..to + size].copy_from_slice(&a);
@@ -124,7 +124,7 @@ fn damage(vfs: &MemoryDirectory, rng: &mut Rng) -> String {
     format!("{name}: kind {kind} at {at}, {from} to {to}, {size} bytes")
 }
 
-/// Reads all that a store has; fails on a wrong byte.
+/// Reads everything in a store, and fails on a wrong byte.
 fn read_all(lab: &Lab) -> (usize, usize) {
     let places = lab.index.places.lock().clone();
     let all =
@@ -255,7 +255,7 @@ fn each_kind_of_damage_is_counted_as_what_it_is() {
     vfs.damage("data-0000", |bytes| bytes.truncate(d + 1000));
     assert_eq!(lab.version(3), None);
     assert_eq!(lab.stats().damaged_cut, 1);
-    // Damaged once is dead for good.
+    // A damaged record is dead for good.
     assert_eq!((lab.version(3), lab.stats().damaged()), (None, 4));
     assert_eq!(lab.index.dropped.lock().len(), 4);
 }
@@ -267,7 +267,7 @@ fn a_head_and_a_range_are_checked_as_well_as_the_whole() {
     let place = lab.put(1, 1, 1990).unwrap();
     lab.disk.settle();
     let at = (place.segment() * SEGMENT + place.unit() * crate::layout::UNIT) as usize;
-    // The third block: neither the head nor the beginning needs it.
+    // The third block, which neither the head nor the beginning needs.
     vfs.damage("data-0000", |bytes| bytes[at + 2050] ^= 1);
     assert_eq!(lab.read(place, 1, RecordRequest::head()).unwrap().head.len(), 24);
     assert_eq!(lab.read(place, 1, RecordRequest::range(0..900)).unwrap().size(), 900);

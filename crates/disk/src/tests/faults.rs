@@ -1,11 +1,11 @@
-//! Disks that are full, broken, read-only or slow: whoever uses the store sees misses, and no more.
+//! Faults: a full, broken, read-only or slow disk causes misses, and nothing worse.
 
 use std::sync::atomic::AtomicU8;
 
 use super::*;
 use crate::vfs::{FaultyDirectory, InjectedFault, MemoryDirectory, Operation};
 
-/// A disk whose faults a test switches on and off.
+/// A disk whose faults the test switches on and off.
 #[derive(Clone, Default)]
 struct Switch(Arc<AtomicU8>);
 
@@ -54,7 +54,7 @@ fn lab(switch: &Switch, vfs: &MemoryDirectory, clocks: &Arc<Clocks>) -> Lab {
     Lab::over(switch.over(vfs.clone()), clocks)
 }
 
-/// All that a store reads is right; returns how many records it has.
+/// Asserts that all records are right, and returns their number.
 fn all_right(lab: &Lab) -> usize {
     let hashes: Vec<u64> = lab.index.places.lock().keys().copied().collect();
     hashes.into_iter().filter(|hash| lab.version(*hash).is_some()).count()
@@ -87,7 +87,7 @@ fn writes_that_fail_lose_their_records_and_their_segment_alone() {
     assert_eq!(all_right(&first), 6);
     assert_eq!(first.stats().bad_segments, 1);
     first.disk.stop();
-    // The segment is remembered, and what is in it read.
+    // The segment is remembered, and its records are read.
     let second = lab(&switch, &vfs, &clocks);
     assert_eq!((all_right(&second), second.stats().bad_segments), (6, 1));
 }
@@ -101,7 +101,7 @@ fn a_failed_sync_is_final() {
     (3..6).for_each(|hash| _ = first.put(hash, 1, 900).unwrap());
     switch.set(NO_SYNC);
     let before = first.stats().errors_sync;
-    // The journal's would be the same.
+    // The error of the journal would be equal.
     switch.0.store(NO_SYNC, Ordering::Relaxed);
     first.clocks.pass(10_000);
     first.disk.step();
@@ -110,7 +110,7 @@ fn a_failed_sync_is_final() {
     first.disk.settle();
     let there: Vec<u64> = first.index.places.lock().keys().copied().collect();
     assert!(there.iter().all(|hash| *hash < 3), "what was not synced is not there: {there:?}");
-    // Not even after a start, where the bytes might be found.
+    // Not even after a start, which might find the bytes.
     drop(first);
     let second = lab(&switch, &vfs, &clocks);
     let there: Vec<u64> = second.index.places.lock().keys().copied().collect();
@@ -155,7 +155,7 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     let read = |hash| first.read(first.index.place(hash).unwrap(), hash, RecordRequest::whole());
     assert!(matches!(read(0), Err(Error::Unreadable)));
     assert!(first.index.place(0).is_none(), "the owner is told");
-    // Errors far apart are no sign of a broken disk.
+    // Rare errors are no sign of a broken disk.
     clocks.pass(61_000);
     assert!(matches!(read(1), Err(Error::Unreadable)));
     assert!(matches!(read(2), Err(Error::Unreadable)));
@@ -168,7 +168,7 @@ fn reads_that_fail_are_misses_and_take_a_disk_out_that_has_too_many() {
     first.disk.settle();
     drop(first.disk.append(Bytes::from_static(b"x")).expect("there is nothing to invalidate"));
     drop(first);
-    // It is remembered, and what the disk has is not believed.
+    // The failure is remembered, and the disk's records are not trusted.
     switch.set(0);
     let second = lab(&switch, &vfs, &clocks);
     assert_eq!((second.emptied.clone(), second.index.len()), (vec![0], 0));
@@ -204,13 +204,13 @@ fn a_disk_that_was_taken_out_is_taken_back_empty_when_it_is_well() {
 }
 
 #[test]
-fn a_purge_while_no_disk_can_be_used_is_in_force_and_says_what_it_cannot_promise() {
+fn a_purge_without_a_usable_disk_is_in_force_and_reports_its_limits() {
     let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     first.put(1, 1, 900).unwrap();
     first.disk.settle();
     switch.set(READ_ONLY);
-    // Whether it is the first one, or one that finds the volume out.
+    // The failed operation may be the first, or one that finds the volume out.
     for _ in 0..3 {
         let (effect, writing) = first.disk.begin_append(Bytes::from_static(b"x")).unwrap();
         assert!(effect.number() > 0);
@@ -241,7 +241,7 @@ fn a_purge_that_cannot_be_written_is_refused_and_the_volume_begins_anew() {
     drop(first);
     let second = lab(&switch, &vfs, &clocks);
     assert_eq!((second.version(1), second.version(2)), (None, Some(1)));
-    // What was refused has had its effect, and what comes from memory may still be older.
+    // The rejected invalidation has been carried out, and records from memory may still be older.
     let told: Vec<&[u8]> = second.invalidations.iter().map(|known| &*known.bytes).collect();
     assert_eq!(told, [b"x", b"y"]);
 }
@@ -290,7 +290,7 @@ fn with_two_disks_one_may_fail_and_what_it_missed_is_not_found_on_it() {
         places.values().flatten().filter(|place| place.volume() == volume).count()
     };
     assert!(on(&first, 0) > 8 && on(&first, 1) > 8);
-    // It can be read, and takes neither a purge nor the note that it is out.
+    // It can be read, but accepts neither a purge nor the marker.
     switch.set(READ_ONLY);
     drop(first.disk.append(Bytes::from_static(b"x")).expect("the other one took it"));
     assert_eq!(*first.index.changes.lock(), [(0, VolumeCondition::Out(Reason::Journal))]);
@@ -327,7 +327,8 @@ fn a_disk_that_was_away_is_emptied_if_it_may_have_missed_something() {
     let lab = open(&[0]);
     let number = lab.disk.append(Bytes::from_static(b"x")).unwrap().number();
     lab.disk.stop();
-    // What it has missed is still known: it is told of, and older records are told from newer ones.
+    // The invalidations it missed are still known and reported, and older records are distinguished
+    // from newer ones.
     let lab = open(&[0, 1]);
     assert!(lab.emptied.is_empty());
     assert_eq!(lab.index.len(), 20);
@@ -359,7 +360,7 @@ fn a_full_disk_under_the_journal_alone_costs_no_record() {
 
 #[test]
 fn what_is_replaced_while_a_full_disk_pauses_does_not_come_back() {
-    // The journal has room ahead; where it has none, the volume begins anew.
+    // The journal has reserved space. Without it the volume begins again.
     for (faults, stays) in [(FULL | DATA_ONLY, 1), (FULL, 0)] {
         let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
         let first = lab(&switch, &vfs, &clocks);
@@ -375,7 +376,7 @@ fn what_is_replaced_while_a_full_disk_pauses_does_not_come_back() {
         clocks.pass(1000);
         while first.disk.step() {}
         if stays == 0 {
-            // Something else has made room, and nobody has tried the volume again yet.
+            // Another program has freed space, and no one has tried the volume again yet.
             switch.set(0);
             clocks.pass(1000);
             first.disk.step();
@@ -413,7 +414,7 @@ fn there_is_no_room_for_a_new_volume() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_read_at_the_start_is_taken_back_empty_and_purges_say_so_until_then() {
+fn an_unreadable_disk_comes_back_empty_and_purges_report_it_until_then() {
     let (switch, vfs, clocks) = (Switch::default(), MemoryDirectory::new(), Clocks::new());
     let first = lab(&switch, &vfs, &clocks);
     (0..5).for_each(|hash| _ = first.put(hash, 1, 500).unwrap());

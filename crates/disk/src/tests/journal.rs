@@ -1,4 +1,4 @@
-//! The journal by itself: what is added while a new file takes the place of the old one.
+//! The journal alone: items that are added while a new file replaces the old one.
 
 use std::sync::OnceLock;
 
@@ -16,8 +16,7 @@ struct Busy {
 }
 
 impl Busy {
-    /// A journal that is given an invalidation at every operation of its disk, which `fault` may
-    /// refuse.
+    /// A journal that gets an invalidation at every operation of its disk, which `fault` may fail.
     fn over(
         memory: &MemoryDirectory,
         fault: impl Fn(&str, Operation) -> Option<InjectedFault> + Send + Sync + 'static,
@@ -46,7 +45,7 @@ impl Busy {
         self.journal.get().unwrap()
     }
 
-    /// The invalidations whose durability has been told.
+    /// The invalidations that were reported durable.
     fn durable(&self) -> u64 {
         let is = |ticket: &u64| self.journal().wait(*ticket, 0, || 0).is_ok();
         (1..=self.journal().ticket()).take_while(is).count() as u64
@@ -57,7 +56,7 @@ fn moment() -> CommitMoment {
     CommitMoment { now: Now { mono_ms: 1, unix_ms: START_MS }, next: 1 }
 }
 
-/// All invalidations that a start finds which trusts in a snapshot of generation `from`.
+/// All invalidations that a start finds with a snapshot of generation `from`.
 fn known(memory: &MemoryDirectory, from: u64) -> Vec<u64> {
     let past = JournalHistory::read(memory, KEY, Some(from)).unwrap();
     assert_eq!(past.chain, Chain::Whole);
@@ -65,12 +64,12 @@ fn known(memory: &MemoryDirectory, from: u64) -> Vec<u64> {
 }
 
 #[test]
-fn what_is_added_while_a_journal_begins_is_in_it_before_it_is_told_to_be_durable() {
+fn items_added_during_a_rotation_are_in_the_journal_before_they_are_durable() {
     let memory = MemoryDirectory::new();
     let busy = Busy::over(&memory, |_, _| None);
     for generation in 0..5 {
         busy.journal().rotate(moment(), generation, 100).unwrap();
-        // With a snapshot, the journals before are not asked any more.
+        // With a snapshot, earlier journals are not read.
         let (known, durable) = (known(&memory, generation), busy.durable());
         assert!(known.len() as u64 >= durable && durable >= generation * 3, "{durable}: {known:?}");
         assert!(known.iter().copied().eq(1..=known.len() as u64), "{known:?}");

@@ -1,7 +1,7 @@
-//! Many small records on a real file system: what a start takes, what a purge of all of them does,
-//! and what many invalidations cost. Times and memory are printed, not judged:
-//! `DISK_RECORDS=10000000 DISK_PURGED=1000000 DISK_INVALIDATIONS=1000000 cargo test --release
-//! -p disk tests::many -- --nocapture --test-threads 1`
+//! Many small records on a real file system: the cost of a start, of a purge of all, and of many
+//! invalidations. Times and memory are printed, not asserted: `DISK_RECORDS=10000000
+//! DISK_PURGED=1000000 DISK_INVALIDATIONS=1000000 cargo test --release -p disk tests::many_records
+//! -- --nocapture --test-threads 1`
 
 use std::fs::{read_to_string, remove_dir_all};
 use std::path::PathBuf;
@@ -12,23 +12,23 @@ use base::clock::System;
 use super::*;
 use crate::vfs::RealDirectory;
 
-/// Records in the suite; `DISK_RECORDS` asks for more.
+/// Records in the suite; `DISK_RECORDS` sets another number.
 const RECORDS: u64 = 20_000;
 
-/// Records in the suite that one purge meets; `DISK_PURGED` asks for more.
+/// Records in the suite that one purge removes; `DISK_PURGED` sets another number.
 const PURGED: u64 = 20_000;
 
-/// Invalidations in the suite; `DISK_INVALIDATIONS` asks for more.
+/// Invalidations in the suite; `DISK_INVALIDATIONS` sets another number.
 const INVALIDATIONS: u64 = 5_000;
 
-/// Every so many records one is forgotten.
+/// One record of this many is forgotten.
 const FORGOTTEN_EACH: u64 = 10;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |number| number.parse().unwrap())
 }
 
-/// A directory that is removed at the end.
+/// A directory that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -44,7 +44,7 @@ impl Drop for Folder {
     }
 }
 
-/// Places by hash, eight bytes each: small beside what is measured.
+/// Places by hash, eight bytes each: small compared with the measured memory.
 struct Places {
     places: Mutex<Vec<Option<FoundRecord>>>,
     count: AtomicU64,
@@ -92,7 +92,7 @@ fn open(folder: &Folder, records: u64) -> (OpenedStore, Arc<Places>) {
 }
 
 fn open_for(folder: &Folder, records: u64, owner: &Arc<Places>) -> OpenedStore {
-    // So that there are many segments, however few the records are.
+    // For many segments even with few records.
     let segment_bytes = if records < 1_000_000 { 1 << 20 } else { 64 << 20 };
     let vfs = Arc::new(RealDirectory::new(&folder.0).unwrap());
     let room = (records * 320).next_multiple_of(segment_bytes) + 16 * segment_bytes;
@@ -109,7 +109,7 @@ fn wait(is: impl Fn() -> bool) {
     }
 }
 
-/// A store that has found all it had.
+/// A store that has found all its records.
 fn found(folder: &Folder, records: u64) -> (OpenedStore, Arc<Places>) {
     let (opened, owner) = open(folder, records);
     opened.disk.find();
@@ -137,7 +137,7 @@ fn put_all(disk: &Disk, records: u64) -> Vec<RecordAddress> {
     places
 }
 
-/// Waits until a commit has made all durable that was forgotten.
+/// Waits until a commit has made all forgets durable.
 fn commit(disk: &Disk) {
     disk.begun().wait().unwrap();
 }
@@ -149,7 +149,7 @@ fn read(disk: &Disk, place: RecordAddress, hash: u64) -> Result<RecordData, Erro
     told.recv().unwrap()
 }
 
-/// Resident memory of the process in bytes, as the system has it.
+/// Resident memory of the process in bytes, as the system reports it.
 fn resident() -> u64 {
     let status = read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -161,7 +161,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// Starts over `folder`, finds all, and fails unless that is all but what was forgotten.
+/// Starts over `folder`, and fails unless it finds all records except the forgotten ones.
 fn start(folder: &Folder, records: u64, how: &str) -> Disk {
     let forgotten = records.div_ceil(FORGOTTEN_EACH);
     let owner = Places::new(records);
@@ -219,7 +219,7 @@ fn a_start_over_many_records_finds_all_but_those_forgotten() {
     }
     drop(places);
     commit(&disk);
-    // As if it were killed: the newest segment has no table, and the journal no end.
+    // As after a kill: the newest segment has no table, and the journal no end.
     drop(disk);
     start(&folder, records, "after a kill").stop();
     start(&folder, records, "after a stop").stop();
@@ -249,7 +249,7 @@ fn a_purge_of_many_records_is_durable_and_none_is_served_after() {
         assert_eq!(disk.read_now(*place, hash, &RecordRequest::head()), None);
     }
     assert!(matches!(read(&disk, places[0], 0), Err(Error::Gone)));
-    // As if it were killed before a commit: what comes back is older than the purge.
+    // As after a kill before a commit: the records that come back are older than the purge.
     drop(disk);
     let begin = Instant::now();
     let (OpenedStore { disk, invalidations, .. }, owner) = found(&folder, records);
@@ -282,7 +282,7 @@ fn many_invalidations_that_are_needed_no_more_are_no_burden_of_a_start() {
         begun.push(effect.number());
         drop(effect);
         if begun.len() == 1000 || at + 1 == many {
-            // As it is done behind requests, each second.
+            // As it runs in the background, each second.
             disk.begun().wait().unwrap();
             disk.drop_invalidations(&std::mem::take(&mut begun));
         }

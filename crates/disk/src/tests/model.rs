@@ -1,5 +1,5 @@
-//! A random walk against a plain map: puts, purges, starts, crashes, and a disk too small for all
-//! of it. The store may lose what it likes to make room, and must not show anything else.
+//! A random walk compared with a plain map: puts, purges, starts, crashes, and a disk too small for
+//! all records. The store may drop any record for space, and must not return anything else.
 
 use std::collections::BTreeSet;
 
@@ -43,12 +43,12 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The store, and all that it may show.
+/// The store, and the versions that it may return.
 struct Walk {
     vfs: RecordingDirectory,
     lab: Lab,
-    /// Versions that a hash may have after a crash: what was forgotten without an invalidation is
-    /// among them until it is overwritten.
+    /// Versions that may come back after a crash: those forgotten without an invalidation, until
+    /// they are overwritten.
     may_be: BTreeMap<u64, BTreeSet<u64>>,
     lengths: BTreeMap<u64, usize>,
     version: u64,
@@ -58,8 +58,8 @@ impl Walk {
     fn reopen(&mut self, clocks: &Arc<Clocks>) {
         self.lab = Lab::over(self.vfs.clone(), clocks);
         for found in self.lab.index.found.lock().clone() {
-            let old = self.lab.invalidations.iter().any(|told| {
-                told.bytes[..] == found.hash.to_le_bytes() && found.order < told.number
+            let old = self.lab.invalidations.iter().any(|known| {
+                known.bytes[..] == found.hash.to_le_bytes() && found.order < known.number
             });
             // It may have moved since it was found.
             let moved = self.lab.index.moved.lock();
@@ -90,13 +90,13 @@ impl Walk {
             Step::Stream { hash, len } => self.stream(*hash, *len),
             Step::Forget(hash) => self.forget(*hash),
             Step::Invalidate(hash) => {
-                let told = Bytes::copy_from_slice(&hash.to_le_bytes());
-                let effect = self.lab.disk.append(told).unwrap();
+                let known = Bytes::copy_from_slice(&hash.to_le_bytes());
+                let effect = self.lab.disk.append(known).unwrap();
                 self.forget(*hash);
                 self.may_be.remove(hash);
                 let number = effect.number();
                 drop(effect);
-                // Of two in three nothing else is to be known.
+                // Two in three have no other effect.
                 if !number.is_multiple_of(3) {
                     self.lab.disk.drop_invalidations(&[number]);
                 }
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_may_lie_in_a_volume(
+    fn any_bytes_in_a_volume_are_handled(
         files in prop::collection::btree_map("(superblock|data-0000|journal-0000000000000000|journal-0000000000000001|snapshot-0000000000000001|out)",
             prop::collection::vec(any::<u8>(), 0..2000), 0..6),
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),

@@ -1,11 +1,11 @@
-//! Room for what comes: segments are reclaimed, what is wanted moves on, and no more is written
-//! than that takes.
+//! Reclamation: segments are reclaimed, popular records are moved, and writes stay within the
+//! limit.
 
 use super::*;
 use crate::vfs::MemoryDirectory;
 
 #[test]
-fn what_was_asked_for_moves_on_and_the_rest_makes_room() {
+fn records_that_were_read_are_moved_and_the_rest_is_dropped() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for hash in 0..400 {
         lab.put(hash, 1, 900).unwrap();
@@ -29,7 +29,7 @@ fn moving_never_takes_more_than_its_share() {
     for hash in 0..1000 {
         lab.put(hash, 1, 900);
         lab.disk.settle();
-        // Everything is wanted all the time.
+        // All records are read all the time.
         (0..=hash).for_each(|hash| _ = lab.version(hash));
     }
     let stats = lab.stats();
@@ -38,7 +38,7 @@ fn moving_never_takes_more_than_its_share() {
     assert!((1.0..1.3).contains(&amplification), "{amplification}");
 }
 
-/// A store of many segments whose index may take `bytes`, with all that is there found.
+/// A store of many segments whose index has `bytes`, with all records found.
 fn lab_with_index(
     vfs: MemoryDirectory,
     clocks: &Arc<Clocks>,
@@ -71,7 +71,7 @@ fn a_full_index_makes_room_by_what_is_worth_least_and_the_disk_takes_more() {
     assert_eq!((lab.version(4), lab.version(2999), lab.version(100)), (Some(1), Some(1), None));
     assert_eq!((stats.refused_index, stats.refused_space, stats.damaged()), (0, 0, 0));
     lab.disk.stop();
-    // With less of it a start finds the newest.
+    // With less memory a start finds the newest records.
     let (lab, index) = lab_with_index(vfs, &clocks, INDEX_BYTES / 2);
     assert!(index.used() <= INDEX_BYTES / 2 + INDEX_BYTES / 8);
     assert!(lab.stats().dropped_index > 0);
@@ -94,7 +94,7 @@ fn an_owner_that_has_forgotten_gets_nothing_moved() {
     lab.disk.settle();
     lab.version(1).unwrap();
     let place = lab.index.place(1).unwrap();
-    // The owner's entry is gone, and it has not come to say so yet.
+    // The owner has removed its entry, and has not reported that yet.
     lab.index.remove(1, place);
     for hash in 10..200 {
         lab.put(hash, 1, 900).unwrap();
@@ -155,7 +155,7 @@ fn the_little_that_crashes_leave_in_their_segments_moves_on() {
     lab.put(1, 1, 2500).unwrap();
     lab.disk.settle();
     for crash in 2..12 {
-        // Nothing of it is asked for: the mark of that would have to be written, too.
+        // No record is read, because the marks would be written, too.
         drop(lab);
         lab = Lab::open(settings(volumes()), &clocks).unwrap();
         lab.find();
@@ -206,7 +206,7 @@ fn what_is_forgotten_is_overwritten_if_that_is_wanted() {
         lab.disk.forget(place);
         lab.disk.settle();
         assert!(!is_there());
-        // One that was not even written.
+        // A record that was not even written.
         let place = lab.disk.put(entry).unwrap();
         lab.disk.forget(place);
         lab.disk.settle();
@@ -256,7 +256,7 @@ fn fill(lab: &Lab, hashes: std::ops::Range<u64>) {
 }
 
 #[test]
-fn what_is_read_for_a_client_stays_as_long_as_that_takes() {
+fn a_record_read_for_a_client_is_pinned() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     // One is in parts, over two segments, and the other is not.
     let places = [(1, 20_000), (2, 1_500)].map(|(hash, len)| lab.put(hash, 1, len).unwrap());
@@ -276,7 +276,7 @@ fn what_is_read_for_a_client_stays_as_long_as_that_takes() {
 }
 
 #[test]
-fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
+fn pinned_records_stay_and_the_limit_of_pins_is_reported() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     let hold = |place: &RecordAddress| lab.disk.hold(*place, 25).unwrap();
     let places: Vec<RecordAddress> = (0..60).map(|hash| lab.put(hash, 1, 900).unwrap()).collect();
@@ -293,7 +293,7 @@ fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
     let stats = lab.stats();
     assert!(stats.reclaimed > 10 && stats.refused_space == 0, "{stats:?}");
     assert!(all_are());
-    // All that there is, is read, and so is all that comes.
+    // All records are read, including new ones.
     for hash in 100..700 {
         if hash >= 400 {
             fill(&lab, hash..hash + 1);
@@ -305,7 +305,7 @@ fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
     let stats = lab.stats();
     assert!(stats.reclaimed == reclaimed && stats.refused_space > 0, "{stats:?}");
     assert!(all_are());
-    // What is over does not count any more.
+    // An ended pin does not count.
     holds.clear();
     fill(&lab, 800..1_000);
     assert!(lab.stats().reclaimed > reclaimed);
@@ -313,8 +313,8 @@ fn what_clients_read_stays_whatever_comes_and_says_when_that_is_too_much() {
     assert!(hold(&newest).is_within() && !lab.disk.hold(newest, 0).unwrap().is_within());
 }
 
-/// A purge that comes while what it would have met is on its way out meets nothing, and is needed
-/// until a crash brings that back no more.
+/// A purge that comes while its matches are being dropped matches nothing. It is needed until a
+/// crash cannot bring them back.
 #[test]
 fn a_purge_of_what_is_being_dropped_is_kept_until_that_is_durable() {
     const LEN: usize = 60_000;
@@ -333,7 +333,7 @@ fn a_purge_of_what_is_being_dropped_is_kept_until_that_is_durable() {
     let is_found = |lab: &Lab| lab.index.found.lock().iter().any(|found| found.hash == oldest);
     let lab = Lab::open(config(&vfs), &clocks).unwrap();
     lab.find();
-    // The oldest are written; behind them is more than two turns of the writer take.
+    // The oldest are written; behind them is more than two turns of the writer.
     let mut hash = 0;
     while lab.disk.takes_bytes() > 0 && lab.stats().puts < 17 * 19 {
         hash += 1;
@@ -356,7 +356,7 @@ fn a_purge_of_what_is_being_dropped_is_kept_until_that_is_durable() {
     lab.disk.step();
     let crashed = Lab::open(config(&vfs.copy()), &clocks).unwrap();
     crashed.find();
-    let is_told = crashed.invalidations.iter().any(|told| told.number == number);
+    let is_told = crashed.invalidations.iter().any(|known| known.number == number);
     assert!(is_told || !is_found(&crashed), "a purged record is back");
     lab.disk.settle();
     let crashed = Lab::open(config(&vfs.copy()), &clocks).unwrap();

@@ -1,8 +1,9 @@
-//! The store's threads under many schedules, of those that a system might choose: no wake-up is
-//! lost, nothing is told to be durable that is not, and everything ends.
+//! The store's threads under many schedules: no wake-up is lost, nothing is reported durable too
+//! early, and everything ends.
 //!
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p disk --lib schedules`; `DISK_SCHEDULES` asks for more.
-//! A wait that only a timeout of more than a millisecond would end is a deadlock, and fails.
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p disk --lib schedules`; `DISK_SCHEDULES` sets the
+//! number. A wait that only a timeout of more than a millisecond would end is a deadlock, and
+//! fails.
 
 use ::shuttle::scheduler::{PctScheduler, RandomScheduler};
 use ::shuttle::{Config as Trial, FailurePersistence, MaxSteps, Runner, thread};
@@ -14,17 +15,17 @@ use crate::vfs::{Faulty, Memory, Operation, Recording};
 /// Schedules of each kind in the suite.
 const SCHEDULES: usize = 300;
 
-/// Bytes that may wait to be written: three records of 1000 bytes.
+/// Bytes of the write queue: three records of 1000 bytes.
 const QUEUE_BYTES: u64 = 3500;
 
-/// Tries a test under random schedules, and under those that let few threads run for long.
+/// Runs a test under random schedules, and under those that let few threads run for long.
 fn try_all(test: impl Fn() + Send + Sync + 'static) {
     let schedules = std::env::var("DISK_SCHEDULES");
     let schedules = schedules.map_or(SCHEDULES, |schedules| schedules.parse().unwrap());
     let test = Arc::new(test);
     let trial = || {
         let mut trial = Trial::new();
-        // Whoever waits for what never comes is to fail soon.
+        // A wait without end should fail soon.
         trial.max_steps = MaxSteps::FailAfter(200_000);
         trial.stack_size = 1 << 20;
         trial.failure_persistence = FailurePersistence::None;
@@ -44,7 +45,7 @@ fn threaded(vfs: impl Vfs, hook: impl Fn(&str, Operation) + Send + Sync + 'stati
     });
     let config = Config {
         threads: true,
-        // Nobody but the journal's own thread commits for those who wait.
+        // Only the journal's own thread commits.
         commit_ms: u64::MAX,
         reader_threads: 1,
         queue_bytes: QUEUE_BYTES,
@@ -60,7 +61,7 @@ fn interrupted(vfs: impl Vfs) -> Lab {
     threaded(vfs, |_, _| thread::yield_now())
 }
 
-/// Waits for what others do; fails if they do not get there.
+/// Waits for other threads, and fails if the condition stays false.
 #[track_caller]
 fn until(is: impl Fn() -> bool) {
     let mut turns = 0;
@@ -71,7 +72,7 @@ fn until(is: impl Fn() -> bool) {
     }
 }
 
-/// Numbers of the invalidations that a start would find after a power cut now.
+/// Numbers of the invalidations that a start would find after a power failure now.
 fn durable(disk: &Recording, seed: u64) -> Vec<u64> {
     let left = disk.cut(disk.point(), seed);
     let single = settings(vec![volume(Arc::new(left), 6)]);
@@ -81,7 +82,7 @@ fn durable(disk: &Recording, seed: u64) -> Vec<u64> {
 }
 
 #[test]
-fn an_invalidation_is_durable_when_it_is_said_to_be_and_that_is_said() {
+fn an_invalidation_is_durable_once_reported_and_is_reported() {
     try_all(|| {
         let disk = Recording::new();
         let lab = Arc::new(interrupted(disk.clone()));
@@ -112,7 +113,7 @@ fn an_invalidation_is_durable_though_journals_begin_meanwhile() {
                 let bytes = Bytes::from(vec![7; 3 << 10]);
                 let (effect, durability) = own.disk.begin_append(bytes).unwrap();
                 told.push(effect.number());
-                // What is forgotten wakes nobody; a record does.
+                // A forget wakes no thread, but a record does.
                 own.put(seed, 1, 100);
                 durability.wait().unwrap();
                 let known = durable(&platter, seed);
@@ -135,7 +136,7 @@ fn all_that_is_taken_is_written_within_the_queues_bound() {
                     let refused = lab.put(hash, 1, 880).is_none();
                     let queued = lab.stats().queued_bytes;
                     assert!(queued <= QUEUE_BYTES, "{queued}");
-                    // A queue that is full is written by somebody who is awake.
+                    // A full queue is written by a thread that is awake.
                     until(|| !refused || lab.stats().queued_bytes + 1000 <= QUEUE_BYTES);
                 }
             })
@@ -180,12 +181,12 @@ impl Held {
     }
 }
 
-/// A read of a record; what it has been answered with, each time.
+/// Reads a record, and collects the answers.
 fn ask(lab: &Lab, hash: u64, deadline_ms: u64) -> Arc<Mutex<Vec<Result<u64, Error>>>> {
     let answers = Arc::new(Mutex::new(Vec::new()));
     let own = Arc::clone(&answers);
     let done = Box::new(move |answer: Result<Answer, Error>| {
-        // Its buffers are given back under a lock that is tried, too: not under this real one.
+        // Its buffers are returned under a modelled lock, not under this real one.
         let answer = answer.map(|answer| check(hash, &answer));
         own.lock().push(answer);
     });
@@ -204,7 +205,7 @@ fn a_read_that_is_due_is_answered_though_the_disk_hangs() {
         held.set(true);
         let hanging = ask(&lab, 1, u64::MAX);
         until(|| held.held.load(Ordering::Relaxed) > 0);
-        // Nobody but the sentinel can answer it, and it sleeps for a second, or until it is woken.
+        // Only the sentinel can answer it, and it sleeps for a second, or until it is woken.
         let due = ask(&lab, 1, lab.clocks.now().mono_ms);
         until(|| !due.lock().is_empty());
         assert!(matches!(due.lock()[..], [Err(Error::Late)]));
@@ -218,7 +219,7 @@ fn a_read_that_is_due_is_answered_though_the_disk_hangs() {
 }
 
 #[test]
-fn an_end_comes_whatever_goes_on_and_everybody_is_answered() {
+fn a_stop_ends_all_work_and_answers_all_reads() {
     try_all(|| {
         let memory = Memory::new();
         let lab = Arc::new(interrupted(memory.clone()));

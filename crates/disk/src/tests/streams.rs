@@ -1,4 +1,4 @@
-//! Bodies that come in pieces, or are lent.
+//! Streams, and borrowed bodies.
 
 use super::*;
 use crate::vfs::{MemoryDirectory, RecordingDirectory};
@@ -28,7 +28,7 @@ fn stream(lab: &Lab, hash: u64, len: usize, piece: usize) -> Option<RecordAddres
 }
 
 #[test]
-fn a_body_that_comes_in_pieces_is_one_record() {
+fn a_streamed_body_is_one_record() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len, piece) in
         [(1, 0, 1), (2, 10, 3), (3, 2000, 7), (4, 2001, 2001), (5, 6000, 999), (6, 30_000, 5000)]
@@ -78,7 +78,7 @@ fn parts_live_and_die_with_their_record() {
     }
     lab.disk.settle();
     let (records, place) = (lab.stats().records, lab.index.place(1).unwrap());
-    // A crash: what was being streamed is nothing.
+    // A crash: an unfinished stream leaves nothing.
     let vfs = vfs.copy();
     drop((lost, lab));
 
@@ -119,7 +119,7 @@ fn a_record_that_loses_a_part_is_lost() {
     let place = stream(&lab, 1, 9000, 1000).unwrap();
     lab.index.add(1, place);
     lab.disk.settle();
-    // The second part: the first lies at the segment's beginning.
+    // The second part: the first is at the segment's beginning.
     vfs.damage("data-0000", |bytes| bytes[64 + 2112 + 500] ^= 1);
     assert_eq!(lab.read(place, 1, RecordRequest::range(0..1000)).unwrap().size(), 1000);
     assert!(matches!(lab.read(place, 1, RecordRequest::whole()), Err(Error::Damaged(Damage::Sum))));
@@ -127,7 +127,7 @@ fn a_record_that_loses_a_part_is_lost() {
     assert_eq!((lab.index.len(), lab.stats().records), (0, 0));
 }
 
-/// A body that somebody else has, and that is alive as long as the store needs it.
+/// A borrowed body, which lives as long as the store needs it.
 #[derive(Debug)]
 struct Borrowed(Vec<Bytes>);
 
@@ -142,7 +142,7 @@ impl BorrowedBytes for Borrowed {
 }
 
 #[test]
-fn a_lent_body_is_held_until_it_is_written() {
+fn a_borrowed_body_is_held_until_it_is_written() {
     let lab = Lab::over(MemoryDirectory::new(), &Clocks::new());
     for (hash, len) in [(1, 1500), (2, 7000)] {
         let body = body(hash, 1, len);
@@ -165,7 +165,7 @@ fn a_body_that_moves_on_outlives_a_power_cut_before_it_is_durable() {
     let config = Config { move_percent: 60, ..settings(vec![volume(Arc::new(vfs.clone()), 8)]) };
     let lab = Lab::open(config, &clocks).unwrap();
     lab.find();
-    // Its parts lie in two segments.
+    // Its parts are in two segments.
     (100..105).for_each(|hash| _ = lab.put(hash, 1, 1900).unwrap());
     let place = stream(&lab, 1, 9000, 1000).unwrap();
     lab.index.add(1, place);
@@ -181,7 +181,7 @@ fn a_body_that_moves_on_outlives_a_power_cut_before_it_is_durable() {
         lab.clocks.pass(1000);
     }
     assert_eq!(lab.index.moved.lock()[0].0, 1);
-    // The journal is made durable, and what has moved on is not.
+    // The journal is made durable, and the moved records are not.
     drop(lab.disk.append(Bytes::from_static(b"x")).unwrap());
     for seed in 0..20 {
         let disk = volume(Arc::new(vfs.cut(vfs.point(), seed)), 8);

@@ -1,4 +1,4 @@
-//! The store with its own threads: nobody waits who must not, and everything ends.
+//! The store with its own threads: no caller waits that must not, and everything ends.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::vfs::{FaultyDirectory, MemoryDirectory, Operation};
 
-/// Longer than anything takes; a test that waits so long fails.
+/// Longer than any operation takes. A test that waits this long fails.
 const LONG: Duration = Duration::from_secs(60);
 
 fn threaded(vfs: impl Vfs) -> Lab {
@@ -24,7 +24,7 @@ fn threaded(vfs: impl Vfs) -> Lab {
 }
 
 impl Lab {
-    /// Waits until it is so, as threads go on by themselves.
+    /// Waits for a condition that other threads bring about.
     fn wait(&self, is: impl Fn(&Self) -> bool) {
         let deadline = std::time::Instant::now() + LONG;
         while !is(self) {
@@ -103,7 +103,7 @@ fn many_threads_put_forget_read_and_invalidate_at_once() {
     assert_eq!(lab.stats().damaged(), 0);
 }
 
-/// A disk whose operations of one kind wait until the test lets them go.
+/// A disk whose operations of one kind wait until the test releases them.
 fn held(under: MemoryDirectory, kind: fn(Operation) -> bool) -> (FaultyDirectory, Arc<Mutex<()>>) {
     let gate = Arc::new(Mutex::new(()));
     let own = Arc::clone(&gate);
@@ -117,7 +117,7 @@ fn held(under: MemoryDirectory, kind: fn(Operation) -> bool) -> (FaultyDirectory
 }
 
 #[test]
-fn a_disk_that_hangs_in_writing_holds_nobody_up() {
+fn a_disk_that_hangs_in_a_write_delays_no_caller() {
     let (vfs, gate) =
         held(MemoryDirectory::new(), |operation| matches!(operation, Operation::Write(_)));
     let lab = threaded(vfs);
@@ -131,7 +131,7 @@ fn a_disk_that_hangs_in_writing_holds_nobody_up() {
     drop(lab.disk.append(Bytes::from_static(b"x")).expect("the journal is not behind the data"));
     drop(hold);
     lab.wait(|lab| lab.stats().queued_bytes == 0);
-    // Room is made by another thread.
+    // Another thread frees space.
     lab.wait(|lab| lab.put(5000, 1, 900).is_some());
 }
 
@@ -162,7 +162,7 @@ impl Lab {
 }
 
 #[test]
-fn a_thread_that_panics_is_counted_and_goes_on() {
+fn a_panic_of_a_thread_is_counted_and_the_thread_continues() {
     static FAULTS: AtomicU64 = AtomicU64::new(0);
     const READ: u64 = 1;
     const WRITE: u64 = 2;
@@ -183,7 +183,7 @@ fn a_thread_that_panics_is_counted_and_goes_on() {
         assert_eq!(check(1, &answer), 1);
     }
     assert_eq!(lab.stats().panics, 1);
-    // What the writer was at is not known: the volume begins anew.
+    // The writer's progress is unknown: the volume begins again.
     FAULTS.store(WRITE, Ordering::SeqCst);
     lab.put(2, 1, 900).unwrap();
     lab.wait(|lab| lab.index.changes.lock().last() == Some(&(0, VolumeCondition::In)));

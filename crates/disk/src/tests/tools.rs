@@ -1,4 +1,4 @@
-//! The functions that a command line is made of: check, stat, export, empty.
+//! The functions of the command line: check, stat, export, empty.
 
 use super::*;
 use crate::tools::{check as check_volume, empty, export, stat};
@@ -9,7 +9,7 @@ fn filled(clocks: &Arc<Clocks>) -> MemoryDirectory {
     let lab = Lab::over(vfs.clone(), clocks);
     (0..20).for_each(|hash| {
         _ = lab.put(hash, 1, hash as usize * 300).unwrap();
-        // The last one comes a second later.
+        // The last record is one second later.
         clocks.pass(u64::from(hash == 18) * 1000);
     });
     drop(lab.disk.append(Bytes::from_static(b"x")).unwrap());
@@ -18,19 +18,22 @@ fn filled(clocks: &Arc<Clocks>) -> MemoryDirectory {
 }
 
 #[test]
-fn a_volume_is_told_of_and_nothing_in_it_changes() {
+fn a_volume_is_summarised_without_a_change() {
     let clocks = Clocks::new();
     let vfs = filled(&clocks);
     let before = vfs.contents();
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    let told = stat(&shared, &clocks.clock()).unwrap();
+    let summary = stat(&shared, &clocks.clock()).unwrap();
     assert_eq!(
-        (told.volume.as_str(), told.segment_bytes, told.block_bytes),
+        (summary.volume.as_str(), summary.segment_bytes, summary.block_bytes),
         ("memory", SEGMENT, 1024)
     );
-    assert_eq!((told.stats.found, told.invalidations, told.out, told.trusted), (20, 1, None, true));
-    assert!(told.generation.is_some());
-    assert_eq!(told.written_ms, Some((START_MS, START_MS + 1000)));
+    assert_eq!(
+        (summary.stats.found, summary.invalidations, summary.out, summary.trusted),
+        (20, 1, None, true)
+    );
+    assert!(summary.generation.is_some());
+    assert_eq!(summary.written_ms, Some((START_MS, START_MS + 1000)));
     let checked = check_volume(&shared, &clocks.clock()).unwrap();
     assert_eq!((checked.sound, checked.flaws.len()), (20, 0));
     assert!(vfs.contents() == before);

@@ -1,5 +1,5 @@
-//! A look at a directory that is to be a volume, for a start that gives the directory to the user
-//! who is to have it. Nothing is changed, and no link is followed.
+//! The content of a directory that is to be a volume, examined before a start changes its owner.
+//! Nothing is changed, and no link is followed.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,12 +13,11 @@ use crate::layout::{SUPER_BYTES, SUPERBLOCK, Superblock, SuperblockCopy};
 /// The content of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectoryContent {
-    /// Nothing, but perhaps the file that is locked.
+    /// Empty, except for a lock file.
     Nothing,
-    /// A volume, also one of another format, one that is damaged, and one that was being made when
-    /// the power went.
+    /// A volume, also of another format, damaged, or incomplete after a power failure.
     Volume,
-    /// Something else.
+    /// Other files.
     Other,
 }
 
@@ -44,13 +43,13 @@ impl DirectoryContent {
                 SuperblockCopy::Sound(_) | SuperblockCopy::Format(_) | SuperblockCopy::Damaged
             )
         });
-        // One that was never written is a volume's only among a volume's files.
+        // An empty superblock is a volume's only among a volume's files.
         let is_begun = copies.iter().all(|copy| *copy == SuperblockCopy::Empty) && has_own_only;
         Ok(if is_one || is_begun { Self::Volume } else { Self::Other })
     }
 }
 
-/// Returns true if a volume has files of this `name`, as the table in this crate's head says.
+/// Returns true for the name of a volume's file, as in the table of the crate's head.
 pub fn is_volumes(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
     let numbered = |start: &str, digits: usize| {
@@ -62,11 +61,11 @@ pub fn is_volumes(name: &str) -> bool {
         || numbered("data-", 4)
         || numbered("journal-", 16)
         || numbered("snapshot-", 16)
-        // What a node of a cluster knows of itself lies beside.
+        // The cluster's files are kept in the same directory.
         || name.starts_with("cluster-")
 }
 
-/// Both copies of the superblock; of a file that is cut off, what is missing is zeros.
+/// Both copies of the superblock. The missing bytes of a truncated file are zeros.
 fn superblocks(directory: impl AsFd) -> io::Result<[SuperblockCopy; 2]> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match openat(directory, SUPERBLOCK, flags, Mode::empty()) {
@@ -103,7 +102,7 @@ mod tests {
             (&[][..], DirectoryContent::Nothing),
             (&[("lock", zeros)], DirectoryContent::Nothing),
             (&[("superblock", magic), ("data-0000", zeros)], DirectoryContent::Volume),
-            // A note of the operator's.
+            // A note of the operator.
             (&[("superblock", magic), ("notes.txt", zeros)], DirectoryContent::Volume),
             (&[("superblock", zeros), ("data-0000", zeros)], DirectoryContent::Volume),
             (&[("data-0000", zeros), ("lock", zeros)], DirectoryContent::Volume),

@@ -1,4 +1,5 @@
-//! Files that fail when they are told to: full, broken, read-only, or slow.
+//! Fault injection: files that fail on request, as on a full, broken, read-only or slow disk. For
+//! tests.
 
 use std::any::Any;
 use std::fmt;
@@ -7,29 +8,29 @@ use std::sync::Arc;
 
 use super::{File, Vfs};
 
-/// An operation that is about to be done on a file, or on the names of the directory.
+/// An operation on a file, or on the names of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A read, waiting or not.
+    /// A read, blocking or not.
     Read,
-    /// A write of so many bytes.
+    /// A write of this many bytes.
     Write(usize),
     /// A sync of bytes.
     Sync,
-    /// Making, preallocating, cutting, renaming or removing a file, or a sync of names.
+    /// Creating, preallocating, truncating, renaming or removing a file, or a sync of names.
     Names,
 }
 
-/// A way to go wrong.
+/// A fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// No room: ENOSPC.
+    /// A full disk: ENOSPC.
     Full,
-    /// A bad place of the disk: EIO.
+    /// A bad sector: EIO.
     Broken,
     /// A file system that was remounted: EROFS.
     ReadOnly,
-    /// A write takes so many bytes and no more.
+    /// A write of only this many bytes.
     Short(usize),
 }
 
@@ -44,10 +45,10 @@ impl InjectedFault {
     }
 }
 
-/// A question before each operation, by the file's name. It may wait, as a slow disk does.
+/// A hook before each operation, called with the file's name. It may wait, as a slow disk does.
 pub type Hook = dyn Fn(&str, Operation) -> Option<InjectedFault> + Send + Sync;
 
-/// A directory over another one, whose operations go wrong where a hook says so.
+/// A directory over another one, whose operations fail as a hook says.
 #[derive(Clone)]
 pub struct FaultyDirectory {
     under: Arc<dyn Vfs>,
@@ -55,7 +56,7 @@ pub struct FaultyDirectory {
 }
 
 impl FaultyDirectory {
-    /// `under`, with `hook` asked before each operation.
+    /// `under`, with `hook` called before each operation.
     pub fn new(
         under: impl Vfs,
         hook: impl Fn(&str, Operation) -> Option<InjectedFault> + Send + Sync + 'static,
@@ -111,7 +112,7 @@ impl Vfs for FaultyDirectory {
     }
 }
 
-/// A file of a [`Faulty`].
+/// A file of a [`FaultyDirectory`].
 #[derive(Debug)]
 struct FaultyFile {
     under: Arc<dyn File>,

@@ -1,4 +1,4 @@
-//! Files in memory: as fast as tests want them, and bytes of theirs are easily damaged.
+//! A directory in memory: fast, and easily damaged. For tests.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl MemoryDirectory {
         Self { files: Arc::new(Mutex::new(files.collect())), locked: Arc::default() }
     }
 
-    /// Another directory with the same bytes.
+    /// Another directory with equal bytes.
     #[must_use]
     pub fn copy(&self) -> Self {
         Self::with(self.contents())
@@ -41,7 +41,7 @@ impl MemoryDirectory {
         files.iter().map(|(name, file)| (name.clone(), file.bytes.lock().clone())).collect()
     }
 
-    /// Changes bytes of a file as a bad disk would; false where there is no such file.
+    /// Changes bytes of a file as a bad disk does. Returns false if the file is absent.
     pub fn damage(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> bool {
         let file = self.files.lock().get(name).cloned();
         file.is_some_and(|file| {
@@ -50,7 +50,7 @@ impl MemoryDirectory {
         })
     }
 
-    /// Tells whether a read finds anything in memory at once: true at first.
+    /// Sets whether non-blocking reads succeed: true at first.
     pub fn set_cached(&self, cached: bool) {
         for file in self.files.lock().values() {
             file.cached.store(cached, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl MemoryDirectory {
     }
 }
 
-/// Gives the lock of a [`Memory`] back.
+/// Releases the lock of a [`MemoryDirectory`].
 struct Lock(Arc<AtomicBool>);
 
 impl Drop for Lock {
@@ -111,7 +111,7 @@ impl Vfs for MemoryDirectory {
     }
 }
 
-/// A file of a [`Memory`].
+/// A file of a [`MemoryDirectory`].
 #[derive(Debug)]
 struct MemoryFile {
     bytes: Mutex<Vec<u8>>,

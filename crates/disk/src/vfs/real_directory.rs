@@ -1,4 +1,4 @@
-//! The files of a real directory. Nobody but their owner can read them.
+//! A real directory and its files, which must not be readable by any other user.
 
 use std::any::Any;
 use std::io::{self, ErrorKind, IoSliceMut};
@@ -20,17 +20,17 @@ pub(super) const LOCK: &str = "lock";
 #[derive(Debug)]
 pub struct RealDirectory {
     path: PathBuf,
-    /// Once it has been opened.
+    /// Set once it has been opened.
     directory: OnceLock<OwnedFd>,
-    /// A file system is to be mounted here before it is.
+    /// A mount point that must be mounted before it is opened.
     mount: Option<PathBuf>,
-    /// Root may open it, also where it is another user's.
+    /// True if root may open a directory of another user.
     is_anyones: bool,
 }
 
 impl RealDirectory {
-    /// Opens the directory. One that is not there is made, with mode 0700, below a directory that
-    /// is. One that is empty, or is a volume, gets that mode; any other is left as it is.
+    /// Opens the directory, or creates it with mode 0700 in an existing one. An empty directory and
+    /// a volume get that mode; any other is not changed.
     ///
     /// # Errors
     /// Those of the system.
@@ -40,27 +40,26 @@ impl RealDirectory {
         Ok(real)
     }
 
-    /// The directory at `path`, which is opened as [`Real::new`] does when something is first asked
-    /// of it. If it cannot be, that fails, and the next question tries again.
+    /// The directory at `path`, opened at its first use as by [`RealDirectory::new`]. A failed
+    /// opening is repeated at the next use.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), directory: OnceLock::new(), mount: None, is_anyones: false }
     }
 
-    /// As before, and root opens it also where it is another user's, who then owns what is made.
+    /// Permits root to open a directory of another user, who then owns the new files.
     #[must_use]
     pub fn of_anyone(self) -> Self {
         Self { is_anyones: true, ..self }
     }
 
-    /// As before, and it cannot be opened before a file system is mounted at `mount`: without it,
-    /// what is there is another disk's.
+    /// Requires a mounted file system at `mount` before the directory is opened: without it the
+    /// path is on another disk.
     #[must_use]
     pub fn below_mount(self, mount: PathBuf) -> Self {
         Self { mount: Some(mount), ..self }
     }
 
-    /// The mount point that the directory is to be below and where nothing is mounted; `None` if it
-    /// can be opened as far as that goes.
+    /// The required mount point, if nothing is mounted there; otherwise `None`.
     pub fn unmounted(&self) -> Option<&Path> {
         self.mount.as_deref().filter(|mount| !is_mounted(mount))
     }
@@ -80,13 +79,13 @@ impl RealDirectory {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = fs::open(&self.path, flags, Mode::empty())?;
-        // Whoever else may put files there could give answers.
+        // Any other owner could forge files.
         let owner = Uid::from_raw(fs::fstat(&directory)?.st_uid);
         let is_trusted = owner.is_root() || self.is_anyones && geteuid().is_root();
         if owner != geteuid() && !is_trusted {
             return Err(io::Error::new(ErrorKind::PermissionDenied, "it is another user's"));
         }
-        // One that was there may be open to others; but it may also be somebody else's.
+        // An existing directory may be open to others, but may also be foreign.
         let names = names(&directory)?;
         if names.is_empty() || names.iter().any(|name| name == SUPERBLOCK) {
             fs::fchmod(&directory, private)?;
@@ -148,14 +147,14 @@ impl Vfs for RealDirectory {
     }
 }
 
-/// Returns true if a file system is mounted at `point`, as far as can be told.
+/// Returns true if a file system is mounted at `point`, as far as the system reports it.
 fn is_mounted(point: &Path) -> bool {
     let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo") else { return true };
     let escaped = point.display().to_string().replace(' ', "\\040");
     mounts.lines().any(|line| line.split(' ').nth(4) == Some(&*escaped))
 }
 
-/// Names of the files in a directory, but for the one that is locked.
+/// Names of the files in a directory, except the lock file.
 pub(super) fn names(directory: impl AsFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::Dir::read_from(directory)? {
@@ -167,7 +166,7 @@ pub(super) fn names(directory: impl AsFd) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// A file of a [`Real`] directory.
+/// A file of a [`RealDirectory`].
 #[derive(Debug)]
 struct RealFile(OwnedFd);
 
@@ -180,7 +179,7 @@ impl File for RealFile {
         let into = &mut [IoSliceMut::new(into)];
         match preadv2(&self.0, into, at, ReadWriteFlags::NOWAIT) {
             Ok(bytes) => Ok(Some(bytes)),
-            // Not in memory; or a file system that cannot tell.
+            // Not in memory, or a file system without this call.
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -228,7 +227,7 @@ mod tests {
         for (files, mode) in [
             (&[][..], 0o700),
             (&["superblock", "data-0000"], 0o700),
-            // Left behind where a start was refused.
+            // Left by a start that was rejected.
             (&["lock"], 0o700),
             (&["photo.jpeg"], 0o755),
             (&["photo.jpeg", "lock"], 0o755),

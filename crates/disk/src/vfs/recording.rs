@@ -1,6 +1,5 @@
-//! Files that remember all that was done to them, so that the disk can be shown as a power cut
-//! would have left it at any moment: all that was synced is there, and of the rest anything that a
-//! disk may have written, in any order, torn at its sectors.
+//! A recording directory for crash tests: it can show the disk after a power failure at any moment.
+//! All synced bytes are there; of the rest, any sectors may have been written, in any order.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -12,10 +11,10 @@ use parking_lot::Mutex;
 
 use super::{File, MemoryDirectory, Vfs};
 
-/// Bytes that a disk writes all or not at all.
+/// Bytes that a disk writes completely or not at all.
 const SECTOR: u64 = 512;
 
-/// One thing done to a file (by number, as names change) or to the names.
+/// An operation on a file (by number, as names change) or on the names.
 #[derive(Debug)]
 enum RecordedOperation {
     Make { name: String, file: usize },
@@ -27,15 +26,15 @@ enum RecordedOperation {
     Sync { file: usize },
 }
 
-/// All that was done, and the numbers of the files.
+/// All operations, and the numbers of the files.
 #[derive(Debug, Default)]
 struct Log {
-    deeds: Vec<RecordedOperation>,
+    operations: Vec<RecordedOperation>,
     numbers: BTreeMap<String, usize>,
     made: usize,
 }
 
-/// A directory in memory with a memory of its past.
+/// A directory in memory that records its operations.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingDirectory {
     under: MemoryDirectory,
@@ -52,32 +51,32 @@ impl RecordingDirectory {
     pub fn over(under: &MemoryDirectory) -> Self {
         let own = Self::new();
         for (name, bytes) in under.contents() {
-            // Nothing fails in memory.
+            // Memory does not fail.
             let Ok(file) = own.open(&name, true) else { continue };
             let written = file.write_at(&bytes, 0).and_then(|_| file.sync());
             debug_assert!(written.is_ok(), "memory takes everything");
         }
-        own.log.lock().deeds.push(RecordedOperation::SyncNames);
+        own.log.lock().operations.push(RecordedOperation::SyncNames);
         own
     }
 
-    /// The number of deeds so far: a point at which the power can be cut.
+    /// The number of operations so far: a point for a power failure.
     pub fn point(&self) -> usize {
-        self.log.lock().deeds.len()
+        self.log.lock().operations.len()
     }
 
-    /// The disk after a power cut at `point`, and one of the states that it may then be in.
+    /// The disk after a power failure at `point`, in one of its possible states.
     pub fn cut(&self, point: usize, seed: u64) -> MemoryDirectory {
         let log = self.log.lock();
         let mut disk = SimulatedDisk::default();
-        for deed in &log.deeds[..point.min(log.deeds.len())] {
-            disk.play(deed);
+        for operation in &log.operations[..point.min(log.operations.len())] {
+            disk.play(operation);
         }
         disk.settle(&mut Rng::with_seed(seed))
     }
 }
 
-/// A disk with its cache: what is on it for good, and what may be.
+/// A disk with a cache: its durable bytes, and those that may be lost.
 #[derive(Default)]
 struct SimulatedDisk<'a> {
     names: BTreeMap<&'a str, usize>,
@@ -85,7 +84,7 @@ struct SimulatedDisk<'a> {
     files: BTreeMap<usize, Track<'a>>,
 }
 
-/// A file with what was done to it since its last sync.
+/// A file with the operations since its last sync.
 #[derive(Default)]
 struct Track<'a> {
     bytes: Vec<u8>,
@@ -93,44 +92,44 @@ struct Track<'a> {
 }
 
 impl<'a> SimulatedDisk<'a> {
-    fn play(&mut self, deed: &'a RecordedOperation) {
-        match deed {
+    fn play(&mut self, operation: &'a RecordedOperation) {
+        match operation {
             RecordedOperation::Make { .. }
             | RecordedOperation::Rename { .. }
-            | RecordedOperation::Remove { .. } => self.unsure.push(deed),
+            | RecordedOperation::Remove { .. } => self.unsure.push(operation),
             RecordedOperation::SyncNames => {
-                for deed in std::mem::take(&mut self.unsure) {
-                    name(&mut self.names, deed);
+                for operation in std::mem::take(&mut self.unsure) {
+                    name(&mut self.names, operation);
                 }
             }
             RecordedOperation::Write { file, .. } | RecordedOperation::Size { file, .. } => {
-                self.files.entry(*file).or_default().unsure.push(deed);
+                self.files.entry(*file).or_default().unsure.push(operation);
             }
             RecordedOperation::Sync { file } => {
                 let track = self.files.entry(*file).or_default();
-                for deed in std::mem::take(&mut track.unsure) {
-                    change(&mut track.bytes, deed, |_| true);
+                for operation in std::mem::take(&mut track.unsure) {
+                    change(&mut track.bytes, operation, |_| true);
                 }
             }
         }
     }
 
-    /// Chooses what has reached the disk of all that nobody has synced.
+    /// Selects the unsynced operations that have reached the disk.
     fn settle(mut self, rng: &mut Rng) -> MemoryDirectory {
-        // Some cuts are lucky, and some lose all that was not synced.
+        // Some failures lose nothing, and some lose all that was not synced.
         let luck = [0.0, 0.2, 0.5, 0.8, 1.0][rng.usize(..5)];
-        for deed in std::mem::take(&mut self.unsure) {
+        for operation in std::mem::take(&mut self.unsure) {
             if rng.f64() < luck {
-                name(&mut self.names, deed);
+                name(&mut self.names, operation);
             }
         }
         for track in self.files.values_mut() {
-            let mut deeds = std::mem::take(&mut track.unsure);
+            let mut operations = std::mem::take(&mut track.unsure);
             if rng.bool() {
-                rng.shuffle(&mut deeds);
+                rng.shuffle(&mut operations);
             }
-            for deed in deeds {
-                change(&mut track.bytes, deed, |_| rng.f64() < luck);
+            for operation in operations {
+                change(&mut track.bytes, operation, |_| rng.f64() < luck);
             }
         }
         let Self { names, mut files, .. } = self;
@@ -140,8 +139,8 @@ impl<'a> SimulatedDisk<'a> {
     }
 }
 
-fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a RecordedOperation) {
-    match deed {
+fn name<'a>(names: &mut BTreeMap<&'a str, usize>, operation: &'a RecordedOperation) {
+    match operation {
         RecordedOperation::Make { name, file } => drop(names.insert(name, *file)),
         RecordedOperation::Remove { name } => drop(names.remove(name.as_str())),
         RecordedOperation::Rename { from, to } => {
@@ -153,9 +152,13 @@ fn name<'a>(names: &mut BTreeMap<&'a str, usize>, deed: &'a RecordedOperation) {
     }
 }
 
-/// Does to `bytes` what `deed` did, sector by sector where `reaches` says so.
-fn change(bytes: &mut Vec<u8>, deed: &RecordedOperation, mut reaches: impl FnMut(u64) -> bool) {
-    match deed {
+/// Applies the operation to `bytes`, for the sectors for which `reaches` returns true.
+fn change(
+    bytes: &mut Vec<u8>,
+    operation: &RecordedOperation,
+    mut reaches: impl FnMut(u64) -> bool,
+) {
+    match operation {
         RecordedOperation::Write { at, bytes: new, .. } => {
             let end = at + new.len() as u64;
             let mut from = *at;
@@ -195,7 +198,8 @@ impl Vfs for RecordingDirectory {
                 let number = log.made;
                 log.made += 1;
                 log.numbers.insert(name.to_owned(), number);
-                log.deeds.push(RecordedOperation::Make { name: name.to_owned(), file: number });
+                log.operations
+                    .push(RecordedOperation::Make { name: name.to_owned(), file: number });
                 number
             }
         };
@@ -212,7 +216,7 @@ impl Vfs for RecordingDirectory {
         if let Some(number) = log.numbers.remove(from) {
             log.numbers.insert(to.to_owned(), number);
         }
-        log.deeds.push(RecordedOperation::Rename { from: from.to_owned(), to: to.to_owned() });
+        log.operations.push(RecordedOperation::Rename { from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }
 
@@ -220,12 +224,12 @@ impl Vfs for RecordingDirectory {
         self.under.remove(name)?;
         let mut log = self.log.lock();
         log.numbers.remove(name);
-        log.deeds.push(RecordedOperation::Remove { name: name.to_owned() });
+        log.operations.push(RecordedOperation::Remove { name: name.to_owned() });
         Ok(())
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        self.log.lock().deeds.push(RecordedOperation::SyncNames);
+        self.log.lock().operations.push(RecordedOperation::SyncNames);
         Ok(())
     }
 
@@ -234,7 +238,7 @@ impl Vfs for RecordingDirectory {
     }
 }
 
-/// A file of a [`Recording`].
+/// A file of a [`RecordingDirectory`].
 #[derive(Debug)]
 struct RecordingFile {
     under: Arc<dyn File>,
@@ -243,8 +247,8 @@ struct RecordingFile {
 }
 
 impl RecordingFile {
-    fn note(&self, deed: RecordedOperation) {
-        self.log.lock().deeds.push(deed);
+    fn note(&self, operation: RecordedOperation) {
+        self.log.lock().operations.push(operation);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The knowledge of a volume's records before they are looked at.
+//! The finder of a volume: what is known of its records before discovery, and what is left to
+//! examine.
 
 use hashbrown::HashMap;
 
@@ -8,27 +9,27 @@ use crate::owner::FoundRecord;
 use crate::record_address::RecordAddress;
 use crate::snapshot::{SegmentMarks, Snapshot};
 
-/// All that is known before anything is looked at, and all that is left to look at.
+/// The knowledge before discovery, and the segments that are left.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    /// Segments with their epochs, the newest last. `None` before their headers have been read.
+    /// Segments with their epochs, newest last. `None` before their headers have been read.
     pub(crate) left: Option<Vec<(u64, u32)>>,
     pub(crate) known: HashMap<u32, SegmentMarks>,
     forgotten: HashMap<u32, Vec<RecordAddress>>,
     freed: HashMap<u32, u64>,
     pub(crate) keep: JournalCarryover,
-    /// Records of a lower order are void, or may have been forgotten by a journal that is not there
-    /// any more.
+    /// Records of a lower order are discarded, or may have been forgotten in a journal that is
+    /// gone.
     floor: u64,
-    /// The newest invalidation that the journal tells of.
+    /// The newest invalidation in the journal.
     pub(crate) newest: u64,
-    /// Records in parts, which wait for their parts to be found.
+    /// Records in parts that wait for their parts to be found.
     pub(crate) listed: Vec<FoundRecord>,
     pub(crate) looked: Vec<u32>,
 }
 
 impl Finder {
-    /// Takes from `past` what only a finder asks for.
+    /// Takes from `past` what only discovery needs.
     pub(crate) fn new(past: &mut JournalHistory, snapshot: Option<Snapshot>, void: u64) -> Self {
         let cut = if past.chain == Chain::Cut { past.keep.dropped() + 1 } else { 0 };
         let floor = cut.max(void);
@@ -46,7 +47,7 @@ impl Finder {
         }
     }
 
-    /// Finds nothing, as in a volume that is new or was emptied.
+    /// The finder of a new or emptied volume.
     pub(crate) fn of_nothing() -> Self {
         Self {
             left: None,
@@ -61,25 +62,25 @@ impl Finder {
         }
     }
 
-    /// Takes over what the journal says of records by now.
+    /// Takes over the journal's present knowledge of records.
     pub(crate) fn know(&mut self, keep: JournalCarryover) {
         self.keep = keep;
     }
 
-    /// Tells whether a segment of this epoch has anything.
+    /// Returns true if a segment of this epoch may have live records.
     pub(crate) fn has(&self, segment: u32, epoch: u64) -> bool {
         self.freed.get(&segment) != Some(&epoch)
             && !self.known.get(&segment).is_some_and(|known| known.epoch == epoch && known.freed)
     }
 
-    /// The records of a segment that the journals call forgotten, in their order.
+    /// The forgotten records of a segment, in order.
     pub(crate) fn forgotten(&mut self, segment: u32) -> Vec<RecordAddress> {
         let mut forgotten = self.forgotten.remove(&segment).unwrap_or_default();
         forgotten.sort_unstable();
         forgotten
     }
 
-    /// Gives a row the marks that are known of it; returns what the owner is told of it.
+    /// Sets the marks of a row, and returns what to report to the owner.
     pub(crate) fn judge(
         &self,
         place: RecordAddress,
@@ -106,7 +107,7 @@ impl Finder {
     }
 }
 
-/// The judgement of a row.
+/// The verdict on a row.
 pub(crate) enum RowVerdict {
     Alive(FoundRecord),
     Expired,

@@ -1,4 +1,4 @@
-//! The state of a volume's health, and what has brought it there.
+//! The health state of a volume, and the failures counted in it.
 
 use std::collections::VecDeque;
 
@@ -14,23 +14,24 @@ pub(crate) const OUT: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     pub(crate) state: AtomicU8,
-    /// When its marker may be tried again, of the monotonic clock; `u64::MAX` once it is there.
+    /// The time of the next attempt to write the marker, on the monotonic clock; `u64::MAX` once it
+    /// is written.
     pub(crate) mark_ms: AtomicU64,
-    /// Its marker is there: nothing that it has will ever be found.
+    /// True once the marker is written: no start will find a record of the volume.
     pub(crate) void: AtomicBool,
     pub(crate) notes: Mutex<Notes>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// When operations failed, of the monotonic clock.
+    /// The times of failed operations, on the monotonic clock.
     pub(crate) errors: VecDeque<u64>,
     pub(crate) lates: VecDeque<u64>,
     pub(crate) until_ms: u64,
     reason: Option<Reason>,
 }
 
-/// Notes an event at `now_ms`; true if there were `most` within `within_ms`.
+/// Notes an event at `now_ms`. Returns true at `most` events within `within_ms`.
 pub(crate) fn often(events: &mut VecDeque<u64>, now_ms: u64, within_ms: u64, most: u32) -> bool {
     events.push_back(now_ms);
     while events.front().is_some_and(|first| now_ms.saturating_sub(*first) > within_ms) {
@@ -44,7 +45,8 @@ impl Health {
         self.state.load(Ordering::Acquire) == IN
     }
 
-    /// True if the volume is read for this: one that pauses goes on with bodies that have begun.
+    /// Returns true if the volume serves this read. A pausing volume continues bodies that have
+    /// begun.
     pub(crate) fn serves(&self, ask: &RecordRequest) -> bool {
         match self.state.load(Ordering::Acquire) {
             IN => true,
@@ -57,7 +59,7 @@ impl Health {
         self.state.load(Ordering::Acquire) == OUT
     }
 
-    /// True if nothing that the volume has will ever be found.
+    /// Returns true if no start will find a record of the volume.
     pub(crate) fn is_void(&self) -> bool {
         self.is_out() && self.void.load(Ordering::Acquire)
     }
@@ -71,7 +73,7 @@ impl Health {
         }
     }
 
-    /// Enters a worse state; false if it is in that, or in a worse one, already.
+    /// Enters a worse state. Returns false if the state is already as bad.
     pub(crate) fn worsen(&self, state: u8, reason: Reason, until_ms: u64) -> bool {
         let mut notes = self.notes.lock();
         if self.state.load(Ordering::Acquire) >= state {

@@ -1,4 +1,4 @@
-//! A record on its way into a volume.
+//! A new record: a record to be added to a volume.
 
 use std::ops::Range;
 
@@ -13,18 +13,19 @@ pub(crate) struct NewRecord {
     pub(crate) hash: u64,
     pub(crate) passed: u32,
     pub(crate) expires_ms: u64,
-    /// Its order, if it has one from before.
+    /// Its order, if it has one already.
     pub(crate) order: Option<u64>,
     pub(crate) head: Bytes,
     pub(crate) body: Body,
     pub(crate) range: Range<u64>,
     pub(crate) total: u64,
-    /// The store moves it: it may take the last free segment, and is not measured by the queue.
+    /// True for a record that reclamation moves. It may take the last free segment, and ignores the
+    /// limit of the queue.
     pub(crate) moves: bool,
 }
 
 impl NewRecord {
-    /// A record of `entry`, whose body is all that is its own.
+    /// The record of `entry`, with its whole body.
     pub(crate) fn of(entry: Entry) -> Self {
         let total = entry.body.size();
         Self {

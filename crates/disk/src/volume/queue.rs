@@ -1,4 +1,4 @@
-//! The reads that wait, and those that have not been answered.
+//! The read queue of a volume: the reads that wait, and those that have not been answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -9,26 +9,26 @@ use crate::record_address::RecordAddress;
 use crate::record_request::{ReadCallback, RecordData, RecordRequest};
 use crate::sync::{Condvar, Mutex};
 
-/// A read that waits, or that a thread has begun.
+/// A read that waits or is being served.
 pub(crate) struct PendingRead {
     pub(crate) place: RecordAddress,
     pub(crate) hash: u64,
     pub(crate) ask: RecordRequest,
-    /// Of the monotonic clock, and a number that makes it unique.
+    /// The deadline on the monotonic clock, and a number that makes it unique.
     pub(crate) key: (u64, u64),
-    /// `None` when it has been answered.
+    /// `None` once it has been answered.
     pub(crate) done: Mutex<Option<ReadCallback>>,
 }
 
 #[derive(Default)]
 pub(crate) struct PendingReads {
     pub(crate) waiting: VecDeque<Arc<PendingRead>>,
-    /// Those that have not been answered, by deadline.
+    /// Unanswered reads, by deadline.
     pub(crate) open: BTreeMap<(u64, u64), Arc<PendingRead>>,
     pub(crate) last: u64,
 }
 
-/// The reads of a volume that wait.
+/// The waiting reads of a volume.
 #[derive(Default)]
 pub(crate) struct ReadQueue {
     pub(crate) requests: Mutex<PendingReads>,
@@ -42,12 +42,12 @@ impl fmt::Debug for ReadQueue {
 }
 
 impl ReadQueue {
-    /// Wakes a thread, or all of them at the end.
+    /// Wakes a thread, or all threads at the end.
     pub(crate) fn wake_all(&self) {
         self.wake.notify_all();
     }
 
-    /// The earliest deadline of those that are open.
+    /// The earliest deadline of the unanswered reads.
     pub(crate) fn earliest(&self) -> Option<u64> {
         self.requests.lock().open.first_key_value().map(|((deadline, _), _)| *deadline)
     }

@@ -1,5 +1,5 @@
-//! The side of a volume that puts and the writer share: the place where the next record goes, and
-//! what waits to be written.
+//! The record queue of a volume, shared by puts and the writer: the position of the next record,
+//! and the jobs of the writer.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::layout::Header;
 use crate::record_address::RecordAddress;
 
-/// A record that waits to be written.
+/// A record in the write queue.
 #[derive(Debug)]
 pub(crate) struct QueuedRecord {
     pub(crate) place: RecordAddress,
@@ -26,24 +26,24 @@ pub(crate) struct QueuedRecord {
     pub(crate) range: Range<u64>,
 }
 
-/// Work for the writer, in its order.
+/// A job of the writer, in order.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// A segment begins.
+    /// A segment is opened.
     Open { segment: u32, epoch: u64 },
     /// A record.
     Record(Arc<QueuedRecord>),
-    /// A segment is full.
+    /// A segment is full, and gets its table.
     Seal { segment: u32, epoch: u64 },
     /// A record is to be overwritten.
     Erase { place: RecordAddress, epoch: u64, room: u32 },
-    /// The record at this place has been written anew before this.
+    /// The record at this place has been written again by an earlier job.
     Moved { place: RecordAddress },
-    /// All that moved on from a segment stands before this.
+    /// All records moved from a segment are in earlier jobs.
     Release { segment: u32, epoch: u64 },
 }
 
-/// Where the next record goes.
+/// The position of the next record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     pub(crate) segment: u32,
@@ -52,7 +52,7 @@ pub(crate) struct Cursor {
     pub(super) rows: u32,
 }
 
-/// The side of the volume that puts and the writer share.
+/// The state that puts and the writer share.
 #[derive(Debug, Default)]
 pub(crate) struct RecordQueue {
     pub(crate) open: Option<Cursor>,

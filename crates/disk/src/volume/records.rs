@@ -1,4 +1,5 @@
-//! Records that are added to a volume, and those that are taken out of it.
+//! The records of a volume: how they are added, forgotten and lost. A put must never wait for the
+//! disk.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,13 +20,13 @@ use crate::record_address::RecordAddress;
 use crate::segment::Usage;
 use crate::stats::add;
 
-/// The longest head of a record: far beyond any response's.
+/// The longest head of a record: far longer than any response's.
 const HEAD_BYTES_MAX: usize = 8 << 20;
-/// The rows of a segment take at most one such part of the memory for knowing what is where.
+/// The rows of a segment take at most one part in this many of the memory for rows.
 const INDEX_PARTS: u64 = 16;
 
 impl Volume {
-    /// Adds a record; `None`, and nothing has changed, if there is no room for it.
+    /// Adds a record. `None`, without effect, if there is no space.
     pub(crate) fn add(&self, new: NewRecord) -> Option<(RecordAddress, u64)> {
         let payload = new.head.len() as u64 + (new.range.end - new.range.start);
         let len = self.blocks.record_len(payload);
@@ -84,7 +85,7 @@ impl Volume {
         Some((place, seq))
     }
 
-    /// Room for a record in the open segment, or in the next one.
+    /// Space for a record in the open segment, or in the next one.
     fn reserve(&self, front: &mut RecordQueue, len: u32, moves: bool) -> Option<Cursor> {
         let room = len.next_multiple_of(UNIT);
         let fits = |cursor: &Cursor| {
@@ -92,7 +93,7 @@ impl Volume {
             u64::from(cursor.offset) + u64::from(room) + table + u64::from(FRAME_BYTES)
                 <= u64::from(self.segment_bytes())
         };
-        // One that its rows fill goes on where no other is free.
+        // A segment with the most rows continues if no other is free.
         let rows_most = self.rows_most();
         let goes_on = |cursor: &Cursor| cursor.rows < rows_most || front.free.len() <= 1;
         if !front.open.as_ref().is_some_and(|cursor| fits(cursor) && goes_on(cursor)) {
@@ -114,15 +115,15 @@ impl Volume {
         Some(reserved)
     }
 
-    /// The most records of a segment: where few of their rows have room in memory, what is worth
-    /// least must still be a small part of all.
+    /// The most records of a segment. With little memory for rows, the least valuable segment must
+    /// still be a small part of all.
     fn rows_most(&self) -> u32 {
         let Config { index, volumes, .. } = &self.shared.config;
         let bytes = index.most() / (volumes.len() as u64 * INDEX_PARTS);
         u32::try_from(bytes / ROW_BYTES as u64).unwrap_or(u32::MAX).max(1)
     }
 
-    /// Ends the open segment.
+    /// Closes the open segment.
     pub(crate) fn close_open(&self, front: &mut RecordQueue) {
         if let Some(Cursor { segment, epoch, .. }) = front.open.take() {
             self.segments[segment as usize].lock().usage = Usage::Full;
@@ -130,7 +131,7 @@ impl Volume {
         }
     }
 
-    /// Adds a record with its body, in parts if it is long.
+    /// Adds a record with its body, in parts if the body is long.
     pub(crate) fn put(&self, new: NewRecord) -> Option<RecordAddress> {
         if !self.takes() {
             add(&self.tallies.refused_out, 1);
@@ -146,7 +147,7 @@ impl Volume {
             match self.add_part(new.hash, new.body.clone(), at..end) {
                 Some(part) => parts.push(part),
                 None => {
-                    self.bury_parts(&parts);
+                    self.end_parts(&parts);
                     return None;
                 }
             }
@@ -154,7 +155,7 @@ impl Volume {
         }
         let place = self.add_listed(new, &parts);
         if place.is_none() {
-            self.bury_parts(&parts);
+            self.end_parts(&parts);
         }
         place
     }
@@ -184,7 +185,7 @@ impl Volume {
         Some(PartRecord { place, seq, len })
     }
 
-    /// Adds a record whose body is in these parts.
+    /// Adds a record with a body in these parts.
     pub(crate) fn add_listed(&self, new: NewRecord, parts: &[PartRecord]) -> Option<RecordAddress> {
         let body = PartRecord::encode(parts);
         let new = NewRecord {
@@ -199,7 +200,7 @@ impl Volume {
         Some(place)
     }
 
-    /// Adds a record of the parts that the one at `place` has, which is dead once that is durable.
+    /// Adds a record with the parts of the one at `place`, which is dead once that is durable.
     pub(crate) fn rehead(
         &self,
         place: RecordAddress,
@@ -213,8 +214,8 @@ impl Volume {
         let moved = self.add_listed(new, &parts)?;
         tell(moved);
         if self.kill(place).is_none() {
-            // It was forgotten, or dropped to make room, and its parts with it: what has just been
-            // said is not true.
+            // It was forgotten or dropped meanwhile, with its parts, so the new record is
+            // withdrawn.
             self.forget(moved);
             return None;
         }
@@ -224,34 +225,34 @@ impl Volume {
         Some(moved)
     }
 
-    /// Parts that no record lists.
-    pub(crate) fn bury_parts(&self, parts: &[PartRecord]) {
+    /// Drops parts that no record lists.
+    pub(crate) fn end_parts(&self, parts: &[PartRecord]) {
         for part in parts {
             if let Some(row) = self.kill(part.place) {
-                self.bury(part.place, row);
+                self.end_record(part.place, row);
             }
         }
     }
 
-    /// The owner does not want a record any more; false where none is.
+    /// Forgets a record on the owner's request. Returns false if it is gone already.
     pub(crate) fn forget(&self, place: RecordAddress) -> bool {
         let Some(row) = self.kill(place) else { return false };
         add(&self.tallies.forgotten, 1);
-        self.bury(place, row);
+        self.end_record(place, row);
         true
     }
 
-    /// Takes the record out of its segment's live ones.
+    /// Marks the record as dead in its segment.
     pub(crate) fn kill(&self, place: RecordAddress) -> Option<Row> {
         self.segment(place)?.lock().kill(place)
     }
 
-    /// Sees to it that a record that was killed stays dead, and takes its parts along.
-    pub(crate) fn bury(&self, place: RecordAddress, row: Row) {
+    /// Makes the end of a dead record durable, and drops its parts.
+    pub(crate) fn end_record(&self, place: RecordAddress, row: Row) {
         self.journal.push(JournalItem::Forget(place));
         if row.is(LISTED) {
             let parts = self.lists.lock().remove(&place);
-            self.bury_parts(&parts.unwrap_or_default());
+            self.end_parts(&parts.unwrap_or_default());
         }
         if self.shared.config.erase
             && let Some(segment) = self.segment(place)
@@ -263,17 +264,17 @@ impl Volume {
         }
     }
 
-    /// Kills a record that could not be kept, and tells its owner.
-    pub(crate) fn lose(&self, place: RecordAddress) {
+    /// Drops a record that could not be written, and reports it to the owner.
+    pub(crate) fn drop_lost(&self, place: RecordAddress) {
         let Some(row) = self.kill(place) else { return };
-        self.bury(place, row);
+        self.end_record(place, row);
         add(&self.tallies.lost, 1);
-        self.tell_dropped(place, &row);
+        self.report_dropped(place, &row);
     }
 
-    /// Tells the owner that a record is gone. Parts are nothing that the owner knows: whoever lists
-    /// them finds them gone.
-    pub(crate) fn tell_dropped(&self, place: RecordAddress, row: &Row) {
+    /// Reports to the owner that a record is gone. A part is not reported, because the owner does
+    /// not know it: a reader of its list finds it missing.
+    pub(crate) fn report_dropped(&self, place: RecordAddress, row: &Row) {
         if row.flags() & IS_PART == 0 {
             self.shared.owner.dropped(row.hash, place);
         }

@@ -1,4 +1,4 @@
-//! All that a volume in use is and knows, and what it tells of itself.
+//! The state of a volume in use, and its counters.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -32,41 +32,41 @@ pub(crate) struct Volume {
     pub(crate) files: Vec<Arc<dyn File>>,
     pub(crate) segments: Vec<Mutex<Segment>>,
     pub(crate) front: Mutex<RecordQueue>,
-    /// The writer has something to do.
+    /// Wakes the writer.
     pub(crate) wake: Condvar,
     pub(crate) writer: Mutex<WriterNotes>,
     pub(crate) journal: Journal,
-    /// Lists of parts, by the places of the records that have them.
+    /// Lists of parts, by the addresses of their records.
     pub(crate) lists: Mutex<HashMap<RecordAddress, Box<[PartRecord]>>>,
-    /// Segments that are held for clients.
+    /// Segments that readers pin.
     pub(crate) held: AtomicU64,
     pub(crate) reads: ReadQueue,
     pub(crate) health: Health,
     pub(crate) tallies: Tallies,
     pub(crate) finder: Mutex<Option<Finder>>,
-    /// It is known which segments are free.
+    /// True once the free segments are known.
     pub(crate) ready: AtomicBool,
-    /// All that was there at the start has been found.
+    /// True once all records of former sessions have been found.
     pub(crate) found: AtomicBool,
-    /// A snapshot was written since.
+    /// True once a snapshot was written after that.
     pub(crate) settled: AtomicBool,
     /// The generation of the newest snapshot.
     pub(crate) snapshot_before: AtomicU64,
-    /// Invalidations that are needed no more, which the writer tells the journal with a commit: it
-    /// has moved nothing halfway then, and segments that were being emptied are free.
-    pub(crate) needless: Mutex<Vec<u64>>,
-    /// Bytes that the journal began with.
+    /// Obsolete invalidations. The writer adds them to the journal with a commit, when no record is
+    /// half moved and emptied segments are free.
+    pub(crate) obsolete: Mutex<Vec<u64>>,
+    /// Bytes with which the journal began.
     pub(crate) carried: AtomicU64,
-    /// Segments looked at, of those that had something.
+    /// Segments examined, of those with records.
     pub(crate) looked: AtomicU64,
     pub(crate) to_look: AtomicU64,
-    /// Nothing is taken any more.
+    /// True once nothing is accepted any more.
     pub(crate) stopping: AtomicBool,
-    /// Another one has taken its place: it writes no more.
+    /// True once another volume has replaced it, so that it writes nothing.
     pub(crate) retired: AtomicBool,
-    /// Its threads are to end.
+    /// True once its threads are to end.
     pub(crate) ending: AtomicBool,
-    /// Someone waits for the journal.
+    /// True if a caller waits for the journal.
     pub(crate) urgent: Mutex<bool>,
     pub(crate) ring: Condvar,
     pub(crate) shared: Arc<StoreContext>,
@@ -78,14 +78,14 @@ impl Volume {
         self.superblock.segment_bytes
     }
 
-    /// The file of a segment, and where the segment begins in it.
+    /// The file of a segment, and the segment's offset in it.
     pub(crate) fn file(&self, segment: u32) -> (&Arc<dyn File>, u64) {
         let per_file = self.superblock.segments_per_file;
         let at = u64::from(segment % per_file) * u64::from(self.segment_bytes());
         (&self.files[(segment / per_file) as usize], at)
     }
 
-    /// The segment of a place; `None` if it cannot be one of this volume.
+    /// The segment of an address; `None` if the address is not valid on this volume.
     pub(crate) fn segment(&self, place: RecordAddress) -> Option<&Mutex<Segment>> {
         self.segments.get(place.segment() as usize)
     }
@@ -100,7 +100,7 @@ impl Volume {
         Binding { key: self.key, segment, epoch, offset, seq: header.seq, hash: header.hash }
     }
 
-    /// True if records are taken.
+    /// Returns true if records are accepted.
     pub(crate) fn takes(&self) -> bool {
         self.health.is_in()
             && self.ready.load(Ordering::Acquire)
@@ -111,18 +111,18 @@ impl Volume {
         self.ending.load(Ordering::Acquire)
     }
 
-    /// Bytes that it has for records, if it takes any now.
+    /// Its bytes for records, if it accepts any now.
     pub(crate) fn takes_bytes(&self) -> u64 {
         let bytes = self.segments.len() as u64 * u64::from(self.segment_bytes());
         if self.takes() { bytes } else { 0 }
     }
 
-    /// True if so much waits to be written that the queue may soon be full.
+    /// Returns true if the write queue may soon be full.
     pub(crate) fn is_behind(&self) -> bool {
         self.front.lock().queued_bytes > self.shared.config.queue_bytes / 2
     }
 
-    /// The volume in numbers.
+    /// Adds the volume's counters and gauges.
     pub(crate) fn add_stats(&self, stats: &mut Stats) {
         self.tallies.add_to(stats);
         let front = self.front.lock();

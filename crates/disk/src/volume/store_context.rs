@@ -1,4 +1,4 @@
-//! The state that all volumes of a store share.
+//! The store context: what all volumes of a store share.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::owner::Owner;
 use crate::sequence::SequenceCounter;
 use crate::sync::Mutex;
 
-/// Settings, clock and sequence, which all volumes of a store share.
+/// The settings, the clock and the sequence, which all volumes of a store share.
 pub(crate) struct StoreContext {
     pub(crate) config: Config,
     pub(crate) owner: Arc<dyn Owner>,
@@ -19,8 +19,9 @@ pub(crate) struct StoreContext {
     /// The first number of this session.
     pub(crate) began: u64,
     pub(crate) order: SequenceCounter,
-    /// Volumes that were taken out, with the number that was next: others are to remember them.
-    pub(crate) fallen: Mutex<Vec<([u8; 16], u64)>>,
+    /// Volumes that were taken out, with the next number at that time, for the journals of the
+    /// others.
+    pub(crate) taken_out: Mutex<Vec<([u8; 16], u64)>>,
     pub(crate) buffers: Arc<Buffers>,
 }
 

@@ -185,7 +185,7 @@ fn lend(core: &CoreState, lead: Lead, found: Candidate) -> Result<Option<Arc<Obj
         true => LowerTierBody::Whole(answer.body),
         false => {
             let (length, opening) = (answer.length, BodyPrefix::of(answer));
-            LowerTierBody::Elsewhere(DiskBody::at(
+            LowerTierBody::External(DiskBody::at(
                 &core.shared.cache,
                 lead.hash(),
                 place,

@@ -186,7 +186,7 @@ async fn a_canary_that_is_killed_promotes_nothing_and_an_operator_ends_it() {
     fleet.nodes[2].end(Signal::KILL).await;
     // Two at once: one is told.
     let (done, said) = fleet.roll_out(&fleet.marked("three"), &[]).await;
-    assert!(!done && said.contains("waiting for the word of n3"), "{said}");
+    assert!(!done && said.contains("waiting for the report of n3"), "{said}");
     // Back, it begins with what was good, and then tries again.
     fleet.nodes[2].begin();
     let has_it = async || fleet.nodes[2].mark().await == "two";
@@ -352,7 +352,7 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
     for node in &fleet.nodes {
         let is_told = async || {
             let problem = node.state().await["problem"].clone();
-            problem.as_str().is_some_and(|why| why.contains("it was changed since it was sealed"))
+            problem.as_str().is_some_and(|why| why.contains("it was changed after sealing"))
         };
         eventually("it is refused", is_told).await;
         assert_eq!((node.in_force().await, node.mark().await), (one.clone(), "one".to_owned()));
@@ -382,7 +382,7 @@ async fn an_entry_that_was_tampered_with_is_refused_and_nothing_is_lost() {
     eventually("it says what it lacks", is_told).await;
     assert_eq!(fleet.nodes[0].mark().await, "one");
     let (done, said) = fleet.roll_out(&fleet.marked("one"), &[]).await;
-    assert!(!done && said.contains("is what all nodes are to have already"), "{said}");
+    assert!(!done && said.contains("is the version of all nodes already"), "{said}");
     fleet.has(2, &one).await;
     // An operator's word is something new, whatever lies there.
     wire.publish(STATE, b"nonsense").await.expect("it is taken");

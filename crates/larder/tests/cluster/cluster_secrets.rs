@@ -151,10 +151,10 @@ async fn a_certificate_that_was_tampered_with_is_refused_and_none_that_works_is_
     *changed.last_mut().expect("bytes") ^= 1;
     let tickets = wire.last(STREAM, "larder.secret.tickets").await;
     for (bytes, why) in [
-        (changed, "it was changed since it was sealed, or is another entry's"),
-        (tickets, "it was changed since it was sealed, or is another entry's"),
-        (b"nonsense".to_vec(), "it is no sealed entry of this version"),
-        (vec![1; 100], "it was sealed with another secret than this node has"),
+        (changed, "it was changed after sealing, or belongs to another entry"),
+        (tickets, "it was changed after sealing, or belongs to another entry"),
+        (b"nonsense".to_vec(), "it is not a sealed entry of this version"),
+        (vec![1; 100], "it was sealed with a secret that this node does not have"),
     ] {
         let before: Vec<u64> = refusals(&members).await;
         wire.publish(&subject, &bytes).await.expect("it is taken");

@@ -104,7 +104,7 @@ async fn every_way_to_purge_is_passed_on() {
     // It has no word for the age of a response.
     admin(&["purge", "--ban", "obj.age > 1h"]).await;
     stage.daemon.assert_metric("larder_neighbours_unsaid_total", 1).await;
-    let told = stage.daemon.assert_logged("is not told: its dialect has no word for ages").await;
+    let told = stage.daemon.assert_logged("is not told: its dialect cannot express ages").await;
     assert!(told.contains("neighbour"), "{told}");
     let text = heads(&neighbour).join("\n");
     for wanted in [

@@ -144,7 +144,7 @@ async fn purges_that_mean_nothing_say_what_to_write() {
         (&["/page"], "https://example.org/page"),
         (&["http://b.test/"], "no site has the host of `http://b.test/`"),
         (&["--ban", "req.url == "], "such as: req.http.host =="),
-        (&["--ban", "obj.http.xkey ~ a"], "surrogate keys are kept as hashes"),
+        (&["--ban", "obj.http.xkey ~ a"], "surrogate keys are stored as hashes"),
         (&["--tag", "a b"], "without comma or space"),
         (&["--prefix", "shop"], "is no URL"),
         (&[], "required arguments"),

@@ -136,7 +136,7 @@ async fn without_the_authority_plain_http_goes_on_and_later_all_is_well() {
     let place = Place::new(&[]).await;
     let sites = site(&["a.test"]) + "redirect_https = true\n";
     let daemon = Daemon::start(&place.config("", &sites)).expect("larder starts");
-    eventually("a failure", || async { said(&daemon, "cannot be asked") > 0 }).await;
+    eventually("a failure", || async { said(&daemon, "cannot be reached") > 0 }).await;
     let authority = Authority::new();
     let refused = authority.client().try_connect(place.tls, "a.test").await;
     let refused = refused.err().expect("there is no certificate").to_string();

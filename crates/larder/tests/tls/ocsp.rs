@@ -379,8 +379,8 @@ async fn the_last_answer_is_shown_until_it_ends_and_no_longer() {
     while scene.is_shown().await {
         pause(200).await;
     }
-    scene.daemon.assert_logged("handshakes show the last answer").await;
-    scene.daemon.assert_logged("handshakes show no answer").await;
+    scene.daemon.assert_logged("the last response stays stapled").await;
+    scene.daemon.assert_logged("no response is stapled").await;
     scene.responder.on("/ocsp", answered(&scene.authority.answer("root", LEAF, false, "1")));
     eventually("a new one", || async { scene.is_shown().await }).await;
 }

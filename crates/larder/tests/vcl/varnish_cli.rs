@@ -100,7 +100,7 @@ async fn an_expression_that_says_nothing_or_too_much_bans_nothing() {
         ("ban.url \"\"", 104, "Too few parameters"),
         ("ban req.url ~ \\xff", 106, "an argument is not UTF-8"),
         ("ban req.url ~ . &&", 106, "no field"),
-        ("ban obj.http.xkey ~ on", 106, "surrogate keys are kept as hashes"),
+        ("ban obj.http.xkey ~ on", 106, "surrogate keys are stored as hashes"),
     ] {
         let (own, said) = cli.ask(line).await;
         assert_eq!(own, status, "{line}: {said}");

@@ -1,4 +1,4 @@
-//! Datagrams of MediaWiki and of the RFC's form.
+//! Datagrams in MediaWiki's form and in the RFC's.
 
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn an_answer_has_its_requests_order_of_bits() {
 }
 
 #[test]
-fn other_operations_answers_and_versions_are_told_apart() {
+fn other_operations_responses_and_versions_are_distinguished() {
     for (minor, code, flags, error) in [
         (0, 0x20, 0, Error::Other),
         (0, 0x02, 0, Error::Other),
@@ -101,14 +101,14 @@ proptest! {
 }
 
 #[test]
-fn what_is_sent_is_read_and_answers_are_told_apart() {
+fn sent_datagrams_are_read_and_responses_are_distinguished() {
     let datagram = clear(b"http://example.org/a", 77).expect("it fits");
     let read = HtcpRequest::read(&datagram).expect("a clear");
     assert_eq!((read.method, read.url), (&b"GET"[..], &b"http://example.org/a"[..]));
     assert!(read.wants_answer);
     assert_eq!(cleared(&read.answer(true)), Some((77, true)));
     assert_eq!(cleared(&read.answer(false)), Some((77, true)), "it was not there");
-    // Squid's order of bits is understood as well.
+    // Squid's order of bits is read as well.
     let squids = HtcpRequest { bits: Bits::Squid, minor: 0, ..read };
     assert_eq!(cleared(&squids.answer(true)), Some((77, true)));
     let mut refused = read.answer(true);
@@ -129,7 +129,7 @@ proptest::proptest! {
     }
 }
 
-/// A TST as Squid sends it, in either order of bits.
+/// A TST in Squid's form, in either order of bits.
 fn test(minor: u8, code: u8, flags: u8, url: &str, fields: &str) -> Vec<u8> {
     let counted = |text: &str| {
         let len = u16::try_from(text.len()).expect("short");
@@ -161,18 +161,18 @@ fn a_test_has_fields_and_is_answered_with_details_or_without() {
     }
 }
 
-/// The answer of a Squid 5.7 that has it.
+/// The response of Squid 5.7 if it has the object.
 const SQUIDS_YES: &[u8] = b"\0\x72\0\x01\0\x6c\x10\x01\0\0\0\x4d\0\x08Age: 2\r\n\0\x56\
     Expires: Sat, 28 Nov 2026 08:42:58 GMT\r\nLast-Modified: Sat, 28 Nov 2026 08:32:58 GMT\r\n\
     \0\0\0\x02";
-/// Its answer if it has not.
+/// Its response if it has not.
 const SQUIDS_NO: &[u8] = b"\0\x14\0\x01\0\x0e\x11\x01\0\0\0\x4d\0\0\0\0\0\0\0\x02";
 
 #[test]
-fn answers_to_a_test_say_yes_or_no() {
+fn responses_to_a_test_are_hits_or_misses() {
     assert_eq!(tested(SQUIDS_YES), Some((77, true)));
     assert_eq!(tested(SQUIDS_NO), Some((77, false)));
-    // About the whole message: it is refused, or not understood.
+    // A response about the whole message: it is rejected, or not understood.
     let mut refused = SQUIDS_YES.to_vec();
     refused[7] |= 2;
     assert_eq!(tested(&refused), Some((77, false)));

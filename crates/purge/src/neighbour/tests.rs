@@ -1,5 +1,4 @@
-//! Tests of what each dialect says: by its letters, and by what our own reader of the dialect makes
-//! of it.
+//! Tests of the messages in each dialect: byte by byte, and by our own reader of the dialect.
 
 use ban::Term;
 use policy::acl::{CidrSet, Net};
@@ -54,7 +53,7 @@ fn hosts(names: &[String]) -> Option<String> {
     hosts_of(names)
 }
 
-/// Messages as text: the request's line, its host, its fields, its body.
+/// Messages as text: request line, host, fields, body.
 fn said(
     manner: &NeighbourProfile,
     invalidation: &Invalidation,
@@ -79,7 +78,7 @@ fn of(dialect: NeighbourDialect, what: InvalidationTarget) -> Vec<String> {
 }
 
 #[test]
-fn a_url_is_said_in_every_dialect() {
+fn a_url_purge_exists_in_every_dialect() {
     let page = || InvalidationTarget::Url(url("/a?b=c"));
     let purge = vec!["PURGE /a?b=c @example.org"];
     assert_eq!(of(NeighbourDialect::Purge, page()), purge);
@@ -102,7 +101,7 @@ fn a_url_is_said_in_every_dialect() {
 }
 
 #[test]
-fn surrogate_keys_are_said_where_there_are_words_for_them() {
+fn surrogate_keys_are_sent_where_the_dialect_has_them() {
     let keys = || tags(&["post-1", "a.b"]);
     let ban = "BAN / @ | x-host: .* | x-url: .* | x-content-type: .* \
                | x-cache-tags: (^|,)(post-1|a\\.b)(,|$)";
@@ -122,7 +121,7 @@ fn surrogate_keys_are_said_where_there_are_words_for_them() {
     }
     let odd = invalidation(tags(&["a b"]));
     assert!(said(&manner(NeighbourDialect::Xkey), &odd).is_err());
-    // Softly where the neighbour can do that.
+    // A soft purge, if the neighbour supports it.
     let soft = Invalidation { soft: true, ..invalidation(keys()) };
     let softly = |dialect| said(&manner(dialect), &soft).expect("words")[0].clone();
     assert_eq!(softly(NeighbourDialect::Xkey), "PURGEKEYS / @ | xkey-softpurge: post-1 a.b");
@@ -154,7 +153,7 @@ fn many_surrogate_keys_are_several_messages() {
 }
 
 #[test]
-fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
+fn broad_purges_are_sent_or_reported_as_unsupported() {
     let all = || InvalidationTarget::Many(ResponseSelector::Everything);
     let ban = "BAN / @ | x-host: .* | x-url: .* | x-content-type: .*";
     assert_eq!(of(NeighbourDialect::FosHttpCache, all()), [ban]);
@@ -175,7 +174,7 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
     let cloudflare = of(NeighbourDialect::Cloudflare, below());
     assert!(cloudflare[0].ends_with("{\"prefixes\":[\"example.org/shop/a.b\"]}"), "{cloudflare:?}");
     assert!(said(&manner(NeighbourDialect::Fastly), &invalidation(below())).is_err());
-    // Fields that programs keep for bans are what they say.
+    // Fields that programs keep for bans have the meaning of their names.
     for (text, wanted) in [
         ("obj.http.x-url ~ ^/a && obj.http.x-host == b.org", Some(("^b\\.org$", "^/a"))),
         ("obj.age > 1h", None),
@@ -199,7 +198,7 @@ fn all_and_descriptions_are_said_or_said_to_be_unsaid() {
 }
 
 #[test]
-fn a_neighbour_hears_of_its_own_sites_and_of_nothing_that_neighbours_have_told() {
+fn a_neighbour_gets_purges_of_its_sites_and_none_from_other_neighbours() {
     let own = |sites: &[&str]| NeighbourProfile {
         sites: sites.iter().map(|site| (*site).to_owned()).collect(),
         ..manner(NeighbourDialect::Fastly)
@@ -209,7 +208,7 @@ fn a_neighbour_hears_of_its_own_sites_and_of_nothing_that_neighbours_have_told()
     assert_eq!(said(&own(&["b.org"]), &all), Ok(Vec::new()));
     let fastly = "POST /service/S1/purge_all @ | fastly-key: secret";
     assert_eq!(said(&own(&["a.org"]), &all), Ok(vec![fastly.to_owned()]));
-    // It has pages of other sites as well.
+    // It caches other sites as well.
     assert!(said(&own(&["a.org", "b.org"]), &all).is_err());
     assert!(said(&own(&[]), &all).is_err());
     let ban = said(&manner(NeighbourDialect::FosHttpCache), &all).expect("words");
@@ -226,7 +225,7 @@ fn a_neighbour_hears_of_its_own_sites_and_of_nothing_that_neighbours_have_told()
     assert_eq!(heard(InvalidationSource::Here, NeighbourDialect::Htcp), 2);
 }
 
-/// The text of what our own reader makes of a message.
+/// The result of our own reader for a message, as text.
 fn read_again(dialect: Dialect, message: &Message) -> String {
     let Message::Request(request, _) = message else { panic!("a request") };
     let (allow, dialects) = (CidrSet::new(&[Net::Unix]), Dialects::default().with(dialect));
@@ -247,7 +246,7 @@ fn read_again(dialect: Dialect, message: &Message) -> String {
 }
 
 #[test]
-fn what_is_said_is_what_our_own_readers_hear() {
+fn our_own_readers_understand_our_messages() {
     let terms = vec![Term::matches(Field::Url, false, ban::regex("^/a/.*z$").expect("a pattern"))];
     let cases = [
         (InvalidationTarget::Url(url("/a%20b?c=d")), "url /a%20b?c=d false"),
@@ -259,7 +258,7 @@ fn what_is_said_is_what_our_own_readers_hear() {
     for (ours, dialect) in OURS {
         for (what, wanted) in &cases {
             let is_url = matches!(what, InvalidationTarget::Url(_));
-            // Fastly's way by URL is the path of its API, Souin's a pattern of names.
+            // Fastly's purge by URL is the path of its API, Souin's a pattern of names.
             if is_url && matches!(dialect, Dialect::Fastly | Dialect::Souin) {
                 continue;
             }

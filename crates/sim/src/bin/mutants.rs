@@ -28,8 +28,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a fetch outlives the purge of its key",
         "crates/cache/src/shard.rs",
-        "        if !strike(slot, busy) {\n            return false;",
-        "        if !strike(slot, busy) && !{M} {\n            return false;",
+        "        if !remove_fetch(slot, busy) {\n            return false;",
+        "        if !remove_fetch(slot, busy) && !{M} {\n            return false;",
     ),
     Mutant(
         "a waiter uses what was banned while it waited",

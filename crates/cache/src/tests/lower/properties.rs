@@ -1,4 +1,4 @@
-//! The cache over a lower tier against a plain model, under events drawn at random.
+//! Properties of the cache over a lower tier, compared with a plain model under random events.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ enum Op {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Against a map: nothing comes up that was purged or superseded, and nothing else is lost.
+    /// Compared with a map: no purged or superseded response is promoted, and no other is lost.
     #[test]
     fn a_random_walk_over_both_tiers_is_a_walk_over_a_map(
         ops in proptest::collection::vec(
@@ -41,9 +41,9 @@ proptest! {
             0..80,
         ),
     ) {
-        let (mut attic, mut cache) = over(64 * MIB);
+        let (mut tier, mut cache) = over(64 * MIB);
         let mut map: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-        // The journal of bans, and keys that have been purged softly: those in memory stay.
+        // The journal of bans, and the keys that have been purged softly: those in memory stay.
         let (mut bans, mut stale) = (Vec::new(), [false; 5]);
         let ban_of = |number, at: usize| NewBan {
             number,
@@ -66,7 +66,7 @@ proptest! {
                     let name = at.to_string();
                     let object = match cache.lookup(&key(&name), &mut of("a"), 0) {
                         CacheLookup::Object(object) => Some(object),
-                        _ => raise(&cache, &attic, &name),
+                        _ => raise(&cache, &tier, &name),
                     };
                     let body = object.as_ref().and_then(|object| bytes_of(object));
                     match (&body, map.get(&at)) {
@@ -79,7 +79,7 @@ proptest! {
                     prop_assert!(!(is_fresh && stale[at]), "{at} was purged softly");
                 }
                 Op::Lend(at) if !is_in_memory(&cache, &at.to_string()) => {
-                    let lent = lend(&cache, &attic, &at.to_string());
+                    let lent = serve_below(&cache, &tier, &at.to_string());
                     let body = lent.and_then(|object| bytes_of(&object));
                     prop_assert!(body.is_none() || body.as_ref() == map.get(&at), "{at}");
                     let is_lost = body.is_none() && map.contains_key(&at) && !stale[at];
@@ -106,9 +106,9 @@ proptest! {
                 Op::Press => press(&cache),
                 Op::Restart => {
                     copy(&cache);
-                    (attic, cache) = attic.restart(0);
-                    // Those before have met what they can.
-                    let passed = attic.passed().unwrap_or(0);
+                    (tier, cache) = tier.restart(0);
+                    // The earlier ones have been tested already.
+                    let passed = tier.passed().unwrap_or(0);
                     for (number, at) in bans.iter().filter(|(number, _)| *number > passed) {
                         cache.ban(ban_of(*number, *at));
                     }
