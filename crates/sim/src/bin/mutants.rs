@@ -159,7 +159,7 @@ const MUTANTS: &[Mutant] = &[
     ),
     Mutant(
         "a page in the place of a reply does not say that the connection ends",
-        "crates/net/src/h1/answering.rs",
+        "crates/net/src/h1/client_side.rs",
         "&reply, framing, keep, &mut out);",
         "&reply, framing, keep || {M} && self.keep && reply.close, &mut out);",
     ),
@@ -184,8 +184,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant(
         "a response that says private is stored",
         "crates/message/src/store.rs",
-        "    if control.private == Scope::Whole {\n        return",
-        "    if control.private == Scope::Whole && !{M} {\n        return",
+        "    if control.private == DirectiveScope::Whole {\n        return",
+        "    if control.private == DirectiveScope::Whole && !{M} {\n        return",
     ),
     Mutant(
         "the gates are passed by",
