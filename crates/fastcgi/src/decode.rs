@@ -1,57 +1,56 @@
-//! Records, read: which of the received bytes are STDOUT, which STDERR, and when the request ends.
+//! Decoder of records: separates STDOUT and STDERR, and finds the end of the request.
 
 use std::ops::Range;
 
 use crate::error::RecordError;
 use crate::wire;
 
-/// Records about the connection that one response may bring; none is expected.
+/// The most management records in one response; none is expected.
 const MANAGEMENT_RECORDS: u8 = 8;
 
 /// The result of one [`RecordReader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordStep {
-    /// Bytes read; the caller goes on behind them.
+    /// Bytes consumed; the caller continues behind them.
     pub consumed: usize,
-    /// The meaning of those bytes.
+    /// The event of these bytes.
     pub event: Event,
 }
 
 /// An event in the stream of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Everything was read; more bytes must come.
+    /// Everything was consumed; more bytes must come.
     More,
-    /// These bytes of the buffer, one at least, are the response: head and body.
+    /// These bytes of the buffer, one at least, are part of the response: head and body.
     Stdout(Range<usize>),
     /// These bytes of the buffer, one at least, are for the log.
     Stderr(Range<usize>),
-    /// The request is over. The connection carries nothing more until the next one.
+    /// The request has ended. The connection sends nothing until the next one.
     End(RequestEnd),
 }
 
 /// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestEnd {
-    /// The application's exit status. What it means is the application's business; nginx, like
-    /// this crate's user, looks past it.
+    /// The application's exit status, whose meaning depends on the application; nginx ignores it.
     pub app_status: u32,
-    /// The outcome of the request.
+    /// The result of the request.
     pub protocol: ProtocolStatus,
 }
 
-/// The outcome of a request as the application server reports it (FastCGI 1.0, 5.5).
+/// The result of a request as the application server reports it (FastCGI 1.0, 5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolStatus {
-    /// It was answered.
+    /// The request was answered.
     Complete,
-    /// The connection has a request already, and takes no second.
+    /// The connection already has a request, and accepts no second one.
     CannotMultiplex,
-    /// There is no room for it.
+    /// The application is overloaded.
     Overloaded,
-    /// The application is no responder.
+    /// The application is not a responder.
     UnknownRole,
-    /// Something the specification does not know.
+    /// A value that is not in the specification.
     Other(u8),
 }
 
@@ -67,12 +66,11 @@ impl ProtocolStatus {
     }
 }
 
-/// Follows the records of one response. Bytes are handed to it once: what it consumed it does not
-/// see again.
+/// Decoder of the records of one response. Consumed bytes must not be passed to it again.
 #[derive(Clone, Debug, Default)]
 pub struct RecordReader {
     state: State,
-    /// The header, or END_REQUEST's content, as far as it has come.
+    /// The part of the header, or of END_REQUEST's content, received so far.
     held: [u8; wire::HEADER_BYTES],
     have: usize,
     padding: u8,
@@ -87,7 +85,7 @@ enum State {
     Header,
     Stdout(u16),
     Stderr(u16),
-    /// Content that says nothing about the response.
+    /// Content that is skipped.
     Skip(u16),
     EndRequest,
     Padding(u8),
@@ -96,22 +94,21 @@ enum State {
 }
 
 impl RecordReader {
-    /// A reader before the first record of a response.
+    /// A decoder at the start of a response.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns true if the application has said that STDOUT is complete. Many applications only end
-    /// the request.
+    /// Returns true if the application has closed STDOUT. Many applications only end the request.
     pub fn stdout_closed(&self) -> bool {
         self.stdout_closed
     }
 
-    /// Reads on in `buf`, up to the end of the next run of data or of `buf`. Whatever it consumed
-    /// is over. After [`Event::End`] it consumes nothing more.
+    /// Consumes `buf` up to the end of the next run of data or of `buf`. After [`Event::End`] it
+    /// consumes nothing.
     ///
     /// # Errors
-    /// When the records are not those of an answer to one request. Every later call says the same.
+    /// If the records are not a response to one request. Later calls return the same error.
     pub fn read(&mut self, buf: &[u8]) -> Result<RecordStep, RecordError> {
         let mut at = 0;
         loop {
@@ -241,7 +238,7 @@ mod tests {
         record(3, 1, &content, 0)
     }
 
-    /// The content of a whole conversation.
+    /// The content of all records.
     #[derive(Debug, Default, PartialEq, Eq)]
     struct Heard {
         stdout: Vec<u8>,
@@ -251,7 +248,7 @@ mod tests {
         error: Option<RecordError>,
     }
 
-    /// Reads `bytes` in pieces of `size`.
+    /// Decodes `bytes` in pieces of `size`.
     fn hear(bytes: &[u8], size: usize) -> Heard {
         let mut reader = RecordReader::new();
         let mut heard = Heard::default();

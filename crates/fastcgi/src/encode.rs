@@ -1,18 +1,18 @@
-//! Records, written.
+//! Encoder of records.
 
 use crate::wire;
 
-/// Most bytes of body that one record holds.
+/// The most bytes of body in one record.
 pub const STDIN_BYTES: usize = wire::CONTENT_MAX;
 
-/// Ends a request's body; also what a request without one must send.
+/// The end of a request's body; sent by a request without a body, too.
 pub const STDIN_END: &[u8] = &header(wire::STDIN, 0);
 
-/// Takes the request back (FastCGI 1.0, 5.4). Applications that do not look for it notice the end
-/// of the connection instead.
+/// Aborts the request (FastCGI 1.0, 5.4). Applications that do not check for it notice the end of
+/// the connection instead.
 pub const ABORT_REQUEST: &[u8] = &header(wire::ABORT_REQUEST, 0);
 
-/// A record's header. Nothing is padded: readers must not need it.
+/// A record's header. Nothing is padded: padding is optional.
 const fn header(kind: u8, length: u16) -> [u8; wire::HEADER_BYTES] {
     let [id_high, id_low] = wire::REQUEST_ID.to_be_bytes();
     let [high, low] = length.to_be_bytes();
@@ -27,15 +27,15 @@ pub fn begin_request(out: &mut Vec<u8>, keep: bool) {
     out.extend_from_slice(&[0, wire::RESPONDER, flags, 0, 0, 0, 0, 0]);
 }
 
-/// Appends the header of a record with `len` bytes of body, at most [`STDIN_BYTES`]; they follow.
-/// `len` must not be 0: that would end the body.
+/// Appends the header of a record with `len` bytes of body, at most [`STDIN_BYTES`]; the caller
+/// appends them. `len` must not be 0, which would end the body.
 pub fn stdin_start(out: &mut Vec<u8>, len: usize) {
     debug_assert!((1..=STDIN_BYTES).contains(&len), "a record's body has a byte and fits");
     let len = u16::try_from(len).unwrap_or(u16::MAX);
     out.extend_from_slice(&header(wire::STDIN, len));
 }
 
-/// Parameters being written; [`ParamsWriter::finish`] makes records of them.
+/// Encoder of parameters; [`ParamsWriter::finish`] makes records of them.
 #[derive(Debug)]
 pub struct ParamsWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -57,8 +57,8 @@ impl<'a> ParamsWriter<'a> {
         self.out.extend_from_slice(value);
     }
 
-    /// Adds the parameter `HTTP_NAME` of a field, the name in capitals and `_` for `-` (RFC 3875
-    /// 4.1.18). Several values are joined by `separator`.
+    /// Adds the parameter `HTTP_NAME` of a field, the name in capitals and with `_` for `-` (RFC
+    /// 3875 4.1.18). Several values are joined by `separator`.
     pub(crate) fn add_field<'v>(
         &mut self,
         name: &[u8],
@@ -87,7 +87,7 @@ impl<'a> ParamsWriter<'a> {
             match u8::try_from(len) {
                 Ok(short @ 0..=127) => self.out.push(short),
                 _ => {
-                    // Heads are bounded far below this.
+                    // Heads are limited far below this.
                     let long = u32::try_from(len).unwrap_or(u32::MAX) | 1 << 31;
                     self.out.extend_from_slice(&long.to_be_bytes());
                 }
@@ -95,8 +95,7 @@ impl<'a> ParamsWriter<'a> {
         }
     }
 
-    /// Ends the parameters: whatever was added as records of at most 65535 bytes, then the empty
-    /// one.
+    /// Ends the parameters: encodes them as records of at most 65535 bytes, and the empty one.
     pub fn finish(self) {
         let Self { out, start } = self;
         let content = start + wire::HEADER_BYTES;
@@ -104,7 +103,7 @@ impl<'a> ParamsWriter<'a> {
         if let Ok(len) = u16::try_from(len) {
             out[start..content].copy_from_slice(&header(wire::PARAMS, len));
         } else {
-            // Only requests with very long fields come here.
+            // Only requests with very long fields get here.
             let rest = out.split_off(content);
             out.truncate(start);
             for part in rest.chunks(wire::CONTENT_MAX) {
@@ -125,7 +124,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Records taken apart by other means than the crate's own: kind, id and content.
+    /// Records, decoded independently of the crate: kind, id and content.
     pub(crate) fn records(mut bytes: &[u8]) -> Vec<(u8, u16, Vec<u8>)> {
         let mut found = Vec::new();
         while let [1, kind, i1, i0, l1, l0, padding, 0, rest @ ..] = bytes {
@@ -137,7 +136,7 @@ pub(crate) mod tests {
         found
     }
 
-    /// Parameters as an application reads them from the records of one request.
+    /// Parameters, as an application reads them from the records of one request.
     pub(crate) fn params(bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let records = records(bytes);
         let (last, parts) = records.split_last().expect("a record");

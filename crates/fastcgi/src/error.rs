@@ -1,23 +1,23 @@
-//! Why what an application sent was refused.
+//! Errors: the reasons why an application's output was rejected.
 
 use std::fmt;
 
 use base::Limit;
 
-/// Why a connection's records cannot be read on. The connection is closed.
+/// The reason why a connection's records are malformed. The connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordError {
     /// A version other than 1.
     Version(u8),
     /// A type of record that no application sends.
     Kind(u8),
-    /// A record of a request that was never made.
+    /// A record of another request.
     RequestId(u16),
     /// An END_REQUEST whose content is not eight bytes.
     EndRequest,
-    /// STDOUT goes on after its end.
+    /// STDOUT after its end.
     AfterStdout,
-    /// More records about the connection than anyone needs.
+    /// Too many management records.
     Management,
 }
 
@@ -36,23 +36,23 @@ impl fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// Why a CGI response head was refused; the client sees a 502.
+/// The reason why a CGI response head was rejected; the client gets a 502.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
-    /// A line that is not `name ":" value`, a folded one included.
+    /// A line that is not `name ":" value`, or a folded one.
     Line,
     /// A control byte in a value.
     Control,
-    /// Status is not three digits from 200 on, perhaps with a reason, or there are several.
+    /// Status is not three digits from 200 on with an optional reason, or is repeated.
     Status,
-    /// Content-Length is not a number, or there are several.
+    /// Content-Length is not a number, or is repeated.
     ContentLength,
-    /// A limit was reached.
+    /// A limit was exceeded.
     Limit(Limit),
 }
 
 impl HeadError {
-    /// The limit that was reached, if it was one.
+    /// The limit that was exceeded, if it was one.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::Limit(limit) => Some(*limit),

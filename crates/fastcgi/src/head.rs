@@ -1,8 +1,8 @@
-//! The head of a CGI response (RFC 3875 6), as it stands at the begin of STDOUT.
+//! Head of a CGI response (RFC 3875 6) at the start of STDOUT.
 //!
-//! A script is no HTTP peer: what it says about framing and connection is not believed.
-//! Transfer-Encoding and the other fields of one connection are dropped, as nginx and Apache drop
-//! them; Content-Length is handed out, for the caller to hold against the stream.
+//! A script is not an HTTP peer, so its fields about framing and connection must never have effect:
+//! Transfer-Encoding and hop-by-hop fields are dropped, as in nginx and Apache; Content-Length is
+//! returned, so that the caller can compare it with the body.
 
 use base::Limit;
 use message::header::{FieldSpan, is_token, is_value};
@@ -10,41 +10,41 @@ use message::{HeaderId, Response, Status, Version, tags};
 
 use crate::error::HeadError;
 
-/// No name of a field with surrogate keys is as long, with its colon.
+/// Longer than the name of any field with surrogate keys, with its colon.
 const TAG_NAME_BYTES: usize = 32;
 
 /// Limits on a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Bytes of the whole head, the blank line included.
+    /// Bytes of the whole head, including the blank line.
     pub head_bytes: usize,
     /// Bytes of one line without its end.
     pub field_bytes: usize,
     /// Lines.
     pub field_count: usize,
-    /// Bytes of lines with surrogate keys, beside the others; no more than `field_bytes` for one
-    /// when it is zero.
+    /// Additional bytes for lines with surrogate keys; if 0, such a line is limited by
+    /// `field_bytes`.
     pub tag_bytes: usize,
 }
 
-/// A head that is whole.
+/// A complete head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Bytes of the buffer that are the head; the rest is body.
+    /// Length of the head in the buffer; the rest is body.
     pub consumed: usize,
-    /// The Content-Length the script named.
+    /// The script's Content-Length.
     pub length: Option<u64>,
 }
 
-/// Reads one head, incrementally; no byte is looked at twice.
+/// Incremental reader of one head; no byte is looked at twice.
 #[derive(Clone, Debug, Default)]
 pub struct HeadReader {
-    /// Where the line begins that has not ended yet.
+    /// The start of the line that has not ended yet.
     line_at: usize,
-    /// Up to where that line was searched for its end.
+    /// The position up to which the line's end was searched.
     searched: usize,
     lines: usize,
-    /// Bytes of whole lines that carry surrogate keys, without their ends.
+    /// Bytes of complete lines with surrogate keys, without their ends.
     tagged: usize,
     spans: Vec<FieldSpan>,
     status: Option<(Status, u32, u32)>,
@@ -58,19 +58,19 @@ impl HeadReader {
         Self::default()
     }
 
-    /// Reads on. `buf` starts at the first byte of STDOUT and holds at each call the same bytes
-    /// plus maybe more; `None` while the head has not ended. `response` is written when it has,
-    /// whatever it held.
+    /// Continues the head. `buf` starts at the first byte of STDOUT; each call must pass the same
+    /// bytes again, with more behind them. `None` while the head is incomplete. `response` is
+    /// overwritten when it is complete.
     ///
     /// # Errors
-    /// At the first line that is wrong: the response is of no use.
+    /// At the first invalid line: the response cannot be used.
     pub fn read(
         &mut self,
         buf: &[u8],
         limits: &HeadLimits,
         response: &mut Response,
     ) -> Result<Option<Head>, HeadError> {
-        // Spans are 32 bits wide.
+        // Spans have 32 bits.
         let most = limits.head_bytes.saturating_add(limits.tag_bytes).min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
         loop {
@@ -81,7 +81,7 @@ impl HeadReader {
             let field_bytes = field_bytes.max(limits.field_bytes);
             let Some(found) = memchr::memchr(b'\n', &window[self.searched..]) else {
                 self.searched = window.len();
-                // One more byte than a line may have: it may turn out to be its CR.
+                // One byte beyond the limit: it may be the line's CR.
                 return if line.len() > field_bytes + 1 {
                     Err(Limit::HeaderFieldBytes.into())
                 } else if window.len() - self.tagged - open >= limits.head_bytes
@@ -118,7 +118,7 @@ impl HeadReader {
         }
     }
 
-    /// Takes one line, without its end, that begins at `line_at`.
+    /// Parses one line, without its end, that begins at `line_at`.
     fn line(&mut self, line: &[u8]) -> Result<(), HeadError> {
         let colon = memchr::memchr(b':', line).ok_or(HeadError::Line)?;
         let name = &line[..colon];
@@ -130,7 +130,7 @@ impl HeadReader {
         let value = rest.trim_ascii_start();
         let value_at = self.line_at + colon + 1 + (rest.len() - value.len());
         let value = value.trim_ascii_end();
-        // Trimming takes a stray CR for a space.
+        // Trimming treats a stray CR as a space.
         if !is_value(rest) {
             return Err(HeadError::Control);
         }
@@ -159,7 +159,7 @@ impl HeadReader {
         Ok(())
     }
 
-    /// `3DIGIT [ SP reason ]`. Interim statuses are no business of a script.
+    /// `3DIGIT [ SP reason ]`. Scripts may not send interim statuses.
     fn status_line(&mut self, value: &[u8], value_at: usize) -> Result<(), HeadError> {
         let code = match value {
             [a, b, c] | [a, b, c, b' ', ..] => [a, b, c],
@@ -187,7 +187,7 @@ impl HeadReader {
                 response.reason.extend_from_slice(buf[at..at + len].trim_ascii());
                 status
             }
-            // RFC 3875 6.2.3: a Location alone is a redirect.
+            // RFC 3875 6.2.3: a Location without Status is a redirect.
             None if self.has_location => Status::new(302).unwrap_or(Status::OK),
             None => Status::OK,
         };
@@ -199,7 +199,7 @@ impl HeadReader {
     }
 }
 
-/// Returns true if a line, or its beginning, is that of a field with surrogate keys.
+/// Returns true if a line, or its start, is that of a field with surrogate keys.
 fn has_tags(line: &[u8]) -> bool {
     let begin = &line[..line.len().min(TAG_NAME_BYTES)];
     memchr::memchr(b':', begin).is_some_and(|colon| tags::is_tag_field(&begin[..colon]))

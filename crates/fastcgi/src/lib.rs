@@ -1,15 +1,12 @@
-//! FastCGI 1.0, the web server's side: a request as records, and records as a response.
+//! FastCGI 1.0 engine, on the web server's side, without I/O: encodes a request as records, and
+//! decodes a response from records. One request at a time on a connection, always with id 1, since
+//! application servers do not multiplex (PHP-FPM rejects it).
 //!
-//! One request at a time on a connection, always with id 1: nobody's application server multiplexes
-//! (PHP-FPM, like most, refuses to). What an application says is held to the same rules as an HTTP
-//! origin's answer: strict fields, bounded heads, and a body whose end is known.
+//! An application must never be trusted more than an HTTP origin: strict fields, limited heads, and
+//! a body with a known end. Results depend on the bytes only, never on where they were split.
 //!
-//! Pure: no sockets, no files, no clock. [`script`] decides which script a path means, and asks
-//! its caller what is on disk. Results depend on the bytes alone, never on where they were split.
-//!
-//! Order of calls: [`encode::begin_request`], [`params::write`], then one [`encode::stdin_start`]
-//! for each piece of body and [`encode::STDIN_END`]; what comes back goes to a [`RecordReader`],
-//! and its STDOUT to a [`HeadReader`] until that has the head.
+//! Begin with [`encode`] and [`params::write`], then [`RecordReader`] for the records of the
+//! response, and [`HeadReader`] for the head in its STDOUT. [`script`] maps a path to a script.
 
 mod decode;
 pub mod encode;

@@ -1,9 +1,8 @@
-//! A request's parameters: nginx's `fastcgi_params`, the script, and the header fields.
+//! Parameters of a request: nginx's `fastcgi_params`, the script, and the header fields.
 //!
-//! Names of fields lose case and punctuation on their way into a variable, so that two fields can
-//! become one. Only fields whose names have nothing but letters, digits and `-` are passed on:
-//! `Remote_User` cannot pose as `Remote-User`. `Proxy` never is, as HTTP_PROXY is how some programs
-//! are told where to send their own requests (httpoxy, CVE-2016-5385).
+//! Only fields whose names have letters, digits and `-` alone are passed: `Remote_User` must not
+//! pose as `Remote-User`. `Proxy` is never passed: some programs read HTTP_PROXY as their proxy
+//! (httpoxy, CVE-2016-5385).
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -13,25 +12,25 @@ use message::{Framing, HeaderId, Request, Scheme, Version};
 
 use crate::encode::ParamsWriter;
 
-/// Values of the parameters that the request itself does not tell.
+/// The values of parameters that are not in the request itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment<'a> {
     /// The script.
     pub script: Script<'a>,
     /// The client's address; `None` for a client without address.
     pub client: Option<IpAddr>,
-    /// The client's port, when it is known to be the client's.
+    /// The client's port; `None` if only a proxy's is known.
     pub client_port: Option<u16>,
-    /// The address of this server that was asked.
+    /// The address of this server that received the request.
     pub server: Option<SocketAddr>,
     /// SERVER_SOFTWARE.
     pub software: &'a str,
 }
 
-/// A script and how a path led to it.
+/// A script and the path info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script<'a> {
-    /// The document root, without a slash at its end.
+    /// The document root, without a final slash.
     pub root: &'a [u8],
     /// The script's path below the root, beginning with a slash.
     pub name: &'a [u8],
@@ -41,7 +40,7 @@ pub struct Script<'a> {
 
 /// Appends the records with all parameters of `request`, and the empty one that ends them.
 ///
-/// A body must have a known length: CGI has no other way to tell where it ends.
+/// A body must have a known length, since CGI cannot mark its end otherwise.
 pub fn write(out: &mut Vec<u8>, request: &Request, env: &Environment<'_>) {
     debug_assert!(
         matches!(request.framing, Framing::None | Framing::Length(_)),
@@ -64,7 +63,7 @@ fn of_script(params: &mut ParamsWriter<'_>, script: &Script<'_>) {
     if !script.path_info.is_empty() {
         params.add(b"PATH_TRANSLATED", &[script.root, script.path_info].concat());
     }
-    // PHP built for it runs nothing without this (cgi.force_redirect).
+    // PHP with cgi.force_redirect runs nothing without this.
     params.add(b"REDIRECT_STATUS", b"200");
 }
 
@@ -84,7 +83,7 @@ fn of_request(params: &mut ParamsWriter<'_>, request: &Request) {
     );
 }
 
-/// The version the client spoke, as nginx writes it.
+/// The version of the client's request, as nginx writes it.
 fn protocol(version: Version) -> &'static [u8] {
     match version {
         Version::Http10 => b"HTTP/1.0",
@@ -93,8 +92,8 @@ fn protocol(version: Version) -> &'static [u8] {
     }
 }
 
-/// SERVER_NAME and SERVER_PORT are those the client asked for (RFC 3875 4.1.14, 4.1.15), which
-/// stays true behind a proxy that ends TLS, and is what pages are kept by.
+/// SERVER_NAME and SERVER_PORT are those that the client requested (RFC 3875 4.1.14, 4.1.15), which
+/// is correct behind a proxy that ends TLS, and is in the cache key.
 fn of_connection(params: &mut ParamsWriter<'_>, request: &Request, env: &Environment<'_>) {
     let mut text = Vec::with_capacity(48);
     let mut digits = itoa::Buffer::new();
@@ -116,8 +115,8 @@ fn of_connection(params: &mut ParamsWriter<'_>, request: &Request, env: &Environ
             write_address(&mut text, client.to_canonical());
             params.add(b"REMOTE_ADDR", &text);
         }
-        // As nginx has it for clients on unix sockets: scripts count on the variable (RFC 3875
-        // 4.1.8), and no address would be true.
+        // As in nginx for clients on unix sockets: scripts need the variable (RFC 3875 4.1.8), and
+        // no address would be correct.
         None => params.add(b"REMOTE_ADDR", b"unix:"),
     }
     if let Some(port) = env.client_port {
@@ -125,8 +124,8 @@ fn of_connection(params: &mut ParamsWriter<'_>, request: &Request, env: &Environ
     }
 }
 
-/// Replaces `text` by an address as it is usually written. The formatter is slow for what
-/// every request has twice.
+/// Replaces `text` by an address in its usual form. The formatter is slow for a value that every
+/// request has twice.
 fn write_address(text: &mut Vec<u8>, address: IpAddr) {
     text.clear();
     match address {

@@ -1,28 +1,27 @@
-//! The script that a path means: nginx's `try_files`, `index` and `fastcgi_split_path_info`,
-//! decided in one place.
+//! Script of a path: nginx's `try_files`, `index` and `fastcgi_split_path_info` in one place.
 //!
-//! Nothing runs but a regular file whose name ends as a script's does. A path that names a script
-//! which is not there is 404 at once and never another script's path info: `/x.jpg/y.php` does not
-//! make a program of an uploaded picture, whatever `cgi.fix_pathinfo` is.
+//! Only a regular file with a script's suffix is ever run. A path that names a missing script is a
+//! 404, never the path info of another script: `/x.jpg/y.php` must not run an uploaded picture,
+//! whatever `cgi.fix_pathinfo` is.
 
 use message::Status;
 
-/// Rules by which paths become scripts.
+/// Rules that map paths to scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptRules {
-    /// Attempts in this order; 404 if all of them fail.
+    /// Entries in the order of attempts; 404 if all fail.
     pub tries: Vec<TryFilesEntry>,
-    /// Names of a directory's own file, the most wanted first.
+    /// Names of a directory's index, in order of preference.
     pub index: Vec<String>,
-    /// Ends of the names of scripts, such as `.php`.
+    /// Suffixes of scripts, such as `.php`.
     pub suffixes: Vec<String>,
-    /// Directories below which no script runs: see [`is_below`].
+    /// Directories without scripts: see [`is_below`].
     pub barred: Vec<String>,
 }
 
 impl Default for ScriptRules {
-    /// As WordPress, Drupal and Laravel want it: the path itself, its directory's index, the front
-    /// controller.
+    /// The order for WordPress, Drupal and Laravel: the path itself, its directory's index, the
+    /// front controller.
     fn default() -> Self {
         Self {
             tries: vec![
@@ -37,84 +36,84 @@ impl Default for ScriptRules {
     }
 }
 
-/// One thing to try.
+/// One entry of `try_files`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TryFilesEntry {
     /// The path itself, as a script or another file (`$uri`).
     Path,
     /// The index of the directory that the path names (`$uri/`).
     Directory,
-    /// This script, for every path that is still left. It is not looked for: it may be on another
+    /// This script, for every remaining path. It is not checked, since it may be on another
     /// machine's disk.
     Front(String),
     /// This status.
     Status(Status),
 }
 
-/// The kind of thing at a path.
+/// The kind of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file, below the root when all links are resolved.
+    /// A regular file that is below the root after resolving links.
     File,
-    /// The same, but one that is never shown: it may only be run.
+    /// A regular file below the root that is never served, but may be run.
     Hidden,
-    /// A directory, below the root when all links are resolved.
+    /// A directory that is below the root after resolving links.
     Directory,
-    /// A link that leads out of the root.
+    /// A link to a target outside the root.
     Outside,
-    /// Nothing that could be served.
+    /// No file, or one of another kind.
     Nothing,
-    /// Something or nothing: this process may not look.
+    /// Unknown: this process has no permission to look.
     Unseen,
 }
 
 /// The files on disk.
 pub trait Tree {
-    /// The kind of thing at `path`, which begins with a slash and has no `.` or `..`.
+    /// The kind of file at `path`, which begins with a slash and has neither `.` nor `..`.
     fn kind(&self, path: &[u8]) -> Kind;
 
-    /// Returns true if the thing at `path` lies below `directory`, as [`is_below`] reads it. A tree
-    /// with links also looks at where they lead.
+    /// Returns true if the file at `path` is below `directory`, as in [`is_below`]. A tree with
+    /// links also compares their targets.
     fn lies_below(&self, path: &[u8], directory: &str) -> bool {
         is_below(path, directory)
     }
 }
 
-/// The meaning of a path.
+/// The result of resolving a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScriptTarget {
-    /// This script.
+    /// A script.
     Script {
         /// Its path below the root.
         name: Vec<u8>,
         /// The rest of the path after it.
         path_info: Vec<u8>,
     },
-    /// This file below the root, which is no script.
+    /// A file below the root that is not a script.
     File(Vec<u8>),
-    /// A directory that was asked for without the slash at its end: relative links in its index
-    /// would lead nowhere. Apache redirects such requests too.
+    /// A directory that was requested without its final slash: relative links in its index would
+    /// break. Apache redirects such requests, too.
     AddSlash,
-    /// Nothing: this is the answer.
+    /// No file: a response with this status.
     Status(Status),
 }
 
 impl ScriptRules {
-    /// Adds directories below which no script runs.
+    /// Adds directories without scripts.
     pub fn bar(&mut self, directories: &[String]) {
         let new = directories.iter().filter(|directory| !self.barred.contains(directory));
         let new: Vec<_> = new.cloned().collect();
         self.barred.extend(new);
     }
 
-    /// Returns true if a script runs because it is there, and not only because the rules name it.
+    /// Returns true if existing files may be run as scripts, not only those that the rules name.
     pub fn runs_what_is_there(&self) -> bool {
         self.tries
             .iter()
             .any(|attempt| matches!(attempt, TryFilesEntry::Path | TryFilesEntry::Directory))
     }
 
-    /// The meaning of `path`, the normal form of a request's path, without query.
+    /// Resolves `path`, the normal form of a request's path, without query.
     pub fn resolve(&self, path: &[u8], tree: &dyn Tree) -> ScriptTarget {
         if is_hidden(path) {
             return status(403);
@@ -151,7 +150,7 @@ impl ScriptRules {
                 Kind::Directory => {}
                 Kind::Outside => return Some(status(403)),
                 Kind::Unseen if self.is_barred(name, tree) => return Some(status(403)),
-                // The application sees it. It must not take a file on the way for the script.
+                // The application can see it. It must not take a file in the path for the script.
                 Kind::Unseen if !has_dotted_folder(name) => {
                     let (name, path_info) = (name.to_vec(), path_info.to_vec());
                     return Some(ScriptTarget::Script { name, path_info });
@@ -163,7 +162,8 @@ impl ScriptRules {
             _ if path.ends_with(b"/") => None,
             Kind::File => Some(ScriptTarget::File(path.to_vec())),
             Kind::Outside => Some(status(403)),
-            // What is hidden is not there: who is asked next says the same of any other name.
+            // A hidden file is treated as missing: a later entry gives the same response as for any
+            // other name.
             Kind::Directory | Kind::Hidden | Kind::Nothing | Kind::Unseen => None,
         }
     }
@@ -206,7 +206,7 @@ impl ScriptRules {
 }
 
 /// Returns true if `name` is a path below `directory`, whose segments may be `*` for any one and
-/// `**` for any number of them. Case does not matter: some file systems do not look at it.
+/// `**` for any number of segments. Compared without regard to case, as some file systems do.
 pub fn is_below(name: &[u8], directory: &str) -> bool {
     let wanted: Vec<_> = segments(directory.as_bytes()).collect();
     let own: Vec<_> = segments(name).collect();
@@ -233,13 +233,14 @@ fn status(code: u16) -> ScriptTarget {
     ScriptTarget::Status(Status::new(code).expect("a status of three digits"))
 }
 
-/// Returns true if a segment begins with a dot, `/.well-known/` apart (RFC 8615): `/.git`, `/.env`.
+/// Returns true if a segment begins with a dot, except `/.well-known/` (RFC 8615): `/.git`,
+/// `/.env`.
 fn is_hidden(path: &[u8]) -> bool {
     let rest = path.strip_prefix(b"/.well-known").filter(|rest| rest.starts_with(b"/"));
     memchr::memmem::find(rest.unwrap_or(path), b"/.").is_some()
 }
 
-/// Where the segments of `path` end.
+/// The ends of the segments of `path`.
 fn segment_ends(path: &[u8]) -> impl Iterator<Item = usize> {
     let inner = memchr::memchr_iter(b'/', path).filter(|at| *at > 0);
     inner.chain(std::iter::once(path.len()))

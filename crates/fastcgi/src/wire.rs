@@ -1,15 +1,15 @@
-//! Numbers of the protocol (FastCGI 1.0, section 8).
+//! Wire constants of the protocol (FastCGI 1.0, section 8).
 
-/// The only version there is.
+/// The only version.
 pub(crate) const VERSION: u8 = 1;
 
-/// Bytes of a record's header, and of a BEGIN_REQUEST's and an END_REQUEST's content.
+/// Size of a record's header, and of a BEGIN_REQUEST's and an END_REQUEST's content.
 pub(crate) const HEADER_BYTES: usize = 8;
 
-/// The id of every request: there is one at a time on a connection.
+/// The id of every request: a connection has one at a time.
 pub(crate) const REQUEST_ID: u16 = 1;
 
-/// The id of records that concern the connection.
+/// The id of management records, which concern the connection.
 pub(crate) const NULL_ID: u16 = 0;
 
 pub(crate) const BEGIN_REQUEST: u8 = 1;
@@ -28,5 +28,5 @@ pub(crate) const RESPONDER: u8 = 1;
 /// Flag of BEGIN_REQUEST: the connection stays open after the response.
 pub(crate) const KEEP_CONN: u8 = 1;
 
-/// Most bytes of content that one record holds.
+/// The most content of one record.
 pub(crate) const CONTENT_MAX: usize = u16::MAX as usize;

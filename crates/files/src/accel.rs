@@ -1,7 +1,7 @@
-//! Orders of an origin to the proxy before it: X-Accel-* as nginx understands them, and X-Sendfile.
+//! Accel: an origin's instructions to the proxy, X-Accel-* as in nginx, and X-Sendfile.
 //!
-//! None of these fields ever reaches a client. What they ask for is done only for origins whose
-//! settings say so, and files only from the directories that settings name.
+//! None of these fields may ever reach a client. They have effect only for origins whose settings
+//! permit it, and files come only from configured directories.
 
 use std::sync::Arc;
 
@@ -13,41 +13,41 @@ const EXPIRES: &[u8] = b"x-accel-expires";
 const REDIRECT: &[u8] = b"x-accel-redirect";
 const CHARSET: &[u8] = b"x-accel-charset";
 const SENDFILE: &[u8] = b"x-sendfile";
-/// The others of nginx's: answers stream anyway, and nobody is slowed down.
+/// Further fields of nginx without effect here: responses are streamed anyway, and no client is
+/// throttled.
 const IGNORED: [&[u8]; 2] = [b"x-accel-buffering", b"x-accel-limit-rate"];
 
-/// Permissions of an origin's fields.
+/// The permitted fields of an origin.
 #[derive(Debug, Default)]
 pub struct Accel {
-    /// X-Accel-Expires and X-Accel-Charset count.
+    /// X-Accel-Expires and X-Accel-Charset have effect.
     pub expires: bool,
-    /// Where X-Accel-Redirect may lead: each root takes the prefix off that it is for.
+    /// Roots of X-Accel-Redirect; each removes its own prefix.
     pub redirects: Vec<Arc<Root>>,
-    /// Below which directories X-Sendfile may name files; each root takes its own path off.
+    /// Roots of X-Sendfile; each removes its own path.
     pub sendfile: Vec<Arc<Root>>,
 }
 
-/// The orders in an origin's response.
+/// The instructions in an origin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccelDirectives {
-    /// A lifetime in seconds; 0 from whatever origin, another only where settings let it count.
+    /// A lifetime in seconds; 0 from any origin, other values only if settings permit it.
     pub lifetime_s: Option<u64>,
     /// The file to answer with.
     pub file: Option<AccelFile>,
 }
 
-/// A file that an origin named.
+/// A file that an origin names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccelFile {
-    /// A path; a root of [`Accel::redirects`] takes its prefix off.
+    /// A path; a root of [`Accel::redirects`] removes its prefix.
     Redirect(Vec<u8>),
     /// A path on this machine.
     Sendfile(Vec<u8>),
 }
 
 impl Accel {
-    /// The root that serves what was named, and the path to look for there; `None` where no setting
-    /// allows it.
+    /// The root for the named file, and the path to look up there; `None` if no setting permits it.
     pub fn place<'n>(&self, named: &'n AccelFile) -> Option<(&Arc<Root>, &'n [u8])> {
         let (roots, path) = match named {
             AccelFile::Redirect(path) => (&self.redirects, path),
@@ -57,13 +57,13 @@ impl Accel {
             let prefix = root.config().strip.as_bytes();
             path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(b"/"))
         };
-        // The longest, as nginx chooses among prefixes.
+        // The longest prefix, as in nginx.
         let root = roots.iter().filter(is_for).max_by_key(|root| root.config().strip.len())?;
         Some((root, path))
     }
 }
 
-/// Takes out of an origin's head what is for us, and does what needs only the head.
+/// Removes the instructions from an origin's head, and applies those to the head.
 pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> AccelDirectives {
     let mut said = AccelDirectives::default();
     if !headers.iter().any(|field| is_ours(field.name)) {
@@ -89,8 +89,7 @@ pub fn take(headers: &mut HeaderBlock, accel: Option<&Accel>, now_s: u64) -> Acc
     said
 }
 
-/// The lifetime that X-Accel-Expires names. A value that forbids to keep a response is heard before
-/// all others.
+/// The lifetime in X-Accel-Expires. A value that forbids storing takes precedence.
 fn told_lifetime(headers: &HeaderBlock, now_s: u64) -> Option<u64> {
     let told = || headers.values_named(EXPIRES).filter_map(|value| lifetime(value, now_s));
     told().find(|seconds| *seconds == 0).or_else(|| told().next())
@@ -103,7 +102,7 @@ fn is_ours(name: &[u8]) -> bool {
             || IGNORED.into_iter().any(is))
 }
 
-/// Seconds, or `@` and a point in unix time (nginx); what is over already and 0 mean "not at all".
+/// Seconds, or `@` and a unix time (nginx); times in the past and 0 forbid storing.
 fn lifetime(value: &[u8], now_s: u64) -> Option<u64> {
     let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
     match value {
@@ -114,8 +113,8 @@ fn lifetime(value: &[u8], now_s: u64) -> Option<u64> {
     }
 }
 
-/// The path of a redirect in its normal form; its query says nothing to files. One that has no
-/// normal form leads nowhere.
+/// The path of a redirect in its normal form; its query is ignored. A path without a normal form
+/// leads nowhere.
 fn redirect(value: &[u8]) -> AccelFile {
     let path = value.split(|b| *b == b'?').next().unwrap_or_default();
     let mut normal = Vec::new();
@@ -126,7 +125,7 @@ fn redirect(value: &[u8]) -> AccelFile {
     })
 }
 
-/// Names the charset of a text that names none.
+/// Adds the charset to a text type without one.
 fn add_charset(headers: &mut HeaderBlock, charset: &[u8]) {
     let Some(kind) = headers.value(HeaderId::ContentType) else { return };
     let named = memchr::memmem::find(&kind.to_ascii_lowercase(), b"charset=").is_some();

@@ -1,4 +1,4 @@
-//! The settings of a root.
+//! Configuration of a root.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,26 +11,24 @@ use crate::types::Types;
 pub struct Config {
     /// The directory.
     pub root: PathBuf,
-    /// The prefix that is taken off a path before the file is looked for (nginx: `alias`); empty
-    /// for no prefix (nginx: `root`). It ends without a slash: the rest of the path begins with
-    /// one.
+    /// The prefix that is removed from a path before the lookup (nginx: `alias`); empty for no
+    /// prefix (nginx: `root`). It has no final slash: the rest of the path begins with one.
     pub strip: String,
-    /// Paths of directories are answered too, by an index or a redirect. Otherwise only regular
-    /// files are there.
+    /// Directories are served by an index or a redirect. Otherwise only regular files are.
     pub directories: bool,
-    /// Names of a directory's own file, the most wanted first.
+    /// Names of a directory's index, in order of preference.
     pub index: Vec<String>,
-    /// Directories outside the root that links in it may lead into.
+    /// Directories outside the root that its links may lead to.
     pub linked: Vec<PathBuf>,
-    /// Names that are never shown.
+    /// Names that are never served.
     pub hide: HiddenNames,
     /// Content types.
     pub types: Types,
-    /// Neighbours of a file that may stand for it, the most wanted first.
+    /// Precompressed forms, in order of preference.
     pub precompressed: Vec<PrecompressedFile>,
-    /// Names of request fields that the files depend on, besides what `precompressed` does.
+    /// Request fields for Vary, besides the one for `precompressed`.
     pub vary: Vec<String>,
-    /// Cache-Control by type or name; the first that fits counts.
+    /// Cache-Control by type or name; the first match counts.
     pub cache_control: Vec<CacheRule>,
 }
 
@@ -61,16 +59,16 @@ pub struct CacheRule {
     pub value: String,
 }
 
-/// Some files, by type or name.
+/// A selection of files, by type or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// Those of this type; `image/*` for all of a kind.
+    /// Files with this type; `image/*` for a group of types.
     Type(String),
-    /// Those whose name is like this, as in [`Hidden`].
+    /// Files with a name that matches, as in [`HiddenNames`].
     Name(Box<[u8]>),
 }
 
-/// Why a selector could not be read.
+/// Error for a malformed selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectorError;
 
@@ -83,10 +81,10 @@ impl fmt::Display for SelectorError {
 impl std::error::Error for SelectorError {}
 
 impl Selector {
-    /// Reads `text/css`, `image/*`, `*.css`, or `*` for all.
+    /// Parses `text/css`, `image/*`, `*.css`, or `*` for all.
     ///
     /// # Errors
-    /// When it is empty or has more than one slash.
+    /// If it is empty or has more than one slash.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let text = text.to_ascii_lowercase();
         let odd = text.contains(|c: char| c.is_control() || c.is_whitespace());
@@ -109,23 +107,23 @@ impl Selector {
     }
 }
 
-/// A file that holds the same as the one beside it, in a coding.
+/// A precompressed form of the file beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrecompressedFile {
     /// The coding.
     pub coding: Coding,
-    /// The end of its name, after the name of the other file.
+    /// The suffix behind the name of the plain file.
     pub suffix: String,
 }
 
 impl From<Coding> for PrecompressedFile {
-    /// Under the usual name.
+    /// With the usual suffix.
     fn from(coding: Coding) -> Self {
         Self { coding, suffix: coding.suffix().to_owned() }
     }
 }
 
-/// A content coding that files may be there in (RFC 9110 8.4.1, RFC 7932, RFC 8878).
+/// A content coding of precompressed files (RFC 9110 8.4.1, RFC 7932, RFC 8878).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     /// `br`, in `name.br`.
@@ -140,7 +138,7 @@ impl Coding {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Br, Self::Zstd, Self::Gzip];
 
-    /// As Content-Encoding names it.
+    /// The name in Content-Encoding.
     pub const fn token(self) -> &'static str {
         match self {
             Self::Br => "br",
@@ -149,7 +147,7 @@ impl Coding {
         }
     }
 
-    /// The end of the names of its files.
+    /// The usual suffix of its files.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Br => ".br",

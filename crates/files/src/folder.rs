@@ -1,4 +1,4 @@
-//! For tests: a folder that is gone with its test.
+//! Folder for tests, which is removed with its test.
 
 use std::fs;
 use std::os::unix::fs::symlink;

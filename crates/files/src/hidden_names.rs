@@ -1,10 +1,9 @@
-//! Names that are never shown, whatever is there: sources of scripts, what editors and backups
-//! leave behind, names that begin with a dot.
+//! Hidden names, which must never be served: sources of scripts, leftovers of editors and backups,
+//! names that begin with a dot.
 
 use std::fmt;
 
-/// Scripts, which a server of files would show the source of, and copies of them that somebody's
-/// editor or backup left behind.
+/// Scripts, whose source a file server would reveal, and their copies by editors and backups.
 pub const SOURCES: &[&str] = &[
     "*.php",
     "*.php?",
@@ -28,7 +27,7 @@ pub const SOURCES: &[&str] = &[
     "*.pem",
 ];
 
-/// Other files in the directory of an application, which are for the application alone.
+/// Other files in an application's directory that are for the application only.
 pub const APPLICATION: &[&str] = &[
     "*.cgi",
     "*.conf",
@@ -66,11 +65,11 @@ pub const APPLICATION: &[&str] = &[
 ];
 
 /// Patterns of names. A name is one segment of a path; `*` stands for any bytes, `?` for one, and
-/// case does not matter.
+/// case is ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenNames(Vec<Box<[u8]>>);
 
-/// Why a pattern could not be read: it is empty, or has a slash or a control character.
+/// Error for an invalid pattern: it is empty, or has a slash or a control character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HiddenError;
 
@@ -83,7 +82,7 @@ impl fmt::Display for HiddenError {
 impl std::error::Error for HiddenError {}
 
 impl HiddenNames {
-    /// These patterns, which are known to be good.
+    /// These patterns, which must be valid.
     pub fn of(lists: &[&[&str]]) -> Self {
         Self(lists.iter().copied().flatten().map(|text| text.as_bytes().into()).collect())
     }
@@ -91,7 +90,7 @@ impl HiddenNames {
     /// Adds a pattern.
     ///
     /// # Errors
-    /// When it could match no name.
+    /// If it cannot match a name.
     pub fn add(&mut self, text: &str) -> Result<(), HiddenError> {
         if text.is_empty() || text.contains(|c: char| c == '/' || c.is_control()) {
             return Err(HiddenError);
@@ -100,8 +99,7 @@ impl HiddenNames {
         Ok(())
     }
 
-    /// Returns true if a segment of `path` is hidden, by a pattern or for the dot that it begins
-    /// with.
+    /// Returns true if a segment of `path` is hidden, by a pattern or because it begins with a dot.
     pub fn hides(&self, path: &[u8]) -> bool {
         is_dotted(path)
             || path
@@ -110,18 +108,18 @@ impl HiddenNames {
     }
 }
 
-/// Returns true if a segment of `path` begins with a dot, `/.well-known/` apart (RFC 8615):
+/// Returns true if a segment of `path` begins with a dot, except `/.well-known/` (RFC 8615):
 /// `/.git`, `/.env`.
 pub fn is_dotted(path: &[u8]) -> bool {
     let rest = path.strip_prefix(b"/.well-known").filter(|rest| rest.starts_with(b"/"));
     memchr::memmem::find(rest.unwrap_or(path), b"/.").is_some()
 }
 
-/// Returns true if `name` matches `pattern`, in any case. The cost is at most the product of both
-/// lengths.
+/// Returns true if `name` matches `pattern`, without regard to case. The cost is at most the
+/// product of both lengths.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // Where to go on when what followed the last star turns out not to fit.
+    // The position to continue from if the rest behind the last star does not match.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -229,7 +227,7 @@ mod tests {
         assert!(hidden.hides(b"/a.SECRET") && !hidden.hides(b"/a.secrets"));
     }
 
-    /// A matcher that nobody doubts, and that takes forever.
+    /// A simple matcher, which takes exponential time.
     fn model(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern, name) {
             ([], []) => true,

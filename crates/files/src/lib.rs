@@ -1,13 +1,13 @@
-//! Files below a root: which file a path means, opened so that nothing outside the root is ever
-//! read, with the head of the response made once per file.
-//!
-//! [`Root::look`] says what a path means; [`Table`] is one core's memory of that, as nginx's
-//! `open_file_cache`. What a file is gets decided on its open descriptor, never on its name:
-//! between a check and its use a name may come to mean something else.
+//! Files below a root: looks a path up, opens the file so that nothing outside the root is ever
+//! read, and makes the head of its response once. Every decision about a file is made on its open
+//! descriptor, since a name may change its meaning between check and use.
 //!
 //! This crate must never follow a link out of the root and the directories that settings add to it,
-//! open anything but a regular file for reading its content, say whether something hidden is there,
-//! or wait for a disk unless it was told that it may ([`Depth::Full`]).
+//! open anything but a regular file for reading, reveal the existence of a hidden file, or wait for
+//! a disk without permission ([`Depth::Full`]).
+//!
+//! Begin with [`Root::look`], then [`OpenFileCache`], which is one core's cache of lookups (nginx's
+//! `open_file_cache`), and [`Accel`] for X-Accel-Redirect.
 
 pub mod accel;
 mod config;

@@ -1,4 +1,4 @@
-//! One open file, and the head of the response it makes.
+//! Open file, with the head of the response made of it.
 
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
@@ -13,17 +13,17 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
 
-/// Dates before this (the second day of 1980) were put there by tools that give every file the
-/// same: package managers take 0 or 1, archives their epoch. They say nothing about changes.
+/// Earlier dates (before the second day of 1980) come from tools that give every file the same one:
+/// package managers use 0 or 1, archives their epoch. They say nothing about changes.
 const MEANT_S: i64 = 315_619_200;
 
-/// Bytes of [`Opened::state`].
+/// Size of [`OpenFile::state`].
 const STATE_BYTES: usize = 7 * 8;
-/// Seconds after which a file counts as settled: clocks of file systems go by ticks, some by whole
-/// seconds or two (FAT).
+/// Seconds after which a file counts as settled: clocks of file systems have ticks of up to two
+/// seconds (FAT).
 const SETTLED_S: i64 = 3;
 
-/// A regular file, open for reading, as it was when it was opened.
+/// A regular file, open for reading, in the state at the time of opening.
 #[derive(Debug)]
 pub struct OpenFile {
     fd: OwnedFd,
@@ -34,19 +34,19 @@ pub struct OpenFile {
     head: HeaderBlock,
     /// `head` as lines.
     lines: Box<[u8]>,
-    /// The number of bytes of `lines` that a 304 has too (RFC 9110 15.4.5).
+    /// The length of the part of `lines` that a 304 has, too (RFC 9110 15.4.5).
     lasting: usize,
-    /// The number of fields in those bytes.
+    /// The number of fields in that part.
     lasting_fields: usize,
-    /// Until when, in milliseconds, its content is taken to be in memory.
+    /// The time until which, in milliseconds, its content is assumed to be in memory.
     warm_until_ms: AtomicU64,
-    /// The answer to [`Opened::is_worth`].
+    /// The result of [`OpenFile::is_worth`].
     worth: OnceLock<bool>,
-    /// The answer to [`Opened::key`].
+    /// The result of [`OpenFile::key`].
     key: OnceLock<KeyBuf>,
 }
 
-/// Values that tell one state of a file from every other.
+/// Values that identify one state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -67,19 +67,20 @@ impl Identity {
         }
     }
 
-    /// An entity tag that is strong: it changes with every change of the file.
+    /// A strong entity tag: it changes with every change of the file.
     fn etag(&self, suffix: &str) -> Vec<u8> {
         let Self { inode, size, modified: (s, ns), changed, .. } = self;
         if *s < MEANT_S {
             let (changed_s, changed_ns) = changed;
             return format!("\"{inode:x}-{changed_s:x}.{changed_ns:x}-{size:x}{suffix}\"").into();
         }
-        // Without the inode: on all servers that got the file with its date it is the same tag.
+        // Without the inode, so that all servers with a copy of the file and its date have the same
+        // tag.
         format!("\"{s:x}.{ns:x}-{size:x}{suffix}\"").into()
     }
 }
 
-/// The kind of an opened descriptor.
+/// The kind of an open descriptor.
 pub(crate) enum Kind {
     File(Box<Stat>),
     Directory,
@@ -98,14 +99,14 @@ pub(crate) fn kind(fd: &OwnedFd) -> Kind {
     }
 }
 
-/// Parts of a file's head that are not in the file.
+/// The parts of a file's head that are not in the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadParts<'a> {
     pub(crate) kind: &'a str,
     pub(crate) cache_control: Option<&'a str>,
-    /// The coding that the file is in: as Content-Encoding names it.
+    /// The coding of the file, as in Content-Encoding.
     pub(crate) coding: Option<&'static str>,
-    /// Request fields that choose among the file and its neighbours; empty for none.
+    /// Request fields that select the file or one of its precompressed forms; empty for none.
     pub(crate) vary: &'a str,
 }
 
@@ -156,28 +157,28 @@ impl OpenFile {
         }
     }
 
-    /// Its length in bytes when it was opened.
+    /// The length in bytes at the time of opening.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Its entity tag, quotes included.
+    /// The entity tag, with its quotes.
     pub fn etag(&self) -> &[u8] {
         &self.etag
     }
 
-    /// When it was changed, in unix seconds, if that is known.
+    /// The time of its last change, in unix seconds, if known.
     pub fn last_modified(&self) -> Option<u64> {
         self.modified
     }
 
-    /// The fields of its head: those of a 304 first, then those of a response with content. Framing
-    /// and Date are not among them.
+    /// The fields of its head: those of a 304 first, then those of a response with content. Neither
+    /// framing nor Date is among them.
     pub fn head(&self) -> &HeaderBlock {
         &self.head
     }
 
-    /// Appends them to `out`; for a 304 only those it has.
+    /// Appends the fields to `out`; for a 304 only those that it has.
     pub fn head_for(&self, not_modified: bool, out: &mut HeaderBlock) {
         let fields = if not_modified { self.lasting_fields } else { self.head.len() };
         for field in self.head.iter().take(fields) {
@@ -185,29 +186,29 @@ impl OpenFile {
         }
     }
 
-    /// The same as lines, each with its CRLF; for a 304 only those it has.
+    /// The fields as lines, each with its CRLF; for a 304 only those that it has.
     pub fn lines(&self, not_modified: bool) -> &[u8] {
         if not_modified { &self.lines[..self.lasting] } else { &self.lines }
     }
 
-    /// Returns true if `other` is the same file in the same state, with the same head.
+    /// Returns true if `other` is the same file in the same state, with an equal head.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity && self.lines == other.lines
     }
 
     /// Returns true if the file was changed before `other`, by whole seconds: tools that write both
-    /// at once may finish either first.
+    /// may finish either first.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         self.identity.modified.0 < other.identity.modified.0
     }
 
-    /// The key that `make` makes once of the state of the file, under which what is made of the
-    /// file is stored.
+    /// The cache key of the file's state, which `make` computes once; content made of the file is
+    /// stored under it.
     pub fn key(&self, make: impl FnOnce(&[u8]) -> KeyBuf) -> &KeyBuf {
         self.key.get_or_init(|| make(&self.state()))
     }
 
-    /// The state of the file as bytes: no other file has the same, nor this one after a change.
+    /// The state of the file as bytes, unique among all files and all states of this one.
     fn state(&self) -> [u8; STATE_BYTES] {
         let Identity { device, inode, size, modified, changed } = self.identity;
         let (size, modified_s, changed_s) = (size as u64, modified.0 as u64, changed.0 as u64);
@@ -219,49 +220,49 @@ impl OpenFile {
         state
     }
 
-    /// Returns true if the file was changed long enough before `now_s` that a further change has
-    /// another time: what is made of it then is of this state alone.
+    /// Returns true if the file was changed long enough before `now_s` that a further change gets
+    /// another time, so that content made of it belongs to this state.
     pub fn is_settled(&self, now_s: u64) -> bool {
         let now_s = i64::try_from(now_s).unwrap_or(i64::MAX);
         self.identity.changed.0.saturating_add(SETTLED_S) <= now_s
     }
 
-    /// Returns true if the file is still in the state in which it was opened.
+    /// Returns true if the file is still in the state of its opening.
     pub fn is_unchanged(&self) -> bool {
         fstat(&self.fd).is_ok_and(|stat| Identity::of(&stat) == self.identity)
     }
 
-    /// The answer that `judge` gives once, of the head and the length of the file: it is asked no
-    /// more as long as the file is in this state, under the settings that it was opened by.
+    /// The result of `judge` for head and length of the file, computed once for this state and the
+    /// present settings.
     pub fn is_worth(&self, judge: impl FnOnce(&HeaderBlock, u64) -> bool) -> bool {
         *self.worth.get_or_init(|| judge(&self.head, self.length))
     }
 
-    /// Its descriptor, for sendfile.
+    /// The descriptor, for sendfile.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Returns true if [`Opened::is_at_hand`] need not be asked at `now_ms`.
+    /// Returns true if [`OpenFile::is_at_hand`] need not be called at `now_ms`.
     pub fn is_warm(&self, now_ms: u64) -> bool {
         now_ms < self.warm_until_ms.load(Ordering::Relaxed)
     }
 
-    /// Notes that all of it was found in memory, or was just read into it.
+    /// Notes that the whole file was found in memory, or was just read into it.
     pub fn warmed(&self, until_ms: u64) {
         self.warm_until_ms.store(until_ms, Ordering::Relaxed);
     }
 
-    /// Returns true if the bytes of `range` are in memory, as far as looking at some of them tells:
-    /// the kernel reads and forgets them in runs.
+    /// Returns true if the bytes of `range` seem to be in memory. Only some are checked, since the
+    /// kernel reads and evicts them in runs.
     pub fn is_at_hand(&self, range: &Range<u64>) -> bool {
         let steps = (range.start..range.end).step_by(RUN_BYTES);
         let last = range.end.checked_sub(1).filter(|last| *last >= range.start);
         steps.chain(last).all(|at| match self.peek(at, &mut [0]) {
             Ok(_) => true,
-            // File systems that cannot say it: what is asked of them must wait.
+            // File systems without this information: the read must wait.
             Err(Errno::OPNOTSUPP | Errno::AGAIN) => false,
-            // Reading it for good says what is wrong.
+            // A real read reports the error.
             Err(_) => true,
         })
     }
@@ -270,11 +271,11 @@ impl OpenFile {
         preadv2(&self.fd, &mut [IoSliceMut::new(bytes)], at, ReadWriteFlags::NOWAIT)
     }
 
-    /// Reads from `at` on what is in memory; how many bytes that were, 0 at the end. When all of it
-    /// is `warm`, nothing is looked for first: file systems that cannot tell are read all the same.
+    /// Reads from `at` the bytes that are in memory; returns their number, 0 at the end. If the
+    /// whole file is `warm`, file systems that cannot report this are read, too.
     ///
     /// # Errors
-    /// `WouldBlock` when the disk would have to be asked; else what the disk says.
+    /// `WouldBlock` if the disk would have to be accessed; else the disk's error.
     pub fn read_now(&self, at: u64, bytes: &mut [u8], warm: bool) -> io::Result<usize> {
         if warm {
             return Ok(pread(&self.fd, bytes, at)?);
@@ -285,10 +286,10 @@ impl OpenFile {
         }
     }
 
-    /// Reads `range`, waiting for the disk. Not for a core's thread.
+    /// Reads `range`, waiting for the disk. Must not be called on a core.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file has become shorter; else what the disk says.
+    /// `UnexpectedEof` if the file has become shorter; else the disk's error.
     pub fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(length);
@@ -305,8 +306,8 @@ impl OpenFile {
     }
 }
 
-/// Bytes between the places where [`Opened::is_at_hand`] looks: half of what Linux reads ahead by
-/// default.
+/// Bytes between the positions that [`OpenFile::is_at_hand`] checks: half of Linux's default
+/// read-ahead.
 const RUN_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
@@ -373,7 +374,7 @@ mod tests {
         };
         let first = at();
         assert_eq!(first.last_modified(), None);
-        // Longer than the coarsest clock of a file system that runs here takes for a step.
+        // Longer than a tick of the coarsest file system clock here.
         std::thread::sleep(std::time::Duration::from_millis(20));
         folder.file("a", "xyz");
         assert_ne!(first.etag(), at().etag(), "same date, same size, other content");

@@ -1,4 +1,5 @@
-//! One core's memory of what paths mean, with the files open (nginx: `open_file_cache`).
+//! Open file cache of one core: results of lookups, with their files open (nginx:
+//! `open_file_cache`).
 
 use std::sync::Arc;
 
@@ -8,12 +9,12 @@ use hashbrown::HashTable;
 use crate::path_lookup::PathLookup;
 use crate::root::Root;
 
-/// Milliseconds that an entry keeps its file open while nobody asks for it (nginx: `inactive`, 60 s
-/// by default; shorter here, since an open file that was deleted still takes its room on the disk).
+/// Milliseconds that an unused entry keeps its file open (nginx: `inactive`, 60 s by default;
+/// shorter here, since a deleted file occupies the disk while it is open).
 const UNUSED_MS: u64 = 20_000;
 
-/// Meanings of paths, by root and path. The table is bounded: when it is full, an entry that was
-/// not asked for since the last time that room was needed goes first.
+/// Results by root and path. The table is limited: when it is full, an entry that was not used
+/// since the last eviction round is evicted (second chance).
 #[derive(Debug)]
 pub struct OpenFileCache {
     seed: HashSeed,
@@ -52,7 +53,7 @@ impl OpenFileCache {
         Self { seed, by_path: HashTable::new(), entries: Vec::new(), hand: 0, evicted: 0 }
     }
 
-    /// The number of paths that were forgotten for want of room.
+    /// The number of evicted entries.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
@@ -62,7 +63,7 @@ impl OpenFileCache {
         self.by_path.find(hash, is).map(|at| *at as usize)
     }
 
-    /// The meaning of `path` below `root`, if it was looked up less than `recheck_ms` before
+    /// The result for `path` below `root`, if it was looked up less than `recheck_ms` before
     /// `now_ms`.
     pub fn find(
         &mut self,
@@ -80,8 +81,8 @@ impl OpenFileCache {
         Some(&entry.look)
     }
 
-    /// Notes what `path` meant at `now_ms`, and gives it back: what was known before when nothing
-    /// has changed. At most `most` paths are kept.
+    /// Adds the result for `path` at `now_ms`, and returns it, or the earlier one if nothing has
+    /// changed. At most `most` paths are kept.
     pub fn put(
         &mut self,
         root: &Arc<Root>,
@@ -97,7 +98,7 @@ impl OpenFileCache {
             (entry.checked_ms, entry.used_ms, entry.used) = (now_ms, now_ms, true);
             return entry.look.clone();
         }
-        // Nothing is learnt from having had no descriptor.
+        // A failure for lack of descriptors is not cached.
         if most == 0 || matches!(look, PathLookup::Exhausted) {
             return look;
         }
@@ -120,7 +121,7 @@ impl OpenFileCache {
         look
     }
 
-    /// Gives up one entry: the next that was not used since the hand last came by.
+    /// Evicts one entry: the next that was not used since the hand last passed it.
     fn evict(&mut self) {
         loop {
             self.hand = if self.hand + 1 < self.entries.len() { self.hand + 1 } else { 0 };
@@ -146,7 +147,7 @@ impl OpenFileCache {
         self.entries.swap_remove(at);
     }
 
-    /// Gives up what nobody has asked for in a while, roots of former configurations among it.
+    /// Removes entries that were unused for a while, including those of former configurations.
     /// Called about once a second.
     pub fn sweep(&mut self, now_ms: u64) {
         for at in (0..self.entries.len()).rev() {
@@ -156,7 +157,7 @@ impl OpenFileCache {
         }
     }
 
-    /// The number of paths that are known.
+    /// The number of cached paths.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -205,7 +206,7 @@ mod tests {
             table.put(&root, format!("/{n}").as_bytes(), PathLookup::Missing, 1, 8);
             assert!(table.len() <= 8);
         }
-        // Each one left is still found by its path: moving entries about loses none.
+        // Each remaining entry is still found by its path: moving entries loses none.
         let left =
             (0..1_000).filter(|n| table.find(&root, format!("/{n}").as_bytes(), 1, 10).is_some());
         assert_eq!(left.count(), 7);

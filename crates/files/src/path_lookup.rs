@@ -1,27 +1,27 @@
-//! The meaning of a path.
+//! Path lookup: its result.
 
 use std::sync::Arc;
 
 use crate::config::Coding;
 use crate::open_file::OpenFile;
 
-/// The meaning of a path.
+/// The result of looking a path up.
 #[derive(Clone, Debug)]
 pub enum PathLookup {
-    /// This file.
+    /// A file.
     Page(Arc<FileVariants>),
-    /// A directory, asked for without the slash at its end: links in its index would lead nowhere.
+    /// A directory, requested without its final slash: relative links in its index would break.
     Slash,
-    /// Something that is not for anybody: a directory without index, a link out of the root, a file
+    /// A file that may not be served: a directory without index, a link out of the root, a file
     /// that the daemon may not read.
     Forbidden,
-    /// Nothing, or nothing that is shown.
+    /// No file, or a hidden one.
     Missing,
-    /// There may be a file, but no descriptor was left to open it.
+    /// Unknown: there was no descriptor left to open it.
     Exhausted,
 }
 
-/// A file, and its neighbours that hold the same compressed.
+/// A file, and its precompressed forms.
 #[derive(Debug)]
 pub struct FileVariants {
     pub(crate) plain: Arc<OpenFile>,
@@ -29,7 +29,7 @@ pub struct FileVariants {
 }
 
 impl FileVariants {
-    /// The codings that it is there in, in the order of the configuration.
+    /// The available codings, in the order of the configuration.
     pub fn codings(&self) -> impl Iterator<Item = Coding> {
         self.coded.iter().map(|(coding, _)| *coding)
     }
@@ -40,7 +40,7 @@ impl FileVariants {
         coded.map_or(&self.plain, |(_, opened)| opened)
     }
 
-    /// Returns true if nothing has changed from `other` to this.
+    /// Returns true if `other` has the same files in the same state.
     fn is_same(&self, other: &Self) -> bool {
         let all = |page: &Self| -> Vec<Arc<OpenFile>> {
             let coded = page.coded.iter().map(|(_, opened)| opened);
@@ -52,7 +52,7 @@ impl FileVariants {
 }
 
 impl PathLookup {
-    /// `self`, unless `before` says the same: then that, so that what is made of it stays good.
+    /// `before` if it is the same, so that what was made of it stays valid; otherwise `self`.
     pub(crate) fn or_as(self, before: &Self) -> Self {
         match (&self, before) {
             (Self::Page(new), Self::Page(old)) if new.is_same(old) => before.clone(),

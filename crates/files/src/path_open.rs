@@ -1,4 +1,4 @@
-//! Opening below a directory, without races: the kernel itself refuses every way out.
+//! Path opening below a directory, without races: the kernel itself rejects every way out.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -10,40 +10,39 @@ use base::descriptors::is_kept;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// The depth to which a look may go.
+/// The permitted depth of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// Only as far as the kernel remembers names: nothing is read from a disk.
+    /// Only names that the kernel has cached: no disk access.
     Cached,
-    /// All the way, however long that takes.
+    /// All names, however long that takes.
     Full,
 }
 
-/// The look would have had to wait for a disk: it is to be done again with [`Depth::Full`], away
-/// from the core.
+/// The lookup needs the disk: it must be repeated with [`Depth::Full`], away from the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WouldBlock;
 
 impl fmt::Display for WouldBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the disk would have to be asked")
+        f.write_str("the disk would have to be accessed")
     }
 }
 
 impl std::error::Error for WouldBlock {}
 
-/// Why there is nothing open.
+/// The reason why no file was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenFailure {
-    /// Nothing is there.
+    /// The file does not exist.
     Missing,
-    /// It may not be read.
+    /// The file may not be read.
     Forbidden,
-    /// A link is in the way, which the caller may resolve.
+    /// A link is in the path, which the caller may resolve.
     Link,
-    /// No descriptor or no memory is left for it.
+    /// No descriptor or no memory is left.
     Exhausted,
-    /// The disk would have to be asked.
+    /// The disk would have to be accessed.
     WouldBlock,
 }
 
@@ -53,7 +52,7 @@ impl OpenFailure {
             Errno::LOOP | Errno::XDEV => Self::Link,
             Errno::ACCESS | Errno::PERM => Self::Forbidden,
             Errno::MFILE | Errno::NFILE | Errno::NOMEM => Self::Exhausted,
-            // Besides what it says, RESOLVE_CACHED's way to say that it would have to wait.
+            // RESOLVE_CACHED's error if the lookup would have to wait, besides its usual meaning.
             Errno::AGAIN => Self::WouldBlock,
             // No such name, a file in the place of a directory, a socket, a name too long.
             _ => Self::Missing,
@@ -61,19 +60,19 @@ impl OpenFailure {
     }
 }
 
-/// Without O_NONBLOCK opening a FIFO would wait for its other end.
+/// Without O_NONBLOCK, opening a FIFO would wait for its other end.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The directory `path`, links in it followed: it is the operator's.
+/// Opens the directory `path`, following links: it is the operator's.
 pub(crate) fn directory(path: &Path, depth: Depth) -> Result<OwnedFd, OpenFailure> {
     let opened = match depth {
         Depth::Cached => openat2(CWD, path, PLACE, Mode::empty(), ResolveFlags::CACHED),
         Depth::Full => openat(CWD, path, PLACE, Mode::empty()),
     };
     opened.map_err(|errno| match errno {
-        // A kernel without openat2, or a container that keeps it from us.
+        // A kernel without openat2, or a container that forbids it.
         Errno::NOSYS | Errno::PERM if depth == Depth::Cached => OpenFailure::WouldBlock,
         errno => OpenFailure::of(errno),
     })
@@ -100,12 +99,12 @@ pub(crate) fn below(
     opened.and_then(|file| if is_kept(&file) { Err(OpenFailure::Exhausted) } else { Ok(file) })
 }
 
-/// As [`below`], name by name, for kernels without openat2 (before Linux 5.6, gVisor).
+/// As [`below`], segment by segment, for kernels without openat2 (before Linux 5.6, gVisor).
 fn walk(directory: &OwnedFd, path: &[u8]) -> Result<OwnedFd, OpenFailure> {
     let open = |at: BorrowedFd<'_>, name: &[u8], flags: OFlags| {
         let flags = flags | OFlags::NOFOLLOW;
         openat(at, OsStr::from_bytes(name), flags, Mode::empty()).map_err(|errno| match errno {
-            // A link where a directory was wanted; or a file, which the slow way tells apart.
+            // A link in the place of a directory; or a file, which the slow way distinguishes.
             Errno::NOTDIR => OpenFailure::Link,
             errno => OpenFailure::of(errno),
         })
@@ -177,7 +176,7 @@ mod tests {
         folder.file("a", "x");
         let root = directory(&folder.path(""), Depth::Full).expect("a directory");
         assert!(below(&root, b"a", Depth::Full).is_ok());
-        // Kernels that cannot do this say that they would block.
+        // Kernels without this feature report that they would block.
         match below(&root, b"a", Depth::Cached) {
             Ok(_) | Err(OpenFailure::WouldBlock) => {}
             Err(other) => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! A root, and looking below it.
+//! Root directory of files, and lookups below it. A lookup must never leave the root.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Root {
 }
 
 impl Root {
-    /// The root that `config` describes. Nothing is looked at yet: it may come to be later.
+    /// The root that `config` describes. The directory is opened later: it may not exist yet.
     pub fn new(config: Config) -> Arc<Self> {
         Arc::new(Self { config })
     }
@@ -33,10 +33,10 @@ impl Root {
         &self.config
     }
 
-    /// The meaning of `path`, the normal form of a request's path ([`message::path::normal_form`]).
+    /// Looks up `path`, the normal form of a request's path ([`message::path::normal_form`]).
     ///
     /// # Errors
-    /// Only at [`Depth::Cached`], when the disk would have to be asked.
+    /// Only at [`Depth::Cached`], if the disk would have to be accessed.
     pub fn look(&self, path: &[u8], depth: Depth) -> Result<PathLookup, WouldBlock> {
         let Some(path) = self.below_root(path) else { return Ok(PathLookup::Missing) };
         if self.config.hide.hides(path) {
@@ -51,9 +51,8 @@ impl Root {
         }
     }
 
-    /// The part of `path` that is looked for, from its slash on; `None` if that part could lead
-    /// anywhere else than below the root. Such paths have no normal form and never come here; this
-    /// check is the second lock on the door.
+    /// The part of `path` to look up, from its slash on; `None` if it could leave the root. Such
+    /// paths have no normal form and never get here; this is a second line of defence.
     fn below_root<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let rest = path.strip_prefix(self.config.strip.as_bytes())?;
         let inner = rest.strip_prefix(b"/")?;
@@ -82,7 +81,7 @@ impl Root {
         }
     }
 
-    /// The directory's own file. There is no listing (nginx without `autoindex`: 403).
+    /// The directory's index. There is no listing (nginx without `autoindex`: 403).
     fn index(
         &self,
         root: &OwnedFd,
@@ -113,8 +112,8 @@ impl Root {
         self.config.hide.hides(&[b"/", relative].concat())
     }
 
-    /// Opens what is at `relative`, through links that stay within the root and the directories
-    /// that settings add to it.
+    /// Opens the file at `relative`, through links to targets in the root and the directories that
+    /// settings add to it.
     fn open(&self, root: &OwnedFd, relative: &[u8], depth: Depth) -> Result<OwnedFd, OpenFailure> {
         match path_open::below(root, relative, depth) {
             Err(OpenFailure::Link) if depth == Depth::Cached => Err(OpenFailure::WouldBlock),
@@ -123,8 +122,8 @@ impl Root {
         }
     }
 
-    /// Resolves the links first, judges where they lead, and opens that without following any: who
-    /// puts a link there meanwhile gains nothing. What is hidden is so under every name.
+    /// Resolves the links first, checks the target, and opens it without following links, so that a
+    /// link created meanwhile has no effect. A hidden file is hidden under every name.
     fn open_linked(&self, relative: &[u8]) -> Result<OwnedFd, OpenFailure> {
         let real = |path: PathBuf| fs::canonicalize(path).map_err(|_| OpenFailure::Missing);
         let root = real(self.config.root.clone())?;
@@ -163,7 +162,7 @@ impl Root {
             }
         }
         let mut vary = self.config.vary.clone();
-        // One that is out of date now may be good again by the next request.
+        // An outdated form may be current again by the next request.
         if !neighbours.is_empty() {
             vary.insert(0, "Accept-Encoding".to_owned());
         }
@@ -179,12 +178,12 @@ impl Root {
             let said = HeadParts { coding: Some(coding.token()), ..said };
             (coding, Arc::new(OpenFile::new(fd, &stat, said)))
         });
-        // What was compressed before the last change is of no use any more.
+        // A form that was compressed before the last change is outdated.
         let coded = coded.filter(|(_, opened)| !opened.is_older_than(&plain)).collect();
         Ok(Arc::new(FileVariants { plain: Arc::new(plain), coded }))
     }
 
-    /// The file beside `relative` that holds the same, as `wanted` names it.
+    /// The precompressed form of `relative` that `wanted` names.
     fn neighbour(
         &self,
         root: &OwnedFd,
@@ -199,13 +198,13 @@ impl Root {
                 Kind::Directory | Kind::Other => Ok(None),
             },
             Err(OpenFailure::WouldBlock) => Err(OpenFailure::WouldBlock),
-            // Without it there is still the file itself.
+            // The plain file is still available.
             Err(_) => Ok(None),
         }
     }
 
-    /// Returns true if a file at `path` could be one that is shown, by its name alone: it has a
-    /// suffix, and no rule hides it. The check is cheap, so that paths of pages cost nothing more.
+    /// Returns true if `path` may name a file that is served: it has a suffix, and no rule hides
+    /// it. The check is cheap, so that paths of pages cost nothing more.
     pub fn may_be_file(&self, path: &[u8], scripts: &[String]) -> bool {
         let at = memchr::memrchr2(b'/', b'.', path);
         at.is_some_and(|at| path[at] == b'.')

@@ -1,13 +1,12 @@
-//! Content types by the end of a name.
+//! Types of content by the suffix of a name.
 
 use std::fmt;
 
-/// The type that is sent if nothing better is known (nginx's packages: `default_type`).
+/// The default type (nginx's packages: `default_type`).
 pub const OCTETS: &str = "application/octet-stream";
 
-/// The built-in table, in order of the suffix: the registered types of RFC 6838 where there are
-/// some, and those that browsers expect. It is data and no code, and `types` adds to it: a crate
-/// would be a dependency for the same.
+/// The built-in table, ordered by suffix: registered types (RFC 6838) where they exist, and those
+/// that browsers expect. The setting `types` extends it.
 const BUILT_IN: &[(&str, &str)] = &[
     ("3gp", "video/3gpp"),
     ("7z", "application/x-7z-compressed"),
@@ -120,19 +119,19 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-/// Content types by the end of a name: the built-in ones, and what settings add or change.
+/// Content types by suffix: the built-in ones, and those that settings add or change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Types {
     own: Vec<(String, String)>,
     charset: Option<String>,
 }
 
-/// Why a type could not be taken.
+/// The reason why a type was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypesError {
     /// A suffix has letters, digits, `-` and `_`, without the dot before it.
     Suffix,
-    /// A type is two tokens with a slash between, and perhaps parameters.
+    /// A type is two tokens with a slash between, and optional parameters.
     Type,
     /// A charset is one token.
     Charset,
@@ -143,7 +142,7 @@ impl fmt::Display for TypesError {
         f.write_str(match self {
             Self::Suffix => "a suffix is written without its dot: `css`",
             Self::Type => "a type is written as `text/css`",
-            Self::Charset => "a charset is one word such as \"utf-8\"",
+            Self::Charset => "a charset is one token such as \"utf-8\"",
         })
     }
 }
@@ -151,10 +150,10 @@ impl fmt::Display for TypesError {
 impl std::error::Error for TypesError {}
 
 impl Types {
-    /// Says what names that end in `.suffix` are; `*` stands for all that are not known.
+    /// Sets the type of names that end in `.suffix`; `*` stands for unknown suffixes.
     ///
     /// # Errors
-    /// When either could not be what it is to be.
+    /// If either is malformed.
     pub fn set(&mut self, suffix: &str, kind: &str) -> Result<(), TypesError> {
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if suffix != "*" && (suffix.is_empty() || !suffix.chars().all(good)) {
@@ -170,10 +169,10 @@ impl Types {
         Ok(())
     }
 
-    /// Says in which charset texts are written.
+    /// Sets the charset of texts.
     ///
     /// # Errors
-    /// When it is no token.
+    /// If it is not a token.
     pub fn set_charset(&mut self, charset: &str) -> Result<(), TypesError> {
         if !message::header::is_token(charset.as_bytes()) {
             return Err(TypesError::Charset);
@@ -223,8 +222,8 @@ fn is_text(kind: &str) -> bool {
         || ["application/json", "application/rss+xml", "application/atom+xml"].contains(&kind)
 }
 
-/// Returns true if a file of this type is worth compressing: a file that is compressed already has
-/// no coded neighbour that is smaller.
+/// Returns true if a file of this type is worth compressing: compressed formats have no smaller
+/// precompressed form.
 pub(crate) fn is_compressible(kind: &str) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim_end();
     essence.starts_with("text/")

@@ -1,5 +1,5 @@
-//! Writes the table of framing cases as seeds for the fuzz targets:
-//! `cargo run -p h1 --example framing_corpus -- fuzz/corpus`.
+//! Writes the framing cases as seeds for the fuzz targets: `cargo run -p h1 --example
+//! framing_corpus -- fuzz/corpus`.
 //!
 //! Requests go to `request_head` and `request_round_trip`, bodies to `chunked_body`, and fields and
 //! bodies under a status line to `response_head`.
@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
             let at = case.bytes.windows(mark.len()).position(|w| w == mark);
             at.map_or(&[][..], |at| &case.bytes[at + mark.len()..])
         };
-        // The first byte of most inputs says how the rest is cut.
+        // The first byte of most inputs selects how the rest is cut.
         let cut = number as u8;
         let fields = [b"HTTP/1.1 200 OK\r\n", behind(b"\r\n")].concat();
         for (target, seed) in [

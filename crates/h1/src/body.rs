@@ -1,8 +1,8 @@
-//! Message bodies: which of the received bytes are data.
+//! Body reader: separates the data of a body from its framing.
 //!
-//! Chunk extensions are checked, bounded and dropped: an intermediary that need not understand them
-//! must not let them through unread (RFC 9112 7.1.1). Trailer fields are checked and bounded; those
-//! that may pass are kept, written anew (RFC 9110 6.5.1).
+//! Chunk extensions are checked, limited and dropped: an intermediary must never forward those that
+//! it does not parse (RFC 9112 7.1.1). Trailer fields are checked and limited; those that may pass
+//! are kept (RFC 9110 6.5.1).
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use message::{Framing, Trailers};
 use crate::class;
 use crate::error::{BodyError, FieldError};
 
-/// Chunk extension bytes of one body, far beyond any honest use.
+/// Chunk extension bytes of one body, far beyond normal use.
 const EXTENSION_BYTES: usize = 4096;
 /// Digits of a chunk size: sixteen fill a `u64`.
 const SIZE_DIGITS: u8 = 16;
@@ -20,23 +20,23 @@ const SIZE_DIGITS: u8 = 16;
 /// The result of one [`BodyReader::read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyStep {
-    /// Bytes read; the caller goes on behind them.
+    /// Bytes consumed; the caller continues behind them.
     pub consumed: usize,
-    /// The bytes of the buffer that are body data, within the consumed ones; may be empty.
+    /// The consumed bytes that are body data; may be empty.
     pub data: Range<usize>,
     /// True if the body has ended.
     pub done: bool,
 }
 
-/// Follows one body. Bytes are handed to it once: what it consumed it does not see again.
+/// Reader of one body. Consumed bytes must not be passed to it again.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     state: BodyState,
-    /// True if white space may stand between a chunk's size and its CRLF.
+    /// True if white space may follow a chunk's size.
     padded_sizes: bool,
     extension_left: usize,
     trailer_left: usize,
-    /// The trailer field at hand: its name, and behind it what has come of its value.
+    /// The present trailer field: its name, followed by the part of its value received so far.
     line: Vec<u8>,
     name_len: usize,
     trailers: Trailers,
@@ -58,7 +58,7 @@ enum BodyState {
     Failed(BodyError),
 }
 
-/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` (RFC 9112 7.1.1).
+/// The position in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` (RFC 9112 7.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
     BeforeName,
@@ -82,8 +82,7 @@ enum Trailer {
 }
 
 impl BodyReader {
-    /// A reader for a request's body, which may have trailer fields of `trailer_limit` bytes in
-    /// all.
+    /// A reader for a request's body; its trailer fields may have `trailer_limit` bytes in all.
     pub fn new(framing: Framing, trailer_limit: usize) -> Self {
         let state = match framing {
             Framing::None | Framing::Length(0) => BodyState::Done,
@@ -108,12 +107,12 @@ impl BodyReader {
         Self { padded_sizes: true, ..Self::new(framing, trailer_limit) }
     }
 
-    /// Reads on in `buf`, up to the end of the next run of body data or of `buf`. Whatever it
-    /// consumed is over; call again with what follows until the step is done.
+    /// Consumes `buf` up to the end of the next run of body data or of `buf`. Call it again with
+    /// the bytes behind until the step is done.
     ///
     /// # Errors
-    /// When the chunked coding is broken: the connection must be closed. Every later call says the
-    /// same.
+    /// If the chunked coding is malformed: the connection must be closed. Later calls return the
+    /// same error.
     pub fn read(&mut self, buf: &[u8]) -> Result<BodyStep, BodyError> {
         let mut at = 0;
         loop {
@@ -138,7 +137,7 @@ impl BodyReader {
         }
     }
 
-    /// Takes the data between `at` and `end`; where it ends.
+    /// Consumes data between `at` and `end`; returns the end of the data.
     fn take(&mut self, at: usize, end: usize) -> usize {
         let (left, after) = match self.state {
             BodyState::Length(left) => (left, BodyState::Done),
@@ -216,7 +215,7 @@ impl BodyReader {
     fn trailer(&mut self, part: Trailer, b: u8) -> Result<BodyState, BodyError> {
         let error = |error| Err(BodyError::Trailer(error));
         let next = match (part, b) {
-            // The blank line is no part of the trailer section.
+            // The blank line is not part of the trailer section.
             (Trailer::LineStart, b'\r') => return Ok(BodyState::Trailer(Trailer::LastCr)),
             (Trailer::LastCr, b'\n') => return Ok(BodyState::Done),
             (Trailer::LineStart, b' ' | b'\t') => return error(FieldError::ObsFold),
@@ -261,7 +260,7 @@ impl BodyReader {
         Ok(BodyState::Trailer(next))
     }
 
-    /// The trailer fields that may pass, once; none before the body was read to its end.
+    /// Takes the trailer fields that may pass; `None` before the end of the body.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         if self.is_done() { std::mem::take(&mut self.trailers).non_empty() } else { None }
     }
@@ -269,8 +268,8 @@ impl BodyReader {
     /// Checks that the connection may end here.
     ///
     /// # Errors
-    /// [`BodyError::Truncated`] unless the body is over or ends with the connection: the bytes
-    /// received must then not pass for a whole body. After a failed read, the error of that read.
+    /// [`BodyError::Truncated`] unless the body is complete or ends with the connection: the bytes
+    /// received must not pass for a complete body. After a failed read, the error of that read.
     pub fn at_eof(&self) -> Result<(), BodyError> {
         match self.state {
             BodyState::Done | BodyState::UntilClose => Ok(()),
@@ -284,7 +283,7 @@ impl BodyReader {
         self.state == BodyState::Done
     }
 
-    /// Bytes of data still to come, when the framing tells.
+    /// Bytes of data still to come, if the framing declares them.
     pub fn remaining(&self) -> Option<u64> {
         match self.state {
             BodyState::Done => Some(0),

@@ -1,10 +1,10 @@
-//! Byte classes, and the one scan over them that only a line of HTTP/1 needs.
+//! Classes of bytes, with the one scan that only HTTP/1 needs.
 
 use message::class::{HIGH_BITS, below, equal, find};
 pub(crate) use message::class::{TOKEN, all, is, skip, skip_target, skip_value};
 
-/// The first position from `at` on whose byte is a colon or no visible ASCII: where a field name
-/// ends at the latest.
+/// The first position from `at` on whose byte is a colon or not visible ASCII: the latest end of a
+/// field name.
 #[inline]
 pub(crate) fn skip_to_colon(buf: &[u8], at: usize) -> usize {
     let stops = |w| below(w, 0x21) | equal(w, b':') | (w & HIGH_BITS);

@@ -1,8 +1,8 @@
-//! Heads and chunk framing, written. The only place that writes Content-Length, Transfer-Encoding,
-//! Host and Connection: whatever a header block says about them is left out.
+//! Encoder of heads and chunk framing. Only this module writes Content-Length, Transfer-Encoding,
+//! Host and Connection; those in a header block are ignored.
 //!
-//! Nothing here refuses anything: names and values were checked by the reader or by whoever set
-//! them. Debug builds assert it.
+//! Must never be given unchecked bytes: names and values were checked by the reader or by the code
+//! that set them. Debug builds assert it.
 
 use message::authority::write_authority;
 use message::header::{is_token, is_value};
@@ -18,41 +18,41 @@ pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 pub enum BodyFraming {
     /// No body and no framing fields: 1xx, 204, 304.
     None,
-    /// Exactly so many bytes.
+    /// Exactly this many bytes.
     Length(u64),
     /// Chunked transfer coding; never to an HTTP/1.0 client (RFC 9112 6.1).
     Chunked,
     /// Until the connection ends; implies `Connection: close`.
     UntilClose,
-    /// No body, the response being to HEAD; what a GET's Content-Length would have been, if known.
+    /// No body, since the request was HEAD; the Content-Length of a GET, if known.
     HeadOf(Option<u64>),
 }
 
-/// The announcement in a response of what becomes of the connection after it.
+/// The Connection field of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionHeader {
-    /// Kept, as HTTP/1.1 has it by default: nothing is written.
+    /// The connection is kept, which is the default of HTTP/1.1: no field.
     KeepAliveDefault,
-    /// Kept, and an HTTP/1.0 client is told so.
+    /// The connection is kept, with a field for an HTTP/1.0 client.
     KeepAliveExplicit,
-    /// Closed.
+    /// The connection is closed.
     Close,
 }
 
-/// Trailers are taken; said hop by hop (RFC 9110 10.1.4).
+/// Announces that trailers are accepted, hop by hop (RFC 9110 10.1.4).
 const CONNECTION_TE: &[u8] = b"Connection: TE\r\nTE: trailers\r\n";
 
-/// Fields at the end of a head whose connection is to change its protocol.
+/// Fields at the end of the head of a request for an upgrade.
 const CONNECTION_UPGRADE: &[u8] = b"Connection: Upgrade\r\nUpgrade: ";
 
 /// Appends a request head in origin-form, HTTP/1.1.
 ///
-/// Host comes first and from `request.host` and `request.port`; framing from `request.framing`.
-/// Left out of the fields: Host, framing, hop-by-hop fields, and Expect, which the client's side of
-/// the connection answers (as nginx does). A POST, PUT or PATCH without body is sent with
-/// `Content-Length: 0` (RFC 9110 8.6). Where it is granted, Connection and Upgrade are
-/// written anew, with the protocols of the request's own Upgrade (RFC 9110 7.8). Where trailers
-/// pass, so are TE, and Trailer before a chunked body.
+/// Host is the first field and comes from `request.host` and `request.port`; framing comes from
+/// `request.framing`. Omitted: Host, framing, hop-by-hop fields, and Expect, which the client's
+/// side of the connection answers (as nginx does). A POST, PUT or PATCH without body has
+/// `Content-Length: 0` (RFC 9110 8.6). A granted upgrade adds Connection and Upgrade, with the
+/// protocols of the request's own Upgrade (RFC 9110 7.8). If trailers are forwarded, TE is added,
+/// and Trailer before a chunked body.
 pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     debug_assert!(is_token(request.method.token()), "a method is a token");
     debug_assert!(
@@ -92,7 +92,7 @@ pub fn request_head(out: &mut Vec<u8>, request: &Request) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the names of the trailer fields that `headers` announces, if it does.
+/// Appends the names of the trailer fields that `headers` announces, if any.
 pub fn trailer_names(out: &mut Vec<u8>, headers: &HeaderBlock) {
     if let Some(names) = headers.value(HeaderId::Trailer) {
         debug_assert!(is_value(names), "names are tokens");
@@ -102,7 +102,7 @@ pub fn trailer_names(out: &mut Vec<u8>, headers: &HeaderBlock) {
     }
 }
 
-/// Appends what ends a chunked body, with its trailer fields if it has any.
+/// Appends the end of a chunked body, with its trailer fields, if any.
 pub fn last_chunk(out: &mut Vec<u8>, trailers: Option<&Trailers>) {
     let Some(trailers) = trailers else { return out.extend_from_slice(LAST_CHUNK) };
     for part in [&b"0\r\n"[..], trailers.lines(), b"\r\n"] {
@@ -110,16 +110,16 @@ pub fn last_chunk(out: &mut Vec<u8>, trailers: Option<&Trailers>) {
     }
 }
 
-/// Appends the part of a response head that the cache keeps: status line and end-to-end fields,
+/// Appends the part of a response head that the cache stores: status line and end-to-end fields,
 /// without framing and without the final blank line. [`response_tail`] completes it.
 ///
-/// An empty `reason` stands for the usual one.
+/// An empty `reason` means the standard one.
 pub fn stored_head(out: &mut Vec<u8>, status: Status, reason: &[u8], headers: &HeaderBlock) {
     let reason = if reason.is_empty() { status.reason().as_bytes() } else { reason };
     head_with(out, status, reason, headers);
 }
 
-/// The same without a reason phrase.
+/// Appends the head that the cache stores, without a reason phrase.
 pub fn head_without_reason(out: &mut Vec<u8>, status: Status, headers: &HeaderBlock) {
     head_with(out, status, b"", headers);
 }
@@ -151,7 +151,7 @@ pub fn response_tail(out: &mut Vec<u8>, framing: BodyFraming, connection: Connec
     });
 }
 
-/// Appends what ends the head of a 101: from here on the connection speaks `protocol`.
+/// Appends the end of the head of a 101: from here on the connection speaks `protocol`.
 pub fn switching_tail(out: &mut Vec<u8>, protocol: &[u8]) {
     debug_assert!(is_value(protocol), "a protocol is a token");
     out.extend_from_slice(CONNECTION_UPGRADE);
@@ -166,7 +166,7 @@ pub fn interim(out: &mut Vec<u8>, status: Status, headers: &HeaderBlock) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line that begins a chunk of `len` bytes. `len` must not be 0: that would end the
+/// Appends the line that begins a chunk of `len` bytes. `len` must not be 0, which would end the
 /// body.
 pub fn chunk_start(out: &mut Vec<u8>, len: usize) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -178,7 +178,7 @@ pub fn chunk_start(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the end-to-end fields, but for those called by one of `without`.
+/// Appends the end-to-end fields, except those called by one of `without`.
 fn fields(out: &mut Vec<u8>, headers: &HeaderBlock, without: &[HeaderId]) {
     debug_assert!(headers.iter().all(|field| is_token(field.name)), "field names are tokens");
     debug_assert!(headers.iter().all(|f| is_value(f.value)), "values have no control bytes");

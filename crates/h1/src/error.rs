@@ -1,4 +1,4 @@
-//! Why a message was refused.
+//! Errors: the reasons why a message was rejected.
 
 use std::fmt;
 
@@ -43,12 +43,12 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Why a body's length cannot be told for sure (RFC 9112 6).
+/// The reason why a body's length is ambiguous (RFC 9112 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramingError {
     /// Content-Length is not `1*DIGIT` or beyond 2^63-1.
     ContentLength,
-    /// More than one Content-Length; in a response only if they do not agree.
+    /// More than one Content-Length; in a response only if they differ.
     DuplicateContentLength,
     /// Transfer-Encoding is not exactly one `chunked`.
     TransferEncoding,
@@ -58,10 +58,9 @@ pub enum FramingError {
     TransferEncodingForbidden,
     /// Content-Length and Transfer-Encoding together.
     LengthAndCoding,
-    /// A name that becomes Content-Length or Transfer-Encoding where `_` is read as `-`.
+    /// A name that equals Content-Length or Transfer-Encoding if `_` is read as `-`.
     Lookalike,
-    /// Connection names Host, Content-Length or Transfer-Encoding, or more options than anyone
-    /// needs.
+    /// Connection names Host, Content-Length or Transfer-Encoding, or too many options.
     Connection,
 }
 
@@ -72,16 +71,16 @@ impl fmt::Display for FramingError {
             Self::DuplicateContentLength => "more than one Content-Length",
             Self::TransferEncoding => "malformed Transfer-Encoding",
             Self::UnknownCoding => "unknown transfer coding",
-            Self::TransferEncodingForbidden => "Transfer-Encoding where there can be none",
+            Self::TransferEncodingForbidden => "Transfer-Encoding where it is not permitted",
             Self::LengthAndCoding => "Content-Length and Transfer-Encoding together",
             Self::Lookalike => "field name mistakable for a framing field",
-            Self::Connection => "Connection names what it must not",
+            Self::Connection => "Connection names a field that it must not",
         })
     }
 }
 
-/// Why a request head was refused. The connection is closed after any of these: where the next
-/// request would begin is in doubt.
+/// The reason why a request head was rejected. The connection must be closed after any of these,
+/// since the start of the next request is ambiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// The request line is not `method SP target SP version CRLF`.
@@ -90,9 +89,9 @@ pub enum RequestError {
     MethodTooLong,
     /// CONNECT: this is not a tunnel.
     Connect,
-    /// A byte that may not stand in a target.
+    /// A byte that is invalid in a target.
     TargetByte,
-    /// The target is in no form that fits method and listener (RFC 9112 3.2).
+    /// The form of the target does not fit method and listener (RFC 9112 3.2).
     Target,
     /// `%00` in the path.
     EncodedNul,
@@ -108,7 +107,7 @@ pub enum RequestError {
     Expectation,
     /// A malformed line.
     Field(FieldError),
-    /// Doubtful framing.
+    /// Ambiguous framing.
     Framing(FramingError),
     /// A limit was reached.
     Limit(Limit),
@@ -272,7 +271,7 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// The limit that was reached, if it was one.
+    /// The limit that was exceeded, if it was one.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::TrailerBytes => Some(Limit::TrailerBytes),

@@ -1,7 +1,7 @@
 //! Field lines of a head: one pass, resumable at any byte.
 //!
-//! Errors are found at the byte that makes the line wrong, so the result does not depend on how the
-//! input was split.
+//! An error must be found at the byte that makes the line invalid, so that the result does not
+//! depend on how the input was split.
 
 use base::Limit;
 use message::header::FieldSpan;
@@ -11,7 +11,7 @@ use crate::class;
 use crate::error::{FieldError, RequestError, ResponseError};
 use crate::limits::HeadLimits;
 
-/// Beyond this a name does not fit a span.
+/// Longest name that fits a span.
 const NAME_BYTES: usize = u16::MAX as usize;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ enum LineState {
     LastCr,
 }
 
-/// Why a line was refused; requests and responses make their own error of it.
+/// The reason why a line was rejected; requests and responses convert it to their own errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LineError {
     Field(FieldError),
@@ -65,9 +65,9 @@ impl From<LineError> for ResponseError {
 /// The result of [`FieldLines::next`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// All bytes were read and the section has not ended.
+    /// All bytes were consumed and the section has not ended.
     Partial,
-    /// One more field; also kept in [`FieldLines::spans`].
+    /// A field; also kept in [`FieldLines::spans`].
     Field(FieldSpan),
     /// The blank line; the section ends at [`FieldLines::position`].
     End,
@@ -77,9 +77,9 @@ pub(crate) enum Event {
 #[derive(Debug, Default)]
 pub(crate) struct FieldLines {
     state: LineState,
-    /// Offset of the section in the buffer; spans count from here.
+    /// Offset of the section in the buffer; spans are relative to it.
     base: usize,
-    /// Next byte to read.
+    /// Next byte to parse.
     pos: usize,
     line_at: usize,
     name_end: usize,
@@ -95,14 +95,14 @@ pub(crate) enum LineFeeds {
     /// An error.
     #[default]
     Refused,
-    /// A line's end.
+    /// The end of a line.
     Taken,
-    /// The same, and there was one.
+    /// The end of a line, and one was found.
     Met,
 }
 
 impl FieldLines {
-    /// Makes ready for a section that begins at `base`; keeps the memory.
+    /// Starts a section at `base`; keeps the memory.
     pub(crate) fn start(&mut self, base: usize) {
         self.state = LineState::LineStart;
         self.base = base;
@@ -123,7 +123,7 @@ impl FieldLines {
         &self.spans
     }
 
-    /// Bytes read of the value of a line that has not ended, if it carries surrogate keys.
+    /// Bytes read so far of the value of a partial line with surrogate keys.
     pub(crate) fn open_tag_bytes(&self, buf: &[u8]) -> usize {
         let open = matches!(self.state, LineState::Value | LineState::LineCr);
         let tagged = open && tags::is_tag_field(&buf[self.line_at..self.name_end]);
@@ -134,7 +134,7 @@ impl FieldLines {
         self.spans.retain(keep);
     }
 
-    /// Says what is made of line ends without CR, in this section and those after it.
+    /// Sets the treatment of line ends without CR, for this section and later ones.
     pub(crate) fn set_line_feeds(&mut self, line_feeds: LineFeeds) {
         self.line_feeds = line_feeds;
     }
@@ -143,10 +143,10 @@ impl FieldLines {
         self.line_feeds
     }
 
-    /// Judges a line that ends without CR.
+    /// Handles a line that ends without CR.
     ///
     /// # Errors
-    /// When that is no line's end.
+    /// If that is not permitted.
     pub(crate) fn bare_line_feed(&mut self) -> Result<(), FieldError> {
         if self.line_feeds == LineFeeds::Refused {
             return Err(FieldError::BareLf);
@@ -160,14 +160,14 @@ impl FieldLines {
         self.spans.pop();
     }
 
-    /// Leaves `len` bytes of the value of the field read last.
+    /// Shortens the value of the last field to `len` bytes.
     pub(crate) fn shorten_last(&mut self, len: usize) {
         if let Some(last) = self.spans.last_mut() {
             last.value_len = last.value_len.min(len as u32);
         }
     }
 
-    /// Reads on to the end of the next field line.
+    /// Continues to the end of the next field line.
     pub(crate) fn next(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Event, LineError> {
         if let LineState::LineStart = self.state
             && let Some(span) = self.whole_line(buf, limits)
@@ -196,8 +196,8 @@ impl FieldLines {
         }
     }
 
-    /// Reads a line that is all there and all right, as nearly every one is. Of any other it leaves
-    /// the judgement to the states below, which begin it anew: the only bytes that are looked at
+    /// Parses a line that is complete and valid, as nearly every one is. All other lines are left
+    /// to the states below, which parse them from their start: only these bytes are looked at
     /// twice.
     #[inline]
     fn whole_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Option<FieldSpan> {
@@ -209,7 +209,8 @@ impl FieldLines {
             return None;
         }
         let id = HeaderId::of(name);
-        // A known name is a token. Other names beyond what a span holds are a limit's business.
+        // A known name is a token. Other names that exceed a span are checked against a limit
+        // below.
         if id == HeaderId::Other && !(name.len() < NAME_BYTES && class::all(name, class::TOKEN)) {
             return None;
         }
@@ -294,8 +295,8 @@ impl FieldLines {
         })
     }
 
-    /// Goes on with a value that is too long for others than surrogate keys. Apart, for no other
-    /// field comes here.
+    /// Continues a value that is too long for fields other than surrogate keys. A separate
+    /// function, since no other field reaches it.
     #[cold]
     fn long_value(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<Option<Event>, LineError> {
         if limits.tag_bytes <= limits.field_bytes
@@ -335,7 +336,7 @@ impl FieldLines {
         }
     }
 
-    /// Takes the line whose LF is next.
+    /// Returns the field of a line whose LF is next.
     fn field(&mut self, buf: &[u8]) -> Event {
         self.pos += 1;
         self.state = LineState::LineStart;

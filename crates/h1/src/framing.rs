@@ -1,4 +1,4 @@
-//! Facts that a head's fields state about its body and its connection, noted field by field.
+//! Framing facts of a head: what its fields state about the body and the connection.
 
 use message::framing::{content_length, is_lookalike};
 use message::header::FieldSpan;
@@ -7,8 +7,8 @@ use message::{HeaderId, Version, list};
 use crate::error::FramingError;
 use crate::fields::{self, FieldLines};
 
-/// Most fields a Connection may name beside the well-known options: each costs a pass over the
-/// head.
+/// The most fields that a Connection may name besides the standard options: each costs a pass over
+/// the head.
 const NOMINATIONS: usize = 32;
 
 /// The framing and connection fields of one head.
@@ -26,9 +26,9 @@ pub(crate) struct FramingFacts {
 }
 
 impl FramingFacts {
-    /// Notes a response's Content-Length, and says how many bytes of its value are to be kept: none
-    /// of it when there was one before. The same length said again, on a line of its own or in a
-    /// list, is one length (RFC 9110 8.6).
+    /// Records a response's Content-Length. Returns how many bytes of its value to keep; `None` if
+    /// the field repeats an earlier one. Equal values, in several lines or in a list, are one
+    /// length (RFC 9110 8.6).
     pub(crate) fn note_lengths(&mut self, value: &[u8]) -> Result<Option<usize>, FramingError> {
         let before = self.length;
         let mut first = None;
@@ -46,7 +46,7 @@ impl FramingFacts {
         Ok(first.filter(|_| before.is_none()))
     }
 
-    /// Notes one field.
+    /// Records one field.
     pub(crate) fn note(
         &mut self,
         span: &FieldSpan,
@@ -104,7 +104,7 @@ impl FramingFacts {
                 HeaderId::Host | HeaderId::ContentLength | HeaderId::TransferEncoding => {
                     return Err(FramingError::Connection);
                 }
-                // The encoder drops these whoever names them.
+                // The encoder drops these in any case.
                 id if id.is_hop_by_hop() => {}
                 _ => self.nominations += 1,
             }
@@ -112,15 +112,16 @@ impl FramingFacts {
         if self.nominations > NOMINATIONS { Err(FramingError::Connection) } else { Ok(()) }
     }
 
-    /// Returns true if the connection outlives the message (RFC 9112 9.3).
+    /// Returns true if the connection persists after the message (RFC 9112 9.3).
     pub(crate) fn persistent(&self, version: Version) -> bool {
         !self.close && (self.keep_alive || version == Version::Http11)
     }
 
-    /// Drops the fields that Connection names (RFC 9110 7.6.1), but for those that `stays` keeps.
+    /// Drops the fields that Connection names (RFC 9110 7.6.1), except those for which `stays`
+    /// returns true.
     ///
-    /// Done once, on arrival, and nowhere later: a client could otherwise name a field that this
-    /// side adds, such as X-Forwarded-For, and have it vanish on the way to the origin.
+    /// Done once, on arrival, and never later: a client could otherwise name a field that this
+    /// proxy adds, such as X-Forwarded-For, and thereby remove it.
     pub(crate) fn drop_nominated(
         &self,
         lines: &mut FieldLines,
@@ -135,8 +136,8 @@ impl FramingFacts {
         lines.retain(|span| {
             let name = fields::name(section, span);
             let nominated = |option: &[u8]| option.eq_ignore_ascii_case(name);
-            // Close is an option of its own, not the name of a field (RFC 9110 7.6.1). Upgrade is
-            // for this proxy to look at; the encoder drops it.
+            // Close is an option, not the name of a field (RFC 9110 7.6.1). Upgrade is for this
+            // proxy; the encoder drops it.
             name.eq_ignore_ascii_case(b"close")
                 || span.id == HeaderId::Upgrade
                 || stays(span.id)

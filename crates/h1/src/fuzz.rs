@@ -1,12 +1,12 @@
-//! The entry point for fuzzing; nothing else calls it but tests of engines whose requests go on
-//! over HTTP/1.
+//! Fuzz target: forwards an accepted request over HTTP/1 and compares. Only tests of engines and
+//! fuzzers may call it.
 
 use base::Limits;
 use message::{Framing, HeaderId, Method, Request, Upgrade};
 
 use crate::{HeadLimits, ReadProgress, RequestReader, encode};
 
-/// The fields that an origin gets, framing apart.
+/// The fields that an origin gets, without framing.
 fn end_to_end(request: &Request) -> Vec<(&[u8], &[u8])> {
     let ours = |id: HeaderId| {
         id.is_hop_by_hop()
@@ -15,11 +15,11 @@ fn end_to_end(request: &Request) -> Vec<(&[u8], &[u8])> {
     request.headers.iter().filter(|f| !ours(f.id)).map(|f| (f.name, f.value)).collect()
 }
 
-/// Sends `received` on as the origin's side does, and holds what was sent against it.
+/// Encodes `received` as for an origin, parses it again, and compares both.
 pub fn forward(received: &Request) {
     let mut sent = Vec::new();
     encode::request_head(&mut sent, received);
-    // `A: b` takes two bytes that the fields do not have, and there are lines more.
+    // `A: b` takes two bytes that are not in the fields, and there are additional lines.
     let limits = HeadLimits {
         head_bytes: 1 << 20,
         field_bytes: 1 << 20,

@@ -1,17 +1,15 @@
-//! HTTP/1.x engine (RFC 9112): bytes in, events and bytes out.
+//! HTTP/1.x engine (RFC 9112), without I/O: bytes in, requests and responses out, and back.
 //!
-//! All strictness about HTTP/1's framing lives here and nowhere else; hosts, targets and lengths
-//! are read by what `message` has for every engine. What the readers accept is one canonical
-//! [`message::Request`] or [`message::Response`] whose body length is decided once, as a
-//! [`message::Framing`]; received bytes are never forwarded, and [`encode`] alone writes framing. A
-//! message that two implementations could read differently is refused, not repaired.
+//! A reader keeps its state between calls and looks at no byte twice; its result depends on the
+//! bytes only, never on where they were split. Order of calls: a head's reader with a growing
+//! buffer until [`ReadProgress::Complete`], then a [`BodyReader`] made from the framing, until it
+//! is done.
 //!
-//! Pure: no sockets, no clock, no globals. A reader keeps what it learned of a message between
-//! calls and looks at no byte twice; its result depends on the bytes alone, never on where they
-//! were split.
+//! Must never repair a message that two implementations could interpret differently, nor forward
+//! received bytes: [`encode`] alone writes framing. Hosts, targets and lengths are parsed by
+//! `message`, for all engines alike.
 //!
-//! Order of calls: [`RequestReader::read`] (or [`ResponseReader::read`]) with a growing buffer
-//! until [`Progress::Complete`], then a [`BodyReader`] made from the framing, until it is done.
+//! Begin with [`RequestReader`], [`BodyReader`] and [`encode`].
 
 mod body;
 mod class;

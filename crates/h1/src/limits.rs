@@ -1,9 +1,9 @@
-//! Bounds of a head.
+//! Limits of a head.
 
 /// Limits of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Bytes of the whole head, start line and final blank line included.
+    /// Bytes of the whole head, including start line and final blank line.
     pub head_bytes: usize,
     /// Bytes of one field line without its CRLF.
     pub field_bytes: usize,
@@ -13,13 +13,13 @@ pub struct HeadLimits {
     pub target_bytes: usize,
     /// True if a target may have raw UTF-8, which is then escaped.
     pub raw_utf8: bool,
-    /// Bytes of a response's fields with surrogate keys, beside the others; no more than
-    /// `field_bytes` for one when it is zero.
+    /// Additional bytes for a response's fields with surrogate keys; if 0, such a field is limited
+    /// by `field_bytes`.
     pub tag_bytes: usize,
 }
 
 impl HeadLimits {
-    /// Those of origins' responses.
+    /// The limits for origins' responses.
     pub fn of_origins(limits: &base::Limits) -> Self {
         let bytes = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
         let or = |own: u64, common: usize| if own == 0 { common } else { bytes(own) };

@@ -1,9 +1,9 @@
-//! The progress of readers.
+//! Progress of a reader.
 
-/// The progress of a reader: it needs more bytes, or is done.
+/// Progress of a reader: it needs more bytes, or is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadProgress<T> {
-    /// Everything so far is well-formed; call again when there are more bytes.
+    /// Everything so far is well-formed; call again with more bytes.
     Partial,
     /// Done.
     Complete(T),

@@ -1,4 +1,5 @@
-//! Request heads.
+//! Request heads of clients: an incremental reader. It must never accept a head that another
+//! implementation could interpret differently.
 
 use base::Limit;
 use message::authority::{parse_authority, write_authority};
@@ -12,15 +13,14 @@ use crate::framing::FramingFacts;
 use crate::limits::HeadLimits;
 use crate::progress::ReadProgress;
 
-/// Longest method understood, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has
-/// 17).
+/// Longest method, in bytes; the longest registered one has 16 (UPDATEREDIRECTREF has 17).
 const METHOD_BYTES: usize = 32;
 /// `HTTP/1.1`
 const VERSION_BYTES: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RequestStage {
-    /// Before the request line; empty lines may stand here (RFC 9112 2.2).
+    /// Before the request line; empty lines are permitted here (RFC 9112 2.2).
     #[default]
     Start,
     StartCr,
@@ -33,15 +33,15 @@ enum RequestStage {
 
 /// Reads one request head after another, incrementally.
 ///
-/// It is bound to one head from the first [`RequestReader::read`] until that returns
-/// [`Progress::Complete`], after which it is ready for the next. After an error only
-/// [`RequestReader::reset`] makes it usable again.
+/// It belongs to one head from the first [`RequestReader::read`] until that returns
+/// [`ReadProgress::Complete`], and is then ready for the next. After an error it must be
+/// [reset](RequestReader::reset).
 #[derive(Debug, Default)]
 pub struct RequestReader {
     stage: RequestStage,
-    /// Next byte of the request line to read.
+    /// Next byte of the request line to parse.
     pos: usize,
-    /// Where the method, and after it the target, begins.
+    /// Start of the method, and later of the target.
     part_at: usize,
     target_end: usize,
     /// True if the target has bytes beyond ASCII.
@@ -52,7 +52,7 @@ pub struct RequestReader {
     host_seen: bool,
     upgrade_seen: bool,
     expect: Expect,
-    /// Where a Host is checked that an absolute target overrules.
+    /// Buffer for checking a Host that an absolute target overrides.
     overruled_host: Vec<u8>,
 }
 
@@ -70,7 +70,7 @@ impl RequestReader {
         Self::default()
     }
 
-    /// Forgets the head begun and keeps the memory.
+    /// Drops the partial head and keeps the memory.
     pub fn reset(&mut self) {
         self.stage = RequestStage::Start;
         self.pos = 0;
@@ -85,22 +85,23 @@ impl RequestReader {
         self.lines.start(0);
     }
 
-    /// Returns true if a byte of a head has been seen. A CRLF before the request line does not
+    /// Returns true if a byte of a head was received. A CRLF before the request line does not
     /// count: old clients send one after a body and then stay idle.
     pub fn started(&self) -> bool {
         !matches!(self.stage, RequestStage::Start | RequestStage::StartCr)
     }
 
-    /// Reads on. `buf` starts at the first byte of this request and holds at each call the same
-    /// bytes plus maybe more; on [`Progress::Complete`] so many of its bytes are the head.
+    /// Continues a head. `buf` starts at the first byte of this request; each call must pass the
+    /// same bytes again, with more behind them. [`ReadProgress::Complete`] has the length of the
+    /// head.
     ///
-    /// `request` must have been cleared before the first call. Until the head is complete it has no
-    /// header fields; method and target are set as soon as the request line is read, so that a
-    /// refused request can be logged.
+    /// `request` must have been cleared before the first call. Its header fields are set when the
+    /// head is complete; method and target already after the request line, so that a rejected
+    /// request can be logged.
     ///
     /// # Errors
-    /// At the first byte that makes the head wrong, without waiting for its end. The connection
-    /// must be closed after the answer.
+    /// At the first byte that makes the head invalid. The connection must be closed after the
+    /// reply.
     pub fn read(
         &mut self,
         buf: &[u8],
@@ -108,7 +109,7 @@ impl RequestReader {
         scheme: Scheme,
         request: &mut Request,
     ) -> Result<ReadProgress<usize>, RequestError> {
-        // Spans are 32 bits wide.
+        // Spans have 32 bits.
         let most = limits.head_bytes.min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
         if self.stage != RequestStage::Fields
@@ -134,7 +135,7 @@ impl RequestReader {
         Ok(ReadProgress::Partial)
     }
 
-    /// Reads the request line on; whether it is complete.
+    /// Continues the request line; true if it is complete.
     fn request_line(
         &mut self,
         buf: &[u8],
@@ -262,7 +263,7 @@ impl RequestReader {
         request.version = match &buf[self.target_end + 1..self.pos - 1] {
             b"HTTP/1.1" => Version::Http11,
             b"HTTP/1.0" => Version::Http10,
-            // A later minor version is a 1.1 that can do more (RFC 9110 2.5).
+            // A later minor version is compatible with 1.1 (RFC 9110 2.5).
             [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] => Version::Http11,
             [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
                 return Err(RequestError::Version);

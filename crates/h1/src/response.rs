@@ -1,4 +1,5 @@
-//! Response heads from origins.
+//! Response heads of origins: an incremental reader. It must never accept a head whose body has an
+//! ambiguous length.
 
 use base::Limit;
 use message::header::FieldSpan;
@@ -24,10 +25,10 @@ enum ResponseStage {
     Fields,
 }
 
-/// Facts that the connection has to know of a response head.
+/// The part of a response head that the connection needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// Bytes of the buffer that are the head.
+    /// Length of the head in the buffer.
     pub consumed: usize,
     /// The framing of the body that follows.
     pub framing: Framing,
@@ -41,12 +42,12 @@ pub struct ResponseHead {
 
 /// Reads one response head after another, incrementally.
 ///
-/// Interim responses (1xx) come out one by one, with [`Framing::None`]; the caller reads on after
-/// each. A 101 comes out the same way, and a caller that asked for no upgrade must refuse it.
+/// Interim responses (1xx) are returned one by one, with [`Framing::None`]; the caller continues
+/// after each. So is a 101, which a caller that asked for no upgrade must reject.
 #[derive(Debug, Default)]
 pub struct ResponseReader {
     stage: ResponseStage,
-    /// Next byte of the status line to read.
+    /// Next byte of the status line to parse.
     pos: usize,
     line: StatusLine,
     lines: FieldLines,
@@ -67,14 +68,14 @@ impl ResponseReader {
         Self::default()
     }
 
-    /// Sets whether LF alone ends a line of the heads to come (RFC 9112 2.2). It does not for a new
-    /// reader, or for one that was [reset](Self::reset).
+    /// Sets whether LF alone ends a line of the following heads (RFC 9112 2.2). The default, also
+    /// after a [reset](Self::reset), is no.
     pub fn take_line_feeds(&mut self, taken: bool) {
         let line_feeds = if taken { LineFeeds::Taken } else { LineFeeds::Refused };
         self.lines.set_line_feeds(line_feeds);
     }
 
-    /// Forgets the head begun, and keeps the memory.
+    /// Drops the partial head, and keeps the memory.
     pub fn reset(&mut self) {
         self.next_head();
         self.take_line_feeds(false);
@@ -88,14 +89,15 @@ impl ResponseReader {
         self.lines.start(0);
     }
 
-    /// Reads on. `buf` starts at the first byte of this response and holds at each call the same
-    /// bytes plus maybe more. `request_method` is that of the request answered: a HEAD has no body.
+    /// Continues a head. `buf` starts at the first byte of this response; each call must pass the
+    /// same bytes again, with more behind them. `request_method` is that of the request: a HEAD has
+    /// no body.
     ///
-    /// `response` is written when the head is complete, whatever it held; the reader is then ready
-    /// for the next head.
+    /// `response` is overwritten when the head is complete; the reader is then ready for the next
+    /// head.
     ///
     /// # Errors
-    /// At the first byte that makes the head wrong. The connection must be closed.
+    /// At the first byte that makes the head invalid. The connection must be closed.
     pub fn read(
         &mut self,
         buf: &[u8],
@@ -103,7 +105,7 @@ impl ResponseReader {
         request_method: &Method,
         response: &mut Response,
     ) -> Result<ReadProgress<ResponseHead>, ResponseError> {
-        // Spans are 32 bits wide.
+        // Spans have 32 bits.
         let most = limits.head_bytes.saturating_add(limits.tag_bytes).min(u32::MAX as usize);
         let window = &buf[..buf.len().min(most)];
         let complete = self.advance(window, limits)?;
@@ -121,7 +123,7 @@ impl ResponseReader {
         Ok(ReadProgress::Partial)
     }
 
-    /// Bytes of the lines read so far that carry surrogate keys, the one being read included.
+    /// Bytes of the lines with surrogate keys read so far, including the present one.
     fn tag_bytes(&self, buf: &[u8]) -> usize {
         let section = &buf[self.lines.base()..];
         let is_tags = |span: &&FieldSpan| tags::is_tag_field(fields::name(section, span));
@@ -131,7 +133,7 @@ impl ResponseReader {
         whole.sum::<usize>() + self.lines.open_tag_bytes(buf)
     }
 
-    /// Reads on; whether the blank line was reached.
+    /// Continues a head; true if the blank line was reached.
     fn advance(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, ResponseError> {
         while self.stage != ResponseStage::Fields {
             if !self.status_line(buf, limits)? {
@@ -157,7 +159,7 @@ impl ResponseReader {
         }
     }
 
-    /// Reads the next part of the status line; whether it is complete.
+    /// Continues the status line; true if it is complete.
     fn status_line(&mut self, buf: &[u8], limits: &HeadLimits) -> Result<bool, ResponseError> {
         match self.stage {
             ResponseStage::Status => {
@@ -238,8 +240,8 @@ impl ResponseReader {
         let status = Status::new(self.line.code).ok_or(ResponseError::StatusLine)?;
         let consumed = self.lines.position();
         let facts = self.facts;
-        // What comes after a 1xx would be read as the next head, so there must be no doubt (RFC
-        // 9112 6.1).
+        // Bytes behind a 1xx would be parsed as the next head, so its end must be certain (RFC 9112
+        // 6.1).
         if status.is_interim() && (facts.chunked || facts.length.is_some_and(|n| n > 0)) {
             return Err(FramingError::TransferEncodingForbidden.into());
         }
@@ -255,8 +257,8 @@ impl ResponseReader {
             status.code() == 204 && (facts.chunked || facts.length.is_some_and(|n| n > 0));
         let keep_alive = facts.persistent(version) && framing != Framing::UntilClose && !surplus;
         let section = &buf[self.lines.base()..consumed];
-        // A known field is for every recipient, and its sender must not name it (RFC 9110 7.6.1):
-        // without its Cache-Control, Vary or Set-Cookie a response would be stored for others.
+        // Known fields are for every recipient, so Connection must not name them (RFC 9110 7.6.1):
+        // without its Cache-Control, Vary or Set-Cookie a private response would be stored.
         facts.drop_nominated(&mut self.lines, section, |id| id != HeaderId::Other);
         self.fill(buf, consumed, status, response);
         let line_feeds = self.lines.line_feeds() == LineFeeds::Met;

@@ -1,4 +1,4 @@
-//! Heads of stored responses, taken apart again.
+//! Stored heads: parses the heads of stored responses.
 
 use message::header::FieldSpan;
 use message::{HeaderId, Response, Status, Version};
@@ -8,19 +8,19 @@ use crate::error::ResponseError;
 /// `HTTP/1.1 200 `
 const STATUS_BYTES: usize = 13;
 
-/// Room for what is added to a head that has been taken apart, in fields and in bytes.
+/// Capacity reserved for fields that are added to a parsed head, in fields and in bytes.
 const FIELDS_MORE: usize = 8;
 const BYTES_MORE: usize = 256;
 
-/// Takes apart what [`crate::encode::stored_head`] wrote: a head without framing fields and without
-/// its final blank line. Names and values were checked when they were stored.
+/// Parses the output of [`crate::encode::stored_head`]: a head without framing fields and without
+/// its final blank line. Names and values were checked before they were stored.
 ///
 /// # Errors
-/// When `bytes` are anything else: they were damaged. The response has no fields then.
+/// If `bytes` are damaged. The response has no fields then.
 pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
     let read = read(bytes, response);
     if read.is_err() {
-        // Fields that were found point into bytes that were not taken over.
+        // The fields parsed so far point into bytes that were not adopted.
         response.headers.clear();
     }
     read
@@ -29,7 +29,7 @@ pub fn parse_stored_head(bytes: &[u8], response: &mut Response) -> Result<(), Re
 fn read(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
     let damaged = ResponseError::StatusLine;
     let (line, fields) = split_line(bytes).ok_or(damaged)?;
-    // Spans count in 32 bits.
+    // Spans have 32 bits.
     u32::try_from(fields.len()).map_err(|_| damaged)?;
     let (head, reason) = line.split_at_checked(STATUS_BYTES).ok_or(damaged)?;
     let code = std::str::from_utf8(&head[9..12]).ok().and_then(|code| code.parse().ok());
@@ -39,7 +39,7 @@ fn read(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
     response.reason.extend_from_slice(reason);
     let headers = &mut response.headers;
     headers.clear();
-    // A stored field has some thirty bytes; a wrong guess costs a second allocation.
+    // A stored field has some thirty bytes; a wrong estimate costs a second allocation.
     headers.reserve(fields.len() / 32 + FIELDS_MORE, fields.len() + BYTES_MORE);
     let mut at = 0;
     while let Some((line, _)) = split_line(&fields[at..]) {
@@ -61,7 +61,7 @@ fn read(bytes: &[u8], response: &mut Response) -> Result<(), ResponseError> {
     Ok(())
 }
 
-/// The first line without its end, and what follows.
+/// The first line without its CRLF, and the rest.
 fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let cr = memchr::memchr(b'\r', bytes)?;
     let rest = bytes[cr..].strip_prefix(b"\r\n")?;

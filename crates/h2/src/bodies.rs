@@ -1,4 +1,4 @@
-//! Bodies of requests, and the windows that hold their senders back (RFC 9113 5.2 and 6.1).
+//! Bodies of requests, and the flow-control windows that limit them (RFC 9113 5.2 and 6.1).
 
 use message::Trailers;
 
@@ -8,7 +8,7 @@ use crate::frame::{self, FrameHead, flag, kind};
 use crate::streams::StreamEnding;
 
 impl Connection {
-    /// Begins a DATA frame.
+    /// Starts a DATA frame.
     pub(crate) fn data(
         &mut self,
         head: FrameHead,
@@ -51,7 +51,7 @@ impl Connection {
                     ));
                 }
             }
-            // It may have been sent before the client knew.
+            // The frame may have been sent before the client knew.
             None if self.streams.ending_of(id) == Some(StreamEnding::Reset) => {
                 self.used_in_all(left, out)
             }
@@ -64,7 +64,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Goes on with a DATA frame.
+    /// Continues a DATA frame.
     pub(crate) fn incoming<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// Part of a body has come.
+    /// Handles a part of a body.
     fn body_bytes<'a>(
         &mut self,
         at: StreamHandle,
@@ -135,7 +135,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// The client has said that a request's body is whole.
+    /// Handles the end of a request's body.
     pub(crate) fn body_ends<'a>(
         &mut self,
         at: StreamHandle,
@@ -155,7 +155,8 @@ impl Connection {
         Ok(stream.takes.then_some(Event::End { stream: at, trailers }))
     }
 
-    /// A body of another length than its request says: a stream error (RFC 9113 8.1.1).
+    /// Handles a body whose length differs from its request's Content-Length: a stream error (RFC
+    /// 9113 8.1.1).
     fn wrong_length<'a>(
         &mut self,
         stream: StreamHandle,
@@ -167,8 +168,8 @@ impl Connection {
         Ok(Event::Reset { stream, by_client: false })
     }
 
-    /// Says that `bytes` of what came as [`Event::Data`] are used up, so that the client may send
-    /// as many more. Those of a stream that is gone were given back with it.
+    /// Reports `bytes` of [`Event::Data`] as used, so that the client may send as many more. Those
+    /// of an ended stream were returned when it ended.
     pub fn used(&mut self, at: StreamHandle, bytes: usize, out: &mut Vec<u8>) {
         if let Some(stream) = self.streams.of_mut(at) {
             stream.held -= bytes as u32;
@@ -176,17 +177,17 @@ impl Connection {
         }
     }
 
-    /// Returns true if the client may send less than half of what all bodies together may hold.
+    /// Returns true if less than half of the connection's window is left.
     pub fn is_short(&self) -> bool {
         self.receive_window < i64::from(self.settings.connection_window / 2)
     }
 
-    /// Returns true if the client may send nothing of any body, until some of them is used.
+    /// Returns true if the connection's window is exhausted until some bytes are used.
     pub fn is_full(&self) -> bool {
         self.receive_window <= 0
     }
 
-    /// Says that no more of a request's body is wanted; what still comes is dropped.
+    /// Declares that no more of a request's body is needed; later bytes are dropped.
     pub fn refuse_body(&mut self, at: StreamHandle, out: &mut Vec<u8>) {
         if let Some(stream) = self.streams.of_mut(at) {
             stream.takes = false;
@@ -200,7 +201,7 @@ impl Connection {
         let most = self.settings.stream_window;
         let stream = self.streams.get_mut(place);
         stream.used += bytes as u32;
-        // Half of it at once: a frame for every piece would cost more than it helps.
+        // Half of the window at once: a frame for every piece would cost more than it helps.
         if stream.receives && stream.over.is_none() && stream.used >= most / 2 {
             let more = std::mem::take(&mut stream.used);
             stream.receive_window += i64::from(more);

@@ -1,13 +1,13 @@
-//! Budgets for acts that cost a client less than they cost this server.
+//! Budgets for frames that cost a client less than this server.
 
 use base::Limit;
 
 use crate::error::ConnectionError;
 
-/// Over how long a budget is spent.
+/// The period of a budget.
 const PERIOD_MS: u64 = 10_000;
 
-/// So many in ten seconds.
+/// A number of frames per period.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: Limit,
@@ -21,10 +21,10 @@ impl Budget {
         Self { limit, most, spent: 0, since_ms: now_ms }
     }
 
-    /// Spends one.
+    /// Counts one frame.
     ///
     /// # Errors
-    /// If nothing is left; the connection ends then.
+    /// If the budget is exceeded; the connection must end then.
     pub(crate) fn spend(
         &mut self,
         now_ms: u64,

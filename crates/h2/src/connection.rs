@@ -1,9 +1,8 @@
-//! A server's side of one connection: what the client sends becomes events (RFC 9113 3 to 6).
+//! Connection of a client, on the server's side: converts frames to events (RFC 9113 3 to 6).
 //!
-//! Malformed requests end their streams only (RFC 9113 8.1.1). Otherwise a client that breaks the
-//! protocol loses its connection, even where the RFC would let only the stream end: no client that
-//! means well does it, and a stream error is work that a client can have us do at no cost
-//! (MadeYouReset, CVE-2025-8671). Where a stream ends, that is counted.
+//! A malformed request ends its stream only. Any other violation must end the connection, even
+//! where RFC 9113 permits a stream error: honest clients cause none, and for an attacker it is work
+//! at no cost (MadeYouReset, CVE-2025-8671). Stream errors are counted.
 
 use base::{HashSeed, Limit, Limits};
 use message::{Request, Scheme, Trailers};
@@ -17,7 +16,7 @@ use crate::queue::Queues;
 use crate::request::{Collector, ListLimits, RequestError};
 use crate::streams::{Priority, Streams, WINDOW_MAX};
 
-/// The window of both sides before anything is said of it (RFC 9113 6.9.2).
+/// The default window of both sides (RFC 9113 6.9.2).
 pub(crate) const FIRST_WINDOW: u32 = 65_535;
 
 /// Limits of one connection.
@@ -33,13 +32,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The same, where UTF-8 may or may not stand in `:path` as it is.
+    /// Sets whether `:path` may have raw UTF-8.
     pub fn with_raw_utf8(mut self, raw_utf8: bool) -> Self {
         self.list.raw_utf8 = raw_utf8;
         self
     }
 
-    /// Bytes of one request's body that are taken before any is used.
+    /// Bytes of one request's body that are accepted before any is used.
     pub fn stream_window(&self) -> u32 {
         self.stream_window
     }
@@ -63,75 +62,73 @@ impl From<&Limits> for Settings {
     }
 }
 
-/// Streams at once whatever is set: their places are looked through.
+/// The most concurrent streams, whatever the setting: lookups scan their slots.
 const STREAMS_MAX: u64 = 1000;
 
-/// An act of a client.
+/// An event of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It asks for something: the request is the one handed in.
+    /// A request; the caller's [`Request`] has its head.
     Request {
-        /// Where it is answered.
+        /// The stream to answer on.
         stream: StreamHandle,
-        /// Nothing more of it comes.
+        /// True if the request has no body.
         ends: bool,
     },
-    /// It asks for something that gets a refusal, or is not even that.
+    /// A request that is rejected, or a malformed one.
     Refused {
-        /// The stream to answer on; `None` if it is reset already.
+        /// The stream to answer on; `None` if it was reset.
         stream: Option<StreamHandle>,
-        /// The reason for the refusal.
+        /// The reason for the rejection.
         error: RequestError,
     },
-    /// Part of a request's body. To be given back with [`Connection::used`].
+    /// A part of a request's body. Its bytes must be reported to [`Connection::used`].
     Data {
         /// The stream of the request.
         stream: StreamHandle,
         /// The bytes.
         bytes: &'a [u8],
     },
-    /// A request's body is whole.
+    /// A request's body is complete.
     End {
         /// The stream of the request.
         stream: StreamHandle,
-        /// Its trailer fields that may pass, if there are any.
+        /// Its trailer fields that may pass, if any.
         trailers: Option<Trailers>,
     },
-    /// A stream is gone, and whatever is done for it is done for nothing. Its place may be another
-    /// stream's soon.
+    /// A stream has ended early; work for it should stop. Its slot may be reused soon.
     Reset {
         /// The stream.
         stream: StreamHandle,
-        /// True if the client wanted the reset; otherwise it sent something that no request may
-        /// hold.
+        /// True if the client has reset the stream; otherwise the client has sent an invalid frame.
         by_client: bool,
     },
 }
 
-/// A stream's number and its place among those that are open: small, and its own as long as the
-/// stream lives.
+/// A stream's number, and its slot among the open streams: a small number, fixed for the stream's
+/// life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamHandle {
-    /// The place.
+    /// The slot.
     pub place: usize,
     /// The number.
     pub id: u32,
 }
 
-/// A DATA frame that has not come to its end.
+/// A DATA frame that is not complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartialDataFrame {
     pub(crate) id: u32,
-    /// Where its stream is; `None` if nobody wants it.
+    /// The slot of its stream; `None` if the bytes are dropped.
     pub(crate) place: Option<usize>,
-    /// Bytes of the frame to come.
+    /// Bytes of the frame still to come.
     pub(crate) left: usize,
-    /// Of these, padding; unknown before its first byte has come.
+    /// The part of `left` that is padding; `None` before its first byte.
     pub(crate) padding: Option<usize>,
     pub(crate) ends: bool,
 }
 
-/// A field block that has not come to its end.
+/// A field block that is not complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartialFieldBlock {
     pub(crate) id: u32,
@@ -139,24 +136,23 @@ pub(crate) struct PartialFieldBlock {
     pub(crate) continuations: u64,
 }
 
-/// The stage that a client's bytes have reached.
+/// The state of the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReceiveStage {
-    /// So many bytes of the preface have come.
+    /// This many bytes of the preface were received.
     Preface(usize),
     /// The first frame must be SETTINGS.
     Settings,
     Frames,
 }
 
-/// The progress of this end in saying that it takes no more streams.
+/// The state of a graceful shutdown by this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Farewell {
     No,
-    /// It has said that it will not take more for long; the client's answer to the PING behind it
-    /// is awaited.
+    /// The first GOAWAY was sent; the acknowledgement of the PING behind it is awaited.
     Announced,
-    /// It has said which was the last.
+    /// The final GOAWAY was sent.
     Said,
 }
 
@@ -166,7 +162,7 @@ pub struct Connection {
     pub(crate) settings: Settings,
     pub(crate) scheme: Scheme,
     stage: ReceiveStage,
-    /// A frame that is not whole.
+    /// A partial frame.
     held: Vec<u8>,
     pub(crate) incoming: Option<PartialDataFrame>,
     pub(crate) open: Option<PartialFieldBlock>,
@@ -176,14 +172,14 @@ pub struct Connection {
     pub(crate) encoder: Encoder,
     pub(crate) streams: Streams,
     pub(crate) queues: Queues,
-    /// The highest stream the client has used.
+    /// The highest stream number of the client.
     pub(crate) last: u32,
-    /// Said of streams that have not begun, the oldest first.
+    /// Priorities of streams that have not begun, the oldest first.
     pub(crate) early: Vec<(u32, Priority)>,
     pub(crate) receive_window: i64,
-    /// Bytes that were used, and that the client has not been told of.
+    /// Used bytes that were not returned to the client's window yet.
     pub(crate) used: u32,
-    /// Bytes that streams held when they ended.
+    /// Buffered bytes of ended streams.
     pub(crate) owed: u32,
     pub(crate) send_window: i64,
     pub(crate) first_send_window: i64,
@@ -191,22 +187,22 @@ pub struct Connection {
     pub(crate) control: Budget,
     pub(crate) farewell: Farewell,
     pub(crate) client_leaves: bool,
-    /// Where the head that is being written begins.
+    /// The start of the head that is being written.
     pub(crate) head_at: usize,
-    /// By how much the connection's window is larger than the client knows.
+    /// The part of the connection's window that was not announced to the client yet.
     pub(crate) untold: u32,
 }
 
-/// Table of fields that clients may have us keep.
+/// Size of the field table that clients may use.
 const TABLE_BYTES: usize = 4096;
-/// Bytes of a block that are kept from one to the next.
+/// Capacity for field blocks that is kept from one to the next.
 pub(crate) const BLOCK_KEPT: usize = 4 << 10;
 
 impl Connection {
-    /// The bytes that a client's side of a connection begins with (RFC 9113 3.4).
+    /// The preface of a client (RFC 9113 3.4).
     pub const PREFACE: &[u8] = PREFACE;
 
-    /// A connection whose client has sent nothing yet; what this end says first goes to `out`.
+    /// A connection whose client has sent nothing yet; appends this end's preface to `out`.
     pub fn new(
         settings: Settings,
         scheme: Scheme,
@@ -260,34 +256,33 @@ impl Connection {
         frame::write(out, kind::SETTINGS, 0, 0, &payload);
     }
 
-    /// Returns true if the client has shown that it speaks HTTP/2, and has sent its settings.
+    /// Returns true if the client has sent its preface and its settings.
     pub fn is_greeted(&self) -> bool {
         self.stage == ReceiveStage::Frames
     }
 
-    /// Returns true if no stream is under way and no frame has begun.
+    /// Returns true if no stream is open and no frame is partial.
     pub fn is_idle(&self) -> bool {
         self.streams.len() == 0 && self.held.is_empty() && self.open.is_none()
     }
 
-    /// Streams under way.
+    /// The number of open streams.
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// Returns true if nothing more is to come of the connection: one side has said so, and every
-    /// stream has ended.
+    /// Returns true if one side has announced the end, and every stream has ended.
     pub fn is_over(&self) -> bool {
         self.streams.len() == 0 && (self.client_leaves || self.farewell == Farewell::Said)
     }
 
-    /// Reads on until something happens; `None` if `input` is used up.
+    /// Parses `input` up to the next event; `None` if it is used up.
     ///
-    /// `request` is where a request goes; `out` gets what the client must be told, and is to be
+    /// `request` receives a request's head; `out` receives frames for the client, which must be
     /// sent before more is read.
     ///
     /// # Errors
-    /// When the connection must end: [`Connection::end`] says so to the client.
+    /// If the connection must end: [`Connection::end`] sends the reason to the client.
     pub fn next<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -330,7 +325,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes the next frame out of `input`, or holds what there is of it.
+    /// Takes the next frame from `input`, or buffers a partial one.
     fn frame<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -377,27 +372,27 @@ impl Connection {
         event
     }
 
-    /// Gives back memory that an idle connection does not need.
+    /// Frees memory that an idle connection does not need.
     pub fn fit(&mut self) {
         self.streams.fit();
     }
 
-    /// Bytes kept of a frame or a field block that is not whole.
+    /// Buffered bytes of a partial frame or field block.
     pub fn kept(&self) -> usize {
         self.held.len() + self.block.len()
     }
 
-    /// Moves bytes of `input` to what is held, until that has `most`.
+    /// Moves bytes of `input` to the buffer, until it has `most`.
     fn hold(&mut self, input: &mut &[u8], most: usize) {
         let come = most.saturating_sub(self.held.len()).min(input.len());
         self.held.extend_from_slice(&input[..come]);
         *input = &input[come..];
     }
 
-    /// Checks a frame by its head alone.
+    /// Checks the head of a frame.
     fn check(&mut self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.length > PAYLOAD_BYTES {
-            return Err(ConnectionError::new(Code::FrameSize, "a frame larger than was allowed"));
+            return Err(ConnectionError::new(Code::FrameSize, "a frame larger than permitted"));
         }
         match self.open {
             Some(open) if head.kind != kind::CONTINUATION || head.stream != open.id => {

@@ -1,5 +1,4 @@
-//! Frames that carry no message: settings, windows, resets, priorities (RFC 9113 6.3 to 6.9,
-//! RFC 9218 7).
+//! Control frames: settings, windows, resets, priorities (RFC 9113 6.3 to 6.9, RFC 9218 7).
 
 use crate::connection::{Connection, Event, Farewell, StreamHandle};
 use crate::error::{Code, ConnectionError};
@@ -8,18 +7,18 @@ use crate::heads::depends_on_itself;
 use crate::priority::priority;
 use crate::streams::{Priority, StreamEnding, WINDOW_MAX};
 
-/// Priorities kept of streams that have not begun.
+/// The number of priorities kept for streams that have not begun.
 const EARLY: usize = 16;
-/// A window opened by less than this costs the client next to nothing, and us as much as any.
+/// A smaller window update costs the client next to nothing, and this end as much as any.
 const SMALL_UPDATE: u32 = 1024;
 /// Largest payload a client can allow (RFC 9113 6.5.2).
 const PAYLOAD_MAX: u32 = (1 << 24) - 1;
 
 const LENGTH: ConnectionError =
-    ConnectionError::new(Code::FrameSize, "a frame of a length that its type has not");
+    ConnectionError::new(Code::FrameSize, "a frame of an invalid length for its type");
 
 impl Connection {
-    /// The payload of the PING behind the first GOAWAY.
+    /// The payload of the PING after the first GOAWAY.
     pub(crate) const LEAVING: [u8; 8] = *b"leaving.";
 
     pub(crate) fn settings(
@@ -49,10 +48,10 @@ impl Connection {
                 return Err(ConnectionError::new(Code::FlowControl, "a window too large"));
             }
         }
-        // All streams once, however often a frame says it.
+        // All streams once, even if a frame repeats the setting.
         self.set_first_window(window)?;
         frame::write(out, kind::SETTINGS, flag::ACK, 0, &[]);
-        // Behind the first of these, so that nothing stands between the client's settings and it.
+        // After the first acknowledgement, which must be the first answer to the settings.
         let more = std::mem::take(&mut self.untold);
         if more > 0 {
             frame::write(out, kind::WINDOW_UPDATE, 0, 0, &more.to_be_bytes());
@@ -66,7 +65,7 @@ impl Connection {
             setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
                 return Err(ConnectionError::protocol("a setting that is neither 0 nor 1"));
             }
-            // What a client would bear beyond the least helps nobody.
+            // Frames above the smallest permitted size have no benefit.
             setting::MAX_FRAME_SIZE if !(PAYLOAD_BYTES as u32..=PAYLOAD_MAX).contains(&value) => {
                 return Err(ConnectionError::protocol("a frame size out of bounds"));
             }
@@ -166,8 +165,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes the priority that the client gave a stream before the stream began. It takes
-    /// precedence over the priority in the stream's own head.
+    /// Takes the priority that the client gave a stream before the stream began. It precedes the
+    /// priority in the stream's own head.
     pub(crate) fn take_early_priority(&mut self, id: u32) -> Option<Priority> {
         if self.early.is_empty() {
             return None;
@@ -186,7 +185,7 @@ impl Connection {
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         let more = u32::from_be_bytes(payload.try_into().map_err(|_| LENGTH)?) & 0x7fff_ffff;
         if more == 0 {
-            return Err(ConnectionError::protocol("a window opened by nothing"));
+            return Err(ConnectionError::protocol("a window update of zero"));
         }
         if more < SMALL_UPDATE {
             self.control.spend(now_ms, "too many small WINDOW_UPDATE frames")?;
@@ -235,14 +234,14 @@ impl Connection {
 
     fn of_connection(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.stream != 0 {
-            return Err(ConnectionError::protocol("a stream's number where there is none"));
+            return Err(ConnectionError::protocol("a stream number on a frame of the connection"));
         }
         Ok(())
     }
 
     fn of_stream(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if head.stream == 0 {
-            return Err(ConnectionError::protocol("no stream's number where there must be one"));
+            return Err(ConnectionError::protocol("no stream number on a frame of a stream"));
         }
         Ok(())
     }

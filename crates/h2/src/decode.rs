@@ -1,47 +1,47 @@
-//! Field blocks to fields (RFC 7541 3 and 6).
+//! Decoder of field blocks (RFC 7541 3 and 6).
 
 use crate::huffman;
 use crate::table::{DynamicTable, Entry};
 use message::HeaderId;
 
-/// Why a block cannot be read. The tables of both ends no longer agree after that, so it ends the
-/// connection (RFC 9113 4.3).
+/// The reason why a block is malformed. The tables of both ends differ afterwards, so the
+/// connection must end (RFC 9113 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
-    /// It ends in the middle of a representation.
+    /// The block ends within a representation.
     Truncated,
-    /// An integer beyond what anything could need.
+    /// An integer that is too large.
     Integer,
-    /// An index that no table has.
+    /// An index that is in no table.
     Index,
-    /// A string that is not in the Huffman code.
+    /// A malformed Huffman string.
     Huffman,
-    /// A table larger than was allowed, or a change of its size elsewhere than at the beginning.
+    /// A table size above the limit, or not at the start of a block.
     TableSize,
-    /// Whoever takes the fields has had enough.
+    /// The receiver of the fields has stopped.
     Enough,
 }
 
-/// Reads the blocks of one connection, in their order.
+/// Decodes the blocks of one connection, in their order.
 #[derive(Debug)]
 pub struct Decoder {
     table: DynamicTable,
-    /// The largest size that the table may be given.
+    /// The largest size that the peer may set.
     allowed: usize,
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Decoder {
-    /// A decoder whose table may have `allowed` bytes, as this end's SETTINGS_HEADER_TABLE_SIZE
-    /// says.
+    /// A decoder whose table may have `allowed` bytes, the value of this end's
+    /// SETTINGS_HEADER_TABLE_SIZE.
     pub fn new(allowed: usize) -> Self {
         let (name, value) = (Vec::new(), Vec::new());
         Self { table: DynamicTable::new(allowed), allowed, name, value }
     }
 
-    /// Reads a whole block and tells `field` of every field: interned name, name, value; it says
-    /// whether it takes more.
+    /// Decodes a whole block and passes each field to `field`: interned name, name, value. It
+    /// returns false to stop.
     ///
     /// # Errors
     /// See [`HpackError`].
@@ -74,7 +74,7 @@ impl Decoder {
             }
             begun = true;
         }
-        // What one long value took is not kept for a connection's life.
+        // The memory of one long value is not kept for the connection's life.
         for held in [&mut self.name, &mut self.value] {
             held.clear();
             held.shrink_to(KEPT);
@@ -95,7 +95,7 @@ impl Decoder {
             (HeaderId::of(name), name)
         } else {
             let entry = table.get(index).ok_or(HpackError::Index)?;
-            // A copy: inserting may evict the entry whose name this is.
+            // A copy: inserting may evict the entry with this name.
             named.clear();
             named.extend_from_slice(entry.name);
             (entry.id, &named[..])
@@ -111,7 +111,7 @@ impl Decoder {
     }
 }
 
-/// Bytes of a decoded string that are kept from block to block.
+/// Capacity that is kept for decoded strings from block to block.
 const KEPT: usize = 4 << 10;
 
 /// An integer whose prefix is the low `bits` of the first byte (RFC 7541 5.1).
@@ -123,7 +123,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, HpackError> {
         let mut shift = 0;
         loop {
             let (byte, behind) = after.split_first().ok_or(HpackError::Truncated)?;
-            // Four more bytes say more than any block has.
+            // Four more bytes exceed the size of any block.
             if shift > 21 {
                 return Err(HpackError::Integer);
             }
@@ -139,7 +139,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, HpackError> {
     Ok(number)
 }
 
-/// A string (RFC 7541 5.2): as it stands in the block, or decoded into `decoded`.
+/// A string (RFC 7541 5.2): a slice of the block, or decoded into `decoded`.
 fn string<'a: 'c, 'b: 'c, 'c>(
     rest: &mut &'a [u8],
     decoded: &'b mut Vec<u8>,
@@ -272,7 +272,7 @@ mod tests {
     fn sizes_change_at_the_beginning_only_but_twice_if_need_be() {
         let mut decoder = Decoder::new(4096);
         assert_eq!(read(&mut decoder, &hex("4001 6101 62")).map(|f| f.len()), Ok(1));
-        // Emptied and opened again (RFC 7541 4.2).
+        // Emptied and enlarged again (RFC 7541 4.2).
         assert_eq!(read(&mut decoder, &hex("20 3f e1 1f 82")).map(|f| f.len()), Ok(1));
         assert_eq!(read(&mut decoder, &hex("be")), Err(HpackError::Index));
     }
@@ -283,7 +283,7 @@ mod tests {
             let mut decoder = Decoder::new(4096);
             for block in blocks {
                 let mut told = 0;
-                // What one field takes is bounded by the table and the block.
+                // The size of one field is bounded by the table and the block.
                 let read = decoder.block(&block, |_, name, value| {
                     told += name.len() + value.len();
                     true

@@ -1,9 +1,8 @@
-//! Fields to field blocks (RFC 7541 6).
+//! Encoder of field blocks (RFC 7541 6).
 //!
-//! A stored answer's fields are coded once, as literals, and kept with it as a [`Block`]. What is
-//! left for each response is to see which of them this connection's table has already: an index
-//! goes in their place. The encoder never needs an entry's text again, only its hash and its size,
-//! so it keeps nothing else.
+//! A stored response's fields are encoded once, as literals, and kept as [`EncodedFields`]. Each
+//! response then replaces those that are in the connection's table by an index. The encoder needs
+//! only an entry's hash and size, so it must keep nothing else.
 
 use std::collections::VecDeque;
 
@@ -13,7 +12,7 @@ use message::HeaderId;
 use crate::huffman;
 use crate::table::{OVERHEAD, STATIC};
 
-/// Fields that are not worth a place in the table: their values do not come again.
+/// Fields that are not added to the table, since their values do not recur.
 const fn is_volatile(id: HeaderId) -> bool {
     matches!(
         id,
@@ -30,8 +29,8 @@ const fn is_volatile(id: HeaderId) -> bool {
     )
 }
 
-/// Appends `number` with a prefix of `bits`, the bits before it being those of `first`
-/// (RFC 7541 5.1).
+/// Appends `number` with a prefix of `bits`; the bits before it are those of `first` (RFC 7541
+/// 5.1).
 pub(crate) fn integer(number: usize, bits: u32, first: u8, out: &mut Vec<u8>) {
     let most = (1 << bits) - 1;
     if number < most {
@@ -53,7 +52,7 @@ const SHORT: usize = 126;
 fn string(plain: &[u8], out: &mut Vec<u8>) {
     let at = out.len();
     if plain.len() <= SHORT {
-        // Coded at once, without a look at how long it becomes; where that is no shorter, it goes.
+        // Encoded without computing the length first; if the result is not shorter, it is replaced.
         out.push(0);
         huffman::encode(plain, out);
         let coded = out.len() - at - 1;
@@ -73,7 +72,7 @@ fn string(plain: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(plain);
 }
 
-/// Index of the first static entry with the name that an id stands for; 0 means absent.
+/// Index of the first static entry with the name of an id, or 0.
 static FIRST: [u8; HeaderId::Other as usize] = {
     let mut first = [0; HeaderId::Other as usize];
     let mut at = STATIC.len();
@@ -87,30 +86,30 @@ static FIRST: [u8; HeaderId::Other as usize] = {
     first
 };
 
-/// The static entry with this name, and whether it has this value too. `name` is in lower case.
+/// The static entry with this name, and true if it has this value, too. `name` is in lower case.
 fn find_static(id: HeaderId, name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let first = match FIRST.get(id as usize) {
         Some(first) => usize::from(*first).checked_sub(1)?,
         None => STATIC.iter().position(|entry| entry.1.as_bytes() == name)?,
     };
-    // Entries of one name stand in a row.
+    // Entries of one name are adjacent.
     let mut same = STATIC[first..].iter().take_while(|entry| entry.1 == STATIC[first].1);
     let whole = same.position(|entry| entry.2.as_bytes() == value);
     Some((first + 1 + whole.unwrap_or(0), whole.is_some()))
 }
 
-/// The form in which a field is written.
+/// The representation of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A literal that goes into the table.
+    /// A literal that is added to the table.
     Indexed,
-    /// A literal that does not.
+    /// A literal that is not added.
     Plain,
-    /// A literal that no table on the way may have (RFC 7541 7.1.3).
+    /// A literal that no intermediary may add to a table (RFC 7541 7.1.3).
     Never,
 }
 
-/// A field larger than this would push too much out of the table.
+/// A larger field would evict too many entries.
 const LARGEST: usize = 1024;
 
 fn form(id: HeaderId, name: &[u8], value: &[u8]) -> Form {
@@ -121,7 +120,7 @@ fn form(id: HeaderId, name: &[u8], value: &[u8]) -> Form {
     }
 }
 
-/// Appends a literal whose name is that of the static entry `name_at`, or else `name` in lower
+/// Appends a literal with the name of the static entry `name_at`, or else with `name` in lower
 /// case.
 fn literal(form: Form, name_at: Option<usize>, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let (bits, first) = match form {
@@ -139,34 +138,34 @@ fn literal(form: Form, name_at: Option<usize>, name: &[u8], value: &[u8], out: &
     string(value, out);
 }
 
-/// Returns the hash by which an entry of the table is found again. `text` has the entry's name in
-/// lower case; the rest is appended to it.
+/// Returns the hash of an entry. `text` has the entry's name in lower case; the rest is appended to
+/// it.
 fn hash(seed: &HashSeed, text: &mut Vec<u8>, value: &[u8]) -> u64 {
     text.push(b':');
     text.extend_from_slice(value);
     seed.hash(text)
 }
 
-/// The fields of an answer, coded for every connection at once.
+/// The fields of a response, encoded once for all connections.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedFields {
     bytes: Box<[u8]>,
     fields: Box<[EncodedField]>,
 }
 
-/// One field of a block.
+/// One encoded field.
 #[derive(Clone, Copy, Debug)]
 struct EncodedField {
-    /// Where its literal ends; it begins where the one before it ends.
+    /// The end of its literal, which begins at the end of the one before.
     end: u32,
-    /// Bytes that the field counts for in a table; 0 if the field is not for one.
+    /// The field's size in a table; 0 if it is not added to one.
     size: u32,
     hash: u64,
 }
 
 impl EncodedFields {
-    /// Codes `fields`; pseudo-fields are not among them. `seed` is that of every [`Encoder`] the
-    /// block goes to.
+    /// Encodes `fields`, which must not include pseudo-fields. `seed` is that of every [`Encoder`]
+    /// that uses the result.
     pub fn new<'a>(
         seed: &HashSeed,
         fields: impl Iterator<Item = (HeaderId, &'a [u8], &'a [u8])>,
@@ -178,13 +177,13 @@ impl EncodedFields {
         Self { bytes: bytes.into(), fields: coded.into() }
     }
 
-    /// Bytes of memory it takes besides itself.
+    /// Bytes of memory besides the value itself.
     pub fn weight(&self) -> usize {
         self.bytes.len() + size_of_val(&*self.fields)
     }
 }
 
-/// Appends the field's literal to `out`. `text` is room to work in.
+/// Appends the field's literal to `out`. `text` is scratch memory.
 fn code(
     seed: &HashSeed,
     id: HeaderId,
@@ -198,7 +197,7 @@ fn code(
     let form = form(id, name, value);
     let found = find_static(id, text, value);
     if let Some((index, true)) = found {
-        // What the static table has whole needs no place in the other.
+        // A field in the static table needs no entry in the dynamic one.
         integer(index, 7, 0x80, out);
         return EncodedField { end: out.len() as u32, size: 0, hash: 0 };
     }
@@ -211,19 +210,19 @@ fn code(
     EncodedField { end: out.len() as u32, size, hash: found_by }
 }
 
-/// Bytes that a field counts for in a table (RFC 7541 4.1); none is larger than [`LARGEST`].
+/// The size of a field in a table (RFC 7541 4.1); never more than [`LARGEST`].
 fn entry_size(name: &[u8], value: &[u8]) -> u32 {
     (name.len() + value.len() + OVERHEAD) as u32
 }
 
-/// Ways by which an entry is found again; a newer one may take an older one's.
+/// Slots for finding entries again; a newer entry may replace an older one's.
 const WAYS: usize = 128;
 
-/// Writes the blocks of one connection, in their order.
+/// Encodes the blocks of one connection, in their order.
 #[derive(Debug)]
 pub struct Encoder {
     seed: HashSeed,
-    /// Hash of an entry and its number; 0 means absent.
+    /// Hash and number of an entry; 0 if the slot is free.
     ways: Option<Box<[(u64, u64); WAYS]>>,
     /// Sizes of the entries, the oldest first.
     sizes: VecDeque<u32>,
@@ -231,13 +230,13 @@ pub struct Encoder {
     added: u64,
     size: usize,
     max: usize,
-    /// Sizes to announce at the next block's beginning: the smallest in between, and the last
-    /// (RFC 7541 4.2).
+    /// Sizes to announce at the start of the next block: the smallest since the last one, and the
+    /// present one (RFC 7541 4.2).
     announce: Option<(usize, usize)>,
     text: Vec<u8>,
 }
 
-/// The size of a table when nobody has set it (RFC 9113 6.5.2), and the largest used here.
+/// The default size of a table (RFC 9113 6.5.2), and the largest used here.
 const DEFAULT_SIZE: usize = 4096;
 
 impl Encoder {
@@ -255,7 +254,7 @@ impl Encoder {
         }
     }
 
-    /// Heeds the peer's SETTINGS_HEADER_TABLE_SIZE.
+    /// Applies the peer's SETTINGS_HEADER_TABLE_SIZE.
     pub fn allow(&mut self, size: u32) {
         let size = usize::try_from(size).unwrap_or(usize::MAX).min(DEFAULT_SIZE);
         if size == self.max && self.announce.is_none() {
@@ -297,7 +296,7 @@ impl Encoder {
         out.push(0x80 | index);
     }
 
-    /// Appends all of a prepared block.
+    /// Appends all of an encoded block.
     pub fn block(&mut self, block: &EncodedFields, out: &mut Vec<u8>) {
         let mut start = 0;
         for field in &block.fields {
@@ -339,7 +338,7 @@ impl Encoder {
         self.add(field.size, field.hash);
     }
 
-    /// Notes that a literal of this size has been added to the table.
+    /// Records that a literal of this size was added to the table.
     fn add(&mut self, size: u32, hash: u64) {
         let bytes = size as usize;
         self.evict(bytes);
@@ -360,7 +359,7 @@ impl Encoder {
             .then(|| STATIC.len() + 1 + age as usize)
     }
 
-    /// Evicts until `room` more fits, or all is gone, as the decoder does.
+    /// Evicts until `room` more bytes fit, or the table is empty, as the decoder does.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.max {
             let Some(size) = self.sizes.pop_front() else { break };
@@ -460,7 +459,8 @@ mod tests {
     }
 
     proptest! {
-        /// The decoder reads what was written, over many blocks and changes of the table's size.
+        /// The decoder parses the encoder's output, over many blocks and changes of the table's
+        /// size.
         #[test]
         fn blocks_come_back(
             blocks in proptest::collection::vec(

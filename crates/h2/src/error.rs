@@ -1,4 +1,4 @@
-//! Why a connection or a stream ends.
+//! Errors: the reasons why a connection or a stream ends.
 
 use std::fmt;
 
@@ -10,36 +10,36 @@ use crate::decode::HpackError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Code {
-    /// Nothing is wrong.
+    /// No error.
     None = 0,
-    /// The protocol was broken.
+    /// The client has violated the protocol.
     Protocol = 1,
-    /// A fault of this end's.
+    /// An internal error of this end.
     Internal = 2,
-    /// More was sent than a window had room for.
+    /// The client has exceeded a window.
     FlowControl = 3,
-    /// A frame on a stream that is over.
+    /// A frame on a stream that has ended.
     StreamClosed = 5,
-    /// A frame of a length that its type does not have.
+    /// A frame of an invalid length for its type.
     FrameSize = 6,
-    /// A stream that was not looked at: the request can be made again.
+    /// A stream that was not processed: the request may be retried.
     RefusedStream = 7,
-    /// A stream that is no longer wanted.
+    /// A stream that is no longer needed.
     Cancel = 8,
-    /// A field block that cannot be read.
+    /// A malformed field block.
     Compression = 9,
-    /// Too much of what costs work.
+    /// Too many frames that cost work.
     EnhanceYourCalm = 11,
 }
 
-/// Why a connection must end; the code goes into its last GOAWAY.
+/// The reason why a connection must end; the code is sent in its last GOAWAY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionError {
-    /// The code that the client is told.
+    /// The code for the client.
     pub code: Code,
-    /// The limit that was reached, if it was one.
+    /// The limit that was exceeded, if it was one.
     pub limit: Option<Limit>,
-    /// The fault, in words for logs.
+    /// The fault, as text for logs.
     pub reason: &'static str,
 }
 

@@ -1,13 +1,13 @@
-//! Frames: the nine bytes before each, and what they mean (RFC 9113 4.1 and 6).
+//! Frames: their nine-byte heads, types and flags (RFC 9113 4.1 and 6).
 
-/// Bytes of a frame's head.
+/// Size of a frame's head.
 pub(crate) const HEAD_BYTES: usize = 9;
-/// The largest payload that needs no setting, in both directions (RFC 9113 4.2).
+/// The largest payload permitted without a setting, in both directions (RFC 9113 4.2).
 pub(crate) const PAYLOAD_BYTES: usize = 16_384;
-/// The bytes that a client's side of a connection begins with (RFC 9113 3.4).
+/// The preface of a client (RFC 9113 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A frame's type; those that are not known are skipped (RFC 9113 5.5).
+/// Types of frames; unknown ones are ignored (RFC 9113 5.5).
 pub(crate) mod kind {
     pub(crate) const DATA: u8 = 0;
     pub(crate) const HEADERS: u8 = 1;
@@ -22,7 +22,7 @@ pub(crate) mod kind {
     pub(crate) const PRIORITY_UPDATE: u8 = 16;
 }
 
-/// Flags, as far as this end heeds or sets them.
+/// Flags that this end reads or sets.
 pub(crate) mod flag {
     pub(crate) const END_STREAM: u8 = 1;
     pub(crate) const ACK: u8 = 1;
@@ -31,7 +31,7 @@ pub(crate) mod flag {
     pub(crate) const PRIORITY: u8 = 32;
 }
 
-/// Settings, as far as this end heeds or sends them (RFC 9113 6.5.2, RFC 8441 3, RFC 9218 2.1).
+/// Settings that this end reads or sends (RFC 9113 6.5.2, RFC 8441 3, RFC 9218 2.1).
 pub(crate) mod setting {
     pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
     pub(crate) const ENABLE_PUSH: u16 = 2;
@@ -59,7 +59,7 @@ impl FrameHead {
             length: u32::from_be_bytes([0, a, b, c]) as usize,
             kind,
             flags,
-            // The first bit means nothing.
+            // The first bit is reserved.
             stream: u32::from_be_bytes(rest) & 0x7fff_ffff,
         }
     }

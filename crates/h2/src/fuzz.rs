@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: arbitrary bytes to what they mean, with a check of what must hold of
-//! any request that is accepted. They panic when it does not; nothing else calls them but tests.
+//! Fuzz targets: arbitrary bytes are parsed, and every accepted request is checked. They panic on a
+//! violation; only tests and fuzzers may call them.
 
 use base::{HashSeed, Limits};
 use message::{HeaderId, Request, Scheme, class, header, target};
@@ -12,10 +12,10 @@ use crate::frame::{self, FrameHead, HEAD_BYTES, flag, kind};
 use crate::priority;
 use crate::request::{Collector, ListLimits, RequestError};
 
-/// Reads `fields` as those of a request's block. `ends`: there is no body.
+/// Parses `fields` as those of a request's block. `ends`: the request has no body.
 ///
 /// # Errors
-/// As a connection's engine finds them.
+/// Those of a connection's engine.
 pub fn request<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     scheme: Scheme,
@@ -33,10 +33,10 @@ pub fn request<'a>(
     Ok(request)
 }
 
-/// Reads the fields of a trailer section.
+/// Parses the fields of a trailer section.
 ///
 /// # Errors
-/// As a connection's engine finds them.
+/// Those of a connection's engine.
 pub fn trailer<'a>(
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<(), RequestError> {
@@ -49,8 +49,8 @@ pub fn trailer<'a>(
     collector.finish_trailer().map(drop)
 }
 
-/// Reads a field block, as it comes in frames, as a request and as a trailer section. The lowest
-/// bits of the first byte say whether there is a body, and whether the connection is one of TLS.
+/// Parses a field block, as received in frames, as a request and as a trailer section. The lowest
+/// bits of the first byte select whether there is a body, and whether the connection uses TLS.
 pub fn block(data: &[u8]) -> Option<Request> {
     let (first, block) = data.split_first()?;
     let mut fields = Vec::new();
@@ -62,18 +62,18 @@ pub fn block(data: &[u8]) -> Option<Request> {
     let fields = fields.iter().map(|(name, value)| (&name[..], &value[..]));
     let scheme = if first & 2 == 0 { Scheme::Http } else { Scheme::Https };
     let read = request(fields.clone(), scheme, first & 1 != 0);
-    // What begins a request never ends one.
+    // A block accepted as a request is never accepted as trailers.
     assert!(read.is_err() || trailer(fields).is_err());
     read.ok()
 }
 
-/// Reads a Priority field.
+/// Parses a Priority field.
 pub fn priority_field(value: &[u8]) {
     assert!(priority::priority(value).urgency <= 7);
 }
 
-/// A client that sends anything, and a server that answers what it understands of it. `data` says
-/// what both do: a byte for the kind of step, then what the step takes.
+/// Runs a client that sends anything against a server that answers what it accepts. `data` selects
+/// the steps of both: a byte for the kind of step, then its arguments.
 pub fn connection(data: &[u8]) {
     let limits =
         Limits { h2_streams: 4, h2_resets: 20, h2_control_frames: 200, ..Limits::default() };
@@ -118,7 +118,7 @@ fn note(event: &Event<'_>, open: &mut Vec<StreamHandle>) {
     }
 }
 
-/// Does one step; returns what is left of `data`.
+/// Runs one step; returns the rest of `data`.
 fn step_of<'a>(
     step: u8,
     data: &'a [u8],
@@ -166,7 +166,7 @@ fn step_of<'a>(
     rest
 }
 
-/// The server's output so far: it must make sense to a client.
+/// The server's output so far, which must be valid for a client.
 #[derive(Default)]
 struct ServerOutput {
     ended: Vec<u32>,
@@ -191,7 +191,7 @@ impl ServerOutput {
     }
 }
 
-/// Decodes a block, as fields in the order they came; `None` if it cannot be read.
+/// Decodes a block to its fields, in order; `None` if it is malformed.
 pub fn decode(block: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut fields = Vec::new();
     let read = Decoder::new(4096).block(block, |_, name, value| {
@@ -201,7 +201,7 @@ pub fn decode(block: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     read.ok().map(|()| fields)
 }
 
-/// Encodes the same fields twice, as two answers of one connection.
+/// Encodes the fields twice, as two responses of one connection.
 pub fn encode(fields: &[(Vec<u8>, Vec<u8>)]) -> [Vec<u8>; 2] {
     let mut encoder = Encoder::new(HashSeed::from_u64(1));
     [(); 2].map(|()| {

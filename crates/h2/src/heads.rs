@@ -1,4 +1,4 @@
-//! Field blocks: requests, and trailers (RFC 9113 6.2, 6.10 and 8.1).
+//! Heads: field blocks of requests and trailers (RFC 9113 6.2, 6.10 and 8.1).
 
 use base::Limit;
 use message::{Framing, HeaderId, Request};
@@ -11,7 +11,7 @@ use crate::request::RequestError;
 use crate::streams::{Priority, Stream, StreamEnding};
 use crate::table::OVERHEAD;
 
-/// A list so many times larger than it may be is not even read to its end.
+/// A list that exceeds the limit by this factor is not decoded to its end.
 const FAR_TOO_LARGE: usize = 2;
 
 impl Connection {
@@ -89,7 +89,7 @@ impl Connection {
         event
     }
 
-    /// A block is whole.
+    /// Handles a complete block.
     fn block_is_whole<'a>(
         &mut self,
         open: PartialFieldBlock,
@@ -105,7 +105,7 @@ impl Connection {
         let said = self.read_request(block, request)?;
         let said = self.take_early_priority(open.id).or(said).unwrap_or(Priority::UNSAID);
         if self.farewell == Farewell::Said {
-            // It was told that this one would not be looked at.
+            // The client was informed that this stream would not be processed.
             self.streams.remember(open.id, StreamEnding::Reset);
             return Ok(None);
         }
@@ -163,7 +163,7 @@ impl Connection {
         StreamHandle { place, id: open.id }
     }
 
-    /// Decodes a request's block; the result is what it says of its priority.
+    /// Decodes a request's block; returns its priority.
     fn read_request(
         &mut self,
         block: &[u8],
@@ -184,7 +184,7 @@ impl Connection {
         Ok(said)
     }
 
-    /// Reads trailers, and keeps those that may pass.
+    /// Decodes trailers, and keeps those that may pass.
     fn read_trailers<'a>(
         &mut self,
         open: PartialFieldBlock,
@@ -230,7 +230,7 @@ impl Connection {
     }
 }
 
-/// The fragment in a HEADERS frame, without what RFC 7540 put before it and without padding.
+/// The fragment in a HEADERS frame, without the priority of RFC 7540 and without padding.
 fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     const SHORT: ConnectionError =
         ConnectionError::new(Code::FrameSize, "HEADERS shorter than its flags say");
@@ -249,7 +249,7 @@ fn unwrap(head: FrameHead, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     Ok(&fragment[..end])
 }
 
-/// The one thing that is still looked at in the priorities of RFC 7540 (5.3.1).
+/// The only check of the priorities of RFC 7540 (5.3.1).
 pub(crate) fn depends_on_itself(stream: u32, parent: &[u8; 4]) -> Result<(), ConnectionError> {
     if u32::from_be_bytes(*parent) & 0x7fff_ffff == stream {
         return Err(ConnectionError::protocol("a stream that depends on itself"));

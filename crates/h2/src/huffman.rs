@@ -1,11 +1,10 @@
-//! The Huffman code for strings (RFC 7541 5.2 and Appendix B).
+//! Huffman code of strings (RFC 7541 5.2 and Appendix B).
 //!
-//! The code is canonical: symbols of one length have consecutive codes, in order of the symbols,
-//! after those of the lengths before. So the lengths say everything, and the tables are made from
-//! them by the compiler.
+//! The code is canonical: symbols of one length have consecutive codes, in the order of the
+//! symbols, after those of shorter lengths. So the lengths define it, and the tables are computed
+//! from them at compile time.
 
-/// A string that is not in the code: the end-of-string symbol within it, or an end that is no
-/// padding.
+/// Error for a malformed string: the end-of-string symbol within it, or invalid padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HuffmanError;
 
@@ -26,8 +25,8 @@ const LENGTHS: [u8; 257] = [
     22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
-/// Codes by symbol; the order of the symbols by code; for each length its first code, where its
-/// symbols begin in that order, and how many there are.
+/// Codes by symbol; the symbols ordered by code; and for each length its first code, the index of
+/// its first symbol in that order, and the number of its symbols.
 struct Tables {
     codes: [u32; 257],
     sorted: [u16; 257],
@@ -65,11 +64,11 @@ static TABLES: Tables = {
     tables
 };
 
-/// Codes of at most so many bits are found in one step; those are all that ordinary fields have.
+/// Codes of at most this many bits are decoded in one step; normal fields have no others.
 const SHORT: usize = 11;
 
-/// For every value of the next [`SHORT`] bits: symbol and length of the code they begin with, or
-/// length 0 for a longer code.
+/// For every value of the next [`SHORT`] bits: symbol and length of their first code, or length 0
+/// for a longer code.
 static BEGINS: [(u8, u8); 1 << SHORT] = {
     let mut begins = [(0, 0); 1 << SHORT];
     let mut symbol = 0;
@@ -89,9 +88,9 @@ static BEGINS: [(u8, u8); 1 << SHORT] = {
     begins
 };
 
-/// Appends what `coded` says to `out`.
+/// Decodes `coded` and appends the result to `out`.
 pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
-    // Left-aligned bits that are not read yet, and how many of them are there.
+    // Left-aligned unread bits, and their number.
     let (mut bits, mut held) = (0_u64, 0_usize);
     let mut rest = coded;
     loop {
@@ -110,8 +109,8 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError
             length => (symbol, length),
         };
         if length > held {
-            // What is left is no symbol: padding, of less than a byte, with the bits of the
-            // end-of-string symbol.
+            // The rest must be padding of less than a byte, with the bits of the end-of-string
+            // symbol.
             let is_padding = held < 8 && bits >> (64 - held) == (1 << held) - 1;
             return if is_padding { Ok(()) } else { Err(HuffmanError) };
         }
@@ -121,8 +120,7 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError
     }
 }
 
-/// Symbol and length of the code that `bits` begin with, when it is a long one. Bits that are not
-/// there yet read as 0.
+/// Symbol and length of the first code in `bits`, if it is a long one. Missing bits are 0.
 fn long(bits: u64) -> Result<(u8, usize), HuffmanError> {
     for length in SHORT + 1..=LONGEST {
         let code = (bits >> (64 - length)) as u32;
@@ -136,7 +134,7 @@ fn long(bits: u64) -> Result<(u8, usize), HuffmanError> {
     Err(HuffmanError)
 }
 
-/// Bytes that `plain` takes in the code.
+/// The length of the code of `plain` in bytes.
 pub(crate) fn encoded_len(plain: &[u8]) -> usize {
     let bits: usize = plain.iter().map(|b| usize::from(LENGTHS[usize::from(*b)])).sum();
     bits.div_ceil(8)
@@ -149,7 +147,7 @@ pub(crate) fn encode(plain: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut held) = (0_u64, 0_usize);
     for symbol in plain {
         let symbol = usize::from(*symbol);
-        // At most 31 bits are held, and no code has more than 30.
+        // At most 31 bits are buffered, and no code has more than 30.
         let length = usize::from(LENGTHS[symbol]);
         bits = bits << length | u64::from(TABLES.codes[symbol]);
         held += length;
@@ -214,8 +212,8 @@ mod tests {
 
     #[test]
     fn what_is_no_padding_is_refused() {
-        // Whole bytes of padding, padding that is not of ones, the end-of-string symbol, and codes
-        // cut short.
+        // Whole bytes of padding, padding that is not of ones, the end-of-string symbol, and
+        // truncated codes.
         for coded in [
             &[0xff][..],
             &[0x64, 0x02, 0xff],
@@ -236,7 +234,7 @@ mod tests {
             prop_assert_eq!(decoded(&encoded(&plain)), Ok(plain));
         }
 
-        /// One string, one code: whatever is accepted is what would have been written.
+        /// Every accepted input is the encoder's output for its result.
         #[test]
         fn there_is_one_code_for_a_string(coded: Vec<u8>) {
             if let Ok(plain) = decoded(&coded) {

@@ -1,8 +1,12 @@
-//! HTTP/2 engine (RFC 9113, RFC 7541, RFC 9218) for servers: bytes in, requests out; answers in,
-//! bytes out.
+//! HTTP/2 engine (RFC 9113, RFC 7541, RFC 9218) for servers, without I/O: bytes in, requests out;
+//! responses in, bytes out.
 //!
-//! Pure: no sockets, no clock, no globals. What it makes of a client's bytes is one canonical
-//! [`message::Request`] or an error; received bytes are never forwarded.
+//! Received bytes must never be forwarded: a client's bytes become one canonical
+//! [`message::Request`] or an error. The engine knows neither sockets nor a clock, and schedules
+//! bytes only as far as the client's windows permit.
+//!
+//! Begin with [`Connection`], its [`Event`]s, and [`Connection::grant`], which selects the next
+//! bytes to send.
 
 mod bodies;
 mod budget;

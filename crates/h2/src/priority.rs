@@ -1,13 +1,13 @@
-//! Priorities that a client gives its responses (RFC 9218).
+//! Priority of responses, as a client requests it (RFC 9218).
 
 use crate::streams::Priority;
 use message::sf::{BareItem, Value, parse_dictionary};
 
-/// Urgency of a request that names none (RFC 9218 4.1); 0 is the most urgent, 7 the least.
+/// Default urgency of a request (RFC 9218 4.1); 0 is the most urgent, 7 the least.
 pub(crate) const URGENCY: u8 = 3;
 
-/// Reads a Priority field or the value of a PRIORITY_UPDATE frame: urgency, and whether the
-/// response is of use in parts. What it does not say, or says wrongly, is the default (RFC 9218 4).
+/// Parses a Priority field or the value of a PRIORITY_UPDATE frame: urgency, and the flag
+/// `incremental`. Missing and invalid parts get their default (RFC 9218 4).
 pub(crate) fn priority(value: &[u8]) -> Priority {
     let (mut urgency, mut incremental) = (URGENCY, false);
     let read = parse_dictionary([value], |member| match (member.key, member.value) {

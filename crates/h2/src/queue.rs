@@ -1,16 +1,16 @@
-//! Whose turn it is to send (RFC 9218 10).
+//! Queue of streams that have bytes to send (RFC 9218 10).
 
 use std::collections::VecDeque;
 
-/// Urgencies there are (RFC 9218 4.1).
+/// The number of urgencies (RFC 9218 4.1).
 const URGENCIES: usize = 8;
 
-/// Places of streams that have something to send, by urgency. Within one, whoever is served and
-/// takes turns goes to the end, and whoever does not stays in front until it is done.
+/// Streams that have bytes to send, by urgency. Within an urgency, an incremental stream moves to
+/// the end after each turn; any other stays in front until it is done.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     waiting: [VecDeque<u16>; URGENCIES],
-    /// A bit for each urgency with anyone waiting.
+    /// A bit for each urgency with a waiting stream.
     some: u8,
 }
 
@@ -22,13 +22,13 @@ impl Queues {
         self.some |= 1 << urgency;
     }
 
-    /// Whose turn it is.
+    /// The stream whose turn it is.
     pub(crate) fn first(&self) -> Option<usize> {
         let urgency = self.some.trailing_zeros() as usize;
         self.waiting.get(urgency)?.front().map(|place| usize::from(*place))
     }
 
-    /// Takes away whose turn it is.
+    /// Removes the stream whose turn it is.
     pub(crate) fn pop(&mut self) {
         let urgency = self.some.trailing_zeros() as usize;
         if let Some(waiting) = self.waiting.get_mut(urgency) {
@@ -39,7 +39,7 @@ impl Queues {
         }
     }
 
-    /// Takes a stream away, wherever it stands.
+    /// Removes a stream from any position.
     pub(crate) fn remove(&mut self, urgency: u8, place: usize) {
         let urgency = usize::from(urgency.min(7));
         let waiting = &mut self.waiting[urgency];

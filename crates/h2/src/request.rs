@@ -1,8 +1,8 @@
-//! From the fields of one block to the canonical request (RFC 9113 8.1 to 8.3).
+//! Request: converts the fields of one block to the canonical request (RFC 9113 8.1 to 8.3).
 //!
-//! Anything that HTTP/1 would refuse is refused here by the same rules: targets, hosts, lengths and
-//! byte classes are read by the code of `message` that `h1` reads them with. This module must never
-//! repair: a field that is not as it must be makes the whole request malformed.
+//! Everything that HTTP/1 rejects is rejected here by the same rules: `message` parses targets,
+//! hosts, lengths and byte classes for both. This module must never repair: one invalid field makes
+//! the whole request malformed.
 
 use base::{Limit, Limits};
 use message::authority::{parse_authority, write_authority};
@@ -21,9 +21,9 @@ pub use error::{Malformed, RequestError};
 
 use crate::table::OVERHEAD;
 
-/// Longest method understood, in bytes, as in HTTP/1.
+/// Longest method, in bytes, as in HTTP/1.
 const METHOD_BYTES: usize = 32;
-/// The bytes between two cookies (RFC 9113 8.2.3).
+/// The separator of two cookies (RFC 9113 8.2.3).
 const CRUMBS: &[u8] = b"; ";
 
 /// Pseudo-fields, a bit each.
@@ -38,7 +38,7 @@ mod pseudo {
 /// Limits of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListLimits {
-    /// Fields, pseudo-fields included; a cookie's crumbs are one.
+    /// The most fields, including pseudo-fields; the crumbs of a cookie count as one.
     pub(crate) fields: usize,
     /// Bytes of all names and values, and 32 for each field (RFC 9113 6.5.2).
     pub(crate) list_bytes: usize,
@@ -46,7 +46,7 @@ pub(crate) struct ListLimits {
     pub(crate) field_bytes: usize,
     /// Bytes of `:path`.
     pub(crate) target_bytes: usize,
-    /// The same as `list_bytes`, for a trailer section.
+    /// The limit `list_bytes` for a trailer section.
     pub(crate) trailer_bytes: usize,
     /// True if `:path` may have raw UTF-8, which is then escaped.
     pub(crate) raw_utf8: bool,
@@ -81,12 +81,12 @@ enum Expect {
 /// [`Collector::trailer`], [`Collector::finish_trailer`].
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    /// The first thing that was wrong. The block is read to its end all the same: the state of
-    /// HPACK depends on it.
+    /// The first fault. The block is decoded to its end nevertheless: the state of HPACK depends on
+    /// it.
     fault: Option<RequestError>,
-    /// The pseudo-fields that were there, a bit each.
+    /// The pseudo-fields received, a bit each.
     seen: u8,
-    /// True if there was a field that is not a pseudo-field.
+    /// True after a regular field.
     regular: bool,
     host_seen: bool,
     /// `:protocol` is there and is `websocket`.
@@ -95,17 +95,17 @@ pub(crate) struct Collector {
     length: Option<u64>,
     fields: usize,
     list_bytes: usize,
-    /// Before which field Cookie stands.
+    /// The index of the field before which Cookie is inserted.
     cookie_at: Option<usize>,
     cookie: Vec<u8>,
-    /// The host of a Host beside `:authority`, and then Host as it will be.
+    /// The host of a Host beside `:authority`, and later the value of Host.
     host: Vec<u8>,
     /// The fields of a trailer section that may pass.
     trailers: Trailers,
 }
 
 impl Collector {
-    /// Makes ready for a request on a connection of `scheme`; clears `request`.
+    /// Starts a request on a connection of `scheme`; clears `request`.
     pub(crate) fn start(&mut self, scheme: Scheme, request: &mut Request) {
         self.reset();
         request.clear();
@@ -120,7 +120,7 @@ impl Collector {
         self.cookie.clear();
     }
 
-    /// Takes one field. After the first that is wrong nothing is kept.
+    /// Takes one field. After the first fault, fields are dropped.
     #[inline]
     pub(crate) fn field(
         &mut self,
@@ -247,7 +247,7 @@ impl Collector {
         Ok(())
     }
 
-    /// A Host stands for `:authority`, or says the same (RFC 9113 8.3.1).
+    /// A Host replaces a missing `:authority`, or must equal it (RFC 9113 8.3.1).
     fn host(&mut self, value: &[u8], request: &mut Request) -> Result<(), RequestError> {
         if std::mem::replace(&mut self.host_seen, true) {
             return Err(Malformed::DuplicateHost.into());
@@ -264,7 +264,7 @@ impl Collector {
         }
     }
 
-    /// Joins a cookie that may have been split to compress it better (RFC 9113 8.2.3).
+    /// Joins the crumbs of a cookie, which may be split for better compression (RFC 9113 8.2.3).
     fn crumb(
         &mut self,
         name: &[u8],
@@ -311,17 +311,17 @@ impl Collector {
     }
 
     /// Returns true if the request asks for another protocol on its stream (extended CONNECT, RFC
-    /// 8441). The protocol's bytes then follow in place of a body. Valid once the request is
+    /// 8441). The protocol's bytes then follow instead of a body. Valid after the request was
     /// finished.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn is_extended(&self) -> bool {
         self.websocket
     }
 
-    /// Completes `request`. `ends`: the stream ends with the block, there is no body.
+    /// Completes `request`. `ends`: the stream ends with the block, so there is no body.
     ///
     /// # Errors
-    /// Of what was found first. As much of the request as is known is there, the target as it came.
+    /// The first fault. The request has the parts known by then; the target is as received.
     pub(crate) fn finish(&mut self, ends: bool, request: &mut Request) -> Result<(), RequestError> {
         match self.fault {
             Some(fault) => Err(fault),
@@ -348,7 +348,7 @@ impl Collector {
         write_authority(&mut self.host, request);
         request.headers.insert(0, HeaderId::Host, &self.host);
         if self.websocket {
-            // As HTTP/1 would have it said (RFC 8441 5).
+            // The form of the request in HTTP/1 (RFC 8441 5).
             request.method = Method::Get;
             request.headers.push(HeaderId::Upgrade, b"websocket");
             request.upgrade = Upgrade::Asked;
@@ -358,8 +358,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Checks that the pseudo-fields are those that the method must have (RFC 9113 8.3.1 and 8.5,
-    /// RFC 8441 4), and that the target fits.
+    /// Checks that the method has exactly its required pseudo-fields (RFC 9113 8.3.1 and 8.5, RFC
+    /// 8441 4), and that the target fits.
     fn check_pseudo(&self, request: &Request) -> Result<(), RequestError> {
         let has = |which| self.seen & which == which;
         if !has(pseudo::METHOD) {
@@ -379,7 +379,7 @@ impl Collector {
         Ok(target::check(request)?)
     }
 
-    /// The framing of the body. A tunnel has no body, whatever flows through it.
+    /// The framing of the body. A tunnel has no body, whatever its bytes.
     fn framing(&self, ends: bool) -> Result<Framing, Malformed> {
         let extended = self.seen & pseudo::PROTOCOL != 0;
         match self.length {
@@ -390,7 +390,7 @@ impl Collector {
         }
     }
 
-    /// Makes ready for a trailer section.
+    /// Starts a trailer section.
     pub(crate) fn start_trailer(&mut self) {
         self.reset();
     }
@@ -424,10 +424,10 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends a trailer section: the fields that may pass, if there are any.
+    /// Ends a trailer section: the fields that may pass, if any.
     ///
     /// # Errors
-    /// Of what was found first.
+    /// The first fault.
     pub(crate) fn finish_trailer(&mut self) -> Result<Option<Trailers>, RequestError> {
         let trailers = std::mem::take(&mut self.trailers);
         match self.fault {
@@ -437,8 +437,8 @@ impl Collector {
     }
 }
 
-/// A client may not claim less than its connection has. More it may: a balancer before this one may
-/// have ended TLS.
+/// A client may not claim `http` on a TLS connection. The reverse is permitted: a balancer before
+/// this server may have ended TLS.
 fn scheme(value: &[u8], connection: Scheme) -> Result<(), Malformed> {
     let is = |scheme: Scheme| value.eq_ignore_ascii_case(scheme.as_str().as_bytes());
     if is(Scheme::Https) || (connection == Scheme::Http && is(Scheme::Http)) {
@@ -464,8 +464,7 @@ fn check_name(id: HeaderId, name: &[u8]) -> Result<(), Malformed> {
     if id.is_lower_case(name) { Ok(()) } else { Err(Malformed::Name) }
 }
 
-/// A value holds no control byte but HTAB, and white space neither begins nor ends it (RFC 9113
-/// 8.2.1).
+/// A value has no control byte but HTAB, and no white space at its start or end (RFC 9113 8.2.1).
 #[inline]
 fn check_value(value: &[u8]) -> Result<(), Malformed> {
     if let [b' ' | b'\t', ..] | [.., b' ' | b'\t'] = value {

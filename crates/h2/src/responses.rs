@@ -1,4 +1,5 @@
-//! Responses on their way out: heads, and whose body's bytes come next.
+//! Responses: their heads, and the schedule of their bodies' bytes. No byte may exceed a client's
+//! window.
 
 use message::{HeaderId, Trailers};
 
@@ -8,7 +9,7 @@ use crate::error::{Code, ConnectionError};
 use crate::frame::{self, FrameHead, HEAD_BYTES, PAYLOAD_BYTES, flag, kind};
 use crate::streams::{EarlyResponse, Priority, Stream, StreamEnding};
 
-/// Bytes of a stream's body that are to be sent next, behind the head of a frame that is written
+/// The next bytes of a stream's body to send, after the head of their frame, which is written
 /// already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -16,25 +17,25 @@ pub struct Grant {
     pub stream: StreamHandle,
     /// The number of bytes.
     pub bytes: usize,
-    /// The response is whole with them, but for the trailers that were announced.
+    /// True if they complete the response, except for announced trailers.
     pub ends: bool,
 }
 
 impl Connection {
-    /// Returns true if a stream is still there to be answered.
+    /// Returns true if a stream can still be answered.
     pub fn has(&self, at: StreamHandle) -> bool {
         self.streams.of(at).is_some()
     }
 
-    /// Begins a response's head, or an interim one's. Between this and [`Connection::end_head`]
-    /// nothing else may be written.
+    /// Begins the head of a response or an interim response. Nothing else may be written until
+    /// [`Connection::end_head`].
     pub fn begin_head(&mut self, status: u16, out: &mut Vec<u8>) {
         self.head_at = out.len();
         out.extend_from_slice(&[0; HEAD_BYTES]);
         self.encoder.begin(status, out);
     }
 
-    /// Appends the fields of a prepared block to the head.
+    /// Appends the fields of an encoded block to the head.
     pub fn block(&mut self, block: &EncodedFields, out: &mut Vec<u8>) {
         self.encoder.block(block, out);
     }
@@ -44,7 +45,7 @@ impl Connection {
         self.encoder.field(id, name, value, out);
     }
 
-    /// Ends a head; `ends` when there is no body, and with it the stream has ended on this side.
+    /// Ends a head. `ends` is true if there is no body; the stream has then ended on this side.
     pub fn end_head(&mut self, at: StreamHandle, ends: bool, out: &mut Vec<u8>) {
         let from = self.head_at + HEAD_BYTES;
         let length = out.len() - from;
@@ -63,8 +64,8 @@ impl Connection {
         }
     }
 
-    /// Says that `more` bytes of a response's body are there to be sent, and with `ends` that no
-    /// more follow.
+    /// Adds `more` bytes to those of a response's body that can be sent; with `ends`, they are the
+    /// last.
     pub fn offer(&mut self, at: StreamHandle, more: u64, ends: bool) {
         let Some(stream) = self.streams.of_mut(at) else { return };
         stream.offered += more;
@@ -73,27 +74,27 @@ impl Connection {
         self.requeue(at.place);
     }
 
-    /// Says that bytes of a response's body are made when the client's windows let them through
-    /// ([`Connection::is_open_to`]), until [`Connection::offer`] says that no more follow.
+    /// Declares that bytes of a response's body are produced when the client's windows permit them
+    /// ([`Connection::is_open_to`]), until [`Connection::offer`] ends the body.
     pub fn makes(&mut self, at: StreamHandle) {
         if let Some(stream) = self.streams.of_mut(at) {
             stream.made = true;
         }
     }
 
-    /// Returns true if the client's windows let bytes of a stream through.
+    /// Returns true if the client's windows permit bytes of a stream.
     pub fn is_open_to(&self, at: StreamHandle) -> bool {
         let is_open = |stream: &Stream| stream.send_window > 0 && self.send_window > 0;
         self.streams.of(at).is_some_and(is_open)
     }
 
-    /// Bytes that the window of all streams lets through.
+    /// Bytes that the connection's window permits.
     pub fn send_room(&self) -> usize {
         usize::try_from(self.send_window).unwrap_or(0)
     }
 
-    /// Says that no more bytes of a response's body follow, but trailers: [`Connection::trailers`]
-    /// writes them after the grant that ends the body.
+    /// Declares that only trailers follow the offered bytes: [`Connection::trailers`] writes them
+    /// after the grant that ends the body.
     pub fn offer_trailers(&mut self, at: StreamHandle) {
         if self.has(at) {
             self.streams.get_mut(at.place).trailed = true;
@@ -101,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Writes a response's trailers, with which the stream ends on this side.
+    /// Writes a response's trailers, which end the stream on this side.
     pub fn trailers(&mut self, at: StreamHandle, trailers: &Trailers, out: &mut Vec<u8>) {
         self.head_at = out.len();
         out.extend_from_slice(&[0; HEAD_BYTES]);
@@ -112,11 +113,11 @@ impl Connection {
         self.end_head(at, true, out);
     }
 
-    /// Bytes of a body in one frame at most.
+    /// The most bytes of a body in one frame.
     pub const FRAME_BYTES: usize = PAYLOAD_BYTES;
 
-    /// Takes room in the windows for the whole body of a response, when nothing else waits for any.
-    /// The caller writes it at once, in frames of [`Connection::data_head`], then says
+    /// Takes window for the whole body of a response, unless another stream waits for some. The
+    /// caller must write the body at once, in frames of [`Connection::data_head`], and then call
     /// [`Connection::sent_all`].
     pub fn take(&mut self, at: StreamHandle, bytes: usize) -> bool {
         let Some(stream) = self.streams.of_mut(at) else { return false };
@@ -136,8 +137,8 @@ impl Connection {
         FrameHead { length: bytes, kind: kind::DATA, flags, stream: at.id }.write(out);
     }
 
-    /// Returns the bytes to be sent next, at most `most`; the head of their frame goes to `out`.
-    /// Returns `None` if there is nothing, or the client's windows let nothing through.
+    /// Returns the next bytes to send, at most `most`; the head of their frame is appended to
+    /// `out`. `None` if there are none, or the client's windows permit none.
     pub fn grant(&mut self, most: usize, out: &mut Vec<u8>) -> Option<Grant> {
         loop {
             let place = self.queues.first()?;
@@ -171,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// An end without bytes needs no window: it does not wait behind those that do.
+    /// An end without bytes needs no window, so it does not wait for streams that need some.
     fn grant_end(&mut self, out: &mut Vec<u8>) -> Option<Grant> {
         let place = self.streams.places().find(|place| {
             let stream = self.streams.get(*place);
@@ -192,11 +193,11 @@ impl Connection {
         Grant { stream: at, bytes, ends }
     }
 
-    /// Says that all bytes of a grant with `ends` were written: the stream is over. A client that
-    /// has not ended its request is asked to (RFC 9113 8.1), but not before it has read the
-    /// response, which a PING behind it tells: some clients that read RST_STREAM along with a
-    /// response take it for a failure (curl before 8.0). Until then what comes is dropped, and no
-    /// more of it is let through than the client may send already.
+    /// Declares that all bytes of a grant with `ends` were written: the stream has ended. If the
+    /// request has not, the client is asked to stop (RFC 9113 8.1) after it has read the response,
+    /// which a PING shows: some clients report a failure for an RST_STREAM received with a response
+    /// (curl before 8.0). Until then the request's bytes are dropped, and its window is not
+    /// extended.
     pub fn sent_all(&mut self, at: StreamHandle, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.of_mut(at) else { return };
         if stream.receives {
@@ -211,8 +212,8 @@ impl Connection {
         self.give_back(out);
     }
 
-    /// A PING was answered: true if it was that of a response that is over, whose client has read
-    /// it and is asked to end its request.
+    /// Handles an acknowledged PING: true if it was that of a completed response, whose client is
+    /// now asked to end its request.
     pub(crate) fn was_read(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
         let over = |place: &usize| {
             let stream = self.streams.get(*place);
@@ -223,8 +224,8 @@ impl Connection {
         true
     }
 
-    /// Asks clients to end their requests that have not said for `wait_ms` that they have read the
-    /// responses to them; returns their number. To be called now and then.
+    /// Asks clients to end requests whose responses they have not acknowledged within `wait_ms`;
+    /// returns their number. Must be called regularly.
     pub fn nudge_ends(&mut self, now_ms: u64, wait_ms: u64, out: &mut Vec<u8>) -> usize {
         let mut tired = Vec::new();
         for place in self.streams.places().collect::<Vec<_>>() {
@@ -245,7 +246,7 @@ impl Connection {
         self.give_back(out);
     }
 
-    /// Ends a stream without an orderly end.
+    /// Resets a stream.
     pub fn reset(&mut self, at: StreamHandle, code: Code, out: &mut Vec<u8>) {
         if self.has(at) {
             Self::say_reset(at.id, code, out);
@@ -258,7 +259,7 @@ impl Connection {
         frame::write(out, kind::RST_STREAM, 0, id, &(code as u32).to_be_bytes());
     }
 
-    /// Frees a stream's place. What it held counts as used.
+    /// Frees a stream's slot. Its buffered bytes count as used.
     pub(crate) fn forget(&mut self, at: StreamHandle, was: StreamEnding) {
         let stream = self.streams.get_mut(at.place);
         if std::mem::take(&mut stream.queued) {
@@ -269,13 +270,13 @@ impl Connection {
             && frame.place == Some(at.place)
         {
             frame.place = None;
-            // Padding was given back when its length was known.
+            // Padding was returned when its length was known.
             self.owed += (frame.left - frame.padding.unwrap_or(0)) as u32;
         }
         self.streams.close(at.place, was);
     }
 
-    /// Tells the client of windows that streams have left behind.
+    /// Returns the window of ended streams to the client.
     pub(crate) fn give_back(&mut self, out: &mut Vec<u8>) {
         let owed = std::mem::take(&mut self.owed);
         if owed > 0 {
@@ -283,7 +284,7 @@ impl Connection {
         }
     }
 
-    /// Puts a stream into its queue when it has something to send and may.
+    /// Adds a stream to its queue if it has bytes that the windows permit.
     pub(crate) fn requeue(&mut self, place: usize) {
         let stream = self.streams.get_mut(place);
         let may = stream.offered > 0 && stream.send_window > 0;
@@ -301,7 +302,7 @@ impl Connection {
         }
     }
 
-    /// Heeds a new wish of the client's.
+    /// Applies a new priority from the client.
     pub(crate) fn prefer(&mut self, place: usize, said: Priority) {
         let stream = self.streams.get_mut(place);
         let before = std::mem::replace(&mut stream.priority, said);
@@ -311,7 +312,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if something could be sent now.
+    /// Returns true if bytes could be sent now.
     pub fn has_turn(&self) -> bool {
         self.queues.first().is_some_and(|place| {
             let stream = self.streams.get(place);
@@ -319,25 +320,25 @@ impl Connection {
         })
     }
 
-    /// Returns true if bytes of a stream wait that only the client's windows hold back.
+    /// Returns true if bytes of a stream wait only for the client's windows.
     pub fn is_held_back(&self, at: StreamHandle) -> bool {
         self.streams.of(at).is_some_and(|stream| {
             stream.waits() && (stream.send_window <= 0 || self.send_window <= 0)
         })
     }
 
-    /// Returns true if bytes of a stream wait that its own window holds back.
+    /// Returns true if bytes of a stream wait for its own window.
     pub fn is_shut_to(&self, at: StreamHandle) -> bool {
         self.streams.of(at).is_some_and(|stream| stream.waits() && stream.send_window <= 0)
     }
 
-    /// Returns true if bytes of any stream wait that the connection's window holds back.
+    /// Returns true if bytes of any stream wait for the connection's window.
     pub fn is_shut(&self) -> bool {
         self.send_window <= 0 && self.streams.places().any(|place| self.streams.get(place).waits())
     }
 
-    /// Says that no streams are taken for long; true when it was not said before. The last one is
-    /// named when the client has answered the PING behind this: by then it knows (RFC 9113 6.8).
+    /// Announces the end of the connection by a first GOAWAY; true if this was not done before. The
+    /// last stream is named when the client has acknowledged the PING behind it (RFC 9113 6.8).
     pub fn announce_end(&mut self, out: &mut Vec<u8>) -> bool {
         if self.farewell != Farewell::No {
             return false;
@@ -348,13 +349,13 @@ impl Connection {
         true
     }
 
-    /// Returns true if [`Connection::announce_end`] was called, and the last stream has not been
-    /// named yet.
+    /// Returns true if [`Connection::announce_end`] was called, and the last stream was not named
+    /// yet.
     pub fn is_leaving(&self) -> bool {
         self.farewell == Farewell::Announced
     }
 
-    /// Says which stream was the last.
+    /// Sends the final GOAWAY, which names the last stream.
     pub fn say_last(&mut self, out: &mut Vec<u8>) {
         if self.farewell != Farewell::Said {
             self.farewell = Farewell::Said;
@@ -362,21 +363,22 @@ impl Connection {
         }
     }
 
-    /// Says why the connection ends, at once.
+    /// Sends a GOAWAY with the reason for the immediate end.
     pub fn end(&mut self, fatal: &ConnectionError, out: &mut Vec<u8>) {
         self.farewell = Farewell::Said;
         goaway(out, self.last, fatal.code);
     }
 }
 
-/// The data of the PING behind a response that is over.
+/// The data of the PING after a completed response.
 fn over_mark(stream: u32) -> [u8; 8] {
     let mut mark = *b"over....";
     mark[4..].copy_from_slice(&stream.to_be_bytes());
     mark
 }
 
-/// Cuts what of a head is beyond its first frame, at `at`, into CONTINUATION frames.
+/// Splits the part of a head beyond its first frame, which begins at `at`, into CONTINUATION
+/// frames.
 fn continue_head(stream: u32, at: usize, out: &mut Vec<u8>) {
     let rest = out.split_off(at);
     let mut pieces = rest.chunks(PAYLOAD_BYTES).peekable();

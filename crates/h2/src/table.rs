@@ -1,10 +1,10 @@
-//! The static table, and the dynamic one as a decoder keeps it (RFC 7541 2.3).
+//! Tables of fields: the static one, and the decoder's dynamic one (RFC 7541 2.3).
 
 use std::collections::VecDeque;
 
 use message::HeaderId;
 
-/// Bytes that an entry counts for beside its own (RFC 7541 4.1).
+/// Overhead of an entry in the size of a table (RFC 7541 4.1).
 pub(crate) const OVERHEAD: usize = 32;
 
 /// RFC 7541 Appendix A; index 1 is the first.
@@ -75,20 +75,20 @@ pub(crate) static STATIC: [(HeaderId, &str, &str); 61] = [
 /// One field of a table or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
-    /// Interned name; pseudo-fields have none.
+    /// Interned name; not set for pseudo-fields.
     pub(crate) id: HeaderId,
     pub(crate) name: &'a [u8],
     pub(crate) value: &'a [u8],
 }
 
 impl Entry<'_> {
-    /// Bytes that the entry counts for in a table or a list (RFC 7541 4.1, RFC 9113 6.5.2).
+    /// The entry's size in a table or a list (RFC 7541 4.1, RFC 9113 6.5.2).
     pub(crate) fn size(&self) -> usize {
         self.name.len() + self.value.len() + OVERHEAD
     }
 }
 
-/// Where an entry lies in the dynamic table's bytes: the name, and right behind it the value.
+/// The position of an entry in the dynamic table's bytes: its name, with its value behind it.
 #[derive(Clone, Copy, Debug)]
 struct EntryPosition {
     at: u32,
@@ -106,7 +106,7 @@ impl EntryPosition {
 /// The dynamic table of one direction. Its memory is bounded by twice its largest size.
 #[derive(Debug)]
 pub(crate) struct DynamicTable {
-    /// Entries, the oldest first, one behind the other; before them what was evicted.
+    /// Entries, the oldest first, one behind the other; before them, evicted ones.
     bytes: Vec<u8>,
     places: VecDeque<EntryPosition>,
     size: usize,
@@ -118,19 +118,19 @@ impl DynamicTable {
         Self { bytes: Vec::new(), places: VecDeque::new(), size: 0, max }
     }
 
-    /// Changes how large it may become, evicting what no longer fits.
+    /// Changes the largest size, evicting entries that no longer fit.
     pub(crate) fn resize(&mut self, max: usize) {
         self.max = max;
         self.evict(0);
     }
 
-    /// The entry at `index`, of both tables; 0 means absent.
+    /// The entry at `index` of both tables; 0 is invalid.
     pub(crate) fn get(&self, index: usize) -> Option<Entry<'_>> {
         let at = index.checked_sub(1)?;
         if let Some((id, name, value)) = STATIC.get(at) {
             return Some(Entry { id: *id, name: name.as_bytes(), value: value.as_bytes() });
         }
-        // The newest has the lowest index.
+        // The newest entry has the lowest index.
         let newest = self.places.len().checked_sub(1)?;
         let place = self.places.get(newest.checked_sub(at - STATIC.len())?)?;
         let bytes = self.bytes.get(place.at as usize..)?;
@@ -158,7 +158,7 @@ impl DynamicTable {
         self.size += size;
     }
 
-    /// Evicts until `room` more fits, or all is gone.
+    /// Evicts until `room` more bytes fit, or the table is empty.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.max {
             let Some(place) = self.places.pop_front() else { break };
@@ -169,7 +169,8 @@ impl DynamicTable {
         }
     }
 
-    /// Moves the entries to the front when what was evicted before them takes as much as they may.
+    /// Moves the entries to the front if the evicted bytes before them take as much as the table
+    /// may.
     fn compact(&mut self, room: usize) {
         let first = self.places.front().map_or(0, |place| place.at);
         if self.bytes.len() + room <= 2 * self.max || first == 0 {
@@ -215,7 +216,7 @@ mod tests {
         table.insert(entry("b", "2"));
         assert_eq!(table.get(62), Some(entry("b", "2")));
         assert_eq!(table.get(63), Some(entry("a", "1")));
-        // Three entries of 34 are more than 100.
+        // Three entries of 34 bytes exceed 100.
         table.insert(entry("c", "3"));
         assert_eq!(table.get(63), Some(entry("b", "2")));
         assert_eq!(table.get(64), None);
@@ -226,7 +227,7 @@ mod tests {
     }
 
     proptest! {
-        /// It holds what a list of strings would, whatever its size is changed to, and not much
+        /// The table equals a list of strings after any changes of its size, and does not take much
         /// more memory.
         #[test]
         fn it_is_a_bounded_list(

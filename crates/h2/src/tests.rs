@@ -1,4 +1,4 @@
-//! The engine as a client sees it: frames in, events and frames out.
+//! Tests of the engine from a client's view: frames in, events and frames out.
 
 mod forwarding;
 
@@ -42,7 +42,7 @@ impl Server {
         Self { engine, request: Request::new(), out, now_ms: 0 }
     }
 
-    /// One that has shaken hands, and what it said thereby left out.
+    /// A connection after the handshake, without the frames of the handshake.
     fn ready() -> Self {
         let mut server = Self::new(&limits());
         assert_eq!(server.read(&hello()), Ok(vec![]));
@@ -77,7 +77,7 @@ impl Server {
         StreamHandle { place: self.engine.streams.find(id).expect("an open stream"), id }
     }
 
-    /// Answers with a head, and offers so many bytes.
+    /// Sends a response head, and offers `bytes` of its body.
     fn answer(&mut self, id: u32, bytes: u64) {
         let at = self.at(id);
         self.engine.begin_head(200, &mut self.out);
@@ -87,7 +87,7 @@ impl Server {
         }
     }
 
-    /// Sends what may be sent, and says whose bytes and how many, in order.
+    /// Sends what the windows permit; returns stream and length of each piece, in order.
     fn pump(&mut self) -> Vec<(u32, usize)> {
         let mut sent = Vec::new();
         while let Some(grant) = self.engine.grant(1 << 20, &mut self.out) {
@@ -100,7 +100,7 @@ impl Server {
         sent
     }
 
-    /// The frames it has said since the last time.
+    /// The frames sent since the last call.
     fn frames(&mut self) -> Vec<(FrameHead, Vec<u8>)> {
         let out = std::mem::take(&mut self.out);
         let (mut rest, mut frames) = (&out[..], Vec::new());
@@ -131,7 +131,7 @@ fn hello() -> Vec<u8> {
     out
 }
 
-/// A field without any table.
+/// A field that uses no table.
 fn literal(name: &str, value: &str) -> Vec<u8> {
     let mut out = vec![0];
     for text in [name, value] {
@@ -213,7 +213,7 @@ fn an_idle_connection_keeps_little_of_many_streams_and_knows_them_still() {
     server.engine.fit();
     assert_eq!(server.engine.streams.places_kept(), 0);
     server.out.clear();
-    // Who does not know yet that a stream is over may still speak of it.
+    // A client that does not know yet that a stream has ended may still send frames for it.
     for at in gone {
         server.engine.used(at, 1, &mut server.out);
         server.engine.refuse_body(at, &mut server.out);
@@ -275,7 +275,7 @@ fn what_a_stream_held_is_given_back_to_the_connection_with_its_end() {
     let mut server = Server::ready();
     let body = [b'x'; 16_000];
     let most = server.engine.settings.connection_window as usize;
-    // Nobody says that any of it is used.
+    // No byte of it is reported as used.
     for number in 0..=(2 * most / body.len()) as u32 {
         let id = 2 * number + 1;
         server.read(&post(id, &[])).expect("a request");
@@ -370,7 +370,7 @@ fn what_was_sent_to_a_stream_before_it_was_known_to_be_reset_is_let_pass() {
     late.extend(window(1, 5000));
     late.extend(framed(kind::RST_STREAM, 0, 1, &[0, 0, 0, 8]));
     assert_eq!(server.read(&late), Ok(vec![]));
-    // Half a frame was there when the stream went.
+    // A half-received frame when the stream ends.
     server.read(&post(3, &[])).expect("a request");
     let frame = data(3, &[b'x'; 100], false);
     server.read(&frame[..50]).expect("data");
@@ -380,8 +380,8 @@ fn what_was_sent_to_a_stream_before_it_was_known_to_be_reset_is_let_pass() {
     assert_eq!(held, i64::from(server.engine.used), "everything is given back");
 }
 
-/// A client that has asked to upload more and was answered at once; the PING that tells when it has
-/// read the answer.
+/// A client that is still uploading when it gets the response, and the PING that shows that it has
+/// read the response.
 fn answered_early() -> (Server, Vec<u8>) {
     let mut server = Server::ready();
     server.read(&post(1, &[("content-length", "40000")])).expect("a request");
@@ -601,7 +601,7 @@ fn the_most_urgent_goes_first_and_who_takes_turns_takes_them() {
     assert_eq!(order(&[(1, "u=3"), (3, "u=3")], None), [1, 1, 3, 3]);
     assert_eq!(order(&[(1, "i"), (3, "i")], None), [1, 3, 1, 3]);
     assert_eq!(order(&[(1, "u=3"), (3, "u=3")], Some((3, "u=1"))), [3, 3, 1, 1]);
-    // Said before the stream has begun.
+    // Sent before the stream has begun.
     let mut server = Server::ready();
     let payload = [&3_u32.to_be_bytes()[..], b"u=0"].concat();
     server.read(&framed(kind::PRIORITY_UPDATE, 0, 0, &payload)).expect("an update");
@@ -639,7 +639,7 @@ fn windows_change_while_bytes_are_under_way() {
         let name = setting::INITIAL_WINDOW_SIZE.to_be_bytes();
         framed(kind::SETTINGS, 0, 0, &[&name[..], &value.to_be_bytes()].concat())
     };
-    // Below nothing: what was sent stays sent (RFC 9113 6.9.2).
+    // Below zero: sent bytes stay sent (RFC 9113 6.9.2).
     server.read(&size(10)).expect("settings");
     server.read(&window(1, 65_525)).expect("a window");
     assert_eq!(server.pump(), []);
@@ -683,12 +683,12 @@ fn it_leaves_in_two_steps_and_finishes_what_was_asked() {
     let frames = server.frames();
     assert_eq!(frames.len(), 2);
     assert_eq!(frames[0].1[..4], 0x7fff_ffff_u32.to_be_bytes());
-    // Under way when the client heard of it.
+    // In flight when the client learned of it.
     assert_eq!(server.read(&get(3, "/")), Ok(vec![asked(3, "/", true)]));
     let pong = framed(kind::PING, flag::ACK, 0, &frames[1].1);
     server.read(&pong).expect("an answer");
     assert_eq!(server.frames()[0].1[..4], 3_u32.to_be_bytes());
-    // Asked for in spite of that: not looked at, and not answered.
+    // Requested nevertheless: neither parsed nor answered.
     assert_eq!(server.read(&get(5, "/")), Ok(vec![]));
     assert!(!server.engine.is_over());
     server.answer(1, 0);
@@ -697,7 +697,7 @@ fn it_leaves_in_two_steps_and_finishes_what_was_asked() {
 }
 
 proptest! {
-    /// Cutting the bytes does not change their meaning.
+    /// Splitting the bytes does not change their meaning.
     #[test]
     fn pieces_say_what_the_whole_says(cuts in proptest::collection::vec(1..40_usize, 1..60)) {
         let mut bytes = hello();
@@ -730,7 +730,7 @@ proptest! {
         prop_assert_eq!(seen, [one, two].concat());
     }
 
-    /// Whatever windows a client opens, nothing beyond them is sent, and in the end everything is.
+    /// For any windows of a client, nothing beyond them is sent, and in the end everything is.
     #[test]
     fn windows_hold(
         sizes in proptest::collection::vec(1..90_000_u64, 1..8),

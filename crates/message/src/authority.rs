@@ -1,4 +1,4 @@
-//! Host and port, in the one form that routing, key and origin request use.
+//! Authority: host and port, in the one form that routing, key and origin request use.
 
 use std::fmt;
 use std::io::Write as _;
@@ -8,8 +8,8 @@ use crate::class;
 use crate::header::is_value;
 use crate::request::{Request, Scheme};
 
-/// An authority (Host, `:authority`, or in an absolute target) that is not a host with an optional
-/// port.
+/// Error for an authority (Host, `:authority`, or in an absolute target) that is not a host with an
+/// optional port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthorityError;
 
@@ -21,18 +21,18 @@ impl fmt::Display for AuthorityError {
 
 impl std::error::Error for AuthorityError {}
 
-/// Longest host name DNS can carry, in bytes (RFC 1035 2.3.4).
+/// Longest host name in DNS, in bytes (RFC 1035 2.3.4).
 const HOST_BYTES: usize = 255;
 
-/// Reads `host [ ":" port ]` (RFC 9110 7.2), writes the canonical host to `host` and returns the
+/// Parses `host [ ":" port ]` (RFC 9110 7.2), writes the canonical host to `host` and returns the
 /// port unless it is the default of `scheme`.
 ///
 /// Canonical: lower case, no trailing dot, an IPv6 literal in its shortest form within brackets.
-/// Refused: user information, lists, percent-encoding, empty labels, port 0 or beyond 65535. An
-/// empty port is the default one (RFC 9110 4.2.1).
+/// Rejected: user information, lists, percent-encoding, empty labels, port 0 or beyond 65535. An
+/// empty port is the default port (RFC 9110 4.2.1).
 ///
 /// # Errors
-/// [`AuthorityError`] when `raw` is anything else; `host` is then of no use.
+/// [`AuthorityError`] for any other `raw`; the content of `host` is then unspecified.
 pub fn parse_authority(
     raw: &[u8],
     scheme: Scheme,
@@ -50,7 +50,7 @@ pub fn parse_authority(
     }
 }
 
-/// Appends the host of `request` and, unless it is the default, `:port`: what its Host says.
+/// Appends the host of `request` and, unless it is the default, `:port`: the value of its Host.
 pub fn write_authority(out: &mut Vec<u8>, request: &Request) {
     debug_assert!(is_value(&request.host), "a host is checked when it is read");
     out.extend_from_slice(&request.host);

@@ -1,30 +1,29 @@
 //! Cache-Control of requests and responses (RFC 9111 5.2, RFC 5861, RFC 8246).
 //!
-//! Reads only; what follows from the directives is `store`'s business. Nothing here allocates.
+//! Parses only; `store` decides what follows from the directives. Must never allocate.
 
 use crate::header::is_token;
 use crate::list::{members, unquote};
 
-/// Largest delta-seconds; larger ones are read as this (RFC 9111 1.2.2).
+/// Largest delta-seconds; larger values are clamped to it (RFC 9111 1.2.2).
 pub const MAX_DELTA_SECS: u32 = 1 << 31;
 
-/// The reach of `no-cache` or `private`. Ordered: a later one forbids more.
+/// The scope of `no-cache` or `private`, ordered: a later one forbids more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DirectiveScope {
-    /// The directive is not there.
+    /// The directive is absent.
     #[default]
     Absent,
-    /// It speaks of the fields it names ([`named_fields`]).
+    /// The directive applies to the fields that it names ([`named_fields`]).
     Fields,
-    /// It speaks of the whole response.
+    /// The directive applies to the whole response.
     Whole,
 }
 
-/// The directives that are understood; all others are ignored (RFC 9111 5.2.3).
+/// The known directives; all others are ignored (RFC 9111 5.2.3).
 ///
-/// Times are seconds. Of a directive given twice the first counts. One whose argument is missing or
-/// no number is read as 0, which is the careful reading of every one of them: expired, no stale
-/// use.
+/// Times are seconds. If a directive is repeated, the first counts. A missing or non-numeric
+/// argument is read as 0, which is the conservative value of each directive: expired, no stale use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheControl {
     /// max-age
@@ -62,7 +61,7 @@ pub struct CacheControl {
 }
 
 impl CacheControl {
-    /// Reads all lines of a Cache-Control field.
+    /// Parses all lines of a Cache-Control field.
     pub fn parse<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut control = Self::default();
         for member in members(values) {
@@ -72,14 +71,13 @@ impl CacheControl {
         control
     }
 
-    /// Returns true if a shared cache may never use the response stale, whatever else it says (RFC
-    /// 9111 4.2.4). s-maxage alone forbids that too (5.2.2.10): ask for it apart, as not everybody
-    /// who writes it means that.
+    /// Returns true if a shared cache may never use the response stale (RFC 9111 4.2.4). s-maxage
+    /// also forbids it (5.2.2.10), but is not tested here, since few sites that send it mean that.
     pub fn forbids_stale(&self) -> bool {
         self.must_revalidate || self.proxy_revalidate || self.no_cache == DirectiveScope::Whole
     }
 
-    /// Applies one directive; its name matches in any case.
+    /// Applies one directive; its name is compared without regard to case.
     fn directive(&mut self, name: &[u8], argument: Option<&[u8]>) {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         if is("max-age") {
@@ -106,7 +104,7 @@ impl CacheControl {
         }
     }
 
-    /// The directive called `name`, if it is one that needs no argument.
+    /// The flag of the directive called `name`, if it needs no argument.
     pub(crate) fn flag(&mut self, name: &[u8]) -> Option<&mut bool> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         Some(match () {
@@ -145,7 +143,7 @@ fn split_directive(member: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// An argument without its quotes: token and quoted form mean the same (RFC 9111 5.2).
+/// An argument without quotes: token and quoted form are equivalent (RFC 9111 5.2).
 fn plain(argument: &[u8]) -> &[u8] {
     unquote(argument).unwrap_or(argument)
 }
@@ -167,7 +165,7 @@ pub fn delta_secs(text: &[u8]) -> Option<u32> {
     })
 }
 
-/// A list of field names narrows the directive to them; anything else is read as the whole.
+/// A list of field names restricts the directive to them; any other argument counts as none.
 fn scope(argument: Option<&[u8]>) -> DirectiveScope {
     let Some(argument) = argument else { return DirectiveScope::Whole };
     let mut names = members([plain(argument)]).peekable();

@@ -1,30 +1,30 @@
-//! Cache-Status (RFC 9211): what this cache did with a request, for whoever reads the response.
+//! Cache-Status (RFC 9211): how this cache handled a request.
 //!
-//! A cache appends its member after those of the caches nearer to the origin and changes none of
-//! them.
+//! A cache appends its member after those of caches nearer to the origin, and must never change
+//! theirs.
 
 use crate::pseudonym::{FieldStart, Pseudonym};
 use crate::response::Status;
 use crate::sf::write_token_or_string;
 
-/// Why a request went forward to the origin (RFC 9211 2.2).
+/// The reason for forwarding a request to the origin (RFC 9211 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Forward {
-    /// Policy sent it past the cache.
+    /// Policy bypasses the cache.
     Bypass,
-    /// Its method is not served from the cache.
+    /// The method is not served from the cache.
     Method,
-    /// Nothing stored for its URI.
+    /// No object is stored for the URI.
     UriMiss,
-    /// Something stored for its URI, but no variant for its fields.
+    /// An object is stored for the URI, but no variant that matches the request.
     VaryMiss,
-    /// Nothing stored, for one of the two reasons above.
+    /// No object matches, for one of the two reasons above.
     Miss,
-    /// Stored, but the request's directives forbade its use.
+    /// An object is stored, but the request's directives forbid its use.
     Request,
-    /// Stored, but stale.
+    /// An object is stored, but stale.
     Stale,
-    /// Stored in part.
+    /// Only a part is stored.
     Partial,
 }
 
@@ -44,7 +44,7 @@ impl Forward {
     }
 }
 
-/// `hit` or `fwd`: one excludes the other.
+/// `hit` or `fwd`, which exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
     /// Answered from the store.
@@ -53,22 +53,22 @@ pub enum Handling {
     Forwarded(Forward),
 }
 
-/// One cache's member. The key is never told: it may hold what the client should not see.
+/// The member of one cache. It never contains the key, which may hold private data.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheStatus<'a> {
-    /// Name of this cache.
+    /// The name of this cache.
     pub cache: &'a Pseudonym,
     /// Hit or forwarded.
     pub handling: Handling,
-    /// The status the origin answered with; worth telling when it is not the one sent.
+    /// The origin's status, if it differs from the one sent.
     pub fwd_status: Option<Status>,
-    /// The lifetime that was left, in seconds; negative when stale.
+    /// The remaining lifetime, in seconds; negative if stale.
     pub ttl_secs: Option<i64>,
     /// The response was stored.
     pub stored: bool,
-    /// The request was answered by another one's fetch.
+    /// The request was answered by the fetch of another request.
     pub collapsed: bool,
-    /// Anything else, such as why the response was not stored.
+    /// Further details, such as the reason why the response was not stored.
     pub detail: Option<&'a str>,
 }
 
@@ -99,12 +99,12 @@ impl<'a> CacheStatus<'a> {
         self.write_details(out);
     }
 
-    /// The field with the beginning of the member, before its details, if that is prepared.
+    /// The prepared start of the member, before its details, if there is one.
     pub fn begun(&self) -> Option<&'a FieldStart> {
         (self.handling == Handling::Hit).then(|| self.cache.hit())
     }
 
-    /// Appends to `out` what follows that.
+    /// Appends the details of the member to `out`.
     pub fn write_details(&self, out: &mut Vec<u8>) {
         let mut digits = itoa::Buffer::new();
         if let Some(status) = self.fwd_status {

@@ -1,6 +1,6 @@
-//! The calendar, in UTC: a moment taken apart, and its parts as strftime(3) writes them.
+//! Calendar in UTC: a time split into its parts, and the parts as strftime(3) formats them.
 //!
-//! Never asks for the time.
+//! Must never read a clock.
 
 use crate::date::{civil, days};
 
@@ -24,7 +24,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// A moment's parts.
+/// The parts of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CalendarTime {
     /// Seconds since 1970.
@@ -66,19 +66,19 @@ impl CalendarTime {
         }
     }
 
-    /// The name of its day.
+    /// The name of the day of the week.
     pub fn day_name(&self) -> &'static str {
         WEEKDAYS[self.weekday as usize]
     }
 
-    /// The name of its month.
+    /// The name of the month.
     pub fn month_name(&self) -> &'static str {
         MONTHS[self.month as usize - 1]
     }
 
-    /// The text of a conversion that is one part of a moment, or of `%n`, `%t` and `%%`. `None` for
-    /// letters that stand for several parts, unknown ones, and `Z`, since programs do not agree on
-    /// the zone's name.
+    /// The text of a conversion for one part of a time, or for `%n`, `%t` and `%%`. `None` for
+    /// conversions of several parts, unknown ones, and `Z`, since programs disagree on the name of
+    /// the zone.
     pub fn part(&self, letter: char) -> Option<String> {
         let half = (self.hour + 11) % 12 + 1;
         Some(match letter {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::date::HttpDate;
 
-    /// The parts of these letters, with blanks between them.
+    /// The conversions of these letters, separated by blanks.
     fn written(secs: i64, letters: &str) -> String {
         let moment = CalendarTime::at(secs);
         let parts = letters.split(' ').map(|letter| letter.chars().filter_map(|c| moment.part(c)));

@@ -1,18 +1,17 @@
-//! Byte classes and the scans over them: the inner loops of the engines' readers.
+//! Classes of bytes and scans over them: the inner loops of the engines' parsers.
 //!
-//! Rules for the bytes of a token, a target, a host or a value are here once, for every version of
-//! HTTP.
+//! The rules for bytes of a token, target, host or value are here only, for every version of HTTP.
 
 use crate::token::is_token_byte;
 
 /// Bytes of a token (RFC 9110 5.6.2).
 pub const TOKEN: u8 = 1;
-/// Bytes of a request target: visible ASCII without `#`, which no client may send (RFC 9112 3.2).
+/// Bytes of a request target: visible ASCII without `#`, which clients may not send (RFC 9112 3.2).
 pub const TARGET: u8 = 2;
 /// Bytes of a registered name: the unreserved set of RFC 3986 2.3. Percent-encoding and
-/// sub-delimiters are legal there but mean different hosts to different readers.
+/// sub-delimiters are legal there, but servers interpret them differently.
 pub const HOST: u8 = 4;
-/// Bytes of a field name as HTTP/2 has it: a token without capitals (RFC 9113 8.2.1).
+/// Bytes of a field name in HTTP/2: a token without capitals (RFC 9113 8.2.1).
 pub const LOWER: u8 = 8;
 
 static CLASSES: [u8; 256] = {
@@ -43,7 +42,7 @@ pub fn is(b: u8, class: u8) -> bool {
 /// Returns true if all of `bytes` are of `class`.
 #[inline]
 pub fn all(bytes: &[u8], class: u8) -> bool {
-    // Without a branch for each byte: names are short, and nearly all are right.
+    // Without a branch for each byte: names are short, and nearly all are valid.
     bytes.iter().fold(class, |left, b| left & CLASSES[usize::from(*b)]) != 0
 }
 
@@ -54,7 +53,7 @@ pub fn skip(buf: &[u8], at: usize, class: u8) -> usize {
     at + rest.iter().position(|b| !is(*b, class)).unwrap_or(rest.len())
 }
 
-/// The first position from `at` on whose byte may not stand in a field value: a control byte other
+/// The first position from `at` on whose byte is invalid in a field value: a control byte other
 /// than HTAB (RFC 9110 5.5), or else the end.
 #[inline]
 pub fn skip_value(buf: &[u8], mut at: usize) -> usize {
@@ -67,15 +66,15 @@ pub fn skip_value(buf: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// Returns true if `value` may be a field value: no control byte but HTAB (RFC 9110 5.5).
+/// Returns true if `value` is a valid field value: no control byte but HTAB (RFC 9110 5.5).
 #[inline]
 pub fn is_value(value: &[u8]) -> bool {
     let controls = |word: &[u8; 8]| {
         let word = u64::from_le_bytes(*word);
         below(word, 0x20) | equal(word, 0x7f)
     };
-    // Without a branch for each word: nearly all values are right, and have no HTAB either. The
-    // last word overlaps the one before it.
+    // Without a branch for each group of eight bytes: nearly all values are valid, and have no HTAB
+    // either. The last group overlaps the one before it.
     if let Some(last) = value.last_chunk()
         && value.as_chunks().0.iter().fold(controls(last), |found, word| found | controls(word))
             == 0
@@ -85,18 +84,18 @@ pub fn is_value(value: &[u8]) -> bool {
     skip_value(value, 0) == value.len()
 }
 
-/// The first position from `at` on whose byte may not stand in a request target ([`TARGET`]).
+/// The first position from `at` on whose byte is invalid in a request target ([`TARGET`]).
 #[inline]
 pub fn skip_target(buf: &[u8], at: usize) -> usize {
     let stops = |w| below(w, 0x21) | equal(w, 0x7f) | equal(w, b'#') | (w & HIGH_BITS);
     find(buf, at, stops, |b| !is(b, TARGET))
 }
 
-/// The first position from `at` on whose byte `stops`, eight bytes at a time where there are as
+/// The first position from `at` on whose byte `stops`, eight bytes at a time while there are as
 /// many.
 ///
-/// `lanes` says the same of each byte of a word by the byte's highest bit. Above the lowest bit set
-/// it may err; only that bit is looked at.
+/// `lanes` does the same for eight bytes: it sets the highest bit of each such byte. It may be
+/// wrong above the lowest bit set; only that bit is used.
 #[inline(always)] // both closures must melt into the loop
 pub fn find(
     buf: &[u8],
@@ -115,7 +114,7 @@ pub fn find(
     at + rest.iter().position(|b| stops(*b)).unwrap_or(rest.len())
 }
 
-/// The highest bit of each byte of a word.
+/// The highest bit of each of eight bytes.
 pub const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 
@@ -126,7 +125,7 @@ pub const fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(LOW_BITS * limit as u64) & !word & HIGH_BITS
 }
 
-/// Marks the bytes of `word` that equal `byte`, with the same reserve.
+/// Marks the bytes of `word` that equal `byte`; bytes above the first one marked may be wrong.
 #[inline]
 pub const fn equal(word: u64, byte: u8) -> u64 {
     below(word ^ (LOW_BITS * byte as u64), 1)
@@ -136,7 +135,7 @@ pub const fn equal(word: u64, byte: u8) -> u64 {
 mod tests {
     use super::*;
 
-    /// Each fast scan against the plain one, with every byte at every place among every padding.
+    /// Compares each fast scan with the plain one, for every byte at every position.
     #[test]
     fn scans_stop_at_the_first_byte_of_another_class() {
         type Scan = fn(&[u8], usize) -> usize;

@@ -1,7 +1,8 @@
-//! A client's preconditions against a stored response (RFC 9110 13, RFC 9111 4.3.2).
+//! Conditional requests: a client's preconditions against a stored response (RFC 9110 13, RFC 9111
+//! 4.3.2).
 //!
-//! Only what a cache may decide: If-Match and If-Unmodified-Since belong to the origin, and
-//! [`belongs_to_origin`] says when they are there.
+//! A cache must never decide If-Match and If-Unmodified-Since, which belong to the origin
+//! ([`belongs_to_origin`]).
 
 use crate::date::parse_http_date;
 use crate::header::{HeaderBlock, HeaderId};
@@ -12,23 +13,23 @@ use crate::response::Status;
 /// The effect of preconditions on a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Answer as if there were none.
+    /// Answer as without preconditions.
     Proceed,
-    /// 304: the client has it already.
+    /// 304: the client's copy is current.
     NotModified,
-    /// 412: the client wanted it not to exist.
+    /// 412: If-None-Match excludes the stored response.
     PreconditionFailed,
 }
 
-/// Returns true if the request must go to the origin because it makes conditions that only the
-/// origin can judge.
+/// Returns true if the request must go to the origin because it has preconditions that only the
+/// origin can evaluate.
 pub fn belongs_to_origin(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::IfMatch) || headers.contains(HeaderId::IfUnmodifiedSince)
 }
 
-/// Judges If-Match and, only without it, If-Unmodified-Since (RFC 9110 13.1.1 and 13.1.4), for a
-/// caller that has the current representation itself. Returns true if the request may be carried
-/// out; otherwise the answer is 412. `now_secs` tells the centuries of two-digit years apart.
+/// Evaluates If-Match and, only without it, If-Unmodified-Since (RFC 9110 13.1.1 and 13.1.4), for a
+/// caller that owns the current representation. False means a 412. `now_secs` resolves the century
+/// of two-digit years.
 pub fn may_proceed(
     headers: &HeaderBlock,
     etag: Option<&[u8]>,
@@ -46,11 +47,11 @@ pub fn may_proceed(
     }
 }
 
-/// Judges If-None-Match and, only without it, If-Modified-Since (RFC 9110 13.2.2).
+/// Evaluates If-None-Match and, only without it, If-Modified-Since (RFC 9110 13.2.2).
 ///
 /// `etag`, `last_modified`, `date` (unix seconds) and `status` are the stored response's. Without a
 /// Last-Modified its Date is compared (RFC 9111 4.3.2). Conditions on anything but a 2xx are
-/// ignored (RFC 9110 13.2.1), and so is a date that cannot be read or comes twice.
+/// ignored (RFC 9110 13.2.1), and so is an invalid or repeated date.
 pub fn evaluate(
     request: &Request,
     etag: Option<&[u8]>,
@@ -71,7 +72,7 @@ pub fn evaluate(
         };
     }
     let Some(changed) = last_modified.or(date).filter(|_| reads) else { return Outcome::Proceed };
-    // The stored date is near enough to now to tell centuries apart.
+    // The stored date is near enough to now to resolve the century.
     match single_date(headers, HeaderId::IfModifiedSince, date.unwrap_or(changed)) {
         Some(since) if changed <= since => Outcome::NotModified,
         _ => Outcome::Proceed,
@@ -105,8 +106,8 @@ pub fn lists_none_match(headers: &HeaderBlock, etag: Option<&[u8]>) -> bool {
     lists_etag(headers.values(HeaderId::IfNoneMatch), etag)
 }
 
-/// Returns true if an If-None-Match list contains `stored`, by weak comparison. `*` matches
-/// whatever is stored.
+/// Returns true if an If-None-Match list contains `stored`, by weak comparison. `*` matches any
+/// stored response.
 fn lists_etag<'a>(lines: impl Iterator<Item = &'a [u8]>, stored: Option<&[u8]>) -> bool {
     let stored = stored.map(|s| opaque(trim(s)));
     etags(lines).any(|tag| tag == b"*" || stored == Some(opaque(tag)))
@@ -117,12 +118,12 @@ pub fn is_strong(tag: &[u8]) -> bool {
     strong_match(tag, tag)
 }
 
-/// Both are strong, and the same (RFC 9110 8.8.3.2).
+/// Returns true if both tags are strong and equal (RFC 9110 8.8.3.2).
 fn strong_match(one: &[u8], other: &[u8]) -> bool {
     one == other && one.len() >= 2 && one.first() == Some(&b'"') && one.last() == Some(&b'"')
 }
 
-/// An entity tag without its mark of weakness. What is no entity tag is compared as it is.
+/// An entity tag without its weakness prefix; an invalid tag is returned unchanged.
 fn opaque(tag: &[u8]) -> &[u8] {
     match tag.strip_prefix(b"W/") {
         Some(strong) if strong.first() == Some(&b'"') => strong,
@@ -130,8 +131,8 @@ fn opaque(tag: &[u8]) -> &[u8] {
     }
 }
 
-/// Members of an entity tag list. Unlike a quoted string an entity tag knows no escapes, and a
-/// comma is allowed in it, so the usual splitting of lists would not do.
+/// Members of an entity tag list. Unlike a quoted string, an entity tag has no escapes and may
+/// contain a comma, so `list` cannot split it.
 fn etags<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     lines.flat_map(|line| {
         let mut rest = line;
@@ -157,7 +158,7 @@ fn etags<'a>(lines: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a 
     })
 }
 
-/// A date field that may come only once.
+/// A date field that may occur only once.
 fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64> {
     let mut values = headers.values(id);
     match (values.next(), values.next()) {

@@ -1,5 +1,5 @@
-//! Cookies of a request (RFC 6265 4.2.1 and 5.4): reading them, telling tracking ones apart, and
-//! rewriting the field without some of them.
+//! Cookies of a request (RFC 6265 4.2.1 and 5.4): parses them, recognises tracking cookies, and
+//! rewrites the field without some of them.
 
 pub mod known_cookies;
 
@@ -24,7 +24,7 @@ pub fn pairs<'a>(
     crumbs(lines).map(pair)
 }
 
-/// The same, but each as it was written.
+/// The cookies in all lines of a Cookie field, each as it was written.
 fn crumbs<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     lines.into_iter().flat_map(|l| l.split(|b| *b == b';')).map(trim).filter(|c| !c.is_empty())
 }
@@ -36,21 +36,20 @@ fn pair(crumb: &[u8]) -> CookiePair<'_> {
     }
 }
 
-/// Returns true if a cookie of this name is one that scripts in the browser alone read, for
-/// analytics, advertising, chats, and banners that ask about all that: no server's answer depends
-/// on it.
+/// Returns true if only scripts in the browser read a cookie of this name, for analytics,
+/// advertising, chats or consent banners: no server's response depends on it.
 pub fn is_tracking(name: &[u8]) -> bool {
     known_cookies::reader(name) == Some(CookieReader::Script)
 }
 
-/// Returns true if a cookie of this name is one of a balancer, or of a guard against robots, on the
-/// way: no page depends on it, but a server that keeps sessions may be found by it.
+/// Returns true if a cookie of this name belongs to a balancer or bot filter: no page depends on
+/// it, but it may select the server that has a client's session.
 pub fn is_of_way(name: &[u8]) -> bool {
     known_cookies::reader(name) == Some(CookieReader::Way)
 }
 
-/// Appends to `out` a Cookie field without the cookies whose names `drop` chooses, and returns
-/// whether it chose any.
+/// Appends to `out` a Cookie field without the cookies whose names `drop` selects; returns true if
+/// it selected any.
 pub fn write_without<'a>(
     lines: impl IntoIterator<Item = &'a [u8]>,
     mut drop: impl FnMut(&[u8]) -> bool,
@@ -71,8 +70,8 @@ pub fn write_without<'a>(
     dropped
 }
 
-/// Removes the cookies whose names `drop` chooses; the field itself goes with its last cookie.
-/// Returns whether anything changed. `scratch` is overwritten.
+/// Removes the cookies whose names `drop` selects; with the last cookie, the field is removed.
+/// Returns true if anything changed. `scratch` is overwritten.
 pub fn remove(
     headers: &mut HeaderBlock,
     mut drop: impl FnMut(&[u8]) -> bool,

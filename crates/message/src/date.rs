@@ -1,10 +1,10 @@
-//! HTTP dates (RFC 9110 5.6.7): read in all three forms, written in one.
+//! Dates of HTTP (RFC 9110 5.6.7): parses all three forms, writes one.
 //!
-//! Never asks for the time: what a two-digit year means depends on a "now" that the caller brings.
+//! Must never read a clock: the caller passes the time that resolves two-digit years.
 
 use std::fmt;
 
-/// Length of a date in the form that is written, `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Length of a written date, `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub const DATE_LEN: usize = 29;
 
 const DAY_SECS: i64 = 24 * 60 * 60;
@@ -20,12 +20,12 @@ const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Reads an IMF-fixdate, an RFC 850 date or an asctime date as seconds since 1970-01-01 UTC.
+/// Parses an IMF-fixdate, an RFC 850 date or an asctime date as seconds since 1970-01-01 UTC.
 ///
-/// Names of days, months and the zone match in any case (RFC 9111 4.2); no zone but GMT is
-/// accepted. A two-digit year more than fifty years after `now_secs` lies in the past. The day of
-/// the week must be one, but not the right one. Dates before 1970 are read as 0: all that matters
-/// of them is that they are over.
+/// Names of days, months and the zone are compared without regard to case (RFC 9111 4.2); the only
+/// zone is GMT. A two-digit year more than fifty years after `now_secs` is in the past. The name of
+/// the day must be valid, but need not match the date. Dates before 1970 are 0, since they are in
+/// the past anyway.
 pub fn parse_http_date(text: &[u8], now_secs: u64) -> Option<u64> {
     let secs = match text.iter().position(|b| *b == b',') {
         Some(3) => imf_fixdate(text)?,
@@ -35,8 +35,7 @@ pub fn parse_http_date(text: &[u8], now_secs: u64) -> Option<u64> {
     Some(u64::try_from(secs).unwrap_or(0))
 }
 
-/// Reads a value of Retry-After (RFC 9110 10.2.3), seconds or a date, as milliseconds from
-/// `now_secs`.
+/// Parses a Retry-After (RFC 9110 10.2.3), seconds or a date, as milliseconds from `now_secs`.
 pub fn parse_retry_after_ms(value: &[u8], now_secs: u64) -> Option<u64> {
     let value = value.trim_ascii();
     let secs = match std::str::from_utf8(value).ok()?.parse::<u64>() {
@@ -74,7 +73,7 @@ fn rfc850(text: &[u8], comma: usize, now_secs: u64) -> Option<i64> {
     let now = i64::try_from(now_secs.min(LAST_SECS)).ok()?;
     let (this_year, _, _) = civil(now / DAY_SECS);
     let century = this_year - this_year % 100;
-    // A leap day may exist in one century and not in another, so a year without it is passed over.
+    // Not every century has the leap day, so a year without it is skipped.
     [century + 100, century, century - 100]
         .into_iter()
         .filter_map(|base| instant(base + two_digits, month, day, clock))
@@ -112,7 +111,7 @@ fn digits(text: &[u8]) -> Option<i64> {
         .try_fold(0, |sum: i64, b| b.is_ascii_digit().then(|| sum * 10 + i64::from(b - b'0')))
 }
 
-/// `08:49:37`, in seconds; a leap second counts as the one after it.
+/// Parses `08:49:37` as seconds; a leap second counts as the following second.
 fn time(text: &[u8]) -> Option<i64> {
     if text[2] != b':' || text[5] != b':' {
         return None;
@@ -194,7 +193,7 @@ impl HttpDate {
         Self(text)
     }
 
-    /// Its text.
+    /// The text of the date.
     pub fn as_bytes(&self) -> &[u8; DATE_LEN] {
         &self.0
     }
@@ -212,7 +211,7 @@ impl fmt::Display for HttpDate {
     }
 }
 
-/// A date as access logs in the common log format write it, in UTC: `06/Nov/1994:08:49:37 +0000`.
+/// A date in the common log format, in UTC: `06/Nov/1994:08:49:37 +0000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogDate([u8; 26]);
 
@@ -228,13 +227,13 @@ impl LogDate {
         Self(text)
     }
 
-    /// Its text, without brackets.
+    /// The text of the date, without brackets.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("a date is written in ASCII")
     }
 }
 
-/// The current date as text, written anew only when the second changes.
+/// The current date as text, formatted again only when the second changes.
 #[derive(Clone, Debug)]
 pub struct DateCache {
     secs: u64,

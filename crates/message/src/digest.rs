@@ -1,15 +1,15 @@
-//! Fields with digests (RFC 9530, RFC 3230, RFC 1864), and what they are digests of.
+//! Digest fields (RFC 9530, RFC 3230, RFC 1864), and the bytes that each covers.
 
 /// The subject of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestSubject {
-    /// The content of the message: of a part, where only that is sent.
+    /// The content of the message, which may be a part.
     Content,
-    /// The selected representation in its coding, whatever part of it is sent.
+    /// The whole selected representation in its coding, even if a part is sent.
     Representation,
 }
 
-/// Fields with digests, and what these are of.
+/// Digest fields, and the subject of each.
 pub const DIGESTS: [(&str, DigestSubject); 4] = [
     ("Digest", DigestSubject::Representation),
     ("Content-MD5", DigestSubject::Content),
@@ -17,7 +17,7 @@ pub const DIGESTS: [(&str, DigestSubject); 4] = [
     ("Content-Digest", DigestSubject::Content),
 ];
 
-/// The subject of the digest in the field called `name`; `None` if that is no digest.
+/// The subject of the digest field called `name`; `None` for other fields.
 pub fn digest_of(name: &[u8]) -> Option<DigestSubject> {
     let is_called = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
     DIGESTS.iter().find(|(own, _)| is_called(own)).map(|(_, of)| *of)

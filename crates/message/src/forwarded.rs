@@ -1,33 +1,32 @@
-//! Forwarded (RFC 7239): who asked each proxy on the way, as those proxies say.
+//! Forwarded (RFC 7239): the client of each proxy on the way, as those proxies report it.
 //!
-//! Strict: a line that is not well-formed is worth nothing, for where its parts begin and end is
-//! then a matter of opinion.
+//! Must never guess: a malformed line counts as absent, since parsers would disagree on its parts.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::header::is_token_byte;
 
-/// The statement of one proxy.
+/// The element of one proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// The address that asked it; `None` if it does not say, or hides it (`unknown`, `_secret`).
+    /// The address of its client; `None` if absent or obfuscated (`unknown`, `_secret`).
     pub client: Option<IpAddr>,
-    /// The scheme it was asked with.
+    /// The scheme of the request that the proxy received.
     pub proto: Option<&'a [u8]>,
 }
 
-/// The line is not well-formed, or says something twice.
+/// Error for a line that is malformed or repeats a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedElement;
 
-/// The elements of one field line, the first proxy's first. After [`MalformedElement`] nothing
-/// follows.
+/// The elements of one field line, the first proxy's first. The iterator ends after
+/// [`MalformedElement`].
 #[derive(Clone, Debug)]
 pub struct Elements<'a> {
     rest: &'a [u8],
 }
 
-/// Reads one field line.
+/// Parses one field line.
 pub fn elements(line: &[u8]) -> Elements<'_> {
     Elements { rest: line }
 }
@@ -87,7 +86,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// A name and its value; of a quoted value what stands between the quotes.
+    /// A name and its value; a quoted value without its quotes.
     fn pair(&mut self) -> Option<(&'a [u8], &'a [u8])> {
         let name = self.token()?;
         self.rest = self.rest.strip_prefix(b"=")?;
@@ -118,7 +117,7 @@ fn skip_spaces(text: &[u8]) -> &[u8] {
     &text[end..]
 }
 
-/// The address of a node (RFC 7239 6): `192.0.2.1`, `[2001:db8::1]`, each perhaps with a port.
+/// The address of a node (RFC 7239 6): `192.0.2.1` or `[2001:db8::1]`, each with an optional port.
 fn node(value: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(value).ok()?;
     let (address, port): (IpAddr, _) = match text.strip_prefix('[') {

@@ -1,12 +1,11 @@
-//! Rules for intermediaries (RFC 9110 7.6): hops that are left, Via, and requests that come round.
+//! Forwarding rules of intermediaries (RFC 9110 7.6): Max-Forwards, Via, and loops.
 
 use crate::header::{HeaderBlock, HeaderId};
 use crate::request::{Method, Request, Version};
 
-/// Returns the number of hops that an OPTIONS may still go: its Max-Forwards (RFC 9110 7.6.2). The
-/// field counts for TRACE, too, which is refused everywhere (nginx: 405); for other methods it
-/// means nothing. A value that is no number is passed on as it is; a number too large to be counted
-/// is as good as the largest.
+/// Returns the Max-Forwards of an OPTIONS (RFC 9110 7.6.2). The field also applies to TRACE, which
+/// is rejected everywhere (nginx: 405); other methods ignore it. An invalid value is forwarded
+/// unchanged; a number too large to be parsed counts as the largest.
 pub fn hops_left(request: &Request) -> Option<u64> {
     if request.method != Method::Options {
         return None;
@@ -17,19 +16,19 @@ pub fn hops_left(request: &Request) -> Option<u64> {
     is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).map(|n| n.unwrap_or(u64::MAX))
 }
 
-/// Returns true if the request is to be answered here, because it may go no further.
+/// Returns true if the request must be answered here, since Max-Forwards is 0.
 pub fn is_last_hop(request: &Request) -> bool {
     hops_left(request) == Some(0)
 }
 
-/// Returns the number of times that a request has passed the proxy called `pseudonym`, as Via says.
+/// Returns how often a request has passed the proxy called `pseudonym`, according to Via.
 pub fn passes(headers: &HeaderBlock, pseudonym: &str) -> usize {
     let name = pseudonym.as_bytes();
     let mine = |via: &[u8]| via.split(|b| *b == b',').filter(|m| m.ends_with(name)).count();
     headers.values(HeaderId::Via).map(mine).sum()
 }
 
-/// Adds this proxy to a Via; `received` is the version the message came in (RFC 9110 7.6.3).
+/// Adds this proxy to Via; `received` is the version of the received message (RFC 9110 7.6.3).
 pub fn add_via(headers: &mut HeaderBlock, received: Version, pseudonym: &str) {
     let version: &[u8] = match received {
         Version::Http10 => b"1.0 ",

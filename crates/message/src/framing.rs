@@ -1,11 +1,11 @@
-//! Fields that decide how long a body is, in the one reading that all engines share.
+//! Framing fields: the length of a body, in the one interpretation that all engines share.
 //!
-//! Must never guess: what two implementations could read differently has no reading here.
+//! Must never guess: a value that two implementations could interpret differently is an error.
 
 use crate::header::HeaderId;
 
-/// The value of a Content-Length: `1*DIGIT` up to 2^63-1, no sign, no list, no white space
-/// (RFC 9110 8.6); `None` for anything else.
+/// The value of a Content-Length: `1*DIGIT` up to 2^63-1, no sign, no list, no white space (RFC
+/// 9110 8.6); `None` for any other value.
 #[inline]
 pub fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
@@ -25,9 +25,8 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
     Some(length)
 }
 
-/// Returns true if `name` is a spelling of Content-Length or Transfer-Encoding where `_` is read as
-/// `-`: servers that map names to variables (CGI) read it as the real one, and no client sends it
-/// in good faith.
+/// Returns true if `name` is Content-Length or Transfer-Encoding with a `_` for the `-`. Servers
+/// that map names to variables (CGI) do not distinguish the two, and honest clients never send it.
 #[inline]
 pub fn is_lookalike(name: &[u8]) -> bool {
     let same = |real: &str| {

@@ -1,40 +1,40 @@
-//! The arithmetic of fresh and stale (RFC 9111 4.2), on the monotonic clock.
+//! Freshness of a stored response (RFC 9111 4.2), on the monotonic clock.
 //!
-//! All of it saturates: no lifetime, window or clock reading makes it wrap, it only makes it last.
+//! All arithmetic saturates: no lifetime, window or clock value may wrap.
 
 use crate::store::StorePlan;
 
-/// The use that may be made of a stored response at some moment.
+/// The permitted use of a stored response at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Younger than its lifetime: served as it is.
+    /// Within its lifetime: served as it is.
     Fresh,
     /// Past its lifetime, within its grace: served while it is revalidated in the background.
     Grace,
-    /// To be validated or fetched anew before it is served.
+    /// Must be validated or fetched before it is served.
     Stale,
 }
 
 /// A stored response's times, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// The moment of the monotonic clock at which its age was 0; before the clock's zero for a
-    /// response that was old when it came.
+    /// The monotonic time at which its age was 0; negative for a response that was old when it
+    /// arrived.
     pub born_ms: i64,
     /// Freshness lifetime, from age 0.
     pub lifetime_ms: u64,
-    /// The time past its lifetime in which it is in its grace.
+    /// The time after its lifetime in which it is in grace.
     pub grace_ms: u64,
-    /// The time past its lifetime in which it stands in for an origin error.
+    /// The time after its lifetime in which it replaces an error of the origin.
     pub stale_if_error_ms: u64,
-    /// The time past its lifetime in which it is used while the origin is out of reach.
+    /// The time after its lifetime in which it is used while the origin is unreachable.
     pub stale_if_unreachable_ms: u64,
-    /// Every use validates first, fresh or not.
+    /// Every use must validate first, fresh or not.
     pub must_validate: bool,
 }
 
 impl Freshness {
-    /// The times of a response planned as `plan` whose head arrived at `arrived_mono_ms`.
+    /// The freshness of a response with the plan `plan` whose head arrived at `arrived_mono_ms`.
     pub fn new(plan: &StorePlan, arrived_mono_ms: u64) -> Self {
         Self {
             born_ms: signed(arrived_mono_ms).saturating_sub(signed(plan.age_ms)),
@@ -46,17 +46,17 @@ impl Freshness {
         }
     }
 
-    /// Current age (RFC 9111 4.2.3); 0 before its birth.
+    /// Current age (RFC 9111 4.2.3); never below 0.
     pub fn age_ms(&self, now_mono_ms: u64) -> u64 {
         u64::try_from(signed(now_mono_ms).saturating_sub(self.born_ms)).unwrap_or(0)
     }
 
-    /// The rest of its lifetime; negative once the lifetime is over.
+    /// The remaining lifetime; negative after its end.
     pub fn ttl_ms(&self, now_mono_ms: u64) -> i64 {
         signed(self.lifetime_ms).saturating_sub(signed(self.age_ms(now_mono_ms)))
     }
 
-    /// The use that may be made of it.
+    /// The permitted use now.
     pub fn state(&self, now_mono_ms: u64) -> State {
         let age_ms = self.age_ms(now_mono_ms);
         if self.must_validate {
@@ -70,18 +70,18 @@ impl Freshness {
         }
     }
 
-    /// Returns true if it may be served instead of an origin's 500, 502, 503 or 504 (RFC 5861 4).
+    /// Returns true if the response may replace the origin's 500, 502, 503 or 504 (RFC 5861 4).
     pub fn may_serve_on_error(&self, now_mono_ms: u64) -> bool {
         self.may_serve(now_mono_ms, self.stale_if_error_ms)
     }
 
-    /// Returns true if it may be served while the origin refuses, drops or does not answer (RFC
-    /// 9111 4.2.4).
+    /// Returns true if the response may be served while the origin refuses, drops or does not
+    /// answer (RFC 9111 4.2.4).
     pub fn may_serve_unreachable(&self, now_mono_ms: u64) -> bool {
         self.may_serve(now_mono_ms, self.stale_if_unreachable_ms)
     }
 
-    /// Grace allows stale use for whatever reason, so a shorter window does not cut it.
+    /// Grace permits any stale use, so a shorter window does not cut it.
     fn may_serve(&self, now_mono_ms: u64, window_ms: u64) -> bool {
         let last_ms = self.lifetime_ms.saturating_add(window_ms.max(self.grace_ms));
         !self.must_validate && self.age_ms(now_mono_ms) < last_ms
@@ -130,7 +130,7 @@ mod tests {
         assert!(!strict.may_serve_on_error(1000) && !strict.may_serve_unreachable(1000));
     }
 
-    /// The same rules in numbers that cannot overflow.
+    /// A model of the rules in numbers that cannot overflow.
     fn model(f: &Freshness, now: u64) -> (u128, i128, State, bool, bool) {
         let age = (i128::from(now) - i128::from(f.born_ms)).max(0) as u128;
         let (lifetime, grace) = (u128::from(f.lifetime_ms), u128::from(f.grace_ms));

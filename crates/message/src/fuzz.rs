@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: each hands arbitrary bytes to one parser and checks what must hold of
-//! any result. They panic when it does not; nothing else calls them but tests.
+//! Fuzz targets: each passes arbitrary bytes to one parser and checks the invariants of the result.
+//! They panic on a violation; only tests and fuzzers may call them.
 
 use crate::cache_control::{CacheControl, MAX_DELTA_SECS, named_fields};
 use crate::conditional;
@@ -17,7 +17,7 @@ use crate::{cookie, forwarded, path, query, sf, targeted_control, upgrade};
 /// A fuzz target.
 pub type FuzzTarget = fn(&[u8]);
 
-/// All of them, by name.
+/// All targets, by name.
 pub const ALL: &[(&str, FuzzTarget)] = &[
     ("date", date),
     ("forwarded", forwarded_elements),
@@ -35,15 +35,15 @@ pub const ALL: &[(&str, FuzzTarget)] = &[
     ("trace_context", trace_contexts),
 ];
 
-/// A trace context that was read is written so that it is read again as the same.
+/// A parsed trace context that is written and parsed again is unchanged.
 pub fn trace_contexts(data: &[u8]) {
     if let Some(context) = TraceContext::parse(data) {
         assert_eq!(TraceContext::parse(context.to_string().as_bytes()), Some(context));
     }
 }
 
-/// The value that goes on to the origin names allowed protocols alone, each once, and never HTTP. A
-/// 101 that counts names one of them. The first line is the request's Upgrade, the rest are the
+/// The value forwarded to the origin names permitted protocols only, each once, and never HTTP. An
+/// accepted 101 names one of them. The first line is the request's Upgrade, the others are the
 /// 101's.
 pub fn upgrades(data: &[u8]) {
     let allowed = ["websocket", "a", "b/1"].map(upgrade::Protocol::parse);
@@ -68,12 +68,12 @@ pub fn upgrades(data: &[u8]) {
         response.headers.push(HeaderId::Upgrade, line);
     }
     if let Some(chosen) = upgrade::switched(&request, &response, true) {
-        // No WebSocket server has proved itself.
+        // No input proves a WebSocket server.
         assert!(named.contains(&&chosen[..]) && chosen != b"websocket");
     }
 }
 
-/// A second that can be read can be written and read again.
+/// A parsed date can be written and parsed again.
 pub fn date(data: &[u8]) {
     if let Some(secs) = parse_http_date(data, 1_800_000_000) {
         let written = HttpDate::new(secs);
@@ -81,7 +81,7 @@ pub fn date(data: &[u8]) {
     }
 }
 
-/// Every line comes to an end, and nothing follows what is not well-formed.
+/// Parsing ends, and nothing follows a malformed element.
 pub fn forwarded_elements(data: &[u8]) {
     for line in lines(data) {
         let (mut elements, mut ended) = (0, false);
@@ -94,7 +94,7 @@ pub fn forwarded_elements(data: &[u8]) {
     }
 }
 
-/// Members are not empty and not padded.
+/// Members are neither empty nor padded.
 pub fn list(data: &[u8]) {
     for member in members(lines(data)) {
         let padding = [b' ', b'\t'];
@@ -103,7 +103,7 @@ pub fn list(data: &[u8]) {
     }
 }
 
-/// Times stay within their bounds.
+/// Times are within their bounds.
 pub fn cache_control(data: &[u8]) {
     let control = CacheControl::parse(lines(data));
     for secs in [control.max_age, control.s_maxage, control.max_stale].into_iter().flatten() {
@@ -114,7 +114,7 @@ pub fn cache_control(data: &[u8]) {
     targeted_control::surrogate_content(lines(data), b"ESI/1.0");
 }
 
-/// A field that was checked once reads the same again.
+/// Iterating a checked field again gives the same members.
 pub fn structured_field(data: &[u8]) {
     let mut visited = 0;
     let result = sf::parse_dictionary(lines(data), |member| {
@@ -128,7 +128,7 @@ pub fn structured_field(data: &[u8]) {
     targeted_control::dictionary(lines(data));
 }
 
-/// Lines of `name: value` for the response's head; a stored response is one of use.
+/// Lines of `name: value` as the response's head; a stored response is usable.
 pub fn store_plan(data: &[u8]) {
     let request = Request::new();
     let mut response = Response::new(Status::OK);
@@ -149,7 +149,7 @@ pub fn store_plan(data: &[u8]) {
     assert_eq!(response.headers.len(), stored.len());
 }
 
-/// Lines of `name: value` as the request's head; the signature is the same each time.
+/// Lines of `name: value` as the request's head; the signature is deterministic.
 pub fn vary_key(data: &[u8]) {
     let headers = block(data);
     if let Vary::Names(names) = Vary::of(&headers) {
@@ -168,7 +168,7 @@ pub fn preconditions(data: &[u8]) {
     let (etag, when) = (Some(&b"\"a\""[..]), Some(784_111_777));
     conditional::evaluate(&request, etag, when, when, Status::OK);
     conditional::if_range_matches(&request.headers, etag, when, when);
-    // What goes on because its tag is named does not go on for another.
+    // A request that proceeds because of a named tag does not proceed for another tag.
     if request.headers.contains(HeaderId::IfMatch) {
         let (own, none) = (etag, None);
         let for_any = conditional::may_proceed(&request.headers, none, when, 784_111_777);
@@ -198,7 +198,7 @@ pub fn ranges(data: &[u8]) {
     }
 }
 
-/// Dropping no cookie changes nothing, dropping all leaves none.
+/// Dropping no cookie changes nothing; dropping all leaves none.
 pub fn cookies(data: &[u8]) {
     let mut out = Vec::new();
     assert!(!cookie::write_without(lines(data), |_| false, &mut out));
@@ -209,7 +209,7 @@ pub fn cookies(data: &[u8]) {
     assert!(!cookie::pairs(lines(data)).any(|p| p.name.is_empty() && cookie::is_tracking(p.name)));
 }
 
-/// Removing and sorting reach an end.
+/// Removing and sorting are idempotent.
 pub fn query_params(data: &[u8]) {
     let mut target = data.to_vec();
     let tracking = query::ParamSet::tracking();
@@ -219,7 +219,7 @@ pub fn query_params(data: &[u8]) {
     assert!(target.len() <= data.len());
 }
 
-/// A normal form is no longer than what it was made of, and has no dot segments left.
+/// A normal form is not longer than its input, and has no dot segments.
 pub fn path_form(data: &[u8]) {
     let mut out = Vec::new();
     if let Ok(true) = path::normal_form(data, &mut out) {
@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that parsers care about, in likely company.
+    /// Bytes with a meaning to parsers, in plausible order.
     fn text() -> impl Strategy<Value = Vec<u8>> {
         let words = prop::sample::select(vec![
             "max-age=",

@@ -1,4 +1,5 @@
-//! Header fields: interned names and a flat block of name/value bytes.
+//! Header blocks: fields with interned names in one flat buffer. A block must never change the
+//! order or spelling of its fields by itself.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ pub use crate::token::{is_token, is_token_byte};
 
 macro_rules! known {
     ($($variant:ident $name:literal;)*) => {
-        /// A field name this program has a use for; every other name is [`HeaderId::Other`].
+        /// A known field name; every other name is [`HeaderId::Other`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum HeaderId {
@@ -102,15 +103,15 @@ known! {
 
 const SLOTS: usize = 512;
 
-/// Slot of a name of at least two bytes: its two ends, case folded, and its length. `salt` is
-/// chosen so that no two known names meet.
+/// Hash slot of a name of at least two bytes: its two ends, case folded, and its length. `salt` is
+/// chosen so that known names do not collide.
 const fn slot(first: [u8; 2], last: [u8; 2], len: usize, salt: u32) -> usize {
     let ends = u32::from_le_bytes([first[0], first[1], last[0], last[1]]) | 0x2020_2020;
     let mixed = ends.wrapping_add((len as u32) << 8).wrapping_mul(salt);
     (mixed >> (u32::BITS - SLOTS.ilog2())) as usize
 }
 
-/// Every known name in a slot of its own; `None` when two of them meet.
+/// Assigns a slot to every known name; `None` if two collide.
 const fn place(salt: u32) -> Option<[HeaderId; SLOTS]> {
     let mut slots = [HeaderId::Other; SLOTS];
     let mut at = 0;
@@ -129,22 +130,22 @@ const fn place(salt: u32) -> Option<[HeaderId; SLOTS]> {
     Some(slots)
 }
 
-/// The first salt that works, and what it makes of the names; found by the compiler.
+/// The first salt without collisions, and its slots; computed at compile time.
 const PLACED: (u32, [HeaderId; SLOTS]) = {
     let mut salt = 0x9e37_79b9_u32;
     loop {
         if let Some(slots) = place(salt) {
             break (salt, slots);
         }
-        // Odd remains odd: a product with an even number loses bits.
+        // The salt stays odd: a product with an even number loses bits.
         salt = salt.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35e);
     }
 };
 const SALT: u32 = PLACED.0;
 static BY_SLOT: [HeaderId; SLOTS] = PLACED.1;
 
-/// Returns true if `name` is `known`, in any case. Compares words instead of bytes: every field
-/// that comes in is asked, and names are short.
+/// Returns true if `name` is `known`, without regard to case. Compares eight bytes at a time, since
+/// every received field is tested and names are short.
 fn is_spelling_of(known: &[u8], name: &[u8]) -> bool {
     if known.len() != name.len() {
         return false;
@@ -152,7 +153,7 @@ fn is_spelling_of(known: &[u8], name: &[u8]) -> bool {
     let (Some(last), Some(other)) = (known.last_chunk(), name.last_chunk()) else {
         return is_same_but_for_case(short_word(known), short_word(name));
     };
-    // The last word overlaps the one before it where eight does not divide the length.
+    // The last eight bytes overlap those before if eight does not divide the length.
     let same = |a: &[u8; 8], b: &[u8; 8]| {
         is_same_but_for_case(u64::from_le_bytes(*a), u64::from_le_bytes(*b))
     };
@@ -160,7 +161,7 @@ fn is_spelling_of(known: &[u8], name: &[u8]) -> bool {
     same(last, other) && words.all(|(a, b)| same(a, b))
 }
 
-/// All bytes of a name of two to seven in one word, some of them twice.
+/// All bytes of a name of two to seven in one integer, some of them twice.
 fn short_word(name: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
         u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
@@ -172,15 +173,15 @@ fn short_word(name: &[u8]) -> u64 {
 }
 
 /// Returns true if each byte of `name` is that of `known` or the same letter in the other case.
-/// `known` holds letters and hyphens only.
+/// `known` has letters and hyphens only.
 const fn is_same_but_for_case(known: u64, name: u64) -> bool {
     const CASE: u64 = 0x2020_2020_2020_2020;
     let differing = known ^ name;
-    // Of the bytes of known names, letters have the bit above the one of case, and hyphens do not.
+    // In known names, letters have the bit above the case bit, and hyphens do not.
     differing & !CASE == 0 && (differing << 1) & !known == 0
 }
 
-// As `is_same_but_for_case` takes it.
+// Checks the precondition of `is_same_but_for_case`.
 const _: () = {
     let mut at = 0;
     while at < NAMES.len() {
@@ -193,8 +194,8 @@ const _: () = {
     }
 };
 
-/// Returns true if a name is in lower case, as HTTP/2 has it (RFC 9113 8.2.1). `name` must be a
-/// known one: of the letters and hyphens in known names, capitals alone lack the bit of case.
+/// Returns true if a name is in lower case, as in HTTP/2 (RFC 9113 8.2.1). `name` must be known: of
+/// the letters and hyphens in known names, only capitals lack the case bit.
 fn is_known_in_lower_case(name: &[u8]) -> bool {
     const CASE: u64 = 0x2020_2020_2020_2020;
     match name.last_chunk() {
@@ -207,7 +208,7 @@ fn is_known_in_lower_case(name: &[u8]) -> bool {
 }
 
 impl HeaderId {
-    /// The id of `name`, in any case; [`HeaderId::Other`] when it is not in the table.
+    /// The id of `name`, without regard to case; [`HeaderId::Other`] for unknown names.
     pub fn of(name: &[u8]) -> Self {
         let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) else {
             return Self::Other;
@@ -254,14 +255,14 @@ impl HeaderId {
         Self::Upgrade,
     ]);
 
-    /// Returns true if the field speaks about one connection only and is never stored or forwarded
-    /// (RFC 9110 7.6.1).
+    /// Returns true if the field belongs to one connection, and is never stored or forwarded (RFC
+    /// 9110 7.6.1).
     pub fn is_hop_by_hop(self) -> bool {
         Self::HOP_BY_HOP & self.bit() != 0
     }
 }
 
-/// Where one field lies in a block's bytes.
+/// The position of one field in a block's bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldSpan {
     /// Interned name.
@@ -295,13 +296,14 @@ impl Field<'_> {
 
 /// An ordered list of header fields in one buffer. Names keep their spelling; lookups ignore case.
 ///
-/// Two ways to fill it: [`HeaderBlock::push`] copies one field; a parser records [`Span`]s with
-/// [`HeaderBlock::push_span`] and then hands the bytes they point into to [`HeaderBlock::adopt`].
+/// Two ways to fill it: [`HeaderBlock::push`] copies one field; a parser records [`FieldSpan`]s
+/// with [`HeaderBlock::push_span`] and then passes the bytes that they point into to
+/// [`HeaderBlock::adopt`].
 #[derive(Debug, Default)]
 pub struct HeaderBlock {
     bytes: Vec<u8>,
     spans: Vec<FieldSpan>,
-    /// Bit `n`: a field whose id is number `n` is there.
+    /// Bit `n` is set if a field with id number `n` is present.
     present: u128,
 }
 
@@ -310,7 +312,7 @@ impl Clone for HeaderBlock {
         Self { bytes: self.bytes.clone(), spans: self.spans.clone(), present: self.present }
     }
 
-    /// Keeps the memory.
+    /// Reuses the memory.
     fn clone_from(&mut self, other: &Self) {
         self.bytes.clone_from(&other.bytes);
         self.spans.clone_from(&other.spans);
@@ -318,7 +320,7 @@ impl Clone for HeaderBlock {
     }
 }
 
-// The presence bits have room for every id.
+// There is a presence bit for every id.
 const _: () = assert!((HeaderId::Other as u32) < u128::BITS);
 
 impl HeaderBlock {
@@ -327,7 +329,7 @@ impl HeaderBlock {
         self.bytes.len() + self.spans.len() * size_of::<FieldSpan>()
     }
 
-    /// Gives back memory that is not needed, where it is much.
+    /// Frees unused memory, if it is much.
     pub fn fit(&mut self) {
         if self.bytes.capacity() > 2 * self.bytes.len() {
             self.bytes.shrink_to_fit();
@@ -342,23 +344,23 @@ impl HeaderBlock {
         Self::default()
     }
 
-    /// Forgets all fields and keeps the memory.
+    /// Removes all fields and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
         self.present = 0;
     }
 
-    /// Records a field whose bytes a later [`HeaderBlock::adopt`] brings.
+    /// Records a field whose bytes a later [`HeaderBlock::adopt`] supplies.
     pub fn push_span(&mut self, span: FieldSpan) {
         self.present |= span.id.bit();
         self.spans.push(span);
     }
 
-    /// Takes a copy of the bytes that the spans recorded since [`HeaderBlock::clear`] point into.
+    /// Copies the bytes that the spans recorded since [`HeaderBlock::clear`] point into.
     ///
     /// # Panics
-    /// When a recorded span lies outside `bytes`.
+    /// If a recorded span lies outside `bytes`.
     pub fn adopt(&mut self, bytes: &[u8]) {
         let end = self.spans.iter().map(|s| s.value_at + s.value_len).max().unwrap_or(0);
         assert!(end as usize <= bytes.len(), "a header span lies outside its bytes");
@@ -366,7 +368,7 @@ impl HeaderBlock {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Makes room for so many fields with so many bytes of names and values.
+    /// Reserves memory for further fields with `bytes` of names and values.
     pub fn reserve(&mut self, fields: usize, bytes: usize) {
         self.spans.reserve(fields);
         self.bytes.reserve(bytes);
@@ -382,15 +384,15 @@ impl HeaderBlock {
         self.append(HeaderId::of(name), name, value);
     }
 
-    /// Appends a field whose name has been looked up: `id` must be [`HeaderId::of`] of `name`.
+    /// Appends a field; `id` must be [`HeaderId::of`] of `name`.
     #[inline]
     pub fn push_as(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
         debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
         self.append(id, name, value);
     }
 
-    /// Puts a field with an interned name before the one that is number `at`; behind the last one
-    /// when there are not as many.
+    /// Inserts a field with an interned name at index `at`, or at the end if there are fewer
+    /// fields.
     pub fn insert(&mut self, at: usize, id: HeaderId, value: &[u8]) {
         self.push(id, value);
         if let Some(later) = self.spans.get_mut(at..) {
@@ -398,8 +400,7 @@ impl HeaderBlock {
         }
     }
 
-    /// Appends a field with an interned name whose value is what `write` appends, and must not
-    /// take from.
+    /// Appends a field with an interned name. `write` appends the value, and must not remove bytes.
     pub fn push_with(&mut self, id: HeaderId, write: impl FnOnce(&mut Vec<u8>)) {
         self.append_with(id, id.name().as_bytes(), write);
     }
@@ -408,7 +409,7 @@ impl HeaderBlock {
         self.append_with(id, name, |out| out.extend_from_slice(value));
     }
 
-    /// As a line, which is written as it lies.
+    /// Appends a field as a complete line, which can be copied to a message later.
     fn append_with(&mut self, id: HeaderId, name: &[u8], write: impl FnOnce(&mut Vec<u8>)) {
         let name_at = self.bytes.len();
         self.bytes.extend_from_slice(name);
@@ -439,8 +440,8 @@ impl HeaderBlock {
     }
 
     /// Replaces every field called `name` by one; `id` must be [`HeaderId::of`] of `name`. A value
-    /// that is no longer than the one there takes its place, so that a field that is set again and
-    /// again costs no memory.
+    /// that is not longer than the present one overwrites it, so that repeated setting costs no
+    /// memory.
     pub fn set_as(&mut self, id: HeaderId, name: &[u8], value: &[u8]) {
         debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
         if !self.contains(id) {
@@ -471,7 +472,7 @@ impl HeaderBlock {
         let Some(mut kept) = position(&self.bytes, &self.spans, id, name) else { return };
         for at in kept + 1..self.spans.len() {
             if !is_called(&self.bytes, &self.spans[at], id, name) {
-                // As a whole: field by field, it takes four times as many instructions.
+                // In one copy: field by field takes four times as many instructions.
                 self.spans.copy_within(at..=at, kept);
                 kept += 1;
             }
@@ -482,9 +483,8 @@ impl HeaderBlock {
         }
     }
 
-    /// Sets the spelling of the one field called `name`, where setting the field to its own value
-    /// would change nothing else. Returns false, and changes nothing, if there is no such field or
-    /// more than one. `id` must be [`HeaderId::of`] of `name`.
+    /// Sets the spelling of the only field called `name`. Returns false, and changes nothing,
+    /// unless there is exactly one. `id` must be [`HeaderId::of`] of `name`.
     pub fn respell(&mut self, id: HeaderId, name: &[u8]) -> bool {
         debug_assert_eq!(id, HeaderId::of(name), "an id belongs to its name");
         let mut only = None;
@@ -520,7 +520,7 @@ impl HeaderBlock {
         self.retain(|f| !f.name.eq_ignore_ascii_case(name));
     }
 
-    /// Keeps the fields for which `keep` says so.
+    /// Keeps the fields for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(Field<'_>) -> bool) {
         let bytes = &self.bytes;
         let mut present = 0;
@@ -564,22 +564,22 @@ impl HeaderBlock {
             .map(|f| f.value)
     }
 
-    /// Returns true if a field called `id` is there.
+    /// Returns true if a field called `id` is present.
     pub fn contains(&self, id: HeaderId) -> bool {
         self.present & id.bit() != 0
     }
 
-    /// Returns true if a field called by one of `ids` is there.
+    /// Returns true if a field called by one of `ids` is present.
     pub fn contains_any(&self, ids: &[HeaderId]) -> bool {
         self.present & HeaderId::bits(ids) != 0
     }
 
-    /// Appends the end-to-end fields (RFC 9110 7.6.1) to `out` as lines with CRLF, but for those
-    /// called by one of `without`. Fields that lie behind each other as such lines go together.
+    /// Appends the end-to-end fields (RFC 9110 7.6.1) to `out` as lines with CRLF, except those
+    /// called by one of `without`. Adjacent complete lines are copied together.
     pub fn write_end_to_end(&self, out: &mut Vec<u8>, without: &[HeaderId]) {
         let bytes = &self.bytes[..];
         let without = HeaderId::bits(without) | HeaderId::HOP_BY_HOP;
-        // What is not yet copied of lines that lie in `bytes` without a gap.
+        // The lines in `bytes`, without a gap, that are not copied yet.
         let mut run = 0..0;
         for span in &self.spans {
             if without & span.id.bit() != 0 {
@@ -631,7 +631,7 @@ fn field<'a>(bytes: &'a [u8], s: &FieldSpan) -> Field<'a> {
     }
 }
 
-/// Where a field lies in `bytes` as a line with CRLF, if it does.
+/// The position of a field as a complete line in `bytes`, if it is one.
 fn line(bytes: &[u8], s: &FieldSpan) -> Option<Range<usize>> {
     let name_at = s.name_at as usize;
     let name_end = name_at + usize::from(s.name_len);

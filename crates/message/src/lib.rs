@@ -1,10 +1,12 @@
-//! The HTTP vocabulary: header block, method, status, target, and the values of RFC 9110 and RFC
-//! 9111.
+//! Messages of HTTP: header block, method, status, target, and the values of RFC 9110 and RFC 9111.
 //!
-//! Pure: no sockets, no files, no clock. Parsing of a message's bytes is the engines' business
-//! (`h1`, `h2`); this crate holds what a parsed message is, in the one canonical form that key,
-//! route and forwarded request come from, and what makes host, target and framing fields canonical
-//! for all of them.
+//! One canonical form of a request, from which key, route and forwarded request are made, and the
+//! rules for storing a response. The crate must never touch a socket, a file or a clock. It does
+//! not parse messages, which is the task of the engines (`h1`, `h2`), but has the rules for hosts,
+//! targets and framing fields that all engines share.
+//!
+//! Begin with [`Request`], [`Response`] and [`HeaderBlock`], then [`store::plan`], which decides
+//! about storing.
 
 pub mod authority;
 pub mod cache_control;

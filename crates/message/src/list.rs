@@ -1,16 +1,17 @@
-//! Comma-separated lists over several field lines (RFC 9110 5.6.1), with quoted strings (5.6.4).
+//! Lists of comma-separated members over several field lines (RFC 9110 5.6.1), with quoted strings
+//! (5.6.4).
 //!
-//! Never joins lines in memory: members are slices of the lines they stand in.
+//! Must never copy: members are slices of their lines.
 
-/// Members of a list field: white space around them removed, empty ones skipped. A comma inside a
-/// quoted string does not end a member; a quoted string that is not closed ends with its line.
+/// Members of a list field, without surrounding white space; empty members are skipped. A comma
+/// inside a quoted string does not end a member; an unterminated quoted string ends with its line.
 #[derive(Clone, Debug)]
 pub struct Members<'a, I> {
     lines: I,
     rest: &'a [u8],
 }
 
-/// The members of the list that `lines` make up together.
+/// The members of the list in `lines`.
 pub fn members<'a, I>(lines: I) -> Members<'a, I::IntoIter>
 where
     I: IntoIterator<Item = &'a [u8]>,
@@ -59,7 +60,7 @@ pub fn trim(text: &[u8]) -> &[u8] {
     &text[start..end]
 }
 
-/// The inside of a quoted string, escapes left as they are; `None` when `text` is not one.
+/// The content of a quoted string, with its escapes; `None` if `text` is not one.
 pub fn unquote(text: &[u8]) -> Option<&[u8]> {
     let inside = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut escaped = false;

@@ -1,16 +1,15 @@
-//! The normal form of a path, in which routes are matched.
+//! Path normalisation for matching routes, as nginx matches locations.
 //!
-//! Only for matching: keyed and forwarded is the path as received, but for its spelling
-//! ([`target::canonical`](crate::target::canonical)). Two paths that an origin
-//! may hold for the same have one normal form, so that no spelling slips past a rule (nginx matches
-//! locations against the same form).
+//! Only for matching: the key and the forwarded request have the path as received, except for its
+//! spelling ([`target::canonical`](crate::target::canonical)). Paths that an origin may treat as
+//! equal have one normal form, so that no spelling evades a rule.
 
 use std::fmt;
 
 use crate::class::{below, equal};
 use crate::percent;
 
-/// Why a path has no normal form.
+/// The reason why a path has no normal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
     /// `%` without two hexadecimal digits.
@@ -33,14 +32,14 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// Brings `path` (without query) to its normal form: percent escapes decoded once, runs of slashes
-/// made one, `.` and `..` resolved, both also where they were escaped.
+/// Normalises `path` (without query): decodes percent escapes once, merges slashes, and resolves
+/// `.` and `..`, including escaped ones.
 ///
-/// `Ok(true)`: the normal form differs and `out` holds it. `Ok(false)`: `path` is its own normal
-/// form, and `out` is left as it was.
+/// `Ok(true)`: the normal form differs and is in `out`. `Ok(false)`: `path` is its own normal form,
+/// and `out` is unchanged.
 ///
 /// # Errors
-/// [`PathError`] when the path is one that no well-meaning client sends.
+/// [`PathError`] for a path that honest clients never send.
 pub fn normal_form(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
     if is_ordinary(path) {
         return Ok(false);
@@ -62,8 +61,8 @@ pub fn normal_form(path: &[u8], out: &mut Vec<u8>) -> Result<bool, PathError> {
     Ok(out != path)
 }
 
-/// Nothing in it that the normal form would change or refuse, nor that some origins read in a way
-/// of their own: `;` and `\`. Takes no more than one look at each byte.
+/// Returns true if `path` is its own normal form and has no byte that some origins interpret
+/// specially: `;` and `\`. Looks at each byte once.
 pub fn is_ordinary(path: &[u8]) -> bool {
     let mut refused = ALWAYS;
     path.iter().all(|byte| {
@@ -74,8 +73,8 @@ pub fn is_ordinary(path: &[u8]) -> bool {
     })
 }
 
-/// [`is_ordinary`], and no dot in it but in the last segment: most paths are, and cost no second
-/// look for scripts that they may run with a rest.
+/// Returns true if `path` [`is_ordinary`] and has a dot in its last segment only. Most paths are
+/// plain, and need no second check for scripts with a path info.
 pub fn is_plain(path: &[u8]) -> bool {
     let mut refused = ALWAYS;
     path[undotted(path)..].iter().all(|byte| {
@@ -86,8 +85,8 @@ pub fn is_plain(path: &[u8]) -> bool {
     })
 }
 
-/// The length of a beginning of `path` that is plain and has no dot, but for its last byte, which
-/// is to be looked at once more: whole words are looked at, and each begins with the last byte of
+/// The length of a prefix of `path` that is plain and without dots, except for its last byte, which
+/// must be checked again: groups of eight bytes are checked, and each begins with the last byte of
 /// the one before.
 fn undotted(path: &[u8]) -> usize {
     const STEP: usize = size_of::<u64>() - 1;
@@ -105,8 +104,8 @@ fn undotted(path: &[u8]) -> usize {
     }
 }
 
-/// Returns true if none of eight bytes is a dot, `%`, `;`, `\\` or a control, and no two that
-/// follow each other are slashes.
+/// Returns true if none of eight bytes is a dot, `%`, `;`, `\\` or a control, and no two adjacent
+/// bytes are slashes.
 fn is_undotted(word: u64) -> bool {
     let found = below(word, b' ')
         | equal(word, 0x7f)
@@ -114,18 +113,18 @@ fn is_undotted(word: u64) -> bool {
         | equal(word, b';')
         | equal(word, b'\\')
         | equal(word, b'.');
-    // What it may mark wrongly behind a slash is a dot, which is found anyway.
+    // A byte behind a slash that may be marked wrongly is a dot, which is found anyway.
     let slashes = equal(word, b'/');
     found == 0 && slashes & (slashes << 8) == 0
 }
 
-/// Class of the bytes that make a path other than ordinary anywhere: `%`, `;`, `\` and controls.
+/// Class of the bytes that make a path not ordinary: `%`, `;`, `\` and controls.
 const ALWAYS: u8 = 1;
 /// Class of the bytes that do so behind a slash: another slash, and a dot.
 const BEHIND_SLASH: u8 = 2;
-/// Class of the byte that makes a path other than plain anywhere behind a dot: a slash.
+/// Class of the byte that makes a path not plain if it follows a dot: a slash.
 const BEHIND_DOT: u8 = 4;
-/// Where a byte's class holds what may not stand behind it.
+/// Shift of the bits with the classes that may not follow a byte.
 const NEXT: u32 = 4;
 
 static CLASSES: [u8; 256] = {
@@ -144,9 +143,9 @@ static CLASSES: [u8; 256] = {
     classes
 };
 
-/// The normal form of `path` as some origins read it: of each segment what follows a `;` is a
-/// parameter and left out (RFC 3986 3.3; servlet containers), and an escaped `\` is a slash (IIS).
-/// `None` when there is no such thing in it.
+/// The normal form of `path` for origins with other rules: the part of a segment from a `;` on is a
+/// parameter, and is removed (RFC 3986 3.3; servlet containers), and an escaped `\` is a slash
+/// (IIS). `None` if `path` has neither.
 ///
 /// # Errors
 /// As [`normal_form`].

@@ -1,9 +1,9 @@
-//! Percent-encoding (RFC 3986 2.1): single escapes, and whole texts both ways.
+//! Percent-encoding (RFC 3986 2.1): single escapes, and texts in both directions.
 //!
-//! Decodes once, never again what came of that. A `%` that begins no escape stays as it is: a
-//! caller that must refuse it looks at each `%` with [`escaped`].
+//! Decodes once, never twice. A `%` that starts no escape is unchanged: a caller that must reject
+//! it checks each `%` with [`escaped`].
 
-/// The byte that `text` begins with as an escape; `None` if it begins with none.
+/// The byte of the escape at the start of `text`; `None` without an escape.
 pub fn escaped(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |digit: u8| char::from(digit).to_digit(16);
@@ -21,7 +21,7 @@ pub fn decode(text: &[u8]) -> Vec<u8> {
     decode_selected(text, |_| true)
 }
 
-/// `text` with its escapes decoded, but only those whose byte `is_meant`.
+/// `text` with its escapes decoded, limited to bytes for which `is_meant` returns true.
 pub fn decode_selected(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -40,7 +40,7 @@ pub fn decode_selected(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     decoded
 }
 
-/// `text` with each byte escaped that `is_meant`; a `%` is escaped only if it is meant, too.
+/// `text` with each byte escaped for which `is_meant` returns true, which may include `%`.
 pub fn encode(text: &[u8], is_meant: impl Fn(u8) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {

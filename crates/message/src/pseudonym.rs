@@ -1,24 +1,24 @@
-//! The name of this proxy in Via and Cache-Status, and the beginnings of the fields that say it:
-//! every hit writes both.
+//! Pseudonym of this proxy in Via and Cache-Status, and prepared starts of these fields, which
+//! every hit writes.
 
 use crate::header::HeaderId;
 use crate::sf::write_token_or_string;
 
-/// The name of a proxy (RFC 9110 7.6.3), prepared for the fields that hold it.
+/// The name of a proxy (RFC 9110 7.6.3), with the fields prepared for it.
 #[derive(Debug)]
 pub struct Pseudonym {
     name: Box<str>,
-    /// The name as Cache-Status has it (RFC 9211 2).
+    /// The name in Cache-Status (RFC 9211 2).
     member: Box<[u8]>,
     via: [FieldStart; 2],
     hit: FieldStart,
 }
 
-/// A field's line up to some place in its value, as HTTP/1 writes it.
+/// The start of a field's line in HTTP/1, up to a place within its value.
 #[derive(Debug)]
 pub struct FieldStart {
     id: HeaderId,
-    /// It ends as a line does.
+    /// The start, with CRLF appended.
     line: Box<[u8]>,
     value_at: usize,
 }
@@ -38,17 +38,17 @@ impl Pseudonym {
         &self.name
     }
 
-    /// The name as Cache-Status has it: a token, or a string.
+    /// The name in Cache-Status: a token, or a string.
     pub fn member(&self) -> &[u8] {
         &self.member
     }
 
-    /// Via of a response that came in HTTP/1.0, or in HTTP/1.1.
+    /// The Via of a response received over HTTP/1.0 or HTTP/1.1.
     pub fn via(&self, http10: bool) -> &FieldStart {
         &self.via[usize::from(!http10)]
     }
 
-    /// Cache-Status of a hit, to which what is known of that is added.
+    /// The Cache-Status of a hit, to which details are appended.
     pub fn hit(&self) -> &FieldStart {
         &self.hit
     }
@@ -67,17 +67,17 @@ impl FieldStart {
         self.id
     }
 
-    /// The line's beginning, from the name on.
+    /// The start of the line, from the name on.
     pub fn line(&self) -> &[u8] {
         &self.line[..self.line.len() - 2]
     }
 
-    /// The line of a field that has no more in it, with its end.
+    /// The complete line of a field without further content.
     pub fn whole_line(&self) -> &[u8] {
         &self.line
     }
 
-    /// The value's beginning.
+    /// The start of the value.
     pub fn value(&self) -> &[u8] {
         &self.line()[self.value_at..]
     }

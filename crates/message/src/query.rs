@@ -1,10 +1,10 @@
-//! Query parameters of a request target: removing those that do not matter and sorting the rest, so
-//! that equal pages have equal keys.
+//! Query parameters of a request target: removes insignificant ones and sorts the rest, so that
+//! equal pages have equal keys.
 //!
-//! Parameters are separated by `&` and nothing else: a cache that also splits at `;` stores under
-//! one key what the origin tells apart. Names are compared byte for byte, never decoded.
+//! Only `&` separates parameters: a cache that also splits at `;` would merge pages that the origin
+//! distinguishes. Names are compared byte for byte, never decoded.
 
-/// Names of query parameters, whole or by their beginning.
+/// Names of query parameters, complete or by prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParamSet {
     /// Sorted.
@@ -12,8 +12,8 @@ pub struct ParamSet {
     prefixes: Vec<Box<[u8]>>,
 }
 
-/// Parameters that advertising and mailing links carry for scripts in the browser; a server's
-/// answer does not depend on them.
+/// Parameters that advertising and mailing links carry for scripts in the browser; no server's
+/// response depends on them.
 pub const TRACKING: &[&str] = &[
     // Google: campaigns, ads, cross-domain measuring
     "utm_*",
@@ -60,7 +60,7 @@ pub const TRACKING: &[&str] = &[
 ];
 
 impl ParamSet {
-    /// A set of `names`; one that ends in `*` stands for all that begin so.
+    /// A set of `names`; a `*` at the end of a name stands for any suffix.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut set = Self::default();
         for name in names {
@@ -85,18 +85,18 @@ impl ParamSet {
     }
 }
 
-/// The parameters of a query, as written: names with or without `=` and value, empty ones included.
+/// The parameters of a query, as written: names with optional `=` and value, empty ones included.
 pub fn params(query: &[u8]) -> impl Iterator<Item = &[u8]> {
     query.split(|b| *b == b'&')
 }
 
-/// A parameter's name: all of it up to the first `=`.
+/// The name of a parameter: the part before the first `=`.
 pub fn name(param: &[u8]) -> &[u8] {
     &param[..memchr::memchr(b'=', param).unwrap_or(param.len())]
 }
 
-/// Removes from `target` (path and query) the parameters whose names `drop` chooses, and with the
-/// last parameter the question mark. Returns whether anything changed. Allocates nothing.
+/// Removes from `target` (path and query) the parameters whose names `drop` selects, and with the
+/// last parameter the question mark. Returns true if anything changed. Allocates nothing.
 pub fn remove_params(target: &mut Vec<u8>, mut drop: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(start) = query_start(target) else { return false };
     if !params(&target[start..]).any(|p| drop(name(p))) {
@@ -120,7 +120,7 @@ pub fn remove_params(target: &mut Vec<u8>, mut drop: impl FnMut(&[u8]) -> bool) 
     true
 }
 
-/// As [`remove_params`], and appends what it removes to `taken`.
+/// As [`remove_params`], and appends the removed parameters to `taken`.
 pub fn take_params(
     target: &mut Vec<u8>,
     taken: &mut Vec<u8>,
@@ -139,8 +139,8 @@ pub fn take_params(
     remove_params(target, drop)
 }
 
-/// Sorts the parameters of `target` by name; those of one name keep their order, which may mean
-/// something. Returns whether anything changed; only then anything is allocated.
+/// Sorts the parameters of `target` by name; equal names keep their order, which may be
+/// significant. Returns true if anything changed; allocates only then.
 pub fn sort_params(target: &mut Vec<u8>) -> bool {
     let Some(start) = query_start(target) else { return false };
     let query = &target[start..];
@@ -155,7 +155,7 @@ pub fn sort_params(target: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Where the query begins, if there is one.
+/// The position of the query, if there is one.
 fn query_start(target: &[u8]) -> Option<usize> {
     memchr::memchr(b'?', target).map(|at| at + 1)
 }

@@ -1,5 +1,5 @@
-//! Byte ranges (RFC 9110 14): from a Range field to resolved ranges, Content-Range, and the framing
-//! of multipart/byteranges.
+//! Ranges of bytes (RFC 9110 14): from a Range field to resolved ranges, Content-Range, and the
+//! framing of multipart/byteranges.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use smallvec::SmallVec;
 
 use crate::list::{members, trim};
 
-/// Resolved ranges: not empty, none beyond the length, none overlapping another. End-exclusive.
+/// Resolved ranges: not empty, within the length, not overlapping. End-exclusive.
 pub type Ranges = SmallVec<[Range<u64>; 4]>;
 
 /// The part of a representation to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangePlan {
-    /// All of it, with 200: the field is not understood, or asks for too many ranges.
+    /// All of it, with 200: the field is invalid or unknown.
     Whole,
-    /// The same, since more are asked for than may be.
+    /// All of it, with 200: the field has too many ranges.
     TooMany,
-    /// These, with 206, in the order asked for.
+    /// These ranges, with 206, in the requested order.
     Ranges(Ranges),
-    /// Nothing of it exists: 416.
+    /// 416: no range is within the representation.
     NotSatisfiable,
 }
 
 /// Resolves `header`, the value of Range, for a representation of `length` bytes.
 ///
-/// Overlapping ranges are merged into the one that was asked for first. More than `max_ranges`
-/// ranges are [`RangePlan::TooMany`]; an unknown unit or a malformed range before that mean
-/// [`RangePlan::Whole`] (RFC 9110 14.2). Numbers too large for 64 bits are read as the largest.
+/// Overlapping ranges are merged into the first of them. More than `max_ranges` ranges are
+/// [`RangePlan::TooMany`]; an unknown unit, or a malformed range before that, is
+/// [`RangePlan::Whole`] (RFC 9110 14.2). Numbers too large for 64 bits are clamped.
 pub fn plan(header: &[u8], length: u64, max_ranges: usize) -> RangePlan {
     let Some(specs) = byte_ranges(header) else { return RangePlan::Whole };
     let mut ranges = Ranges::new();
@@ -53,15 +53,15 @@ pub fn plan(header: &[u8], length: u64, max_ranges: usize) -> RangePlan {
     match (ranges.is_empty(), asked) {
         (false, _) => RangePlan::Ranges(ranges),
         (true, 0) => RangePlan::Whole,
-        // The last bytes of nothing are satisfiable (RFC 9110 14.1.2), but no 206 can say so.
+        // A suffix range of an empty representation is satisfiable (RFC 9110 14.1.2), but no 206
+        // can express it.
         (true, _) if suffix_of_nothing => RangePlan::Whole,
         (true, _) => RangePlan::NotSatisfiable,
     }
 }
 
-/// The first of the bytes that `header`, the value of Range, asks for, of a representation whose
-/// length is not known: 0 where only the last so many are asked for. `None` where [`plan`] would
-/// have no range of any representation.
+/// The first byte requested by `header`, the value of Range, if the length of the representation is
+/// not known; 0 for suffix ranges only. `None` if [`plan`] would have no range for any length.
 pub fn first_wanted(header: &[u8], max_ranges: usize) -> Option<u64> {
     let (mut first, mut has_suffix) = (None, false);
     for (before, spec) in members([byte_ranges(header)?]).enumerate() {
@@ -83,9 +83,9 @@ fn byte_ranges(header: &[u8]) -> Option<&[u8]> {
 }
 
 enum Spec {
-    /// First byte and, if given, last byte.
+    /// First byte and optional last byte.
     From(u64, Option<u64>),
-    /// The last so many bytes.
+    /// The length of a suffix.
     Suffix(u64),
 }
 
@@ -112,10 +112,10 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Adds a range. Those that overlap it become one, in the place of the first of them.
+/// Adds a range, merging those that overlap it at the position of the first of them.
 fn merge(ranges: &mut Ranges, mut new: Range<u64>) {
     let mut place = ranges.len();
-    // One pass is enough: what a merged range covers beyond `new` overlaps no other one.
+    // One pass is enough: the part of a merged range beyond `new` overlaps no other one.
     for at in (0..ranges.len()).rev() {
         let old = &ranges[at];
         if old.start < new.end && new.start < old.end {
@@ -127,18 +127,18 @@ fn merge(ranges: &mut Ranges, mut new: Range<u64>) {
     ranges.insert(place, new);
 }
 
-/// A Content-Range with a range: the part of a representation that a 206 has (RFC 9110 14.4).
+/// A Content-Range with a range: the part of a representation in a 206 (RFC 9110 14.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// The bytes; not empty, none beyond the length. End-exclusive.
+    /// The bytes; not empty, within the length. End-exclusive.
     pub range: Range<u64>,
     /// Length of the whole representation; `None` if the sender does not know it.
     pub length: Option<u64>,
 }
 
 impl ContentRange {
-    /// Reads a field's value; `None` for another unit, for a 416's value, and for one that is
-    /// malformed or says that the part goes beyond the whole.
+    /// Parses a field's value; `None` for another unit, for a 416's value, and for a malformed
+    /// value or a part beyond the whole.
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (unit, rest) = value.split_at_checked(5)?;
         let rest = rest.strip_prefix(b" ").filter(|_| unit.eq_ignore_ascii_case(b"bytes"))?;
@@ -153,7 +153,7 @@ impl ContentRange {
     }
 }
 
-/// A number of digits and nothing else, that has 64 bits.
+/// A number of digits only that fits 64 bits.
 fn exact(digits: &[u8]) -> Option<u64> {
     number(digits).filter(|number| *number < u64::MAX)
 }
@@ -178,7 +178,7 @@ pub fn write_unsatisfied(length: u64, out: &mut Vec<u8>) {
 /// The framing of a multipart/byteranges body (RFC 9110 14.6), for more than one range.
 #[derive(Clone, Copy, Debug)]
 pub struct Multipart<'a> {
-    /// Separates the parts; must not occur in the body.
+    /// The separator of the parts; must not occur in the body.
     pub boundary: &'a [u8],
     /// Content-Type of the whole representation, if it has one.
     pub content_type: Option<&'a [u8]>,
@@ -187,7 +187,7 @@ pub struct Multipart<'a> {
 }
 
 impl Multipart<'_> {
-    /// Appends what stands before the bytes of `range`.
+    /// Appends the part header of `range`.
     pub fn write_part_head(&self, range: &Range<u64>, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(self.boundary);
@@ -200,14 +200,14 @@ impl Multipart<'_> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Appends what stands after the last part.
+    /// Appends the closing delimiter.
     pub fn write_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(self.boundary);
         out.extend_from_slice(b"--\r\n");
     }
 
-    /// Length of the whole body: the ranges and everything around them.
+    /// Length of the whole body: the ranges and their framing.
     pub fn body_length(&self, ranges: &[Range<u64>]) -> u64 {
         let kind = self.content_type.map_or(0, |k| b"\r\nContent-Type: ".len() + k.len());
         let fixed = b"\r\n--\r\nContent-Range: bytes -/\r\n\r\n".len() + self.boundary.len() + kind;
@@ -415,7 +415,7 @@ mod tests {
             let bytes: Vec<u64> = planned.iter().cloned().flatten().collect();
             prop_assert_eq!(bytes.len(), wanted.len(), "no byte comes twice");
             prop_assert_eq!(bytes.into_iter().collect::<BTreeSet<_>>(), wanted);
-            // The order is that of the first byte range asked for in each.
+            // The order is that of the first requested byte range in each.
             let place = |r: &Range<u64>| {
                 specs.iter().position(|s| r.clone().any(|b| s.has(b, length)))
             };

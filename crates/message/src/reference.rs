@@ -2,8 +2,8 @@
 
 use crate::request::Request;
 
-/// The request for `reference`, a Location or Content-Location of an answer to `request`; `None`
-/// when it leads to another origin.
+/// The request for `reference`, a Location or Content-Location of a response to `request`; `None`
+/// if it is on another origin.
 pub fn same_origin(request: &Request, reference: &[u8]) -> Option<Request> {
     let reference = reference.split(|b| *b == b'#').next()?;
     let rest = match reference.strip_prefix(b"/") {

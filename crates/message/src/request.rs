@@ -1,10 +1,11 @@
-//! A request's head in canonical form.
+//! Request head in canonical form, the only form that key, route and forwarded bytes may be made
+//! from.
 
 use std::fmt;
 
 use crate::header::HeaderBlock;
 
-/// The methods this program tells apart.
+/// The known methods.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Method {
     /// GET
@@ -26,9 +27,9 @@ pub enum Method {
     Trace,
     /// CONNECT
     Connect,
-    /// PURGE, as caches understand it
+    /// PURGE, as caches define it
     Purge,
-    /// BAN, as caches understand it
+    /// BAN, as caches define it
     Ban,
     /// Any other token.
     Other(Box<[u8]>),
@@ -71,12 +72,12 @@ impl Method {
         }
     }
 
-    /// Safe (RFC 9110 9.2.1): asks for nothing to change.
+    /// Returns true for a safe method (RFC 9110 9.2.1), which changes nothing.
     pub fn is_safe(&self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
     }
 
-    /// Idempotent (RFC 9110 9.2.2): may be sent again.
+    /// Returns true for an idempotent method (RFC 9110 9.2.2), which may be retried.
     pub fn is_idempotent(&self) -> bool {
         self.is_safe() || matches!(self, Self::Put | Self::Delete)
     }
@@ -88,8 +89,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// HTTP version of a message. Larger minor versions of HTTP/1 are read as 1.1 (RFC 9112 2.3). Later
-/// ones can do what earlier ones can, and are greater.
+/// HTTP version of a message. Larger minor versions of HTTP/1 are treated as 1.1 (RFC 9112 2.3).
+/// Ordered by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Version {
     /// HTTP/1.0
@@ -97,7 +98,7 @@ pub enum Version {
     /// HTTP/1.1
     #[default]
     Http11,
-    /// HTTP/2: of requests only; origins are spoken to in HTTP/1.1.
+    /// HTTP/2: for requests only; origins get HTTP/1.1.
     Http2,
 }
 
@@ -129,23 +130,23 @@ impl Scheme {
     }
 }
 
-/// The length of a message's body. The engine that reads the head decides it once; nothing looks at
-/// the fields again.
+/// The framing of a message's body. The engine that parses the head decides it once; other code
+/// never looks at the fields again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Framing {
     /// No body.
     #[default]
     None,
-    /// Exactly so many bytes.
+    /// Exactly this many bytes.
     Length(u64),
-    /// Chunked transfer coding; over HTTP/2, which frames every body, one of unknown length.
+    /// Chunked transfer coding; for HTTP/2, which frames every body, an unknown length.
     Chunked,
     /// Until the connection ends (responses only).
     UntilClose,
 }
 
 impl Framing {
-    /// Returns the length that the framing declares; `None` where only the end tells.
+    /// Returns the declared length; `None` if only the end shows it.
     pub fn length(self) -> Option<u64> {
         match self {
             Self::None => Some(0),
@@ -155,18 +156,17 @@ impl Framing {
     }
 }
 
-/// A request in canonical form. Everything that decides about it (key, route, access, forwarded
-/// bytes) reads these fields, never the received bytes.
+/// A request in canonical form. Every decision about it (key, route, access, forwarded bytes) uses
+/// these fields, never the received bytes.
 ///
 /// Reused from request to request: [`Request::clear`] keeps the memory.
 #[derive(Debug, Default)]
 pub struct Request {
     /// Method.
     pub method: Method,
-    /// Version the client spoke.
+    /// Version of the received message.
     pub version: Version,
-    /// Scheme of the listener, or of the target when it was in absolute form and the peer is
-    /// trusted.
+    /// Scheme of the listener, or of an absolute target if the peer is trusted.
     pub scheme: Scheme,
     /// Host in lower case, without port or trailing dot; an IPv6 literal keeps its brackets. Empty
     /// only for HTTP/1.0 without Host.
@@ -184,25 +184,25 @@ pub struct Request {
     pub keep_alive: bool,
     /// True if the client waits for a 100 before it sends the body.
     pub expect_continue: bool,
-    /// The wish for another protocol (Connection: upgrade and Upgrade).
+    /// The requested switch of protocols (Connection: upgrade and Upgrade).
     pub upgrade: Upgrade,
-    /// True if its trailers and those of the answer pass. TE and Trailer, if they are there, are
-    /// then for the next hop. Set for requests to origins alone.
+    /// True if trailers of the request and the response are forwarded. TE and Trailer are then for
+    /// the next hop. Set for requests to origins only.
     pub passes_trailers: bool,
-    /// Parameters that were taken out of the query, as written, with `&` between them: the origin
-    /// does not see them, and its redirects lack them.
+    /// Parameters removed from the query, as written and separated by `&`: the origin does not get
+    /// them, so its redirects lack them.
     pub taken: Vec<u8>,
 }
 
-/// The state of a wish to speak another protocol on the connection (RFC 9110 7.8).
+/// The state of a requested switch of protocols on the connection (RFC 9110 7.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Upgrade {
     /// No upgrade.
     #[default]
     None,
-    /// The client has it. Nothing of it is forwarded.
+    /// The client has asked for it; nothing is forwarded.
     Asked,
-    /// It is passed on: the request's Upgrade names the protocols, and nothing else.
+    /// Forwarded: the request's Upgrade names the permitted protocols only.
     Granted,
 }
 
@@ -213,7 +213,7 @@ impl Clone for Request {
         clone
     }
 
-    /// Keeps the memory.
+    /// Reuses the memory.
     fn clone_from(&mut self, other: &Self) {
         let Self { method, version, scheme, host, port, target, headers, framing, .. } = other;
         self.method.clone_from(method);
@@ -230,7 +230,7 @@ impl Clone for Request {
 }
 
 impl Request {
-    /// Bytes of memory that it takes once it fits.
+    /// Bytes of memory after [`Request::fit`].
     pub fn memory(&self) -> usize {
         size_of::<Self>()
             + self.host.len()
@@ -239,7 +239,7 @@ impl Request {
             + self.headers.memory()
     }
 
-    /// Gives back memory that larger requests before it needed: for one that stays.
+    /// Frees memory left over from larger requests, for a request that is kept.
     pub fn fit(&mut self) {
         self.headers.fit();
         if self.target.capacity() > 2 * self.target.len() {
@@ -252,7 +252,7 @@ impl Request {
         Self::default()
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.method = Method::Get;
         self.version = Version::Http11;

@@ -1,4 +1,4 @@
-//! A response's head.
+//! Response head and status codes. The body is never part of it.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Status {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 
-    /// The usual reason phrase, empty if it is absent.
+    /// The standard reason phrase; empty for other statuses.
     pub const fn reason(self) -> &'static str {
         match self.0 {
             100 => "Continue",
@@ -124,25 +124,25 @@ impl fmt::Display for Status {
     }
 }
 
-/// A response's head; its body travels beside it.
+/// A response's head.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Version the sender spoke.
+    /// Version of the received message.
     pub version: Version,
     /// Status code.
     pub status: Status,
-    /// Reason phrase as received; empty for the usual one.
+    /// Reason phrase as received; empty for the standard one.
     pub reason: Vec<u8>,
-    /// True if it goes without a reason phrase (RFC 9112 4).
+    /// True if it is sent without a reason phrase (RFC 9112 4).
     pub no_reason: bool,
-    /// True if its trailers pass. Trailer, if it is there, is then for the next hop.
+    /// True if its trailers are forwarded. Trailer is then for the next hop.
     pub passes_trailers: bool,
-    /// All header fields as received (framing fields too; the serialiser alone writes those anew).
+    /// All header fields as received, including framing fields, which only the encoder replaces.
     pub headers: HeaderBlock,
 }
 
 impl Response {
-    /// The length in Content-Length: in an answer to HEAD, the length that a GET would have got.
+    /// The Content-Length; for HEAD, the length of the response to a GET.
     pub fn content_length(&self) -> Option<u64> {
         let value = self.headers.value(HeaderId::ContentLength)?;
         std::str::from_utf8(value).ok()?.parse().ok()

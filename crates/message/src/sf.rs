@@ -1,14 +1,13 @@
-//! Structured field dictionaries (RFC 9651), as strict as the RFC: one wrong byte and the whole
-//! field is as good as absent.
+//! Structured field dictionaries (RFC 9651), parsed strictly: one invalid byte invalidates the
+//! whole field.
 //!
-//! Nothing is copied: members and parameters are slices of the field's lines, checked once and then
-//! read as often as needed. The crate `sfv` makes values of its own out of them, with memory for
-//! each, and these fields are read for hits.
+//! Must never copy: members and parameters are slices of the field's lines, checked once. The crate
+//! `sfv` would allocate each value, and these fields are parsed on the hit path.
 
 use crate::header::is_token_byte;
 use crate::percent;
 
-/// The field is not a dictionary.
+/// Error for a field that is not a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedDictionary;
 
@@ -27,7 +26,7 @@ pub enum BareItem<'a> {
     Integer(i64),
     /// A decimal, in thousandths.
     Decimal(i64),
-    /// A string: what stands between its quotes, escapes left as they are.
+    /// A string: the part between its quotes, with its escapes.
     String(&'a [u8]),
     /// A token.
     Token(&'a [u8]),
@@ -37,7 +36,7 @@ pub enum BareItem<'a> {
     Boolean(bool),
     /// A date, in seconds since 1970.
     Date(i64),
-    /// A display string: what stands between its quotes, percent escapes left as they are.
+    /// A display string: the part between its quotes, with its percent escapes.
     Display(&'a [u8]),
 }
 
@@ -55,7 +54,7 @@ pub enum Value<'a> {
 pub struct InnerList<'a>(&'a [u8]);
 
 impl<'a> InnerList<'a> {
-    /// Its items, without their parameters.
+    /// The items, without their parameters.
     pub fn items(self) -> impl Iterator<Item = BareItem<'a>> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -75,7 +74,7 @@ impl<'a> InnerList<'a> {
 pub struct Parameters<'a>(&'a [u8]);
 
 impl<'a> Parameters<'a> {
-    /// Keys and values in order; a key may come twice, and then its last value counts.
+    /// Keys and values in order; the last value of a repeated key counts.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], BareItem<'a>)> {
         let mut rest = self.0;
         std::iter::from_fn(move || if rest.is_empty() { None } else { parameter(&mut rest).ok() })
@@ -85,20 +84,19 @@ impl<'a> Parameters<'a> {
 /// One member of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// Its key.
+    /// The key.
     pub key: &'a [u8],
-    /// Its value; [`BareItem::Boolean`] `true` if it is absent.
+    /// The value; [`BareItem::Boolean`] `true` if it is absent.
     pub value: Value<'a>,
-    /// Its parameters.
+    /// The parameters.
     pub parameters: Parameters<'a>,
 }
 
-/// Reads all lines of a dictionary and calls `visit` with each member in order. A key may come
-/// twice, and then its last value counts. Returns how many members there were.
+/// Parses all lines of a dictionary, and calls `visit` with each member in order. The last value of
+/// a repeated key counts. Returns the number of members.
 ///
 /// # Errors
-/// [`MalformedDictionary`] when any line is not a list of members: what `visit` has learned by then
-/// is to be thrown away.
+/// [`MalformedDictionary`] if any line is malformed; the members visited before must be discarded.
 pub fn parse_dictionary<'a>(
     lines: impl IntoIterator<Item = &'a [u8]>,
     mut visit: impl FnMut(Member<'a>),
@@ -124,7 +122,7 @@ pub fn parse_dictionary<'a>(
         blank |= before == members;
         count += 1;
     }
-    // Lines are joined by commas, and then a blank one leaves a comma too many.
+    // Lines are joined by commas, so a blank line leaves a comma too many.
     if blank && count > 1 { Err(MalformedDictionary) } else { Ok(members) }
 }
 
@@ -267,7 +265,7 @@ fn bytes<'a>(rest: &mut &'a [u8]) -> Result<BareItem<'a>, MalformedDictionary> {
     expect(rest, b':')?;
     let data = text.iter().position(|b| *b == b'=').unwrap_or(text.len());
     let padded_right = text.len() - data <= 2 && text[data..].iter().all(|b| *b == b'=');
-    // Padding may be left out, but four characters make three bytes: one alone makes none.
+    // Padding is optional, but four characters make three bytes: a single one is invalid.
     if padded_right && data % 4 != 1 { Ok(BareItem::Bytes(text)) } else { Err(MalformedDictionary) }
 }
 
@@ -326,8 +324,8 @@ fn skip(rest: &mut &[u8], bytes: &[u8]) {
     take_while(rest, |b| bytes.contains(&b));
 }
 
-/// Writes `text` as a token if it is one, else as a string; a string holds only printable ASCII,
-/// and what is not becomes `?`.
+/// Writes `text` as a token if it is one, else as a string; bytes that are not printable ASCII
+/// become `?`.
 pub(crate) fn write_token_or_string(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let starts = bytes.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');

@@ -1,6 +1,6 @@
-//! Decisions to store a response or not, and for how long it may be used (RFC 9111 3 and 4.2).
+//! Storage decisions: is a response stored, and how long may it be used (RFC 9111 3 and 4.2).
 //!
-//! Pure: reads two heads and the settings, never the clock, and never changes a field.
+//! Must never read a clock or change a field: the input is two heads and the settings.
 
 mod fields;
 mod permit;
@@ -25,53 +25,53 @@ use crate::vary;
 
 /// The default of the limit `hit_for_miss_ttl`, which is also Varnish's.
 const HIT_FOR_MISS_MS: u64 = 120_000;
-/// Errors end, and then requests should wait for each other again.
+/// Errors are short, and then requests should collapse again.
 const HIT_FOR_MISS_ERROR_MS: u64 = 1_000;
-/// 429 (RFC 6585 4): the origin has no time for an answer.
+/// 429 (RFC 6585 4): the origin is overloaded.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The decision about one response. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorePlan {
-    /// Permission to store the response, or the reason not to. Only the rules change it.
+    /// Permission to store the response, or the reason against it. Only the rules change it.
     store: Result<(), NotStored>,
-    /// True if the origin says that the response is for all (public, s-maxage or a targeted field):
-    /// it may answer requests with cookies or Authorization.
+    /// True if the origin declares the response shared (public, s-maxage or a targeted field): it
+    /// may answer requests with cookies or Authorization.
     pub shared: bool,
     /// Corrected initial age (RFC 9111 4.2.3) when the head arrived.
     pub age_ms: u64,
     /// Freshness lifetime, counted from age 0.
     pub lifetime_ms: u64,
-    /// Where the lifetime comes from.
+    /// The source of the lifetime.
     pub source: LifetimeSource,
-    /// The time past its lifetime in which it may be served while it is revalidated in the
-    /// background.
+    /// The time after its lifetime in which it is served while it is revalidated in the background.
     pub grace_ms: u64,
-    /// The time past its lifetime in which it may stand in for an origin error.
+    /// The time after its lifetime in which it replaces an error of the origin.
     pub stale_if_error_ms: u64,
-    /// The time past its lifetime in which it may be served while the origin is out of reach.
+    /// The time after its lifetime in which it is served while the origin is unreachable.
     pub stale_if_unreachable_ms: u64,
     /// no-cache: every use validates first.
     pub must_validate: bool,
-    /// Stale use is forbidden, whoever wants it (RFC 9111 4.2.4); the three windows are 0 then.
+    /// Stale use is forbidden (RFC 9111 4.2.4); the three windows are 0 then.
     pub never_stale: bool,
-    /// The time in which requests for the same key need not wait for each other; 0 if it is stored.
+    /// The time in which requests for the key do not wait for each other; 0 if the response is
+    /// stored.
     pub hit_for_miss_ms: u64,
 }
 
 impl StorePlan {
-    /// The verdict in words, for those who tell of it; [`StorePlan::permit`] is the one to act on.
+    /// The verdict for reports; to store a response, use [`StorePlan::permit`].
     ///
     /// # Errors
-    /// The reason for which the response is not stored.
+    /// The reason why the response is not stored.
     pub fn verdict(&self) -> Result<(), NotStored> {
         self.store
     }
 
-    /// Returns true if this verdict on a response of `status` ends the stored response in whose
-    /// place it came. Failures leave that to be used stale (RFC 5861), and so does an answer that
-    /// is no verdict on the resource but on one request: one that forbids storing, or a successful
-    /// one to a visitor whose answers are not for others.
+    /// Returns true if a response of `status` with this verdict removes the stored response that it
+    /// was fetched to replace. Failures do not, since the stored one may be used stale (RFC 5861).
+    /// Nor do responses about one request only: one that forbids storing, or a success for a client
+    /// whose responses are private.
     pub fn supersedes_stored(&self, status: Status) -> bool {
         let failed = status.is_server_error() || status.code() == TOO_MANY_REQUESTS;
         let of_request = match self.store {
@@ -82,8 +82,9 @@ impl StorePlan {
         !failed && !of_request
     }
 
-    /// Lets the response be stored if Set-Cookie alone keeps it from that, and its origin marked it
-    /// as shared and gave it a lifetime. Returns true if so; then the caller removes Set-Cookie.
+    /// Permits storing the response if Set-Cookie is the only reason against it, and its origin
+    /// declared it shared and gave it a lifetime. Returns true if so; the caller must then remove
+    /// Set-Cookie.
     pub fn admit_without_cookies(&mut self) -> bool {
         use LifetimeSource::{Expires, MaxAge, SMaxAge, Targeted};
         let explicit = matches!(self.source, SMaxAge | MaxAge | Expires | Targeted);
@@ -96,23 +97,23 @@ impl StorePlan {
         admit
     }
 
-    /// Keeps a response of `status` from being stored, for the reason `why`.
+    /// Forbids storing a response of `status`, for the reason `why`.
     pub fn refuse(&mut self, why: NotStored, status: Status) {
         self.store = Err(why);
         self.hit_for_miss_ms = hit_for_miss_ms(why, status);
     }
 }
 
-/// When an exchange with the origin happened, in unix milliseconds.
+/// The times of an exchange with the origin, in unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeTimes {
-    /// When the request was sent.
+    /// The time at which the request was sent.
     pub request_ms: u64,
-    /// When the response's head arrived.
+    /// The time at which the response's head arrived.
     pub response_ms: u64,
 }
 
-/// Decides about `response` to `request`. `personal`: the request carries cookies that count.
+/// Decides about `response` to `request`. `personal`: the request has significant cookies.
 pub fn plan(
     request: &Request,
     personal: bool,
@@ -128,8 +129,8 @@ pub fn plan(
         Some(secs) => secs_ms(secs),
         None => default,
     };
-    // A response that was never fresh here is not served in its grace: who says max-age=0 does not
-    // expect to be read late by default.
+    // A response without a lifetime gets no default grace: max-age=0 must not be served stale by
+    // default.
     let default_grace_ms = if facts.is_fresh() { rules.grace_ms } else { 0 };
     let unreachable_ms = rules.stale_if_unreachable_ms;
     let store = storable(request, personal, response, &facts, rules);
@@ -148,13 +149,13 @@ pub fn plan(
     }
 }
 
-/// The facts about storing that a response states, read once.
+/// The facts of a response that decide about storing, parsed once.
 struct StorageFacts {
     control: CacheControl,
     /// `control` comes from a targeted field.
     targeted: bool,
     age_ms: u64,
-    /// The Date alone makes it so old.
+    /// Only the Date makes it so old.
     aged_by_date: bool,
     lifetime_ms: u64,
     source: LifetimeSource,
@@ -185,7 +186,7 @@ impl StorageFacts {
         };
         if let Some((lifetime_ms, source)) = facts
             .explicit_lifetime(headers, date_secs, now_secs)
-            // A setting speaks of this cache's own copy: its time runs from the copy's arrival.
+            // A setting is about this cache's own copy: its time runs from the copy's arrival.
             .or_else(|| {
                 let (ms, source) = setting(response.status, rules)?;
                 Some((ms.saturating_add(facts.age_ms), source))
@@ -197,7 +198,8 @@ impl StorageFacts {
         facts
     }
 
-    /// RFC 9111 4.2.1: the first of s-maxage, max-age and Expires counts, even when it is over.
+    /// RFC 9111 4.2.1: the first of s-maxage, max-age and Expires counts, even if it is in the
+    /// past.
     fn explicit_lifetime(
         &self,
         headers: &HeaderBlock,
@@ -218,14 +220,14 @@ impl StorageFacts {
         if !headers.contains(HeaderId::Expires) {
             return None;
         }
-        // One that cannot be read, or two of them, mean that it is over (RFC 9111 4.2.1 and 5.3).
+        // An invalid or repeated value is in the past (RFC 9111 4.2.1 and 5.3).
         let expires_secs = single_date(headers, HeaderId::Expires, now_secs).unwrap_or(0);
         let lifetime_ms = expires_secs.saturating_sub(date_secs).saturating_mul(1000);
         Some((lifetime_ms, LifetimeSource::Expires))
     }
 
-    /// RFC 9111 4.2.2: a tenth of the time since the last change. Browsers guess nothing beside
-    /// `Pragma: no-cache`, by which its origin means that it is not to be kept.
+    /// RFC 9111 4.2.2: a tenth of the time since the last change. Browsers use no heuristic with
+    /// `Pragma: no-cache`, by which an origin forbids storing.
     fn heuristic(
         &self,
         response: &Response,
@@ -250,7 +252,7 @@ impl StorageFacts {
         self.lifetime_ms > self.age_ms && self.control.no_cache != DirectiveScope::Whole
     }
 
-    /// The origin named a lifetime itself.
+    /// The origin has set a lifetime.
     fn is_explicit(&self) -> bool {
         use LifetimeSource::{Expires, MaxAge, SMaxAge, Targeted};
         matches!(self.source, SMaxAge | MaxAge | Expires | Targeted)
@@ -264,7 +266,7 @@ impl StorageFacts {
         open && control.private != DirectiveScope::Whole
     }
 
-    /// A directive lets it be used stale.
+    /// A directive permits stale use.
     fn has_stale_window(&self) -> bool {
         let control = &self.control;
         let has = |secs: Option<u32>| secs.is_some_and(|s| s > 0);
@@ -272,7 +274,7 @@ impl StorageFacts {
     }
 }
 
-/// RFC 9111 3, in its order, and what a shared cache adds for safety.
+/// RFC 9111 3, in its order, with additional rules for the safety of a shared cache.
 fn storable(
     request: &Request,
     personal: bool,
@@ -293,7 +295,7 @@ fn storable(
     if control.must_understand && !is_understood(status) {
         return Err(NotStored::NotUnderstood);
     }
-    // must-understand overrules no-store, which is there for caches that do not know it (5.2.2.3).
+    // must-understand overrides no-store, which is for caches that do not know it (5.2.2.3).
     if control.no_store && !control.must_understand {
         return Err(NotStored::NoStore);
     }
@@ -324,7 +326,7 @@ fn storable(
     useful(status, facts)
 }
 
-/// Checks that a stored copy could be used at all: it is fresh, can be confirmed, or may be served
+/// Checks that a stored copy would be usable: it is fresh, can be validated, or may be served
 /// stale.
 fn useful(status: Status, facts: &StorageFacts) -> Result<(), NotStored> {
     let named = facts.source != LifetimeSource::None
@@ -348,7 +350,7 @@ fn useful(status: Status, facts: &StorageFacts) -> Result<(), NotStored> {
 
 fn hit_for_miss_ms(why: NotStored, status: Status) -> u64 {
     match why {
-        // These speak of one request, not of the next one for the same key.
+        // These are about one request, not about the next one for the key.
         NotStored::Method
         | NotStored::NotFinal
         | NotStored::RequestNoStore
@@ -364,8 +366,8 @@ fn setting(status: Status, rules: &StoreRules) -> Option<(u64, LifetimeSource)> 
     Some((*ms, LifetimeSource::Setting))
 }
 
-/// RFC 9111 4.2.3, and whether it is the Date that says so. A Date is only good to the second, so
-/// the apparent age is too.
+/// RFC 9111 4.2.3; true if Date determines it. A Date has a resolution of a second, and so has the
+/// apparent age.
 fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: ExchangeTimes) -> (u64, bool) {
     let apparent_ms = (exchange.response_ms / 1000).saturating_sub(date_secs).saturating_mul(1000);
     let delay_ms = exchange.response_ms.saturating_sub(exchange.request_ms);
@@ -373,13 +375,13 @@ fn initial_age_ms(headers: &HeaderBlock, date_secs: u64, exchange: ExchangeTimes
     (apparent_ms.max(corrected_ms), apparent_ms > corrected_ms)
 }
 
-/// The Age a response came with. Of a list, on one line or on several, the first member counts; a
-/// value that is no number is ignored (RFC 9111 5.1).
+/// The Age of a response. The first member of a list counts; an invalid value is ignored (RFC 9111
+/// 5.1).
 fn age_secs(headers: &HeaderBlock) -> u32 {
     members(headers.values(HeaderId::Age)).next().and_then(delta_secs).unwrap_or(0)
 }
 
-/// The date in a field that may come once only.
+/// The date in a field that may occur only once.
 fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64> {
     let mut values = headers.values(id);
     match (values.next(), values.next()) {
@@ -388,7 +390,7 @@ fn single_date(headers: &HeaderBlock, id: HeaderId, now_secs: u64) -> Option<u64
     }
 }
 
-/// Returns true if the Content-Type is one of responses that do not end by themselves.
+/// Returns true if the Content-Type is one of endless responses.
 fn is_endless(headers: &HeaderBlock) -> bool {
     is_of(headers, &[b"text/event-stream", b"multipart/x-mixed-replace"])
 }
@@ -397,7 +399,7 @@ fn is_html(headers: &HeaderBlock) -> bool {
     is_of(headers, &[b"text/html", b"application/xhtml+xml"])
 }
 
-/// Returns true if the Content-Type is one of `kinds`, whatever its parameters.
+/// Returns true if the Content-Type is one of `kinds`, without regard to parameters.
 fn is_of(headers: &HeaderBlock, kinds: &[&[u8]]) -> bool {
     let Some(kind) = headers.value(HeaderId::ContentType) else { return false };
     let kind = trim(kind.split(|b| *b == b';').next().unwrap_or_default());
@@ -408,8 +410,8 @@ fn says_pragma(headers: &HeaderBlock) -> bool {
     members(headers.values(HeaderId::Pragma)).any(|word| word.eq_ignore_ascii_case(b"no-cache"))
 }
 
-/// Returns true if Set-Cookie would be stored too: it is there, and not among the fields that are
-/// dropped.
+/// Returns true if Set-Cookie would be stored, too: it is present, and not among the dropped
+/// fields.
 fn keeps_set_cookie(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::SetCookie)
         && !forbidden_field_names(headers).any(|f| f.eq_ignore_ascii_case(b"Set-Cookie"))
@@ -421,7 +423,7 @@ const fn is_heuristically_cacheable(status: Status) -> bool {
 }
 
 /// Statuses whose meaning for caching is known here; any other is treated like the first of its
-/// class (RFC 9110 15), but not when it must be understood.
+/// class (RFC 9110 15), except with must-understand.
 const fn is_understood(status: Status) -> bool {
     !status.reason().is_empty()
 }
@@ -430,7 +432,8 @@ const fn is_error(status: Status) -> bool {
     status.code() >= 400
 }
 
-/// The origin finds fault with one request's form, and would not with another's for the same URL.
+/// Returns true if a status rejects the form of one request, and need not reject others for the
+/// same URL.
 const fn judges_form(status: Status) -> bool {
     matches!(status.code(), 400 | 413 | 414 | 431 | 501)
 }

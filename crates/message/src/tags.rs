@@ -1,19 +1,19 @@
-//! Surrogate keys: tags that a response carries, by which it is invalidated later.
+//! Tags (surrogate keys) that a response carries, by which it is invalidated later.
 //!
-//! Every field is read by its own custom: the names of Fastly, Cloudflare, Akamai, Varnish's xkey,
-//! Magento, Drupal and FOSHttpCache part tags with blanks, commas or both, and no tag of theirs
-//! holds either; Cache-Groups (RFC 9875) is a list of structured strings.
+//! Every field is parsed by its own convention: the fields of Fastly, Cloudflare, Akamai, Varnish's
+//! xkey, Magento, Drupal and FOSHttpCache separate tags by blanks, commas or both; Cache-Groups
+//! (RFC 9875) is a list of structured strings.
 
 use crate::header::{Field, HeaderBlock};
 use crate::list;
 
-/// Fields whose tags are parted by blanks and commas.
+/// Fields with tags separated by blanks and commas.
 const PLAIN: [&[u8]; 9] = [
     b"surrogate-key",
     b"cache-tag",
     b"cache-tags",
     b"xkey",
-    // xkey's name before it was xkey.
+    // xkey's former name.
     b"x-hashtwo",
     b"x-magento-tags",
     b"edge-cache-tag",
@@ -41,7 +41,7 @@ pub fn fields(headers: &HeaderBlock) -> impl Iterator<Item = Field<'_>> {
     headers.iter().filter(|field| is_tag_field(field.name))
 }
 
-/// Hands every tag in `headers` to `each`.
+/// Passes every tag in `headers` to `each`.
 pub fn of_response(headers: &HeaderBlock, mut each: impl FnMut(&[u8])) {
     for field in fields(headers) {
         if is_plain(field.name) {
@@ -51,8 +51,8 @@ pub fn of_response(headers: &HeaderBlock, mut each: impl FnMut(&[u8])) {
     groups(headers.values_named(CACHE_GROUPS), each);
 }
 
-/// Hands every tag in the fields that Varnish's xkey reads to `each`. A tag that they name twice
-/// counts twice there.
+/// Passes every tag in the fields that Varnish's xkey reads to `each`; a repeated tag is passed
+/// twice.
 pub fn of_xkey(headers: &HeaderBlock, mut each: impl FnMut(&[u8])) {
     for name in XKEY {
         headers.values_named(name).flat_map(plain).for_each(&mut each);
@@ -64,9 +64,9 @@ pub fn plain(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|b| matches!(b, b' ' | b'\t' | b',')).filter(|tag| !tag.is_empty())
 }
 
-/// The groups of Cache-Groups or Cache-Group-Invalidation: strings of a list, whose parameters mean
-/// nothing. A member that is not a tag is passed over: the RFC ignores the whole field then, and
-/// what was left out here could never be invalidated.
+/// The groups of Cache-Groups or Cache-Group-Invalidation: strings of a list, whose parameters are
+/// ignored. A member that is not a tag is skipped: the RFC would ignore the whole field, but then
+/// its other groups could never be invalidated.
 pub fn groups<'a>(lines: impl Iterator<Item = &'a [u8]>, mut each: impl FnMut(&[u8])) {
     let mut unescaped = Vec::new();
     for member in list::members(lines) {
@@ -83,7 +83,7 @@ pub fn groups<'a>(lines: impl Iterator<Item = &'a [u8]>, mut each: impl FnMut(&[
     }
 }
 
-/// Where the string that `member` begins with has its second quote.
+/// The position of the second quote of the string at the start of `member`.
 fn end_of_string(member: &[u8]) -> Option<usize> {
     let (b'"', rest) = member.split_first()? else { return None };
     let mut escaped = false;
@@ -98,10 +98,10 @@ fn end_of_string(member: &[u8]) -> Option<usize> {
     None
 }
 
-/// The tags that a pattern names, in which plugins send them for a `~` of Varnish: literal
-/// alternatives in any number of groups, each of them perhaps between what stands for the border of
-/// a tag (`(^|,)a(,|$)`, `(^| )`, `^`, `$`, `(,.+)?$`). `None` for any other expression; and, when
-/// `anchored`, for one without borders, which would match parts of tags as well.
+/// The tags that a pattern names, in the forms that plugins send for Varnish's `~`: literal
+/// alternatives in any number of groups, each with optional expressions for the border of a tag
+/// (`(^|,)a(,|$)`, `(^| )`, `^`, `$`, `(,.+)?$`). `None` for any other expression; and, if
+/// `anchored`, for one without borders, which would also match parts of tags.
 pub fn of_pattern(pattern: &str, anchored: bool) -> Option<Vec<String>> {
     let mut rest = pattern.to_owned();
     let mut borders = 0;
@@ -143,7 +143,7 @@ const BORDERS: [&str; 15] = [
     "(^|[ ,])", "([ ,]|$)", "(?:^|,)", "(?:,|$)", "^", "$",
 ];
 
-/// One alternative: a literal, perhaps with groups around the whole of it.
+/// One alternative: a literal, with optional groups around the whole of it.
 #[derive(Default)]
 struct Literal {
     text: String,
@@ -151,7 +151,7 @@ struct Literal {
 }
 
 impl Literal {
-    /// A group may begin where nothing else has.
+    /// A group may begin only at the start.
     fn open(&self) -> Option<()> {
         (self.text.is_empty() && !self.closed).then_some(())
     }

@@ -1,5 +1,5 @@
-//! The request target: whatever its form (RFC 9112 3.2), what comes out is the origin-form, in
-//! ASCII; and the one spelling of its path ([`canonical`]).
+//! Target of a request: converts every form (RFC 9112 3.2) to the origin-form in ASCII, and its
+//! path to one spelling ([`canonical`]).
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use crate::class;
 use crate::percent::{escape, escaped};
 use crate::request::{Method, Request, Scheme};
 
-/// Why a request target was refused.
+/// The reason why a request target was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetError {
-    /// A byte that may not stand in a target.
+    /// A byte that is invalid in a target.
     Byte,
-    /// It is in no form that fits method and listener (RFC 9112 3.2).
+    /// The form does not fit method and listener (RFC 9112 3.2).
     Form,
     /// `%00` in the path.
     EncodedNul,
-    /// The authority in it is malformed.
+    /// The authority is malformed.
     Authority,
 }
 
@@ -40,11 +40,12 @@ impl From<AuthorityError> for TargetError {
     }
 }
 
-/// Reads `raw` in origin-form, absolute-form or, for OPTIONS, asterisk-form. Sets `request.target`,
-/// and from an absolute target `request.host` and `request.port`. Returns whether it was absolute.
+/// Parses `raw` in origin-form, absolute-form or, for OPTIONS, asterisk-form. Sets
+/// `request.target`, and from an absolute target `request.host` and `request.port`. Returns true if
+/// it was absolute.
 ///
-/// Bytes beyond ASCII are escaped. `request.method` must be there, and each other byte of `raw`
-/// must be of [`class::TARGET`].
+/// Bytes beyond ASCII are escaped. `request.method` must be set, and each other byte of `raw` must
+/// be in [`class::TARGET`].
 ///
 /// # Errors
 /// [`TargetError`]; never [`TargetError::Byte`].
@@ -65,7 +66,7 @@ pub fn read(raw: &[u8], scheme: Scheme, request: &mut Request) -> Result<bool, T
     Ok(absolute)
 }
 
-/// The length of `raw` once [`push`] has escaped it; `None` when it is not UTF-8.
+/// The length of `raw` after [`push`] has escaped it; `None` if it is not UTF-8.
 pub fn escaped_len(raw: &[u8]) -> Option<usize> {
     if raw.is_ascii() {
         return Some(raw.len());
@@ -74,7 +75,7 @@ pub fn escaped_len(raw: &[u8]) -> Option<usize> {
     Some(raw.len() + 2 * text.bytes().filter(|b| !b.is_ascii()).count())
 }
 
-/// Appends `raw` to a target, each byte beyond ASCII as an escape (RFC 3987 3.1).
+/// Appends `raw` to a target, with each byte beyond ASCII escaped (RFC 3987 3.1).
 #[inline]
 pub fn push(raw: &[u8], target: &mut Vec<u8>) {
     if raw.is_ascii() {
@@ -88,12 +89,11 @@ pub fn push(raw: &[u8], target: &mut Vec<u8>) {
     }
 }
 
-/// Brings the path of `request.target` to the spelling that RFC 3986 6.2.2 prefers: escapes in
-/// capitals, and none where the byte may stand as it is. Two paths that differ in nothing else are
-/// one page.
+/// Rewrites the path of `request.target` in the spelling that RFC 3986 6.2.2 prefers: escapes in
+/// capitals, and no escapes of unreserved bytes. Paths that differ in nothing else are one page.
 ///
-/// An escaped dot stays one: servers do not agree on whether `%2e%2e` leads upwards. A path with a
-/// malformed escape stays as it is, as does the query, over which applications make signatures.
+/// An escaped dot stays escaped: servers disagree on whether `%2e%2e` is a parent. A path with a
+/// malformed escape is unchanged, and so is the query, which applications may have signed.
 #[inline]
 pub fn canonical(request: &mut Request) {
     if memchr::memchr(b'%', &request.target).is_some() {
@@ -104,8 +104,7 @@ pub fn canonical(request: &mut Request) {
 fn spell(target: &mut Vec<u8>) {
     let end = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (mut from, mut to) = (0, 0);
-    // Nothing is changed before all of it is known to be well-formed: what is decoded beside a
-    // stray `%` might become an escape.
+    // The whole path must be checked first: a byte decoded beside a stray `%` might form an escape.
     let escapes = memchr::memchr_iter(b'%', &target[..end]);
     if escapes.into_iter().any(|at| escaped(&target[at..end]).is_none()) {
         return;
@@ -128,7 +127,7 @@ fn spell(target: &mut Vec<u8>) {
     target.drain(to..end);
 }
 
-/// Checks `request.target` where it is, as it came in `:path`: origin-form or, for OPTIONS,
+/// Checks `request.target` in place, as received in `:path`: origin-form or, for OPTIONS,
 /// asterisk-form (RFC 9113 8.3.1). Unlike [`read`], of any bytes.
 ///
 /// # Errors
@@ -146,10 +145,10 @@ pub fn check(request: &Request) -> Result<(), TargetError> {
     }
 }
 
-/// Refuses `%00` in the path: servers that end their strings there read another path.
+/// Rejects `%00` in the path: servers that end strings there would serve another path.
 #[inline]
 fn refuse_nul(request: &Request) -> Result<(), TargetError> {
-    // Nearly every target is spared the second look.
+    // Few targets need the second check.
     if memchr::memchr(b'%', &request.target).is_some()
         && memchr::memmem::find(request.path(), b"%00").is_some()
     {
@@ -167,7 +166,7 @@ fn absolute_form<'a>(
     let name = scheme.as_str().as_bytes();
     let (prefix, rest) = raw.split_at_checked(name.len()).ok_or(TargetError::Form)?;
     let rest = rest.strip_prefix(b"://").ok_or(TargetError::Form)?;
-    // The scheme is that of the listener: what came in plain text cannot claim to have come by TLS.
+    // The scheme must be the listener's: a plain-text request cannot claim TLS.
     if !prefix.eq_ignore_ascii_case(name) {
         return Err(TargetError::Form);
     }

@@ -1,24 +1,23 @@
-//! Targeted cache control: fields that speak to one kind of cache only (RFC 9213), and
-//! Surrogate-Control, their forerunner (W3C Edge Architecture, 2001).
+//! Targeted cache control: fields for one kind of cache (RFC 9213), and their predecessor
+//! Surrogate-Control (W3C Edge Architecture, 2001).
 //!
-//! Either becomes a [`CacheControl`]; that it then stands in for Cache-Control and Expires is
-//! `store`'s business.
+//! Either becomes a [`CacheControl`]; `store` decides that it replaces Cache-Control and Expires.
 
 use crate::cache_control::{CacheControl, DirectiveScope, MAX_DELTA_SECS, delta_secs};
 use crate::header::{HeaderBlock, HeaderId};
 use crate::list::{members, trim, unquote};
 use crate::sf::{self, BareItem, Value};
 
-/// The device token under which Surrogate-Capability announces this program, and by which a
-/// directive of Surrogate-Control may be meant for it alone.
+/// The device token by which Surrogate-Capability announces this program, and by which a directive
+/// of Surrogate-Control addresses it alone.
 pub const SURROGATE_ID: &str = "larder";
 
-/// The directives of the first of `targets` that is there and says something valid (RFC 9213 2.2).
+/// The directives of the first valid field of `targets` (RFC 9213 2.2).
 pub fn effective(headers: &HeaderBlock, targets: &[HeaderId]) -> Option<CacheControl> {
     targets.iter().find_map(|id| read(headers, *id))
 }
 
-/// The field that [`effective`] reads.
+/// The field that [`effective`] uses.
 pub fn field(headers: &HeaderBlock, targets: &[HeaderId]) -> Option<HeaderId> {
     targets.iter().copied().find(|id| read(headers, *id).is_some())
 }
@@ -30,10 +29,10 @@ fn read(headers: &HeaderBlock, id: HeaderId) -> Option<CacheControl> {
     }
 }
 
-/// Reads a targeted field. `None` when it is absent, empty or not a dictionary.
+/// Parses a targeted field. `None` if it is absent, empty or not a dictionary.
 ///
-/// An argument of the wrong type is not bent into the right one (RFC 9213 2.1): a lifetime that is
-/// no integer is read as 0, and what forbids something forbids it unless its value is `?0`.
+/// Arguments of a wrong type are not converted (RFC 9213 2.1): a lifetime that is not an integer is
+/// 0, and a directive that forbids applies unless its value is `?0`.
 pub fn dictionary<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<CacheControl> {
     let mut control = CacheControl::default();
     let count = sf::parse_dictionary(lines, |member| {
@@ -70,11 +69,11 @@ const fn whole(on: bool) -> DirectiveScope {
     if on { DirectiveScope::Whole } else { DirectiveScope::Absent }
 }
 
-/// Reads Surrogate-Control. `None` when no directive in it is for this cache.
+/// Parses Surrogate-Control. `None` if no directive is for this cache.
 ///
-/// `max-age=N+M` is a lifetime of N seconds and M more for use while stale. A directive with a
-/// device token (`no-store;abc`) is skipped unless the token is [`SURROGATE_ID`]; `no-store-remote`
-/// speaks to caches far from the origin and does nothing here.
+/// `max-age=N+M` is a lifetime of N seconds and M more for stale use. A directive with a device
+/// token (`no-store;abc`) is ignored unless the token is [`SURROGATE_ID`]; `no-store-remote`, for
+/// caches far from the origin, has no effect here.
 pub fn surrogate_control<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<CacheControl> {
     let mut control = CacheControl::default();
     let mut any = false;
@@ -96,7 +95,7 @@ pub fn surrogate_control<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Optio
     any.then_some(control)
 }
 
-/// Returns true if Surrogate-Control's `content` asks for `processor`, such as `ESI/1.0`.
+/// Returns true if Surrogate-Control's `content` requests `processor`, such as `ESI/1.0`.
 pub fn surrogate_content<'a>(lines: impl IntoIterator<Item = &'a [u8]>, processor: &[u8]) -> bool {
     surrogate_directives(lines).any(|(name, argument)| {
         name.eq_ignore_ascii_case(b"content")
@@ -107,7 +106,7 @@ pub fn surrogate_content<'a>(lines: impl IntoIterator<Item = &'a [u8]>, processo
     })
 }
 
-/// Directives meant for every surrogate or for this one, with their arguments.
+/// Directives for every surrogate or for this one, with their arguments.
 fn surrogate_directives<'a>(
     lines: impl IntoIterator<Item = &'a [u8]>,
 ) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {

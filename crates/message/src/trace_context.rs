@@ -1,4 +1,4 @@
-//! Trace context (W3C): `traceparent`, by which what several servers do for one request is told as
+//! Trace context (W3C): `traceparent`, which joins the spans of several servers for one request to
 //! one trace.
 
 use std::fmt;
@@ -6,23 +6,23 @@ use std::fmt;
 /// The field's name.
 pub const FIELD: &[u8] = b"traceparent";
 
-/// The field with the additions of vendors; it goes along with [`FIELD`].
+/// The field with vendors' additions, which accompanies [`FIELD`].
 pub const STATE_FIELD: &[u8] = b"tracestate";
 
 /// A `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace; not zero.
+    /// The trace id; not zero.
     pub trace: u128,
-    /// The caller's span; not zero.
+    /// The caller's span id; not zero.
     pub span: u64,
     /// True if the caller may have recorded the trace.
     pub sampled: bool,
 }
 
 impl TraceContext {
-    /// Reads a field's value. Of later versions what this one has is read (2.2.1 "Versioning of
-    /// traceparent").
+    /// Parses a field's value. Of later versions, only the parts known here are parsed (2.2.1
+    /// "Versioning of traceparent").
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (fixed, rest) = value.split_first_chunk::<55>()?;
         let lower_hex = |digits: &[u8]| {

@@ -1,27 +1,27 @@
-//! Trailer sections (RFC 9110 6.5): which of their fields may pass, and those that do.
+//! Trailer sections (RFC 9110 6.5): decides which fields may pass, and keeps them.
 //!
-//! Must never let a field pass that somebody could merge into a head and heed there: what frames,
-//! routes, authenticates, changes the request, or tells caches and readers how to take the content.
+//! Must never pass a field that a recipient could merge into the head and obey there: about
+//! framing, routing, authentication, the request, caching or the form of the content.
 
 use crate::header::{Field, HeaderBlock, HeaderId, is_token, is_value};
 use crate::list::members;
 use crate::tags;
 
-/// The judgement on a trailer field, by its name.
+/// The verdict on a trailer field, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It passes.
+    /// The field passes.
     Pass,
-    /// It is left out.
+    /// The field is removed.
     Drop,
-    /// It would have changed framing or routing had it stood in the head: the message is malformed.
+    /// The field would change framing or routing in a head: the message is malformed.
     Refuse,
 }
 
-/// Bytes of the longest name that is compared with whole names.
+/// The longest name that is compared with complete names.
 const NAME_BYTES: usize = 48;
 
-/// Beginnings of names whose fields belong into a head.
+/// Prefixes of names whose fields belong into a head.
 const PREFIXES: [&[u8]; 14] = [
     b"accept-",
     b"access-control-",
@@ -39,7 +39,7 @@ const PREFIXES: [&[u8]; 14] = [
     b"x-forward",
 ];
 
-/// Names that have no id, and whose fields belong into a head.
+/// Names without an id whose fields belong into a head.
 const NAMES: [&[u8]; 20] = [
     b"alt-used",
     b"authentication-info",
@@ -63,10 +63,11 @@ const NAMES: [&[u8]; 20] = [
     b"x-xss-protection",
 ];
 
-/// Judges a trailer field called `name`. `_` counts as `-`: some readers do not tell them apart.
+/// Judges a trailer field called `name`. `_` counts as `-`, since some recipients do not
+/// distinguish them.
 ///
-/// Of the fields that this program knows, those alone pass whose definitions foresee a trailer:
-/// ETag (RFC 9110 8.8.3) and Server-Timing; of those about the content Content-Digest (RFC 9530 3).
+/// Of the known fields, only those pass whose definitions permit trailers: ETag (RFC 9110 8.8.3)
+/// and Server-Timing; and of those about the content, Content-Digest (RFC 9530 3).
 pub fn judge(name: &[u8]) -> Judgement {
     let mut dashed = [0; NAME_BYTES];
     let compared = name.len().min(NAME_BYTES);
@@ -94,14 +95,14 @@ pub fn judge(name: &[u8]) -> Judgement {
     }
 }
 
-/// Returns true if a sender says that it takes trailers (RFC 9110 6.5.1, 10.1.4).
+/// Returns true if a sender accepts trailers (RFC 9110 6.5.1, 10.1.4).
 pub fn are_taken(headers: &HeaderBlock) -> bool {
     headers.contains(HeaderId::Te)
         && members(headers.values(HeaderId::Te)).any(|m| m.eq_ignore_ascii_case(b"trailers"))
 }
 
 /// The names that a head announces (RFC 9110 6.6.2), without those whose fields never pass and
-/// those that do not for `passes`; `None` if nothing is left.
+/// those that fail `passes`; `None` if none is left.
 pub fn announced(headers: &HeaderBlock, passes: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     let mut names = Vec::new();
     for name in members(headers.values(HeaderId::Trailer)) {
@@ -115,14 +116,14 @@ pub fn announced(headers: &HeaderBlock, passes: impl Fn(&[u8]) -> bool) -> Optio
     (!names.is_empty()).then_some(names)
 }
 
-/// The fields of a trailer section that pass, written anew.
+/// The fields of a trailer section that pass, encoded again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailers {
     lines: Vec<u8>,
 }
 
 impl Trailers {
-    /// Adds a field. The name is a token, and the value was checked.
+    /// Adds a field. Its name must be a token, and its value checked.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         debug_assert!(is_token(name) && is_value(value), "an engine has checked it");
         for part in [name, b": ", trimmed(value), b"\r\n"] {
@@ -130,7 +131,7 @@ impl Trailers {
         }
     }
 
-    /// Those that [`Trailers::lines`] gave; `None` if no fields have such lines.
+    /// The trailers of [`Trailers::lines`]; `None` if no fields have such lines.
     pub fn of_lines(lines: &[u8]) -> Option<Self> {
         let mut read = Self::default();
         for line in lines.split_inclusive(|b| *b == b'\n') {
@@ -166,12 +167,12 @@ impl Trailers {
         self.lines.is_empty()
     }
 
-    /// The fields as lines of HTTP/1, each with its end.
+    /// The fields as lines of HTTP/1, each with CRLF.
     pub fn lines(&self) -> &[u8] {
         &self.lines
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory of the fields.
     pub fn memory(&self) -> usize {
         self.lines.capacity()
     }
@@ -181,7 +182,7 @@ impl Trailers {
         self.lines.split_inclusive(|b| *b == b'\n').filter_map(field_of)
     }
 
-    /// Leaves those fields that are to be kept.
+    /// Keeps the fields for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&Field<'_>) -> bool) {
         let mut left = Self::default();
         for field in self.iter().filter(|field| keep(field)) {
@@ -192,7 +193,7 @@ impl Trailers {
         }
     }
 
-    /// Themselves, unless nothing is there.
+    /// The trailers themselves; `None` if there is no field.
     pub fn non_empty(self) -> Option<Self> {
         (!self.is_empty()).then_some(self)
     }
@@ -206,7 +207,7 @@ fn trimmed(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// The field of a line of [`Trailers`].
+/// The field in a line of [`Trailers`].
 fn field_of(line: &[u8]) -> Option<Field<'_>> {
     let colon = memchr::memchr(b':', line)?;
     let (name, value) = (&line[..colon], line.get(colon + 2..line.len() - 2)?);

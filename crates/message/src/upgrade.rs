@@ -1,8 +1,8 @@
-//! Changing the protocol of a connection (RFC 9110 7.8): which protocols may be asked for, and
-//! whether a 101 is the answer to what was asked. WebSocket's opening handshake (RFC 6455 4) too.
+//! Upgrade to another protocol (RFC 9110 7.8): the protocols that a request may ask for, and the
+//! check of a 101, including WebSocket's handshake (RFC 6455 4).
 //!
-//! Must never let a protocol through that carries HTTP itself (`h2c`, `TLS/1.0`): its requests
-//! would go past every rule of this proxy.
+//! Must never permit a protocol that carries HTTP itself (`h2c`, `TLS/1.0`): its requests would
+//! bypass every rule of this proxy.
 
 use std::fmt;
 
@@ -16,23 +16,23 @@ use crate::response::Response;
 
 /// The text that a WebSocket server appends to the client's key (RFC 6455 1.3).
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Bytes of a WebSocket key, before it is written in Base64 (RFC 6455 4.1).
+/// Bytes of a WebSocket key, before Base64 (RFC 6455 4.1).
 const KEY_BYTES: usize = 16;
 
-/// Most protocols that settings may allow at one place.
+/// The most protocols in one setting.
 pub const PROTOCOLS_MAX: usize = 8;
 
-/// A protocol that a connection may change to: a name, and a version if one matters. Compared
-/// without regard to case (RFC 9110 7.8).
+/// A protocol that a connection may switch to: a name with an optional version. Compared without
+/// regard to case (RFC 9110 7.8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocol(Box<str>);
 
-/// Why a protocol was refused.
+/// The reason why a protocol was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
     /// Not a token, or two with a slash between them.
     Form,
-    /// Requests would travel in it that no rule of this proxy sees.
+    /// It carries HTTP requests, which would bypass every rule of this proxy.
     CarriesHttp,
 }
 
@@ -53,10 +53,10 @@ impl Protocol {
         Self("websocket".into())
     }
 
-    /// Reads a protocol as settings name it.
+    /// Parses a protocol in a setting.
     ///
     /// # Errors
-    /// If it is not one, or one that carries HTTP.
+    /// If it is malformed or carries HTTP.
     pub fn parse(text: &str) -> Result<Self, ProtocolError> {
         let (name, version) = match text.split_once('/') {
             Some((name, version)) => (name, Some(version)),
@@ -72,7 +72,7 @@ impl Protocol {
         Ok(Self(text.into()))
     }
 
-    /// As it is written.
+    /// The protocol as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -93,9 +93,8 @@ impl fmt::Display for Protocol {
 }
 
 /// The protocols that a request may ask the origin for: those of `allowed` that its Upgrade names,
-/// in its order, as one value. `None` when the request is to be answered as if it asked for
-/// nothing: it names no other protocol, is no GET, has a body, or its WebSocket handshake lacks a
-/// key.
+/// in its order, as one value. `None` if the request is to be answered without an upgrade: it names
+/// no permitted protocol, is not a GET, has a body, or its WebSocket handshake lacks a key.
 pub fn admitted(request: &Request, allowed: &[Protocol]) -> Option<Vec<u8>> {
     let bare = request.method == Method::Get && request.framing == Framing::None;
     if request.upgrade != Upgrade::Asked || !bare {
@@ -118,12 +117,12 @@ pub fn admitted(request: &Request, allowed: &[Protocol]) -> Option<Vec<u8>> {
     (!value.is_empty()).then_some(value)
 }
 
-/// The protocol that `response`, a 101, changes to, spelt as `request` asked for it. `nominated`:
-/// its Connection names Upgrade.
+/// The protocol that `response`, a 101, switches to, spelt as in `request`. `nominated`: its
+/// Connection names Upgrade.
 ///
-/// `None` if that is no answer to the request: it names no protocol, one that was not asked for or
-/// several, comes from HTTP/1.0, or does not prove that a WebSocket server wrote it (RFC 6455 4.1,
-/// where a client must give up too).
+/// `None` if the 101 is invalid: it names no protocol, several, or one that was not requested,
+/// comes from HTTP/1.0, or lacks the proof of a WebSocket server (RFC 6455 4.1, where a client must
+/// fail, too).
 pub fn switched(request: &Request, response: &Response, nominated: bool) -> Option<Vec<u8>> {
     if request.upgrade != Upgrade::Granted || !nominated || response.version == Version::Http10 {
         return None;
@@ -149,12 +148,12 @@ fn websocket_key(headers: &HeaderBlock) -> Option<&[u8]> {
     (bytes.len() == KEY_BYTES).then_some(key)
 }
 
-/// The answer of a WebSocket server to `key` (RFC 6455 4.2.2).
+/// A WebSocket server's answer to `key` (RFC 6455 4.2.2).
 fn accept_of(key: &[u8]) -> String {
     BASE64.encode(&Sha1::new().chain_update(key).chain_update(WEBSOCKET_GUID).finalize())
 }
 
-/// The value of a field that is there exactly once.
+/// The value of a field that occurs exactly once.
 fn only<'a>(headers: &'a HeaderBlock, name: &[u8]) -> Option<&'a [u8]> {
     let mut found = headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
     match (found.next(), found.next()) {

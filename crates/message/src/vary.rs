@@ -1,18 +1,18 @@
-//! Vary (RFC 9110 12.5.5) and the part of the cache key it asks for (RFC 9111 4.1).
+//! Vary (RFC 9110 12.5.5), and the part of the cache key that it adds (RFC 9111 4.1).
 //!
-//! A stored variant keeps the names its Vary holds and its request's signature over them. A later
-//! request matches when its signature over the same names is the same bytes. The signature is
-//! computed on the hit path: it writes into a reused buffer and allocates nothing else.
+//! A stored variant has the names in its Vary, and its request's signature over them. A request
+//! matches if its signature over these names is equal. The signature is computed on the hit path:
+//! it must allocate nothing beyond a reused buffer.
 
 use crate::header::{HeaderBlock, HeaderId, is_token};
 use crate::list::{members, trim};
 
-/// The demands of a response's Vary.
+/// The selection by a response's Vary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vary {
-    /// Nothing: one variant for all requests.
+    /// No selection: one variant for all requests.
     None,
-    /// These fields of the request matter.
+    /// Selection by these request fields.
     Names(VaryNames),
     /// No request ever matches.
     Never,
@@ -23,7 +23,7 @@ pub enum Vary {
 pub struct VaryNames(Box<[u8]>);
 
 impl VaryNames {
-    /// The names that are one blob already.
+    /// The names in a blob of [`VaryNames::as_bytes`].
     pub fn from_blob(blob: &[u8]) -> Self {
         Self(blob.into())
     }
@@ -33,7 +33,7 @@ impl VaryNames {
         &self.0
     }
 
-    /// The names but for `id`; `None` when none is left.
+    /// The names without `id`; `None` if no other is left.
     pub fn without(&self, id: HeaderId) -> Option<Self> {
         let left: Vec<&[u8]> = self.iter().filter(|name| HeaderId::of(name) != id).collect();
         (!left.is_empty()).then(|| Self(left.join(&b","[..]).into()))
@@ -46,7 +46,7 @@ impl VaryNames {
 }
 
 impl Vary {
-    /// Reads a response's Vary.
+    /// Parses a response's Vary.
     pub fn of(response: &HeaderBlock) -> Self {
         if is_never(response) {
             return Self::Never;
@@ -62,18 +62,18 @@ impl Vary {
     }
 }
 
-/// Returns true if no request ever matches: a member is `*`, or is no field name, so that the
-/// origin's grounds of selection are unknown (Varnish refuses such a Vary too).
+/// Returns true if no request ever matches: a member is `*`, or not a field name, so that the
+/// origin's criteria are unknown (Varnish rejects such a Vary, too).
 pub fn is_never(response: &HeaderBlock) -> bool {
     members(response.values(HeaderId::Vary)).any(|name| name == b"*" || !is_token(name))
 }
 
-/// Appends the request's side of each of `names` ([`VaryNames::as_bytes`]) to `out`, each with its
-/// length, so that no two different requests write the same bytes.
+/// Appends the request's value of each of `names` ([`VaryNames::as_bytes`]) to `out`, each with its
+/// length, so that different requests have different signatures.
 ///
-/// Values are brought to one form where the field's syntax allows (RFC 9111 4.1): lists are joined
-/// over lines and rid of white space around commas, Accept-Encoding becomes
-/// [`normal_accept_encoding`]. An absent field differs from an empty one.
+/// Values are normalised if the field's syntax permits it (RFC 9111 4.1): lists are joined over
+/// lines without white space around commas, Accept-Encoding becomes [`normal_accept_encoding`]. An
+/// absent field differs from an empty one.
 pub fn vary_signature(names: &[u8], request: &HeaderBlock, out: &mut Vec<u8>) {
     for name in names.split(|b| *b == b',') {
         let id = HeaderId::of(name);
@@ -97,8 +97,7 @@ pub fn vary_signature(names: &[u8], request: &HeaderBlock, out: &mut Vec<u8>) {
     }
 }
 
-/// The values that a signature was written from, by the names: `None` where the request had no such
-/// field.
+/// The values in a signature, by name; `None` if the request had no such field.
 pub fn signature_values<'s>(
     names: &'s [u8],
     signature: &'s [u8],
@@ -118,8 +117,8 @@ pub fn signature_values<'s>(
     names.split(|b| *b == b',').map(|name| (name, next())).collect()
 }
 
-/// Fields that are no lists: a comma in them separates nothing, so the white space around it
-/// counts.
+/// Fields that are not lists: a comma in them separates nothing, so white space around it is
+/// significant.
 const fn is_single(id: HeaderId) -> bool {
     use HeaderId as Id;
     matches!(
@@ -138,7 +137,7 @@ const fn is_single(id: HeaderId) -> bool {
     )
 }
 
-/// Cookie may be split over lines, and is joined in its own way (RFC 9113 8.2.3).
+/// Cookie may be split over lines, and has its own separator (RFC 9113 8.2.3).
 const fn separator(id: HeaderId) -> &'static [u8] {
     if matches!(id, HeaderId::Cookie) { b"; " } else { b", " }
 }
@@ -152,13 +151,13 @@ fn join<'a>(parts: impl Iterator<Item = &'a [u8]>, separator: &[u8], out: &mut V
     }
 }
 
-/// The request's Accept-Encoding in the one form in which variants are told apart: brotli, zstd and
-/// gzip in this order, as far as they are accepted, and `identity;q=0` when only coded bodies are.
-/// Preferences among them and all other codings are left out.
+/// The request's Accept-Encoding in the normal form that selects variants: brotli, zstd and gzip in
+/// this order, if accepted, and `identity;q=0` if an uncoded body is not. Weights and other codings
+/// are omitted.
 ///
-/// The origin must be asked with this form too, else one client's spelling chooses a coding for
-/// others. `None` when there is no Accept-Encoding, or when it may not be touched because the
-/// request offers a dictionary (RFC 9842), whose codings are not in the table.
+/// The origin must be sent this form, too; otherwise one client's spelling would select a coding
+/// for others. `None` without Accept-Encoding, or if the request offers a dictionary (RFC 9842),
+/// whose codings are not in the table.
 pub fn normal_accept_encoding(request: &HeaderBlock) -> Option<&'static str> {
     let present = request.contains(HeaderId::AcceptEncoding) && normalises_codings(request);
     present.then(|| Codings::read(request.values(HeaderId::AcceptEncoding)).normal())
@@ -168,7 +167,7 @@ fn normalises_codings(request: &HeaderBlock) -> bool {
     !request.contains(HeaderId::AvailableDictionary)
 }
 
-/// The codings told apart. `None` for one that is not named.
+/// The known codings; `None` for one that is not named.
 #[derive(Default)]
 struct Codings {
     br: Option<bool>,

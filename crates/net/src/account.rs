@@ -1,5 +1,8 @@
-//! Memory that a connection holds for its client, charged before it is taken: the requests that
-//! wait, with their heads, and the windows of the bodies that pass through.
+//! Account of the memory that a connection holds for its client: waiting requests with their heads,
+//! and the windows of bodies in transit.
+//!
+//! Memory is charged here before it is allocated; no connection may hold bytes for its client past
+//! its account.
 
 use std::sync::Arc;
 
@@ -12,48 +15,48 @@ use message::{Request, Status};
 
 use crate::core::{CoreCtx, READ_BYTES};
 
-/// Bytes that a waiting request takes besides heads and bodies: its tasks, its place at the origin
+/// Bytes that a waiting request takes besides heads and bodies: its tasks, its slot at the origin
 /// and the messages between them. Measured with a thousand such requests, rounded up.
 const WAITING_BYTES: u64 = 12 * 1024;
-/// The smallest window of its answer: what is read at once, what the window holds and what the
-/// connection has been handed. It is there however little memory is left.
+/// The smallest window of a reply: one read, the window's content and the bytes handed to the
+/// connection. It is granted even when memory is scarce.
 const WINDOW_BYTES: u64 = 3 * SMALLEST_WINDOW;
-/// Copies of a request's head while an origin is asked: as it came, as the fetch has it, as the
-/// origin gets it, and as it is written.
+/// Copies of a request's head during a fetch: as received, as the fetch keeps it, as the origin
+/// gets it, and as it is encoded.
 const HEADS: u64 = 4;
-/// Bytes that the bodies of a connection may always hold, however low the connection's limit is.
+/// Bytes that the bodies of a connection may always hold, even if the connection's limit is lower.
 const BODIES_BYTES: u64 = 512 * 1024;
-/// Bytes that the head of a browser's request takes, with long cookies.
+/// Size of the head of a browser's request with long cookies.
 const HEAD_BYTES: u64 = 2 * 1024;
-/// Bytes that an answer takes, besides its request, while it waits for its client's flow-control
+/// Bytes that a reply takes, besides its request, while it waits for its client's flow-control
 /// window.
 const REPLY_BYTES: u64 = 2 * 1024;
-/// Bytes by which a passing body may always be ahead of its client, however little memory there is.
+/// The least number of bytes by which a body in transit may be ahead of its client.
 pub(crate) const SMALLEST_WINDOW: u64 = 4 * 1024;
-/// Bytes of a head that is not whole which a connection has room for merely by being open.
+/// Bytes of a partial head that are part of an open connection's own charge.
 const SPARE_BYTES: u64 = 1024;
-/// Bytes that a tunnel takes besides its request's head and the bytes on their way.
+/// Bytes that a tunnel takes besides its request's head and the bytes in transit.
 const TUNNEL_BYTES: u64 = 4 * 1024;
 
-/// The account of what a client's connection holds.
+/// The account of a client's HTTP/1 connection.
 pub(crate) fn open(core: &CoreCtx) -> Arc<Account> {
     Account::open(core.flow.shared.cache.memory(), u64::MAX)
 }
 
-/// Names the client that a connection's account holds bytes for from now on.
+/// Sets the client that a connection's account is charged for from now on.
 fn serve(account: &Account, client: ConnectionPeer) {
     account.serve(client.address().map(ClientId::from).unwrap_or_default());
 }
 
-/// The same for one with up to so many requests at once: however few bytes it may hold, there is
-/// room for them and for a little of their bodies.
+/// The account of a connection with up to `requests` concurrent requests. Its limit is at least
+/// what these requests and a small part of their bodies take.
 pub(crate) fn open_for(core: &CoreCtx, most: u64, requests: u64) -> Arc<Account> {
     let room = requests.saturating_mul(WAITING_BYTES + WINDOW_BYTES + HEADS * HEAD_BYTES);
     let least = room.saturating_add(BODIES_BYTES);
     Account::open_for(core.flow.shared.cache.memory(), most.max(least), room)
 }
 
-/// Holds what a request takes that waits for its answer, and what has begun of that.
+/// Reserves memory for a request that waits for its reply, and for what the fetch has started.
 pub(crate) fn hold_waiting(
     account: &Arc<Account>,
     client: ConnectionPeer,
@@ -65,7 +68,7 @@ pub(crate) fn hold_waiting(
     account.hold_request(WAITING_BYTES + WINDOW_BYTES + heads + slow.memory())
 }
 
-/// Holds what a request takes whose answer is there and must wait for its client.
+/// Reserves memory for a request whose reply waits for its client.
 pub(crate) fn hold_answered(
     account: &Arc<Account>,
     client: ConnectionPeer,
@@ -75,22 +78,22 @@ pub(crate) fn hold_answered(
     account.hold_request(REPLY_BYTES + request.memory() as u64)
 }
 
-/// Gives back what a request waited with that has become a tunnel.
+/// Releases the reservation of a request that has become a tunnel.
 pub(crate) fn keep_for_tunnel(held: &mut HeldBytes, request: &Request) {
     held.shrink_to(TUNNEL_BYTES + request.memory() as u64);
 }
 
-/// Bytes that a connection keeps in buffers because one of its ends is slow. Up to the size of the
-/// smallest window, they are counted with what they belong to.
+/// The charge for bytes that a connection buffers because one of its peers is slow. Up to the size
+/// of the smallest window, these bytes are part of the request's charge.
 #[derive(Debug, Default)]
 pub(crate) struct BufferCharge(Option<HeldBytes>);
 
 impl BufferCharge {
-    /// Holds `bytes` instead of what was held before; `account` is asked for where nothing was held
-    /// yet.
+    /// Replaces the present charge by `bytes`. `account` is called only if nothing was charged
+    /// before.
     ///
     /// # Errors
-    /// When there is no room for more; nothing has changed then.
+    /// If there is no memory for more; the charge is unchanged then.
     pub(crate) fn set(
         &mut self,
         bytes: u64,
@@ -105,12 +108,12 @@ impl BufferCharge {
         Ok(())
     }
 
-    /// The same for what has begun and may never end: who would keep much of it leaves the last
-    /// of the memory to others. It belongs to nothing that is counted, so a little of it counts,
-    /// too.
+    /// Replaces the present charge by `bytes` of a request or frame that is not complete and may
+    /// never be. A small part of it is charged, too, since it belongs to no request; and the last
+    /// memory is left to others.
     ///
     /// # Errors
-    /// As [`Buffered::set`].
+    /// As [`BufferCharge::set`].
     pub(crate) fn set_begun(&mut self, bytes: u64, core: &CoreCtx) -> Result<(), HoldError> {
         match &mut self.0 {
             Some(held) if bytes <= held.bytes() => held.shrink_to(bytes),
@@ -130,7 +133,8 @@ impl BufferCharge {
         Ok(())
     }
 
-    /// The same for what is there already, whether there is room or not.
+    /// Replaces the present charge by `bytes` that are allocated already, even if the budget is
+    /// exceeded.
     pub(crate) fn set_anyway(&mut self, bytes: u64, account: &Arc<Account>) {
         match &mut self.0 {
             Some(held) if bytes > held.bytes() => held.grow_anyway(bytes - held.bytes()),
@@ -141,14 +145,14 @@ impl BufferCharge {
     }
 }
 
-/// The number of bytes that may be received at once if they must be kept: as many as a read takes
-/// at most, fewer where memory is scarce.
+/// The number of bytes to receive at once if they must be kept: the size of one read, or less if
+/// memory is scarce.
 pub(crate) fn reads(account: &Account) -> usize {
     let most = READ_BYTES as u64;
     account.left().clamp(SMALLEST_WINDOW, most) as usize
 }
 
-/// Bytes of a waiting reply that are not counted with its request.
+/// Bytes of a waiting reply that are not charged with its request.
 fn beside(reply: &Reply) -> u64 {
     let body = match reply.body.part() {
         Some(BodyPart::Bytes(bytes)) => bytes.len(),
@@ -161,8 +165,7 @@ fn beside(reply: &Reply) -> u64 {
     ((head + body) as u64).saturating_sub(REPLY_BYTES)
 }
 
-/// Holds what a reply of our own takes that has a stream to itself, so far as it is longer than
-/// most.
+/// Reserves memory for a generated reply on its own stream, as far as it is longer than most.
 pub(crate) fn hold_reply(
     account: &Arc<Account>,
     reply: &Reply,
@@ -173,31 +176,31 @@ pub(crate) fn hold_reply(
     }
 }
 
-/// The answer to a request for which there is no memory.
+/// The reply to a request for which there is no memory; counts the refusal.
 pub(crate) fn no_memory(core: &CoreCtx) -> Reply {
     core.flow.counters.limit(Limit::ClientMemory);
     no_room()
 }
 
-/// The same where that is counted already.
+/// The reply to a request for which there is no memory; the caller has counted the refusal.
 pub(crate) fn no_room() -> Reply {
-    let reason = "No memory is left for what is on its way to clients (limit: client_memory).";
+    let reason = "No memory is left for requests and bodies in transit (limit: client_memory).";
     pages::refused(Status::SERVICE_UNAVAILABLE, reason).because_of(Some(Limit::ClientMemory))
 }
 
-/// Bytes by which a passing body may be ahead of this client now: the limit `window_bytes`, or less
-/// where memory is scarce.
+/// Bytes by which a body in transit may be ahead of this client now: the limit `window_bytes`, or
+/// less if memory is scarce.
 pub(crate) fn window(account: &Account, limits: &Limits) -> u64 {
     (account.left() / 4).clamp(SMALLEST_WINDOW, limits.window_bytes)
 }
 
-/// The bounds of a body that passes through: its window now, and the account that is charged.
+/// The bounds of a body in transit: its present window, and the account that is charged.
 pub(crate) fn passage(account: &Arc<Account>, limits: &Limits) -> WindowLimit {
     WindowLimit { bytes: window(account, limits), account: Arc::clone(account) }
 }
 
-/// The window of `passage` where it is narrower than the limit, else 0: an origin is read in small
-/// pieces only where memory is scarce, since that costs time.
+/// The window of `passage` if it is narrower than the limit, otherwise 0. An origin is read in
+/// small pieces only if memory is scarce, since that costs time.
 pub(crate) fn narrowed(passage: &WindowLimit, limits: &Limits) -> u64 {
     if passage.bytes == limits.window_bytes { 0 } else { passage.bytes }
 }

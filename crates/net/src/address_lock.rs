@@ -1,15 +1,8 @@
-//! Claims on addresses: where a daemon listens nobody else does, unless that is wanted.
+//! Lock on a listening address: a second daemon must not share it by accident.
 //!
-//! Each core has a socket of its own on an address (`SO_REUSEPORT`), and where that option is set
-//! the kernel lets any process of the same user listen, too. It would give a second daemon a part
-//! of the connections and nobody a word, while purges, reloads and logs reach one of the two.
-//!
-//! So an address is claimed by a socket that is without the option when it begins to listen. The
-//! kernel then refuses it wherever another socket listens, and the later one of two that are
-//! started at once. It knows which addresses overlap, and in which network namespace; and it
-//! forgets a claim with the process that made it, however that ended. A file or a name to be locked
-//! would do none of these. Afterwards the option is set again: for the other cores, and for a next
-//! daemon that is to share the address.
+//! With `SO_REUSEPORT`, which cores need, any process of the user may listen and gets connections.
+//! So one socket starts to listen without it: the kernel rejects it if another one listens on an
+//! overlapping address, and drops the lock with the process. Then the option is set again.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -18,29 +11,30 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-/// Connections the kernel queues for one listener of one core.
+/// Length of the kernel's accept queue of one listener of one core.
 pub(crate) const BACKLOG: i32 = 4096;
 
-/// Times that a claim is tried: of two sockets that begin to listen in the same microsecond the
-/// kernel may refuse both.
+/// The number of attempts: of two sockets that begin to listen in the same microsecond, the kernel
+/// may reject both.
 const TRIES: u32 = 8;
-/// The longest pause after the first try; a further one may take a multiple.
+/// The longest pause after the first attempt; later pauses are multiples of it.
 const PAUSE_MS: u32 = 16;
 
-/// Tells whether others may listen on a daemon's addresses.
+/// Permission for other processes to listen on the daemon's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Only the daemon.
+    /// Only this daemon may listen.
     Refused,
-    /// Other processes of the same user, which the kernel gives a part of the connections.
+    /// Other processes of the same user may listen; the kernel gives them a part of the
+    /// connections.
     Wanted,
 }
 
-/// Has `socket` listen, and claims its address by that. It must have been bound to be shared, as
-/// all that are bound to the same address here.
+/// Lets `socket` listen, and thereby locks its address. The socket must have been bound with
+/// `SO_REUSEPORT`, as all sockets on this address are.
 ///
 /// # Errors
-/// [`io::ErrorKind::AddrInUse`] if others listen there.
+/// [`io::ErrorKind::AddrInUse`] if another process listens on the address.
 pub(crate) fn claim(socket: &TcpListener) -> io::Result<()> {
     let socket = SockRef::from(socket);
     socket.set_reuse_port(false)?;
@@ -50,7 +44,7 @@ pub(crate) fn claim(socket: &TcpListener) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             _ => break,
         }
-        // Two that are in step get out of it by their numbers.
+        // Two processes that retry in step diverge by their ids.
         let pause = (process::id() % PAUSE_MS + 1) * attempt;
         rt::pause(Duration::from_millis(pause.into()));
         listens = socket.listen(BACKLOG);
@@ -59,7 +53,7 @@ pub(crate) fn claim(socket: &TcpListener) -> io::Result<()> {
     listens
 }
 
-/// Tells whether a claim on `wide` is one on `address`, too.
+/// Returns true if a lock on `wide` also locks `address`.
 pub(crate) fn covers(wide: SocketAddr, address: SocketAddr) -> bool {
     let within = match (wide.ip(), address.ip()) {
         (IpAddr::V4(wide), IpAddr::V4(_)) => wide.is_unspecified(),
@@ -74,7 +68,7 @@ mod tests {
     use super::*;
     use crate::listener::{bind_address, probe};
 
-    /// A socket as a core has it, on a free port if `address` names none.
+    /// A socket as a core binds it, on a free port if `address` names none.
     fn bound(address: &str) -> TcpListener {
         let address = address.parse().expect("an address");
         bind_address(address, Sharing::Wanted).expect("a port")
@@ -90,7 +84,7 @@ mod tests {
         let at = first.local_addr().expect("an address");
         let siblings = [bound(&at.to_string()), bound(&at.to_string())];
         let wide = bound(&format!("0.0.0.0:{}", at.port()));
-        // Bound is not yet taken: nobody listens.
+        // A bound socket that does not listen leaves the address free.
         assert!(probe(at).is_ok());
         assert!(claim(&first).is_ok());
         assert!(in_use(probe(at)));

@@ -1,5 +1,5 @@
-//! A client's connection as every engine has it: its ends, its age, and how requests are begun on
-//! its behalf.
+//! Caller: the client side of a connection that both engines share, with its endpoints, age,
+//! account and the start of its requests.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::guard::Guard;
 use crate::proxy_header::{ConnectionAccess, ConnectionEndpoints, ConnectionView};
 use crate::stream::Stream;
 
-/// A client, as its connection knows it.
+/// The client of one connection.
 pub(crate) struct Caller {
     /// Results of the TLS handshake; `None` for a plain connection.
     secured: Option<Rc<SessionTerms>>,
     pub(crate) ends: ConnectionEndpoints,
     pub(crate) guard: Rc<Guard>,
-    /// The account of what its requests hold.
+    /// The account that its requests are charged to.
     pub(crate) account: Arc<Account>,
     view: ConnectionView,
-    /// Requests that it has made.
+    /// The number of requests received.
     pub(crate) served: u64,
     opened_ms: u64,
 }
 
 impl Caller {
-    /// One that connects at this moment.
+    /// A client that connects now.
     pub(crate) fn new(
         secured: Option<Rc<SessionTerms>>,
         ends: ConnectionEndpoints,
@@ -48,10 +48,10 @@ impl Caller {
         if self.secured.is_some() { Scheme::Https } else { Scheme::Http }
     }
 
-    /// Checks that the connection may have another request at its age.
+    /// Checks the limits on the connection's age and number of requests.
     ///
     /// # Errors
-    /// The limit that ends it.
+    /// The limit that ends the connection after this request.
     pub(crate) fn may_stay(&self, limits: &Limits, now_ms: u64) -> Result<(), Limit> {
         if self.served >= limits.keepalive_requests {
             Err(Limit::KeepaliveRequests)
@@ -62,14 +62,14 @@ impl Caller {
         }
     }
 
-    /// A request that came as a whole at this moment, whose length is still to be said.
+    /// The start of a request that was received completely at `moment`; the caller sets its length.
     pub(crate) fn begun(&self, moment: ExchangeTimestamp) -> RequestStart {
         let ExchangeTimestamp { now: at, us } = moment;
         let suite = CipherSuite(self.secured.as_ref().map_or(0, |secured| secured.suite()));
         RequestStart { at, began_us: us, read_us: us, policy_us: us, head_bytes: 0, suite }
     }
 
-    /// Has a request answered as far as that can be done at once.
+    /// Starts a request: its reply if that needs no waiting, otherwise the waiting request.
     #[inline(always)]
     pub(crate) fn ask(
         &mut self,

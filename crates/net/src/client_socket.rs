@@ -1,4 +1,4 @@
-//! The socket that carries a client's bytes: TCP, or a unix socket.
+//! Client socket: the TCP or unix socket that carries a client's bytes.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::pace::SocketPace;
 /// A connected socket.
 pub(crate) struct ClientSocket {
     socket: ClientSocketKind,
-    /// The pace at which it sends, where a program may set one.
+    /// The rate at which a program lets the socket send.
     pace: Option<Rc<SocketPace>>,
 }
 
@@ -49,7 +49,7 @@ impl AsFd for ClientSocket {
 }
 
 impl ClientSocket {
-    /// This end's address; none over a unix socket.
+    /// The local address; `None` for a unix socket.
     pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
         match &self.socket {
             ClientSocketKind::Tcp(tcp) => tcp.local_addr().ok(),
@@ -57,7 +57,7 @@ impl ClientSocket {
         }
     }
 
-    /// The owner of the process at the other end of a unix socket.
+    /// The owner of the peer process of a unix socket.
     pub(crate) fn owner(&self) -> Option<Owner> {
         match &self.socket {
             ClientSocketKind::Tcp(_) => None,
@@ -68,10 +68,10 @@ impl ClientSocket {
         }
     }
 
-    /// A second descriptor of the same socket.
+    /// A second descriptor of the socket.
     ///
     /// # Errors
-    /// The system's: none is left.
+    /// The system's: no descriptor is left.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         match &self.socket {
             ClientSocketKind::Tcp(tcp) => tcp.as_fd().try_clone_to_owned(),
@@ -79,13 +79,12 @@ impl ClientSocket {
         }
     }
 
-    /// Has it send no faster than `pace`.
+    /// Limits the send rate to `pace`.
     pub(crate) fn keep_pace(&mut self, pace: Rc<SocketPace>) {
         self.pace = Some(pace);
     }
 
-    /// The TCP socket, for whoever writes to it by ways of its own; `None` where there is a pace to
-    /// be kept.
+    /// The TCP socket, for callers that write to it directly; `None` if its rate is limited.
     pub(crate) fn tcp(&self) -> Option<&TcpStream> {
         match &self.socket {
             ClientSocketKind::Tcp(tcp) if self.pace.is_none() => Some(tcp),
@@ -93,7 +92,7 @@ impl ClientSocket {
         }
     }
 
-    /// Notes what has been written, whatever the pace.
+    /// Charges written bytes to the pace.
     fn wrote(&self, wrote: io::Result<usize>) -> io::Result<usize> {
         if let (Some(pace), Ok(bytes)) = (&self.pace, &wrote) {
             pace.sent(*bytes);
@@ -101,23 +100,23 @@ impl ClientSocket {
         wrote
     }
 
-    /// Has the connection end with a reset. Unix sockets know none: there the cut answer's framing
-    /// alone tells.
+    /// Lets the connection end with a reset. A unix socket has no reset: the client recognises a
+    /// truncated reply by its framing alone.
     pub(crate) fn reset_at_end(&self) {
         if let ClientSocketKind::Tcp(tcp) = &self.socket {
             _ = tcp.set_zero_linger();
         }
     }
 
-    /// Has the kernel hold no more than `bytes` that have not left yet.
+    /// Limits the unsent bytes in the kernel's send buffer to `bytes`.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
         if let ClientSocketKind::Tcp(tcp) = &self.socket {
-            // Without it what is urgent only waits longer.
+            // Without the limit, urgent bytes only wait longer.
             _ = SockRef::from(tcp).set_tcp_notsent_lowat(bytes);
         }
     }
 
-    /// Writes what goes out at once.
+    /// Writes what the socket takes without blocking.
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.wrote(match &self.socket {
             ClientSocketKind::Tcp(tcp) => tcp.try_write(bytes),
@@ -125,7 +124,7 @@ impl ClientSocket {
         })
     }
 
-    /// Writes what goes out at once.
+    /// Writes what the socket takes without blocking.
     pub(crate) fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.wrote(match &self.socket {
             ClientSocketKind::Tcp(tcp) => tcp.try_write_vectored(slices),
@@ -171,7 +170,7 @@ impl AsyncWrite for ClientSocket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         if self.pace.is_some() {
-            // One after the other: what the pace allows may end within one.
+            // Slice by slice: the pace may end within one.
             let first = slices.iter().find(|slice| !slice.is_empty());
             return self.poll_write(cx, first.map_or(&[], |slice| slice));
         }

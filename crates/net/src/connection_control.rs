@@ -1,8 +1,8 @@
-//! A connection as programs rule it: its timeouts, and its socket where a program works on that.
+//! Control of a connection by VCL programs: its timeouts, and its socket options.
 //!
-//! The socket is a second descriptor of the same connection, since the first is the stream's own.
-//! It is opened only where a program in force wants it, and is gone together with the stream:
-//! otherwise the client would not see the connection end.
+//! The socket is a second descriptor of the connection. It is opened only if a program in force
+//! needs it, and must be closed together with the stream; otherwise the client would not see the
+//! connection end.
 
 use std::cell::RefCell;
 use std::io;
@@ -40,7 +40,7 @@ impl ConnectionControl {
         self.socket.borrow().is_some()
     }
 
-    /// Asks the socket. Without a socket that speaks TCP, the error is `Unsupported`.
+    /// Runs `ask` on the TCP socket. The error is `Unsupported` without one.
     fn of_tcp<T>(&self, ask: impl FnOnce(&ControlledSocket) -> io::Result<T>) -> io::Result<T> {
         match &*self.socket.borrow() {
             Some(socket) if socket.family != AddressFamily::UNIX => ask(socket),
@@ -87,26 +87,26 @@ impl Connection for ConnectionControl {
     }
 }
 
-/// A connection as programs see it, for as long as its stream lasts.
+/// A connection as programs see it, valid as long as its stream.
 pub(crate) struct ProgramConnection {
     pub(crate) line: VclConnection,
     grip: Rc<ConnectionControl>,
 }
 
 impl ProgramConnection {
-    /// The connection that `line` tells of.
+    /// The connection that `line` describes.
     pub(crate) fn new(line: VclConnection, guard: &Rc<Guard>) -> Box<Self> {
         let grip = ConnectionControl::new(Rc::clone(guard));
         let control: Rc<dyn Connection> = grip.clone();
         Box::new(Self { line: VclConnection { control: Some(control), ..line }, grip })
     }
 
-    /// Has programs work on the socket `fd`; the stream's pace is the result, if it is new.
+    /// Gives programs access to the socket `fd`; returns the stream's pace if it is new.
     pub(crate) fn hold(&self, fd: impl FnOnce() -> io::Result<OwnedFd>) -> Option<Rc<SocketPace>> {
         if self.grip.has_socket() {
             return None;
         }
-        // Without a descriptor for it programs see that nothing can be done.
+        // Without a descriptor, calls of programs return `Unsupported`.
         let fd = fd().ok()?;
         let family = getsockname(fd.as_fd()).ok()?.address_family();
         let pace = Rc::new(SocketPace::new());
@@ -118,7 +118,7 @@ impl ProgramConnection {
 
 impl Drop for ProgramConnection {
     fn drop(&mut self) {
-        // Whoever still holds the grip must not hold the connection open.
+        // A remaining reference to the control must not keep the connection open.
         self.grip.socket.take();
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     fn pair(address: &str) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind(address).expect("a free port");
         let client = TcpStream::connect(listener.local_addr().expect("its address"));
-        (client.expect("somebody listens"), listener.accept().expect("the client").0)
+        (client.expect("a listener"), listener.accept().expect("the client").0)
     }
 
     fn second(stream: &TcpStream) -> OwnedFd {

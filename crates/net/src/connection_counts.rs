@@ -1,4 +1,4 @@
-//! The number of connections of each client: one IPv4 address, or one IPv6 /64, counts as one.
+//! Connection counts per client: one IPv4 address, or one IPv6 /64, is one client.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,31 +8,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::ClientId;
 use parking_lot::Mutex;
 
-/// Connections of all cores.
+/// The number of connections on all cores.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionCounts {
     all: AtomicU64,
     by_client: Mutex<HashMap<ClientId, u32>>,
 }
 
-/// One connection's entry; dropping it takes it off.
+/// The entry of one connection; dropping it decrements the counts.
 #[derive(Debug)]
 pub(crate) struct Entry {
     peers: Arc<ConnectionCounts>,
     client: Option<ClientId>,
 }
 
-/// Why a connection is refused.
+/// The reason for refusing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionRefusal {
-    /// There are too many.
+    /// The limit for all clients is reached.
     All,
-    /// This client has too many.
+    /// The limit for this client is reached.
     PerClient,
 }
 
 impl ConnectionCounts {
-    /// Counts a connection in, unless there are too many already.
+    /// Counts a connection, unless `max` are open already.
     pub(crate) fn enter(self: &Arc<Self>, max: u64) -> Result<Entry, ConnectionRefusal> {
         if self.all.fetch_add(1, Ordering::Relaxed) >= max {
             self.all.fetch_sub(1, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl ConnectionCounts {
 }
 
 impl Entry {
-    /// Counts the connection as one of `ip`, unless that has too many already. Call it once.
+    /// Counts the connection for `ip`, unless `max_per_ip` of it are open already. Call it once.
     pub(crate) fn claim(&mut self, ip: IpAddr, max_per_ip: u64) -> Result<(), ConnectionRefusal> {
         if max_per_ip > 0 && !ip.to_canonical().is_loopback() {
             let client = ClientId::from(ip);

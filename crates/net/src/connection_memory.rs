@@ -1,10 +1,8 @@
-//! Memory that connections take merely by being open, charged before it is taken: their tasks and
-//! buffers, the state of TLS and of HTTP/2.
+//! Connection memory: the bytes of an open connection for its task, buffers, TLS and HTTP/2 state,
+//! charged before they are allocated.
 //!
-//! Where a newcomer finds no room, connections of its core make room that are over but for what is
-//! read off, or wait for a request. Those that are busy never do: if all of its core are, the
-//! newcomer calls the other cores, and waits a while for what they can do. Connections that are in
-//! already and would take more end none that has just come in: its request is on its way.
+//! A new connection without memory makes its core evict idle connections, or else waits for other
+//! cores. Busy connections are never evicted, nor is a new one for one that grows.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,27 +13,27 @@ use base::{Counter, Limit};
 use crate::core::CoreCtx;
 use crate::guard::EvictableConnections;
 
-/// Bytes that a connection takes whatever it speaks: its task, its socket in the runtime, its place
-/// in the sweep, and the beginning of a head. Like those below, measured with two thousand of them
-/// in a debug build, rounded up.
+/// Bytes of a plain connection: its task, its socket in the runtime, its entry in the sweep, and a
+/// partial head. Measured, as those below, with two thousand of them in a debug build, rounded up.
 const PLAIN_BYTES: u64 = 4 * 1024;
-/// Bytes that TLS takes besides.
+/// Additional bytes of TLS.
 const TLS_BYTES: u64 = 8 * 1024;
-/// Bytes that the state of HTTP/2 takes besides: streams, tables of fields, and what many requests
-/// at once have left.
+/// Additional bytes of HTTP/2: streams, field tables, and buffers left over from many concurrent
+/// requests.
 pub(crate) const H2_BYTES: u64 = 12 * 1024;
 
-/// Turns for which a newcomer waits while those that were ended leave.
+/// Event-loop turns for which a new connection waits while evicted connections close.
 const TURNS: u32 = 16;
 
-/// Newcomers of one core that wait for other cores at once. Nothing is charged for them meanwhile.
+/// The number of new connections of one core that wait for other cores. Nothing is charged for them
+/// meanwhile.
 const WAITING_MAX: u32 = 64;
-/// The time between two looks of one that waits, and the number of its looks. Each core answers
-/// calls every 50 ms.
+/// The interval between two attempts of a waiting connection, and the number of attempts. Each core
+/// handles reclaim requests every 50 ms.
 const LOOK: Duration = Duration::from_millis(25);
 const LOOKS: u32 = 40;
 
-/// Ends idle connections if somebody calls. Counts what that does.
+/// Evicts idle connections if a reclaim request is pending, and counts them.
 pub(crate) fn answer_calls(core: &CoreCtx) {
     if core.calls.newcomers.load(Ordering::Relaxed) > 0 {
         end_idle(core, EvictableConnections::Any);
@@ -49,7 +47,7 @@ fn end_idle(core: &CoreCtx, who: EvictableConnections) -> bool {
     core.sweep.end_idle(core.flow.now().mono_ms, who, ended)
 }
 
-/// Connections that make room for the one that has `opened`.
+/// The connections that may be evicted for the one that has `opened`.
 fn leaving_for(opened: &OpenConnectionBytes) -> EvictableConnections {
     if opened.is_none() { EvictableConnections::Any } else { EvictableConnections::Settled }
 }
@@ -59,17 +57,17 @@ pub(crate) fn of_new(tls: bool) -> u64 {
     if tls { PLAIN_BYTES + TLS_BYTES } else { PLAIN_BYTES }
 }
 
-/// The memory of a connection before anything is charged.
+/// The charge of a connection before anything is reserved.
 pub(crate) fn none(core: &CoreCtx) -> OpenConnectionBytes {
     OpenConnectionBytes::none(core.flow.shared.cache.memory())
 }
 
-/// Holds `bytes` more for a connection, if there is so much; at once.
+/// Reserves `bytes` more for a connection; false if there is no memory.
 pub(crate) fn hold(core: &CoreCtx, opened: &mut OpenConnectionBytes, bytes: u64) -> bool {
     opened.grow(bytes, core.flow.live().limits.connection_memory)
 }
 
-/// The same, ending idle connections of this core where there is not so much.
+/// Reserves `bytes` more for a connection, evicting idle connections of this core if needed.
 pub(crate) async fn hold_with_eviction(
     core: &CoreCtx,
     opened: &mut OpenConnectionBytes,
@@ -83,13 +81,14 @@ pub(crate) async fn hold_with_eviction(
         if !end_idle(core, who) {
             break;
         }
-        // They leave in the turn that comes.
+        // Evicted connections close in the next turn.
         rt::yield_now().await;
     }
     false
 }
 
-/// The same with the help of other cores, for which it may wait; counts a refusal.
+/// Reserves `bytes` more for a connection, waiting for evictions by other cores if needed; counts a
+/// refusal.
 pub(crate) async fn make_or_wait(
     core: &CoreCtx,
     opened: &mut OpenConnectionBytes,
@@ -102,7 +101,7 @@ pub(crate) async fn make_or_wait(
     false
 }
 
-/// Calls the other cores, and waits for room.
+/// Makes a reclaim request to the other cores, and waits for memory.
 async fn wait(core: &CoreCtx, opened: &mut OpenConnectionBytes, bytes: u64) -> bool {
     if core.waiting.get() == WAITING_MAX {
         return false;
@@ -122,7 +121,7 @@ async fn wait(core: &CoreCtx, opened: &mut OpenConnectionBytes, bytes: u64) -> b
     found
 }
 
-/// Counts a connection that is closed because there is no room for it.
+/// Counts a connection that is closed for lack of memory.
 pub(crate) fn refuse(core: &CoreCtx) {
     core.flow.counters.inc(Counter::ConnectionsRefused);
     core.flow.counters.limit(Limit::ConnectionMemory);

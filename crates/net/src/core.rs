@@ -1,5 +1,5 @@
-//! One core's side of the network: scratch memory, the sweep, and what connections need of the
-//! rest. Nothing here knows what works on it.
+//! Core context: the data that the connections of one core share, such as scratch memory and the
+//! sweep. It must not know the engines that use it.
 
 mod encoded_heads;
 mod handshakes;
@@ -19,42 +19,40 @@ use crate::connection_counts::ConnectionCounts;
 use crate::guard::Sweep;
 use crate::scratch::{Scratch, Work};
 
-/// Bytes one read takes at most. More than a socket usually holds, so that a short read says
-/// "empty".
+/// Size of one read. Larger than most receive buffers, so that a short read means "empty".
 pub(crate) const READ_BYTES: usize = 64 * 1024;
 
-/// Sealed bytes one read takes at most. What is in them always fits the buffer they are opened
-/// into.
+/// Encrypted bytes of one read. Decrypted, they always fit the read buffer.
 const SEALED_BYTES: usize = READ_BYTES - Session::OPEN_SPARE;
 
-/// Bytes of a file copied at once: what TLS seals in one batch.
+/// Bytes of a file that are copied at once: one batch of TLS.
 const COPIED_BYTES: usize = 64 * 1024;
 
 /// State that the connections of a core share.
 pub(crate) struct CoreCtx {
     pub(crate) flow: Rc<CoreState>,
     pub(crate) scratch: RefCell<Scratch>,
-    /// Bytes that a TLS stream has received and not opened yet; only ever borrowed within one read.
+    /// Encrypted bytes that a TLS stream has received; borrowed within one read only.
     pub(crate) sealed: RefCell<Box<[u8]>>,
-    /// Pieces of files on their way through a copy; only ever borrowed within one write.
+    /// Bytes of a file that is copied; borrowed within one write only.
     pub(crate) copied: RefCell<Box<[u8]>>,
-    /// Heads of stored responses, as HTTP/2 wants them.
+    /// Heads of stored responses, encoded for HTTP/2.
     pub(crate) prepared: RefCell<EncodedHeads>,
-    /// A field's value; only ever borrowed while one head is written.
+    /// A field's value; borrowed while one head is written only.
     pub(crate) value: RefCell<Vec<u8>>,
     pub(crate) sweep: Sweep,
     pub(crate) handshakes: Handshakes,
-    /// Tunnels of all cores.
+    /// The number of tunnels on all cores.
     pub(crate) tunnels: Arc<ConnectionCounts>,
-    /// Calls for room of all cores.
+    /// Reclaim requests of all cores.
     pub(crate) calls: Arc<ReclaimRequests>,
-    /// Newcomers of this core that wait for room.
+    /// New connections of this core that wait for memory.
     pub(crate) waiting: Cell<u32>,
     pub(crate) draining: Cell<bool>,
 }
 
 impl CoreCtx {
-    /// Counts a bug that ended what is begun anew.
+    /// Counts a panic of a task that is restarted.
     pub(crate) fn note_panic(&self) {
         self.flow.counters.inc(base::Counter::Panics);
     }

@@ -1,8 +1,7 @@
-//! The kernel's measurements of a TCP connection, asked over netlink (sock_diag(7)).
+//! Diagnostics of a TCP connection from the kernel, by netlink (sock_diag(7)).
 //!
-//! Nobody offers the short way, `getsockopt(TCP_INFO)`, without `unsafe`. Netlink asks for the one
-//! connection by its addresses: one message goes there and one comes back, and the kernel waits for
-//! nothing.
+//! The shorter way, `getsockopt(TCP_INFO)`, needs `unsafe`. The query names one connection by its
+//! addresses and never blocks.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -30,16 +29,17 @@ const TCP: u8 = 6;
 const HEADER_BYTES: usize = 16;
 /// An `inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
-/// An answer has room in this: the message and a `tcp_info`, which grows with the kernel's version.
+/// Size of the buffer for a reply: the message and a `tcp_info`, which grows with the kernel's
+/// version.
 const ANSWER_BYTES: usize = 4096;
 
-/// Where in an `inet_diag_msg` it stands how many bytes its peer has not taken (`idiag_wqueue`).
+/// Offset of `idiag_wqueue` in an `inet_diag_msg`: the bytes that the peer has not acknowledged.
 const QUEUED_AT: usize = 60;
 
 /// Returns the kernel's measurements of the connected `socket`.
 ///
 /// # Errors
-/// The system's; `Unsupported` for a socket that is no TCP, and where the answer cannot be read.
+/// The system's; `Unsupported` for a socket other than TCP, and for a reply that cannot be parsed.
 pub(crate) fn measured(socket: &impl AsFd) -> io::Result<TcpInfo> {
     let answer = asked(socket, 1 << (INFO - 1))?;
     info(message(&answer)?.get(MESSAGE_BYTES..).unwrap_or_default())
@@ -47,7 +47,7 @@ pub(crate) fn measured(socket: &impl AsFd) -> io::Result<TcpInfo> {
         .ok_or_else(unreadable)
 }
 
-/// Returns how many bytes the kernel holds that the peer of the connected `socket` has not taken.
+/// Returns the number of sent bytes that the peer of the connected `socket` has not acknowledged.
 ///
 /// # Errors
 /// As [`measured`].
@@ -55,7 +55,7 @@ pub(crate) fn queued(socket: &impl AsFd) -> io::Result<u32> {
     u32_at(message(&asked(socket, 0)?)?, QUEUED_AT).ok_or_else(unreadable)
 }
 
-/// The kernel's answer to the question for `socket`, with the attributes that `wanted` has bits of.
+/// The kernel's reply for `socket`, with the attributes of the bits in `wanted`.
 fn asked(socket: &impl AsFd, wanted: u8) -> io::Result<Vec<u8>> {
     let end = |address: net::SocketAddrAny| {
         SocketAddr::try_from(address).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
@@ -83,11 +83,11 @@ fn question(local: SocketAddr, remote: SocketAddr, wanted: u8) -> Vec<u8> {
     out.extend_from_slice(&(BYTES as u32).to_ne_bytes());
     out.extend_from_slice(&BY_FAMILY.to_ne_bytes());
     out.extend_from_slice(&REQUEST.to_ne_bytes());
-    // Sequence and port: there is one question, and the kernel knows who asks.
+    // Sequence and port: there is one query, and the kernel knows its sender.
     out.extend_from_slice(&[0; 8]);
     let family = if local.is_ipv4() { INET } else { INET6 };
     out.extend_from_slice(&[family, TCP, wanted, 0]);
-    // In whatever state it is.
+    // Any state.
     out.extend_from_slice(&u32::MAX.to_ne_bytes());
     out.extend_from_slice(&local.port().to_be_bytes());
     out.extend_from_slice(&remote.port().to_be_bytes());
@@ -99,7 +99,7 @@ fn question(local: SocketAddr, remote: SocketAddr, wanted: u8) -> Vec<u8> {
         }
         out.extend_from_slice(&bytes);
     }
-    // On whatever interface, whatever its cookie (`INET_DIAG_NOCOOKIE`).
+    // Any interface, any cookie (`INET_DIAG_NOCOOKIE`).
     out.extend_from_slice(&0_u32.to_ne_bytes());
     out.extend_from_slice(&[0xff; 8]);
     out
@@ -117,7 +117,7 @@ fn unreadable() -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-/// The `inet_diag_msg` of an answer, with what follows it.
+/// The `inet_diag_msg` of a reply, with its attributes.
 fn message(answer: &[u8]) -> io::Result<&[u8]> {
     match u16_at(answer, 4) {
         Some(BY_FAMILY) => answer.get(HEADER_BYTES..).ok_or_else(unreadable),
@@ -129,8 +129,8 @@ fn message(answer: &[u8]) -> io::Result<&[u8]> {
     }
 }
 
-/// The `tcp_info` among attributes: each has its length (its head's four bytes included), its kind,
-/// and ends at a multiple of four.
+/// The `tcp_info` among attributes. An attribute has a length (which includes its four bytes of
+/// header) and a kind, and is padded to a multiple of four.
 fn info(mut attributes: &[u8]) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16_at(attributes, 0)?);
@@ -142,7 +142,7 @@ fn info(mut attributes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The numbers of a `tcp_info` (linux/tcp.h), by their places.
+/// The fields of a `tcp_info` (linux/tcp.h), by their offsets.
 fn numbers(info: &[u8]) -> Option<TcpInfo> {
     Some(TcpInfo {
         snd_mss: u32_at(info, 16)?,
@@ -170,7 +170,7 @@ mod tests {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(address).expect("a free port");
             let mut client = TcpStream::connect(listener.local_addr().expect("its address"))
-                .expect("somebody listens");
+                .expect("a listener");
             let (mut server, _) = listener.accept().expect("the client");
             client.write_all(b"x").expect("it takes a byte");
             server.read_exact(&mut [0]).expect("the byte");
@@ -182,8 +182,8 @@ mod tests {
     #[test]
     fn the_kernel_tells_what_a_peer_has_not_taken() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let mut client = TcpStream::connect(listener.local_addr().expect("its address"))
-            .expect("somebody listens");
+        let mut client =
+            TcpStream::connect(listener.local_addr().expect("its address")).expect("a listener");
         let (mut server, _) = listener.accept().expect("the client");
         assert_eq!(queued(&server).expect("the kernel knows it"), 0);
         server.set_nonblocking(true).expect("a socket");
@@ -193,7 +193,7 @@ mod tests {
         }
         let before = queued(&server).expect("the kernel knows it");
         assert!(before > 0 && before as usize <= sent, "{before} of {sent}");
-        // What is read without its end leaves less behind, as soon as the kernel has said so.
+        // A partial read shrinks the queue as soon as the kernel has acknowledged it.
         let mut left = sent;
         while queued(&server).expect("the kernel knows it") >= before {
             left -= client.read(&mut vec![0; left]).expect("bytes");
@@ -220,7 +220,7 @@ mod tests {
         for length in 0..=short.len() {
             assert!(message(&short[..length]).is_err(), "{length}");
         }
-        // Attributes that end early, and one without a length, which has no end.
+        // Truncated attributes, and one of length 0, which would never end.
         for length in 0..8 {
             assert!(info(&[0; 8][..length]).is_none(), "{length}");
         }

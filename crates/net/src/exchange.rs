@@ -1,8 +1,7 @@
-//! An exchange as every engine has it, from a request's head to its last byte.
+//! Exchange: one request with its reply, the same for both protocols.
 //!
-//! An [`Engine`] says what HTTP/1 or HTTP/2 does with an interim response, a reply and the pieces
-//! of its body; [`Exchange`] says in which order, and what follows when something breaks. Nothing
-//! here knows of frames and sockets.
+//! An [`Engine`] sends interim responses, the reply and pieces of its body; [`Exchange`] decides
+//! their order, and what follows a failure. Neither frames nor sockets may appear here.
 
 mod body;
 mod deferred_exchange;

@@ -1,8 +1,8 @@
-//! A file on its way into a socket: from the kernel's memory without a copy where the wire takes it
-//! as it is, through the core's scratch memory where it is sealed first.
+//! File transfer to a socket: by sendfile if the socket takes the bytes as they are, through the
+//! core's scratch memory if TLS encrypts them.
 //!
-//! A core never waits for a disk. What is not in memory is read by a thread of its own, a piece at
-//! a time, so that a slow client of a large file holds little memory.
+//! A core must never wait for a disk: bytes that are not in the page cache are read by another
+//! thread, piece by piece, so that a slow client of a large file holds little memory.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -20,41 +20,41 @@ use tokio::task::JoinHandle;
 
 use crate::core::CoreCtx;
 
-/// Bytes handed to one sendfile at most: as many as a socket's buffer grows to take.
+/// The most bytes of one sendfile: the size that a socket's buffer grows to.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Bytes read at once from a disk: what the kernel reads ahead by itself.
+/// Bytes of one read from a disk: the kernel's own read-ahead.
 const COLD_BYTES: u64 = 128 << 10;
-/// Bytes read and not yet taken beyond which nothing more is read.
+/// Unsent bytes above which no more is read.
 const HELD_BYTES: usize = 64 << 10;
-/// Milliseconds for which a file that was wholly in memory is taken to be there still.
+/// Milliseconds for which a file that was in the page cache is assumed to be there.
 const WARM_MS: u64 = 2_000;
 
-/// Where bytes of files can go.
+/// A target of a file's bytes.
 pub(crate) trait Sink: AsyncWrite + Unpin {
-    /// The socket, where bytes go over it as they are.
+    /// The TCP socket, if bytes are sent unencrypted.
     fn socket(&self) -> Option<&TcpStream>;
 
-    /// Ready when what was taken before has left as far as is needed to take more.
+    /// Ready when earlier bytes have left as far as needed to take more.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }
 
-/// The outcome of one step.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteProgress {
-    /// So many bytes of those before the file, and so many of the file, were taken.
+    /// Bytes sent of those before the file, and bytes sent of the file.
     Bytes(usize, usize),
-    /// A piece of the file was read from the disk, and is to be sent before the rest. What was
-    /// sent already is no longer there.
+    /// A piece of the file was read from the disk and must be sent first. Sent bytes have been
+    /// removed.
     Read,
 }
 
-/// Part of a file, still to be sent.
+/// The part of a file that is still to be sent.
 #[derive(Debug)]
 pub(crate) struct FileTail {
     file: Arc<OpenFile>,
     range: Range<u64>,
     cold: Option<JoinHandle<io::Result<Vec<u8>>>>,
-    /// The file system or the socket knows no sendfile.
+    /// The file system or the socket does not support sendfile.
     copies: bool,
 }
 
@@ -63,22 +63,22 @@ impl FileTail {
         Self { file, range, cold: None, copies: false }
     }
 
-    /// Bytes still to be sent.
+    /// Bytes that are still to be sent.
     pub(crate) fn left(&self) -> u64 {
         self.range.end - self.range.start
     }
 
-    /// Notes that so many bytes of the file were taken.
+    /// Advances past `bytes` of the file that were sent.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.range.start += bytes as u64;
     }
 
-    /// Sends some of `before`, and of the file what fits; what was read from a disk is added to
-    /// `before`.
+    /// Sends `before` and then the file, as far as the socket takes it. A piece read from a disk is
+    /// appended to `before`.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file has become shorter: the client must not take what it got for
-    /// whole.
+    /// `UnexpectedEof` if the file has become shorter: the client must not take the truncated body
+    /// for complete.
     pub(crate) fn poll_step(
         &mut self,
         cx: &mut Context<'_>,
@@ -91,7 +91,7 @@ impl FileTail {
         let piece = self.range.start..self.range.end.min(self.range.start + PIECE_BYTES);
         if self.cold.is_some() || !is_at_hand(&self.file, &piece, core) {
             if self.cold.is_none() && before.len() - sent > HELD_BYTES {
-                // What was read from the disk leaves before more is.
+                // Bytes that were read from the disk are sent before more are read.
                 let wrote = ready!(Pin::new(sink).poll_write(cx, &before[sent..]))?;
                 return Poll::Ready(Ok(WriteProgress::Bytes(wrote, 0)));
             }
@@ -108,7 +108,7 @@ impl FileTail {
         self.poll_copy(cx, before, sink, core)
     }
 
-    /// Reads the next piece, away from this thread.
+    /// Reads the next piece on another thread.
     fn poll_cold(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<io::Result<Vec<u8>>> {
         let (file, start) = (&self.file, self.range.start);
         let cold = self.cold.get_or_insert_with(|| {
@@ -134,7 +134,7 @@ impl FileTail {
             ready!(tcp.poll_write_ready(cx))?;
             let step = tcp.try_io(Interest::WRITABLE, || {
                 if !before.is_empty() {
-                    // The kernel waits for the file's first bytes: one segment less.
+                    // The kernel waits for the file's first bytes, which saves a segment.
                     let flags = SendFlags::MORE | SendFlags::NOSIGNAL;
                     return Ok(WriteProgress::Bytes(send(tcp, before, flags)?, 0));
                 }
@@ -169,7 +169,7 @@ impl FileTail {
         let room = scratch.len().saturating_sub(before.len()) as u64;
         let most = usize::try_from(self.left().min(room)).unwrap_or(0);
         let read = match read_at_hand(&self.file, self.range.start, &mut scratch[..most], core) {
-            // Gone from memory since it was looked for: the next step asks the disk.
+            // Evicted from the page cache since the check: the next step reads the disk.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.file.warmed(0);
                 0
@@ -197,13 +197,13 @@ fn is_at_hand(file: &OpenFile, range: &Range<u64>, core: &CoreCtx) -> bool {
     at_hand
 }
 
-/// Reads what is in memory.
+/// Reads bytes that are in the page cache.
 fn read_at_hand(file: &OpenFile, at: u64, bytes: &mut [u8], core: &CoreCtx) -> io::Result<usize> {
     let warm = file.is_warm(core.flow.now().mono_ms);
     file.read_now(at, bytes, warm)
 }
 
-/// Reads `range` of a file: from memory, or by a thread that may wait for the disk.
+/// Reads `range` of a file: from the page cache, or on a thread that may wait for the disk.
 ///
 /// # Errors
 /// Those of the file system.
@@ -220,8 +220,8 @@ pub(crate) async fn read(
     rt::blocking(move || file.read(range)).await.map_err(io::Error::other)?
 }
 
-/// Appends `range` of a file to `out`; false when it is not wholly at hand, and nothing was
-/// appended.
+/// Appends `range` of a file to `out`; false if it is not completely in the page cache, and `out`
+/// is unchanged.
 pub(crate) fn append(file: &OpenFile, range: Range<u64>, out: &mut Vec<u8>, now_ms: u64) -> bool {
     let begin = out.len();
     let Ok(length) = usize::try_from(range.end - range.start) else { return false };

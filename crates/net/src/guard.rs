@@ -1,8 +1,8 @@
-//! Timeouts without timers: every connection notes what it is doing since when, and one sweep a
-//! second per core ends those that overstay.
+//! Guard of a connection: its timeouts without timers.
 //!
-//! A timer per request would cost a registration and a cancellation on the hit path; a sweep costs
-//! nothing there. The price is a second's coarseness, which no client-facing timeout minds.
+//! A connection notes its phase and since when; one sweep a second per core ends connections that
+//! exceed a limit. A timer per request would cost a registration and a cancellation on the hit
+//! path, where the sweep costs nothing. Timeouts are therefore a second late at most.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BinaryHeap;
@@ -14,69 +14,69 @@ use flow::vcl::ConnectionTimeouts;
 
 use crate::rate::{Bounds, Transfer};
 
-/// Of a core's connections, one in so many is ended when there is no memory for a new one, at least
-/// one and at most [`ENDED_AT_ONCE`]: looking for them takes a look at all.
+/// The part of a core's connections that one eviction ends: at least one, at most
+/// [`ENDED_AT_ONCE`]. An eviction looks at all connections.
 const ENDED_PART: usize = 256;
 const ENDED_AT_ONCE: usize = 32;
-/// Milliseconds for which all connections are believed busy once they were.
+/// Milliseconds for which all connections are assumed busy after they were found busy.
 const BUSY_MS: u64 = 100;
-/// Milliseconds for which a new connection may wait for its first request before it makes room for
-/// others that are in already: a client that has come in asks within that time.
+/// Milliseconds for which a new connection is not evicted in favour of others that are open
+/// already: a client sends its first request within that time.
 const SETTLED_MS: u64 = 2_000;
 
-/// Connections that make room where they wait for a request.
+/// The idle connections that may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvictableConnections {
-    /// Whoever does.
+    /// All of them.
     Any,
-    /// Those that have asked before, or have not for a while.
+    /// Those that have sent a request, or were accepted a while ago.
     Settled,
 }
 
-/// The activity of a connection, as far as timeouts go.
+/// The activity of a connection, as its timeouts distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionPhase {
-    /// Nothing has been received yet, of a request at least.
+    /// No byte of a first request received.
     New,
-    /// TLS is being agreed on.
+    /// TLS handshake.
     Handshake,
-    /// Kept alive, nothing received.
+    /// Keep-alive, nothing received.
     Idle,
-    /// A request head has begun and is not whole.
+    /// A partial request head received.
     Head,
     /// A request is being answered; only transfers are timed.
     Busy,
-    /// The same, for a client that has ended its side: it may have left.
+    /// A request is being answered for a client that has shut down its side, and may have left.
     HalfClosed,
-    /// Another protocol is spoken; its time begins anew with every byte.
+    /// Another protocol; its time restarts with every byte.
     Tunnel,
-    /// The same, one side having ended.
+    /// A tunnel with one side ended.
     TunnelEnd,
-    /// Reading off the rest before the connection closes.
+    /// Reads and discards the rest before the connection closes.
     Linger,
 }
 
-/// Looks at what the kernel still holds of what was sent. It says that there is room for more only
-/// when a third of its buffer is free, and that may be megabytes: a client that takes them slowly
-/// takes something all the same.
+/// Checks of the kernel's send queue. The kernel reports a socket writable only if a third of its
+/// buffer is free, which may be megabytes: a client that reads slowly makes progress nevertheless.
 #[derive(Debug, Default)]
 struct SendQueueChecks {
-    /// The connection's task is to look.
+    /// The connection's task must check.
     wanted: Cell<bool>,
     last_ms: Cell<u64>,
-    /// Bytes that there were at the last look, if nothing was sent since.
+    /// Bytes at the last check, if nothing was sent since.
     held: Cell<Option<u32>>,
 }
 
-/// Of the time after which a silent client is cut, such a part lies between two looks.
+/// The number of checks within the time after which a silent client is cut off.
 const LOOKS: u64 = 4;
 
-/// Seconds of a program in milliseconds.
+/// Converts a program's seconds to milliseconds.
 fn millis(seconds: f64) -> u64 {
     (seconds * 1000.0) as u64
 }
 
-/// The counter for a connection that `limit` ended; `None` if the connection's end came before.
+/// The counter for a connection that `limit` ended; `None` if the connection's end was counted
+/// before.
 fn counter_of(limit: Limit) -> Option<Counter> {
     Some(match limit {
         Limit::IdleTimeout | Limit::DrainWait | Limit::ConnectionMemory => Counter::ClosedIdle,
@@ -88,7 +88,7 @@ fn counter_of(limit: Limit) -> Option<Counter> {
     })
 }
 
-/// One connection's place in the sweep.
+/// The entry of one connection in the sweep.
 #[derive(Debug)]
 pub(crate) struct Guard {
     phase: Cell<ConnectionPhase>,
@@ -101,9 +101,9 @@ pub(crate) struct Guard {
     expired: Cell<Option<Limit>>,
     /// The counter for the connection's end.
     ends_as: Cell<Counter>,
-    /// When the sending of the response began that is being sent, or still comes.
+    /// The start of the reply that is being sent.
     answer_ms: Cell<Option<u64>>,
-    /// Times that programs have set; most connections have none.
+    /// Timeouts that programs have set; most connections have none.
     own: OnceCell<Box<Cell<ConnectionTimeouts>>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -126,13 +126,13 @@ impl Guard {
         })
     }
 
-    /// Enters `phase`, which has lasted since then.
+    /// Enters `phase`, which began at `since_ms`.
     pub(crate) fn enter_since(&self, phase: ConnectionPhase, since_ms: u64) {
         self.phase.set(phase);
         self.since_ms.set(since_ms);
     }
 
-    /// Enters `phase`; staying in one does not restart its time.
+    /// Enters `phase`; entering the present one does not restart its time.
     pub(crate) fn enter(&self, phase: ConnectionPhase, now_ms: u64) {
         if self.phase.replace(phase) != phase || phase == ConnectionPhase::Idle {
             self.since_ms.set(now_ms);
@@ -142,7 +142,7 @@ impl Guard {
         }
     }
 
-    /// Bytes moved: the time of the phase begins anew.
+    /// Restarts the time of the phase, since bytes have moved.
     pub(crate) fn moved(&self, now_ms: u64) {
         self.since_ms.set(now_ms);
     }
@@ -155,10 +155,10 @@ impl Guard {
         self.receive.moved(bytes, now_ms);
     }
 
-    /// The request's body goes on coming, or waits for the client no more.
-    pub(crate) fn receives(&self, goes_on: bool, now_ms: impl FnOnce() -> u64) {
-        if goes_on != self.receive.is_active() {
-            self.receive.waits(goes_on, now_ms());
+    /// Notes whether the request's body waits for the client.
+    pub(crate) fn receives(&self, for_client: bool, now_ms: impl FnOnce() -> u64) {
+        if for_client != self.receive.is_active() {
+            self.receive.waits(for_client, now_ms());
         }
     }
 
@@ -166,19 +166,19 @@ impl Guard {
         self.receive.pause();
     }
 
-    /// Something is to be sent, and the client is what it waits for.
+    /// Notes that sending waits for the client.
     pub(crate) fn sending(&self, now_ms: u64) {
         self.send.waits(true, now_ms);
     }
 
-    /// A response over HTTP/1 begins to be sent: from here on all of it is timed.
+    /// Starts the time of a whole reply over HTTP/1.
     pub(crate) fn answering(&self, now_ms: u64) {
         self.answer_ms.set(Some(now_ms));
         self.send.start(now_ms);
         self.looks.held.set(None);
     }
 
-    /// It has been sent, or is given up.
+    /// Ends the time of a reply, sent or aborted.
     pub(crate) fn answered(&self) {
         self.answer_ms.set(None);
         self.send_done();
@@ -189,7 +189,7 @@ impl Guard {
         self.own.get().map(|own| own.get()).unwrap_or_default()
     }
 
-    /// Sets them; they count from now on.
+    /// Sets the timeouts of programs, valid from now on.
     pub(crate) fn set_times(&self, times: ConnectionTimeouts) {
         self.own.get_or_init(Box::default).set(times);
     }
@@ -200,13 +200,12 @@ impl Guard {
         self.sent_in_all.set(self.sent_in_all.get() + bytes as u64);
     }
 
-    /// True if it is to be seen whether the client takes what was sent: [`Guard::holds`] is to be
-    /// told.
+    /// Returns true if the task must check the send queue and call [`Guard::holds`].
     pub(crate) fn wants_look(&self) -> bool {
         self.looks.wanted.take()
     }
 
-    /// Takes note of how many bytes the kernel holds of what was sent, if it is known.
+    /// Notes the bytes in the kernel's send queue, if known.
     pub(crate) fn holds(&self, bytes: Option<u32>, now_ms: u64) {
         let before = self.looks.held.replace(bytes);
         if let Some((before, left)) = before.zip(bytes)
@@ -216,7 +215,7 @@ impl Guard {
         }
     }
 
-    /// Says whether it is time for a look, of a transfer that may be silent for so long.
+    /// Returns true if a check is due for a transfer that may be silent for `silent_ms`.
     fn is_look_due(&self, now_ms: u64, silent_ms: u64) -> bool {
         let since_ms = self.send.moved_ms().max(self.looks.last_ms.get());
         let is_due = self.send.is_active() && now_ms.saturating_sub(since_ms) > silent_ms / LOOKS;
@@ -232,7 +231,7 @@ impl Guard {
         self.sent_in_all.get()
     }
 
-    /// Sets whether the connection's task is woken at every sweep.
+    /// Sets whether every sweep wakes the connection's task.
     pub(crate) fn ticks(&self, ticks: bool) {
         self.ticks.set(ticks);
     }
@@ -241,8 +240,8 @@ impl Guard {
         self.send.pause();
     }
 
-    /// The limit that ended this connection, if one has; otherwise the sweep will wake the calling
-    /// task when one does.
+    /// The limit that ended this connection, if one has; otherwise the sweep wakes the calling task
+    /// when one does.
     pub(crate) fn poll_expired(&self, cx: &Context<'_>) -> Poll<Limit> {
         if let Some(limit) = self.expired.get() {
             return Poll::Ready(limit);
@@ -297,7 +296,7 @@ impl Guard {
         phase.or_else(send).or_else(whole).or_else(receive)
     }
 
-    /// Milliseconds that sending a whole response may take.
+    /// Milliseconds that sending a whole reply may take.
     pub(crate) fn response_ms(&self, limits: &Limits) -> u64 {
         match limits.response_time {
             _ if let Some(own) = self.times().send => millis(own),
@@ -306,16 +305,16 @@ impl Guard {
         }
     }
 
-    /// Milliseconds that a client may take nothing of a response.
+    /// Milliseconds for which a client may take nothing of a reply.
     fn send_stall_ms(&self, limits: &Limits) -> u64 {
         match self.times().idle_send {
-            // What SO_SNDTIMEO makes of it (socket(7)).
+            // As SO_SNDTIMEO (socket(7)) has it, 0 is no limit.
             Some(0.0) => u64::MAX,
             own => own.map_or(limits.send_timeout, millis),
         }
     }
 
-    /// Has the connection's end counted as `counter`; until this is called it is the client's.
+    /// Sets the counter for the connection's end; the default is an end by the client.
     pub(crate) fn ends_as(&self, counter: Counter) {
         self.ends_as.set(counter);
     }
@@ -334,8 +333,8 @@ impl Guard {
         self.wake();
     }
 
-    /// Polls for a limit that has ended a connection which waits for a request. One that is only
-    /// asked to make room looks first whether a request has come: that is what `Ok(true)` says.
+    /// Polls for a limit that has ended a connection which waits for a request. `Ok(true)` is a
+    /// request to evict the connection: the caller first checks for received bytes.
     pub(crate) fn poll_waiting(&self, cx: &Context<'_>) -> Result<bool, Limit> {
         match self.poll_expired(cx) {
             Poll::Pending => Ok(false),
@@ -344,13 +343,13 @@ impl Guard {
         }
     }
 
-    /// Stays although it was asked to make room: a request has come.
+    /// Cancels the eviction of the connection: a request has arrived.
     pub(crate) fn cancel_eviction(&self) {
         self.expired.set(None);
         self.ends_as.set(Counter::ClosedByClient);
     }
 
-    /// Forgets which limit ended the connection: what is left to be done has limits of its own.
+    /// Clears the limit that ended the connection: its close has limits of its own.
     pub(crate) fn clear_expiry(&self) {
         self.expired.set(None);
     }
@@ -367,13 +366,13 @@ impl Guard {
 pub(crate) struct Sweep {
     guards: RefCell<Vec<Option<Rc<Guard>>>>,
     free: RefCell<Vec<usize>>,
-    /// Until when all of them are believed busy, those that have just come in aside; and until when
-    /// all of them are.
+    /// The time until which all connections but new ones are assumed busy, and the time until which
+    /// all are.
     busy_ms: [Cell<u64>; 2],
 }
 
 impl Sweep {
-    /// Adds a connection; the result is its place for [`Sweep::leave`].
+    /// Adds a connection; returns its index for [`Sweep::leave`].
     pub(crate) fn join(&self, guard: Rc<Guard>) -> usize {
         let mut guards = self.guards.borrow_mut();
         if let Some(place) = self.free.borrow_mut().pop() {
@@ -389,7 +388,7 @@ impl Sweep {
         self.free.borrow_mut().push(place);
     }
 
-    /// Ends every connection that overstays; `noted` hears which limits did it.
+    /// Ends every connection that exceeds a limit; calls `noted` with each such limit.
     pub(crate) fn run(
         &self,
         now_ms: u64,
@@ -412,9 +411,9 @@ impl Sweep {
         }
     }
 
-    /// Ends some of the connections that nothing is lost with, unless others that were ended before
-    /// have not left yet: those first that are only read off, then those that have waited longest
-    /// for a request. `noted` is called for each. False if all connections are busy.
+    /// Evicts connections that lose nothing, unless earlier evictions have not closed yet: first
+    /// lingering ones, then those that have waited longest for a request. Calls `noted` for each.
+    /// False if all connections are busy.
     pub(crate) fn end_idle(
         &self,
         now_ms: u64,
@@ -458,7 +457,7 @@ impl Sweep {
         found
     }
 
-    /// Ends every tunnel: the time to drain is over.
+    /// Ends every tunnel, at the end of the drain time.
     pub(crate) fn end_tunnels(&self) {
         for guard in self.guards.borrow().iter().flatten() {
             if matches!(guard.phase.get(), ConnectionPhase::Tunnel | ConnectionPhase::TunnelEnd) {
@@ -472,7 +471,7 @@ impl Sweep {
         self.open() == 0
     }
 
-    /// Connections and tunnels that are left.
+    /// The number of connections and tunnels left.
     pub(crate) fn open(&self) -> usize {
         self.guards.borrow().len() - self.free.borrow().len()
     }
@@ -529,7 +528,7 @@ mod tests {
             }
         }
         assert!((10..=20).contains(&looks), "{looks}");
-        // What is sent meanwhile is not taken for something that was not.
+        // Bytes sent meanwhile are not taken for bytes that were not acknowledged.
         takes.sent(1 << 20, 120_000);
         takes.holds(Some(1), 120_000);
         assert_eq!(ends(&sweep, 151_000), [Limit::SendTimeout]);

@@ -1,4 +1,4 @@
-//! One HTTP/1.x client connection: its fast way, and its work outside that.
+//! HTTP/1.x client connections: the fast path, and the slow path for work that must wait.
 
 mod client_side;
 mod conn;

@@ -1,11 +1,8 @@
-//! One HTTP/2 client connection.
+//! HTTP/2 client connections: the loop that joins the engine (`h2`) to `flow` and to the socket.
 //!
-//! The engine (`h2`) says what the client wants and whose turn it is to be answered; this joins it
-//! to `flow` and to the socket. What is at hand is answered while the requests are read: many
-//! answers leave in one write. What must wait has a task of its own, which ends with its stream.
-//!
-//! A client that does not take what it asked for is not read from: what it can have us hold is
-//! bounded by its windows and by what is written at once.
+//! Replies at hand are sent while requests are parsed, many in one write. A request that must wait
+//! has its own task, which ends with its stream. A client that does not read must never grow our
+//! memory: it is not read from, and is bounded by its windows and by one batch of output.
 
 mod answers;
 mod exchange;
@@ -49,13 +46,19 @@ use crate::rate::Transfer;
 use crate::scratch::{Scratch, Work};
 use crate::stream::Stream;
 
-/// Bytes that wait in the kernel at most, before those that are in flight.
+/// The most unsent bytes in the kernel's send buffer.
 const UNSENT_BYTES: u32 = 128 * 1024;
 
-/// Bytes of a body that are made at once, about.
+/// Bytes of a body, approximately, that are produced at once.
 const MADE_BYTES: usize = 16 * 1024;
 
-/// A connection.
+/// One HTTP/2 client connection.
+///
+/// [`serve`] owns it and polls it until it ends. One poll takes the tasks' messages, forwards
+/// request bodies, checks the limits, encodes what the flow-control windows permit, writes, and
+/// only then reads further frames: unsent output stops reading. Frames of all streams leave through
+/// `out` in the order of the engine's schedule. A stream's state is in `lanes` and its task ends
+/// with it; a task communicates by `mail` only, and never holds the connection.
 pub(crate) struct H2 {
     stream: Stream,
     caller: Caller,
@@ -63,39 +66,39 @@ pub(crate) struct H2 {
     lanes: Vec<StreamState>,
     mail: Rc<Mailbox>,
     out: OutputQueue,
-    /// Received and not yet looked at.
+    /// Received bytes that are not parsed yet.
     held: Vec<u8>,
-    /// Uploads that have something to be taken.
+    /// Streams whose request bodies have bytes for their readers.
     uploads: Vec<StreamHandle>,
-    /// The activity of the connection, as the sweep knows it.
+    /// The connection's phase, as last reported to the guard.
     phase: ConnectionPhase,
-    /// When the last request was under way.
+    /// The last time at which a request was under way.
     worked_ms: u64,
-    /// Progress of all streams' replies, as far as the flow-control window of all streams goes.
+    /// Progress of all streams' replies, as far as the connection's flow-control window goes.
     sending: Transfer,
-    /// Bytes set apart for passing bodies.
+    /// Bytes reserved for bodies in transit.
     reserved: u64,
-    /// Bodies under way that are made as the client takes them.
+    /// The number of bodies that are produced as the client takes them.
     made: usize,
-    /// Memory held for the client that waits in buffers.
+    /// The charge for buffers that wait for the client.
     buffered: BufferCharge,
     ticked_ms: u64,
-    /// The last bytes are on their way.
+    /// Only the last bytes are left to be sent.
     over: bool,
 }
 
-/// The manner in which a connection ends.
+/// The way in which a connection ends.
 enum ConnectionEnding {
-    /// The client may still be sending, and should read why.
+    /// A lingering close: the client may still be sending, and should read the reason.
     Linger,
     /// At once, but in order.
     Close,
-    /// Nobody is there.
+    /// The peer is gone.
     Gone,
 }
 
-/// Returns true if a plain connection begins as HTTP/2 does (RFC 9113 3.4). The bytes read to find
-/// that out are in `received`; a request of HTTP/1 differs in its first bytes.
+/// Returns true if a plain connection begins with the preface of HTTP/2 (RFC 9113 3.4). The bytes
+/// read for that are in `received`; a request of HTTP/1 differs in its first bytes.
 pub(crate) async fn begins(
     wire: &mut ClientSocket,
     received: &mut Vec<u8>,
@@ -126,14 +129,14 @@ pub(crate) async fn begins(
             Poll::Ready(read.is_ok() && !buf.filled().is_empty())
         });
         if !more.await {
-            // The end, or a limit: as a connection of HTTP/1 it ends soon.
+            // The end of the stream or a limit: the HTTP/1 connection ends for the same reason.
             return false;
         }
         guard.enter(ConnectionPhase::Head, core.flow.now().mono_ms);
     }
 }
 
-/// Serves a connection to its end; `received` has come already.
+/// Serves a connection to its end, starting with the bytes in `received`.
 pub(crate) async fn serve(
     stream: Stream,
     secured: Option<Rc<SessionTerms>>,
@@ -147,8 +150,7 @@ pub(crate) async fn serve(
     let H2 { mut stream, caller: Caller { guard, .. }, .. } = connection.leave(&core);
     match end {
         ConnectionEnding::Linger => {
-            // What is on its way when the client learns of the end is no more than its windows; a
-            // flood goes on.
+            // A client that learns of the end has at most its windows in flight; more is a flood.
             let limits = &core.flow.live().limits;
             let most = limits.drain_bytes.saturating_add(limits.window_bytes);
             Box::pin(lingering_close::linger(&mut stream, &guard, &core, most)).await;
@@ -197,7 +199,7 @@ impl H2 {
         }
     }
 
-    /// Goes on until the connection ends.
+    /// Serves the connection until it ends.
     fn poll(&mut self, cx: &mut Context<'_>, core: &Rc<CoreCtx>) -> Poll<ConnectionEnding> {
         self.mail.register(cx);
         let mut scratch = core.scratch.borrow_mut();
@@ -217,7 +219,7 @@ impl H2 {
                 return self.poll_unsent(core);
             };
             match written {
-                // What the client still says on its way must not become a reset.
+                // The client's bytes in flight must not cause a reset.
                 Ok(()) if self.over => return Poll::Ready(ConnectionEnding::Linger),
                 Ok(()) if self.engine.is_over() => {
                     self.caller.guard.ends_as(Counter::ClosedByReply);
@@ -237,7 +239,7 @@ impl H2 {
                     if self.buffered.set_begun(kept, core).is_err() {
                         return Poll::Ready(self.too_much(core));
                     }
-                    // The last answer may just have left.
+                    // The last reply may just have left.
                     if self.phase() != self.phase {
                         self.enter_phase(now.mono_ms);
                     }
@@ -259,7 +261,7 @@ impl H2 {
         }
     }
 
-    /// Reads what the client says, and answers what can be answered at once.
+    /// Parses the client's frames, and answers requests that need no waiting.
     fn read(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -301,7 +303,7 @@ impl H2 {
         self.lanes.get_mut(at.place).filter(|lane| lane.id == at.id)
     }
 
-    /// The lane of a stream that has just begun.
+    /// The state of a new stream.
     fn new_lane(&mut self, at: StreamHandle) -> &mut StreamState {
         if self.lanes.len() <= at.place {
             self.lanes.resize_with(at.place + 1, StreamState::default);
@@ -311,7 +313,7 @@ impl H2 {
         lane
     }
 
-    /// Deals with a request, which `ends` with its head if it has no body.
+    /// Starts a request; `ends` is true if it has no body.
     fn request(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -372,8 +374,8 @@ impl H2 {
     fn task(&mut self, core: &Rc<CoreCtx>, at: StreamHandle, asked: Rc<DeferredRequest>) -> Task {
         let (ends, owner) = (self.caller.ends.pair(&self.stream), self.caller.ends.owner());
         let promise = Promise::new(Rc::clone(core), Rc::clone(&self.mail), at);
-        // The first get much, later ones less: together never much more than a tenth of the
-        // limit, since each may be held several times on its way.
+        // The first bodies get large windows, later ones smaller: together not much more than a
+        // tenth of the limit, since each body may be buffered several times.
         let limits = &asked.live.limits;
         let share = (limits.h2_memory / 16).saturating_sub(self.reserved) / 8;
         let scarce = account::window(&self.caller.account, limits);
@@ -395,7 +397,7 @@ impl H2 {
         }
     }
 
-    /// Has a request wait for its answer; first for enough of its body.
+    /// Lets a request wait for its reply, after enough of its body was received.
     fn wait(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -415,7 +417,7 @@ impl H2 {
             self.engine.begin_head(100, &mut self.out.bytes);
             self.engine.end_head(at, false, &mut self.out.bytes);
         }
-        // We are woken when half of it was taken: long before the client has to stop.
+        // The task is woken when half of it was taken, long before the client must stop.
         let window = u64::from(Settings::from(limits).stream_window()) / 4;
         let passage = WindowLimit { bytes: window, account: Arc::clone(&self.caller.account) };
         let (writer, reader) = cache::BodyWindow::window(passage);
@@ -444,7 +446,7 @@ impl H2 {
 
     fn take_mail(&mut self, core: &Rc<CoreCtx>) {
         while let Some((at, item)) = self.mail.take() {
-            // A task that was ended has nothing to say any more.
+            // A message of a task that was ended is dropped.
             let Some(lane) = self.lane(at).filter(|lane| lane.task.is_some()) else { continue };
             match item {
                 StreamMessage::Interim(response) => {
@@ -468,7 +470,7 @@ impl H2 {
                     self.engine.offer_trailers(at);
                 }
                 StreamMessage::Broke if lane.reply.is_none() => {
-                    let reason = "The request could not be dealt with.";
+                    let reason = "The request failed because of an internal error.";
                     let page = pages::refused(Status::INTERNAL_SERVER_ERROR, reason);
                     self.refuse(core, at, Some(page));
                 }
@@ -477,7 +479,7 @@ impl H2 {
         }
     }
 
-    /// Collects what is to be sent next, as much as one write takes.
+    /// Encodes the output that leaves next, up to the size of one write.
     fn pump(&mut self, core: &CoreCtx, now: Now) {
         while self.out.room() > 0
             && let Some(grant) = self.engine.grant(self.out.room(), &mut self.out.bytes)
@@ -500,8 +502,8 @@ impl H2 {
         }
     }
 
-    /// Has bodies that are made go on where the client's windows are open to them; no more of them
-    /// at once than leave together, unless they may have to wait for what still comes.
+    /// Lets bodies be produced where the client's windows permit it, at most as many at once as
+    /// leave together. A body that may wait for further input is always permitted.
     fn open_feeds(&self) {
         if self.made == 0 {
             return;
@@ -537,8 +539,7 @@ impl H2 {
         done
     }
 
-    /// Waits with what is to be sent, and with what was received meanwhile, if there is memory for
-    /// so much.
+    /// Keeps unsent output and unparsed input while the client is slow, if there is memory.
     fn poll_unsent(&mut self, core: &CoreCtx) -> Poll<ConnectionEnding> {
         self.out.fit();
         let received = self.held.capacity() + self.engine.kept();
@@ -550,7 +551,7 @@ impl H2 {
         }
     }
 
-    /// The client would have more of it kept than there is memory for.
+    /// Ends a connection that has more buffered than there is memory for.
     fn too_much(&mut self, core: &CoreCtx) -> ConnectionEnding {
         core.flow.counters.limit(Limit::ClientMemory);
         self.caller.guard.ends_as(Counter::ClosedSending);
@@ -558,7 +559,7 @@ impl H2 {
         ConnectionEnding::Gone
     }
 
-    /// A stream's reply has been handed to the socket, all of it.
+    /// Logs a stream's reply, which was written to the socket completely.
     fn finished(&mut self, core: &CoreCtx, at: StreamHandle) {
         let Some(lane) = self.lane(at) else { return };
         let lane = std::mem::take(lane);
@@ -574,7 +575,7 @@ impl H2 {
         }
     }
 
-    /// Ends a stream whose answer does not come to its end: the client must see that.
+    /// Resets a stream whose reply is truncated, so that the client notices.
     fn cut(&mut self, core: &CoreCtx, at: StreamHandle, code: Code) {
         self.engine.reset(at, code, &mut self.out.bytes);
         if let Some(lane) = self.lane(at) {
@@ -583,14 +584,14 @@ impl H2 {
         self.finished(core, at);
     }
 
-    /// A stream is gone, and what was done for it ends.
+    /// Removes a stream's state and ends its task.
     fn drop_lane(&mut self, core: &CoreCtx, at: StreamHandle) {
         let Some(lane) = self.lane(at) else { return };
         lane.cut_off = true;
         self.finished(core, at);
     }
 
-    /// Everything that is under way ends with the connection.
+    /// Ends all streams with the connection.
     fn leave(mut self, core: &CoreCtx) -> Self {
         for place in 0..self.lanes.len() {
             let id = self.lanes[place].id;
@@ -601,7 +602,7 @@ impl H2 {
         self
     }
 
-    /// The client has broken the protocol, or a limit.
+    /// Ends the connection: the client has broken the protocol or exceeded a limit.
     fn fatal(&mut self, core: &CoreCtx, fatal: &ConnectionError) {
         core.flow.counters.inc(Counter::H2ProtocolErrors);
         self.caller.guard.ends_as(Counter::ClosedMalformed);

@@ -1,4 +1,5 @@
-//! TLS handshakes on a core's loop: timed, counted, and never more at once than a core can bear.
+//! TLS handshakes on a core's loop: timed, counted, and limited in number. A failed handshake must
+//! never reach an engine.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,15 +19,16 @@ use crate::guard::{ConnectionPhase, Guard};
 use crate::head::append;
 use crate::stream::{ImmediateWriter, Socket, Stream};
 
-/// A handshake's place among those under way.
+/// The slot of one concurrent handshake.
 struct HandshakeSlot<'a> {
     core: &'a CoreCtx,
     number: u64,
 }
 
 impl<'a> HandshakeSlot<'a> {
-    /// Takes a place. When there are too many, the oldest handshake gives way: of those that flood
-    /// a server with halves it is one of theirs, since whoever means it is done in two round trips.
+    /// Takes a slot. At the limit, the oldest handshake is aborted: in a flood of unfinished
+    /// handshakes it is most likely one of the flood, since a normal client finishes in two round
+    /// trips.
     fn take(core: &'a CoreCtx, guard: &Rc<Guard>, max: u64) -> Self {
         let Handshakes { next, under_way } = &core.handshakes;
         let number = next.replace(next.get() + 1);
@@ -48,7 +50,7 @@ impl Drop for HandshakeSlot<'_> {
     }
 }
 
-/// Shakes hands, `received` being what has come already; `None` when it came to nothing.
+/// Performs the handshake, starting with the bytes in `received`; `None` if it failed.
 pub(crate) async fn perform_handshake(
     mut tcp: ClientSocket,
     received: Vec<u8>,
@@ -88,7 +90,7 @@ pub(crate) async fn perform_handshake(
             counters.inc(Counter::TlsFailures);
             match failure {
                 HandshakeFailure::Tls(HandshakeError::PlainHttp) => plain_http(&tcp, core),
-                // The alert, as far as it goes out at once.
+                // Sends the alert as far as the socket takes it without blocking.
                 HandshakeFailure::Tls(_) => _ = handshake.send(&mut ImmediateWriter(&tcp)),
                 HandshakeFailure::Gone | HandshakeFailure::Expired => {}
             }
@@ -99,9 +101,9 @@ pub(crate) async fn perform_handshake(
 
 enum HandshakeFailure {
     Tls(HandshakeError),
-    /// The client has closed, or the socket broke.
+    /// The client has closed, or the socket failed.
     Gone,
-    /// A limit ended it.
+    /// A limit ended the handshake.
     Expired,
 }
 
@@ -140,7 +142,7 @@ fn poll_shake(
     }
 }
 
-/// Tells a client that speaks plain HTTP to a TLS port so, as nginx does.
+/// Sends an error page to a client that speaks plain HTTP to a TLS port, as nginx does.
 fn plain_http(tcp: &ClientSocket, core: &CoreCtx) {
     let reason = "The plain HTTP request was sent to an HTTPS port.";
     let Some(status) = Status::new(400) else { return };

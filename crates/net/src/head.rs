@@ -1,4 +1,4 @@
-//! The heads of replies, as HTTP/1.x has them.
+//! Heads of replies in HTTP/1.x.
 
 use flow::reply::HeadSource;
 use flow::{LiveRef, Reply, ReplyBody};
@@ -6,7 +6,7 @@ use h1::encode::{self, BodyFraming, ConnectionHeader};
 use message::trailers::are_taken;
 use message::{Request, Version};
 
-/// Writes a reply's head with the framing this client understands.
+/// Writes a reply's head with the framing that this client supports.
 pub(crate) fn append(
     live: &LiveRef,
     request: &Request,
@@ -19,7 +19,7 @@ pub(crate) fn append(
     framing
 }
 
-/// The framing of the body of `reply` in the answer to `request`.
+/// The framing of the body of `reply` to `request`.
 pub(crate) fn framing(request: &Request, reply: &Reply) -> BodyFraming {
     match &reply.body {
         ReplyBody::None => BodyFraming::None,
@@ -28,7 +28,7 @@ pub(crate) fn framing(request: &Request, reply: &Reply) -> BodyFraming {
     }
 }
 
-/// The framing of a body of `length` bytes, if that is known, in the answer to `request`.
+/// The framing of a body of `length` bytes, if known, in the reply to `request`.
 pub(crate) fn framing_of(request: &Request, length: Option<u64>) -> BodyFraming {
     match length {
         Some(length) => BodyFraming::Length(length),
@@ -37,7 +37,7 @@ pub(crate) fn framing_of(request: &Request, length: Option<u64>) -> BodyFraming 
     }
 }
 
-/// Writes a reply's head, whose body is framed so.
+/// Writes a reply's head with the given framing of its body.
 pub(crate) fn append_framed(
     live: &LiveRef,
     request: &Request,

@@ -1,21 +1,23 @@
-//! The pulse of the cores: it tells whether every core still does its chores.
+//! Heartbeats of the cores: a core that no longer does its periodic work shows by a count that
+//! stands still.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts each core's rounds of chores, one a second.
+/// The number of periodic rounds of each core, one a second.
 #[derive(Clone, Debug)]
 pub struct Heartbeats(Arc<[CoreHeartbeat]>);
 
 #[derive(Debug, Default)]
 struct CoreHeartbeat {
     beats: AtomicU64,
-    /// The longest turn since it was last asked for, in milliseconds.
+    /// The longest turn of the event loop since the last [`Heartbeats::take_longest`], in
+    /// milliseconds.
     turn_ms: AtomicU64,
 }
 
 impl Heartbeats {
-    /// For so many cores.
+    /// Heartbeats of `cores` cores.
     pub fn new(cores: usize) -> Self {
         Self((0..cores).map(|_| CoreHeartbeat::default()).collect())
     }
@@ -34,13 +36,13 @@ impl Heartbeats {
         }
     }
 
-    /// Takes the longest of the long turns since the last call, with the number of its core.
+    /// Takes the longest turn since the last call, with the number of its core.
     pub fn take_longest(&self) -> Option<(usize, u64)> {
         let turns = self.0.iter().map(|core| core.turn_ms.swap(0, Ordering::Relaxed));
         turns.enumerate().filter(|(_, ms)| *ms > 0).max_by_key(|(_, ms)| *ms)
     }
 
-    /// The rounds so far, core by core.
+    /// The rounds of each core since the start.
     pub fn beats(&self) -> Vec<u64> {
         self.0.iter().map(|core| core.beats.load(Ordering::Relaxed)).collect()
     }

@@ -1,14 +1,14 @@
-//! Listeners and connection loops: what joins the HTTP engines to `flow`.
+//! Listeners and connection loops: they join the HTTP engines to `flow`.
 //!
-//! One pinned thread per core, each with its own runtime, its own listening sockets
-//! (`SO_REUSEPORT`) and its own connections, which never leave it. Nothing here decides about
-//! caching or policy.
+//! One pinned thread per core has its own runtime, listening sockets and connections; a connection
+//! must never leave its core. Nothing here may decide about caching or policy, and no byte of a
+//! client may be buffered without a charge to its account.
 //!
-//! `core` is what the connections of a core share, as data. Above it stand the parts that every
-//! engine needs (`account`, `stream`, `segments`, `tunnel`, `caller`, `ending`), and `exchange`,
-//! the course of a request whose answer must be waited for. It is generic over what an engine does
-//! there. Then come the two engines' loops, `h1` and `h2`, which do not know each other, and at the
-//! top `worker`, which accepts connections and hands each to one of them.
+//! `core` is the data that a core's connections share; `exchange`, generic over an engine, is one
+//! request with its reply; the loops `h1` and `h2` must not know each other; `worker` accepts.
+//!
+//! Begin with [`Server::start`], then `worker::AdmittedConnection::serve`, and `h1::conn::Conn`,
+//! whose comment describes the life of a connection.
 
 mod account;
 mod address_lock;

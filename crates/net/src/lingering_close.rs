@@ -1,5 +1,5 @@
-//! The end of a connection, as every engine has it: a close that lets the client read its last
-//! answer.
+//! Lingering close of a connection, for both engines: the client must be able to read its last
+//! reply.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,10 +12,10 @@ use crate::core::CoreCtx;
 use crate::guard::{ConnectionPhase, Guard};
 use crate::stream::Stream;
 
-/// Ends a connection whose client may still be sending: closing it with bytes unread would be a
-/// reset, which may overtake the answer (RFC 9112 9.6). So this side ends first, and what comes is
-/// read off until the client ends too or the limits say enough (nginx: `lingering_close`).
-/// `most` bounds the bytes of one who has done nothing but send.
+/// Ends a connection whose client may still be sending. To close it with bytes unread would be a
+/// reset, which may overtake the reply (RFC 9112 9.6). So this side shuts down first, and received
+/// bytes are discarded until the client closes or a limit is reached (nginx: `lingering_close`).
+/// `most` limits the bytes of a client that only sends.
 pub(crate) async fn linger(stream: &mut Stream, guard: &Guard, core: &CoreCtx, most: u64) {
     guard.enter(ConnectionPhase::Linger, core.flow.now().mono_ms);
     if poll_fn(|cx| Pin::new(&mut *stream).poll_shutdown(cx)).await.is_err() {

@@ -1,4 +1,4 @@
-//! Listening sockets: bound for every core, or one that the cores share.
+//! Listeners: sockets bound for every core, or one that the cores share.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, UnixListener};
 use crate::address_lock::{self, BACKLOG, Sharing};
 use crate::client_socket::ClientSocket;
 
-/// A packet filter (classic BPF) that drops what has SYN and not ACK: the first packets of
+/// A packet filter (classic BPF) that drops packets with SYN and without ACK: the first packets of
 /// connections, and no others.
 const NO_SYN: [SockFilter; 5] = [
     // The byte of flags, 13 bytes into the TCP header, where a filter of a TCP socket begins.
@@ -35,18 +35,18 @@ const JUMP_IF_EQUAL: u16 = 0x15;
 /// BPF_RET | BPF_K
 const RETURN: u16 = 0x06;
 
-/// A listening socket that somebody else has opened and keeps open, as a service manager does.
+/// A listening socket that another process, such as a service manager, has opened and keeps open.
 #[derive(Debug)]
 pub enum InheritedSocket {
-    /// Of TCP.
+    /// A TCP socket.
     Tcp(std::net::TcpListener),
     /// A unix socket.
     Unix(std::os::unix::net::UnixListener),
 }
 
 impl InheritedSocket {
-    /// One more handle of it. Asking for the same address with `SO_REUSEPORT` instead would divide
-    /// connections between the new socket and the given one, which stays open.
+    /// A duplicate of the socket. A second socket on its address by `SO_REUSEPORT` would get only a
+    /// part of the connections, since the inherited one stays open.
     fn bound(&self) -> io::Result<BoundSocket> {
         match self {
             Self::Tcp(listener) => {
@@ -62,14 +62,14 @@ impl InheritedSocket {
     }
 }
 
-/// Where to listen.
+/// The address of a listener.
 #[derive(Clone, Debug)]
 pub enum ListenAddress {
-    /// An address; port 0 takes a free one.
+    /// A socket address; port 0 takes a free one.
     Address(SocketAddr),
     /// A unix socket, and the permissions of its file.
     Path(PathBuf, u32),
-    /// A socket that is there already.
+    /// A socket that exists already.
     Given(Arc<InheritedSocket>),
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// A bound socket, before its core has taken it over. Nobody can connect before it listens.
+/// A bound socket, before its core has taken it over. No client can connect before it listens.
 #[derive(Debug)]
 pub(crate) enum BoundSocket {
     Tcp(std::net::TcpListener),
@@ -101,7 +101,8 @@ pub(crate) enum BoundSocket {
 }
 
 impl BoundSocket {
-    /// Claims its address. Unix sockets and given ones need no claim: nobody else can have them.
+    /// Locks its address. Unix sockets and inherited ones need no lock, since their addresses
+    /// cannot be shared.
     pub(crate) fn claim(&self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => address_lock::claim(socket),
@@ -109,7 +110,7 @@ impl BoundSocket {
         }
     }
 
-    /// Has it listen. A given one does already, and is told again.
+    /// Starts to listen. An inherited socket listens already; the call has no effect on it.
     pub(crate) fn listen(&self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => SockRef::from(socket).listen(BACKLOG),
@@ -121,7 +122,7 @@ impl BoundSocket {
 /// A listening socket on its core.
 pub(crate) struct Listener {
     socket: ListenerSocket,
-    /// Somebody else has it too, and keeps it open.
+    /// Another process keeps the socket open, too.
     given: bool,
 }
 
@@ -143,14 +144,14 @@ impl SocketFile {
         &self.path
     }
 
-    /// Tells whether the file is still there, and no other in its place.
+    /// Returns true if the file still exists, and was not replaced.
     pub(crate) fn is_there(&self) -> bool {
         let is_own =
             |meta: std::fs::Metadata| (meta.dev(), meta.ino()) == (self.device, self.inode);
         std::fs::symlink_metadata(&self.path).is_ok_and(is_own)
     }
 
-    /// Removes it, unless another has taken its place.
+    /// Removes the file, unless it was replaced.
     pub(crate) fn remove(&self) {
         if self.is_there() {
             _ = std::fs::remove_file(&self.path);
@@ -158,9 +159,9 @@ impl SocketFile {
     }
 }
 
-/// Binds `at` for so many cores. Of an address each core gets a socket of its own
-/// (`SO_REUSEPORT`), and the kernel spreads connections over them; unix sockets know nothing of the
-/// kind, so the cores share one, and whoever is free first accepts. So they do with a given one.
+/// Binds `at` for a number of cores. Each core gets its own socket of an address (`SO_REUSEPORT`),
+/// and the kernel spreads connections over them. Unix sockets and inherited ones are shared: the
+/// first free core accepts.
 pub(crate) fn bind(
     at: &mut ListenAddress,
     cores: usize,
@@ -193,10 +194,10 @@ pub(crate) fn bind(
     }
 }
 
-/// Looks whether somebody listens on `address` already.
+/// Checks that no other process listens on `address`.
 ///
 /// # Errors
-/// [`io::ErrorKind::AddrInUse`] if so.
+/// [`io::ErrorKind::AddrInUse`] if one does.
 pub(crate) fn probe(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
@@ -214,7 +215,7 @@ pub(crate) fn bind_address(
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Accepted connections inherit this: no call per connection.
+    // Accepted connections inherit this option, which saves a call per connection.
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -225,22 +226,27 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<std::os::unix::net::UnixListe
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         use std::os::unix::fs::FileTypeExt;
         if !meta.file_type().is_socket() {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file is there already"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file already exists"));
         }
-        // A socket that nobody answers on was left behind by a daemon that did not end well.
+        // A socket that refuses connections was left behind by a daemon that crashed.
         match UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 std::fs::remove_file(path)?;
             }
-            _ => return Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there")),
+            _ => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "another process listens on the socket",
+                ));
+            }
         }
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    // Before it listens nobody can connect, whatever the file's permissions are.
+    // Clients cannot connect before it listens, whatever the file's permissions are.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    // At once: one that does not answer yet would be taken for one that was left behind.
+    // Listens at once: a socket that refuses connections would be taken for one left behind.
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
@@ -255,14 +261,13 @@ impl Listener {
         Ok(Self { socket, given: matches!(at, ListenAddress::Given(_)) })
     }
 
-    /// Has the kernel ignore whoever only now begins to connect, but let those finish who have
-    /// begun. A client that is ignored tries again a second later, and then finds the listener of
-    /// another process on the same port, or none. Were this one closed at once instead, everybody
-    /// in the middle of connecting would be reset.
-    /// False where that cannot be: then those few are reset, as with every other server.
+    /// Drops the first packets of new connections, while handshakes under way finish. A dropped
+    /// client retries a second later, and then reaches another process on the port, or none.
+    /// Closing the listener at once would reset every client in the middle of its handshake. False
+    /// if the filter cannot be set; those clients are reset then, as by other servers.
     pub(crate) fn turn_away(&self) -> bool {
         match &self.socket {
-            // A given one goes on without us, with whatever is done to it here.
+            // An inherited socket continues without this process, so nothing may be changed on it.
             ListenerSocket::Tcp(listener) if !self.given => {
                 SockRef::from(listener).attach_filter(&NO_SYN).is_ok()
             }
@@ -270,10 +275,10 @@ impl Listener {
         }
     }
 
-    /// Closes it, once every connection that is queued was handed to `admit`. Those of a given one
-    /// wait for whoever gets it next.
+    /// Closes it after each queued connection was passed to `admit`. Connections queued on an
+    /// inherited socket are left to its next owner.
     pub(crate) fn close(self, mut admit: impl FnMut(ClientSocket, Option<SocketAddr>)) {
-        // Asked directly: of connections that have just come the runtime does not know yet.
+        // A direct accept: the runtime does not know connections that have just arrived.
         match self.socket {
             _ if self.given => {}
             ListenerSocket::Tcp(listener) => {
@@ -297,7 +302,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, and the address it comes from; none over a unix socket.
+    /// Accepts the next connection; its address is `None` over a unix socket.
     pub(crate) async fn accept(&self) -> io::Result<(ClientSocket, Option<SocketAddr>)> {
         match &self.socket {
             ListenerSocket::Tcp(listener) => {

@@ -1,5 +1,5 @@
-//! The access log: cores hand their records over, and a thread of its own makes lines of them and
-//! writes these. A writer that falls behind costs lines, counted, never time.
+//! Access log: cores hand over records, and a separate thread formats and writes lines. A slow
+//! writer must never delay a core: lines are dropped and counted.
 
 use std::fmt;
 use std::fs::File;
@@ -19,7 +19,7 @@ use observe::{Pattern, Record};
 
 use crate::syslog::{Syslog, SyslogAt};
 
-/// Batches waiting for the writer; beyond it lines are lost.
+/// Batches in the writer's queue; beyond it lines are dropped.
 const QUEUE: usize = 256;
 
 /// The format of a line.
@@ -29,19 +29,19 @@ pub enum LogFormat {
     Combined,
     /// One JSON object.
     Json,
-    /// As the configuration has it.
+    /// The pattern of the configuration.
     Custom(Pattern),
 }
 
-/// A function that opens a file for writing to its end.
+/// A function that opens a file for appending.
 pub type Opener = fn(&Path) -> io::Result<File>;
 
-/// Where lines go.
+/// The target of lines.
 #[derive(Clone, Debug)]
 pub enum LogTarget {
     /// Standard output.
     Stdout,
-    /// Appended to this file, which is opened so.
+    /// A file, with the function that opens it.
     File(PathBuf, Opener),
     /// A syslog daemon.
     Syslog(SyslogAt),
@@ -61,15 +61,15 @@ impl fmt::Display for LogTarget {
 #[derive(Clone, Debug)]
 pub struct AccessLog {
     sender: SyncSender<LogWriterMessage>,
-    /// The file is to be opened anew. A message alone could find the queue full.
+    /// The file must be reopened. A flag, since the queue of messages may be full.
     reopen: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
 enum LogWriterMessage {
-    /// Records, one behind the other.
+    /// Records, one after the other.
     Records(Vec<u8>),
-    /// Nothing: the writer is to look around.
+    /// Wakes the writer to check its flags.
     Look,
     Sync(SyncSender<()>),
 }
@@ -79,7 +79,7 @@ impl AccessLog {
     /// not be written are counted in `counters`.
     ///
     /// # Errors
-    /// When the file cannot be opened or the thread not be started.
+    /// If the file cannot be opened or the thread not be started.
     pub fn start(
         target: LogTarget,
         format: LogFormat,
@@ -98,13 +98,13 @@ impl AccessLog {
         Ok(Self { sender, reopen })
     }
 
-    /// Opens the file anew, after it was moved away; goes to the syslog daemon anew.
+    /// Reopens the file after it was moved, or the connection to the syslog daemon.
     pub fn reopen(&self) {
         self.reopen.store(true, Ordering::Release);
         _ = self.sender.try_send(LogWriterMessage::Look);
     }
 
-    /// Waits until everything handed over so far is written.
+    /// Waits until every record handed over so far is written.
     pub fn sync(&self) {
         let (done, wait) = sync_channel(1);
         if self.sender.send(LogWriterMessage::Sync(done)).is_ok() {
@@ -114,13 +114,13 @@ impl AccessLog {
 }
 
 impl RecordTaker for AccessLog {
-    /// Hands `records` over; false when the writer is too far behind, and they are lost.
+    /// Queues `records`; false if the queue is full, and the records are dropped.
     fn take(&self, records: Vec<u8>) -> bool {
         self.sender.try_send(LogWriterMessage::Records(records)).is_ok()
     }
 }
 
-/// Writes `out` as far as it goes; also what is left of it.
+/// Writes as much of `out` as possible; also returns the rest.
 fn write_out<'a>(sink: &mut dyn Write, out: &'a [u8]) -> (io::Result<()>, &'a [u8]) {
     let mut rest = out;
     let ended = loop {
@@ -152,7 +152,7 @@ struct LineFormatter {
 }
 
 impl LineFormatter {
-    /// Appends the lines of `records` to `out`; returns how many a bug prevented.
+    /// Appends the lines of `records` to `out`; returns how many were lost to a panic.
     fn of(&self, records: &[u8], out: &mut Vec<u8>) -> u64 {
         let mut rest = records;
         let mut prevented = 0;
@@ -179,18 +179,18 @@ impl LineFormatter {
     }
 }
 
-/// A time in which lines cannot be written; its begin and its end are logged.
+/// A period in which lines cannot be written; its start and its end are logged.
 #[derive(Debug, Default)]
 struct Outage {
     is_on: bool,
-    /// Lines lost since it began.
+    /// Lines lost since its start.
     lost: u64,
-    /// The last line written has no end.
+    /// The last line was written partly.
     torn: bool,
 }
 
 impl Outage {
-    /// Notes how a write to `target` ended, after which `lost` lines are not there.
+    /// Notes the result of a write to `target`, which lost `lost` lines.
     fn note(&mut self, ended: &io::Result<()>, lost: u64, target: &LogTarget) {
         self.lost += lost;
         match ended {
@@ -244,9 +244,9 @@ impl Writer {
         }
     }
 
-    /// A full disk must not end the log for good: the next batch tries again. A syslog daemon may
-    /// have been started anew, and the new one gets what the old one did not take. One that is only
-    /// slow is not asked twice.
+    /// Writes `out`. A full disk does not end the log: the next batch tries again. A syslog daemon
+    /// may have been restarted, so lines that the old socket rejected are sent again on a new one;
+    /// a slow daemon gets no second attempt.
     fn write(&mut self, out: &[u8]) {
         let (mut ended, mut rest) = self.write_on(out);
         if let (LogTarget::Syslog(_), Err(error)) = (&self.target, &ended)
@@ -261,8 +261,8 @@ impl Writer {
         self.outage.note(&ended, lost, &self.target);
     }
 
-    /// Writes `out` behind what is there; also returns what is left. A line that a full disk has
-    /// cut off ends first.
+    /// Appends `out` to the target; also returns the rest. A line that was written partly is
+    /// terminated first.
     fn write_on<'a>(&mut self, out: &'a [u8]) -> (io::Result<()>, &'a [u8]) {
         if self.outage.torn {
             let (ended, rest) = write_out(&mut *self.sink, b"\n");
@@ -277,14 +277,14 @@ impl Writer {
         (ended, rest)
     }
 
-    /// Goes on where it was if that is not possible.
+    /// Reopens the target; on failure the old one stays in use.
     fn open_anew(&mut self) {
         match open(&self.target) {
             Ok(new) => {
                 self.sink = new;
                 self.outage.torn = false;
             }
-            Err(error) => base::tell!(Error, "larder: access log: not opened anew: {error}"),
+            Err(error) => base::tell!(Error, "larder: access log: not reopened: {error}"),
         }
     }
 }
@@ -297,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk with room for some bytes.
+    /// A disk with space for some bytes.
     #[derive(Clone, Debug, Default)]
     struct Disk(Arc<Mutex<(Vec<u8>, usize)>>);
 
@@ -347,7 +347,7 @@ mod tests {
         let path = folder.join("syslog");
         let old = UnixDatagram::bind(&path).expect("a socket");
         let at = LogTarget::Syslog(SyslogAt::Path(path.clone()));
-        let mut writer = writer(at.clone(), open(&at).expect("a daemon listens"));
+        let mut writer = writer(at.clone(), open(&at).expect("a listener"));
         writer.write(b"one\n");
         drop(old);
         std::fs::remove_file(&path).expect("the old socket");

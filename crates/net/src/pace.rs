@@ -1,8 +1,7 @@
-//! A connection that sends no faster than a program wants (`tcp.set_socket_pace`).
+//! Pace of a socket: a program's limit on its send rate (`tcp.set_socket_pace`).
 //!
-//! The kernel could keep the pace itself (`SO_MAX_PACING_RATE`), but nobody offers that call
-//! without `unsafe`. So a paced socket takes from a bucket that fills at the pace, and what does
-//! not fit into it waits. Connections that no program paces have none of this.
+//! The kernel's own limit (`SO_MAX_PACING_RATE`) needs `unsafe`, so a paced socket takes its bytes
+//! from a token bucket that fills at the rate. A connection without a pace must pay nothing for it.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -11,18 +10,18 @@ use std::time::Duration;
 
 use rt::time::{Instant, Sleep};
 
-/// Bytes that are sent at once at least, where there are as many: fewer cost more in calls than
-/// they smooth.
+/// The least number of bytes sent at once, if there are as many: smaller writes cost more than they
+/// smooth.
 const LEAST_BYTES: u64 = 4 * 1024;
 /// The bucket holds what this part of a second brings.
 const BUCKETS_PER_SECOND: u64 = 10;
 
-/// The pace of one connection.
+/// The rate limit of one connection.
 #[derive(Debug)]
 pub(crate) struct SocketPace {
-    /// Bytes per second; 0 for as many as go.
+    /// Bytes per second; 0 for no limit.
     rate: Cell<u64>,
-    /// Bytes that may be sent, as of `at`.
+    /// Bytes in the bucket, as of `at`.
     left: Cell<f64>,
     at: Cell<Instant>,
     sleep: RefCell<Option<Pin<Box<Sleep>>>>,
@@ -38,7 +37,7 @@ impl SocketPace {
         }
     }
 
-    /// Sets the pace, in bytes per second; 0 for none.
+    /// Sets the rate, in bytes per second; 0 for no limit.
     pub(crate) fn set(&self, rate: u64) {
         self.rate.set(rate);
         self.left.set(self.full());
@@ -49,8 +48,7 @@ impl SocketPace {
         (self.rate.get() / BUCKETS_PER_SECOND).max(LEAST_BYTES) as f64
     }
 
-    /// The number of the `wanted` bytes that may be sent at `now`; otherwise the time until some
-    /// may.
+    /// The number of `wanted` bytes that may be sent at `now`; otherwise the time until some may.
     fn allowed(&self, now: Instant, wanted: usize) -> Result<usize, Duration> {
         let rate = self.rate.get();
         if rate == 0 || wanted == 0 {
@@ -62,11 +60,11 @@ impl SocketPace {
         if missing <= 0.0 {
             return Ok(wanted.min(self.left.get() as usize));
         }
-        // Rounded up, so that enough is there afterwards.
+        // Rounded up, so that the bucket has enough afterwards.
         Err(Duration::from_secs_f64(missing / rate as f64) + Duration::from_millis(1))
     }
 
-    /// The number of the `wanted` bytes that may be sent now; otherwise the task is woken when some
+    /// The number of `wanted` bytes that may be sent now; otherwise the task is woken when some
     /// may.
     pub(crate) fn poll_allowed(&self, cx: &mut Context<'_>, wanted: usize) -> Poll<usize> {
         loop {
@@ -82,7 +80,7 @@ impl SocketPace {
         }
     }
 
-    /// So many bytes have been sent.
+    /// Takes `bytes` that were sent from the bucket.
     pub(crate) fn sent(&self, bytes: usize) {
         if self.rate.get() > 0 {
             self.left.set(self.left.get() - bytes as f64);
@@ -114,7 +112,7 @@ mod tests {
     fn a_paced_connection_sends_as_much_as_the_pace_allows() {
         let pace = SocketPace::new();
         pace.set(100 * 1024);
-        // Ten seconds' worth, a tenth of a second's of it at once.
+        // Bytes of ten seconds, of which the bucket holds a tenth of a second's.
         let took = seconds(&pace, 1000 * 1024);
         assert!((9.9..10.5).contains(&took), "{took}");
         pace.set(0);

@@ -1,5 +1,5 @@
-//! The client at the other end of a connection. On a listener with `proxy`, a header of the PROXY
-//! protocol names the client; the header is read before anything else.
+//! PROXY protocol header of a connection, and the endpoints that it names. On a listener with
+//! `proxy`, the header is read before any other byte; only trusted proxies may send it.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -22,35 +22,37 @@ use crate::core::CoreCtx;
 use crate::guard::Guard;
 use crate::stream::Stream;
 
-/// The ends of a client's connection.
+/// The endpoints of a client's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionEndpoints {
-    /// The client, as far as the connection tells.
+    /// The client, as the connection or its PROXY header names it.
     pub(crate) peer: ConnectionPeer,
-    /// Its address, with port; none of a process on this machine.
+    /// The client's address with port; `None` for a process on this machine.
     remote: Option<SocketAddr>,
-    /// The address it connected to, when that was a balancer's or was asked for before.
+    /// The address that the client connected to: from a PROXY header, or cached after the first
+    /// query.
     own: Option<SocketAddr>,
-    /// The connection's other end, be it the client's or a proxy's.
+    /// The peer of the TCP connection: the client or a proxy.
     wire: Option<SocketAddr>,
-    /// True if the connection's two ends have one address; `None` until that was asked for.
+    /// True if both ends of the connection have the same address; `None` before the first query.
     near: Option<bool>,
-    /// The listener's number in [`flow::VclSettings::endpoints`].
+    /// The listener's index in [`flow::VclSettings::endpoints`].
     pub(crate) door: u16,
-    /// TLS between the client and a proxy, as that tells it.
+    /// TLS between the client and a proxy, as the PROXY header describes it.
     told: Option<Arc<TlsFacts>>,
-    /// The connection as owner of others, once a request had to wait.
+    /// The connection's identity as owner of origin connections, from its first waiting request on.
     owner: Option<Owner>,
 }
 
 impl ConnectionEndpoints {
-    /// A connection from `remote` itself.
+    /// The endpoints of a connection made by `remote` itself.
     pub(crate) fn direct(remote: Option<SocketAddr>) -> Self {
         let peer = remote.map_or(ConnectionPeer::Local, |remote| ConnectionPeer::Host(remote.ip()));
         Self { peer, remote, own: None, wire: remote, near: None, door: 0, told: None, owner: None }
     }
 
-    /// A connection that the trusted proxy at `remote` made because of what `header` says.
+    /// The endpoints of a connection that the trusted proxy at `remote` made for the client in
+    /// `header`.
     fn behind(remote: Option<SocketAddr>, header: Header) -> Self {
         match header {
             Header::Local => Self::direct(remote),
@@ -90,8 +92,8 @@ impl ConnectionEndpoints {
         }
     }
 
-    /// Returns true if the client's own connection came from the very address that it went to: from
-    /// this machine.
+    /// Returns true if the client's own connection came from the address that it went to: from this
+    /// machine.
     pub(crate) fn is_near(&mut self, stream: &Stream) -> bool {
         *self.near.get_or_insert_with(|| {
             let own = self.remote.and_then(|_| stream.local_addr());
@@ -99,20 +101,20 @@ impl ConnectionEndpoints {
         })
     }
 
-    /// The connection as owner of connections to origins that its client logs in to.
+    /// The connection's identity as owner of origin connections that its client logs in to.
     pub(crate) fn owner(&mut self) -> Owner {
         self.owner.get_or_insert_default().clone()
     }
 
     /// The client's address and the one it connected to.
     pub(crate) fn pair(&mut self, stream: &Stream) -> Option<ClientEnds> {
-        // The kernel is asked once for a connection, not for every request.
+        // The kernel is queried once per connection, not for every request.
         self.own = self.own.or_else(|| stream.local_addr());
         Some(ClientEnds { client: self.remote?, own: self.own? })
     }
 }
 
-/// A connection with its two ends, to be shown to programs.
+/// A connection with its endpoints, for display to programs.
 pub(crate) struct ConnectionAccess<'a> {
     pub(crate) ends: &'a mut ConnectionEndpoints,
     pub(crate) stream: &'a mut Stream,
@@ -121,8 +123,8 @@ pub(crate) struct ConnectionAccess<'a> {
 }
 
 impl ConnectionAccess<'_> {
-    /// The connection as programs see it, if one is in force, with its socket where one works on
-    /// that.
+    /// Sets `known` to the connection as programs see it, if a program is in force, with its socket
+    /// if a program uses it.
     fn show(self, known: &mut Option<Box<ProgramConnection>>, live: &LiveConfiguration) {
         let Self { ends, stream, guard, secured } = self;
         let sites = live.sites.listed.iter().filter_map(|site| site.vcl.as_ref());
@@ -138,16 +140,16 @@ impl ConnectionAccess<'_> {
     }
 }
 
-/// A connection as the programs in force see it.
+/// The connection as the programs in force see it.
 #[derive(Default)]
 pub(crate) struct ConnectionView {
     known: Option<Box<ProgramConnection>>,
-    /// The version of the configuration that `known` goes by.
+    /// The version of the configuration that `known` belongs to.
     version: Option<u64>,
 }
 
 impl ConnectionView {
-    /// Facts for programs, if any program is in force; found out once for each version of the
+    /// Connection facts for programs, if a program is in force; computed once per version of the
     /// configuration.
     pub(crate) fn line(
         &mut self,
@@ -163,7 +165,7 @@ impl ConnectionView {
     }
 }
 
-/// TLS as a proxy's header tells of it.
+/// TLS facts from a PROXY header.
 fn told(header: proxyproto::TlsValues<'_>) -> TlsFacts {
     let text = |value: Option<&[u8]>| value.map(|text| String::from_utf8_lossy(text).into());
     TlsFacts {
@@ -181,7 +183,8 @@ fn told(header: proxyproto::TlsValues<'_>) -> TlsFacts {
     }
 }
 
-/// TLS as it was agreed on here. A client's certificate that is not good ends its handshake.
+/// TLS facts of this connection's own handshake, which an invalid client certificate would have
+/// ended.
 fn agreed(secured: &SessionTerms) -> TlsFacts {
     let suite = CipherSuite(secured.suite());
     let identity = secured.identity();
@@ -198,16 +201,16 @@ fn agreed(secured: &SessionTerms) -> TlsFacts {
     }
 }
 
-/// The beginning of a trusted proxy's connection.
+/// The preamble of a trusted proxy's connection.
 pub(crate) struct ConnectionPreamble {
     pub(crate) ends: ConnectionEndpoints,
-    /// True if the header names a client of the proxy's.
+    /// True if the header names a client.
     pub(crate) named: bool,
-    /// Bytes received behind the header.
+    /// Bytes received after the header.
     pub(crate) rest: Vec<u8>,
 }
 
-/// Reads the header; `None` if it is absent and the connection is over.
+/// Reads the header; `None` if it is missing, and the connection is closed.
 pub(crate) async fn read(
     wire: &mut ClientSocket,
     remote: Option<SocketAddr>,
@@ -221,7 +224,7 @@ pub(crate) async fn read(
         let before = received.len();
         poll_fn(|cx| poll_more(cx, wire, guard, core, &mut received)).await?;
         if received.len() == before {
-            // Balancers look whether a port is open by connecting and going away.
+            // Balancers check a port by connecting and closing at once.
             if before > 0 {
                 core.flow.counters.inc(Counter::ProxyErrors);
             }
@@ -247,8 +250,8 @@ pub(crate) async fn read(
     }
 }
 
-/// Adds what is there to `received`: nothing at the end of the stream. `None` when the connection
-/// broke, or a limit ended it.
+/// Appends received bytes to `received`: none at the end of the stream. `None` if the connection
+/// failed or a limit ended it.
 fn poll_more(
     cx: &mut Context<'_>,
     wire: &mut ClientSocket,
@@ -259,7 +262,7 @@ fn poll_more(
     if guard.poll_expired(cx).is_ready() {
         return Poll::Ready(None);
     }
-    // What follows the header may be sealed, so no more is taken than a session opens at once.
+    // The following bytes may be encrypted, so no more is read than a session decrypts at once.
     let mut scratch = core.sealed.borrow_mut();
     let mut buf = ReadBuf::new(&mut scratch);
     if ready!(Pin::new(wire).poll_read(cx, &mut buf)).is_err() {

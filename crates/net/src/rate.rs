@@ -1,38 +1,37 @@
-//! Transfers and their bounds: how long one stands still, and how far it is behind the slowest that
-//! is allowed.
+//! Rate of a transfer: how long it has stalled, and how far it is behind the least permitted rate.
 //!
-//! Time counts only while the client is what the transfer waits for, so that neither a slow origin
-//! nor other streams are held against it. What was moved faster is no credit for later: whoever
-//! took megabytes may not hold an origin's connection for hours after that.
+//! Time counts only while the transfer waits for the client, so slow origins and other streams
+//! never count against it. Faster bytes give no credit: a client that took megabytes may not hold
+//! an origin's connection for hours afterwards.
 
 use std::cell::Cell;
 
 use base::{Limit, Limits};
 
-/// Longest time between two looks that is held against the client: a machine that stood still is
-/// none of its doing.
+/// Longest interval between two checks that counts against the client: it is not charged for a
+/// suspended machine.
 const LOOK_MS: u64 = 5_000;
 
-/// Bytes that a transfer is behind the least rate.
+/// Bytes by which a transfer is behind the least rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct RateDeficit(u64);
 
 impl RateDeficit {
-    /// Bytes have moved.
+    /// Subtracts bytes that have moved.
     fn moved(&mut self, bytes: u64) {
         self.0 = self.0.saturating_sub(bytes);
     }
 
-    /// The client was waited for, for so long; whether it has been below `rate`, in bytes per
-    /// second, for longer than `leeway_ms`. Without a rate it never is.
+    /// Adds `ms` of waiting for the client. True if the transfer has been below `rate`, in bytes
+    /// per second, for longer than `leeway_ms`; never without a rate.
     fn waited(&mut self, ms: u64, rate: u64, leeway_ms: u64) -> bool {
         self.0 = self.0.saturating_add(rate.saturating_mul(ms.min(LOOK_MS)) / 1000);
         rate > 0 && self.0 > rate.saturating_mul(leeway_ms) / 1000
     }
 }
 
-/// Bounds of a transfer: for how long nothing may move, the bytes that must move in a second after
-/// the leeway, and the limits that say so.
+/// Bounds of a transfer: the time that it may stall, the rate required after the leeway, and the
+/// limits behind both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     stall_ms: u64,
@@ -43,20 +42,20 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// For the body of a request.
+    /// Bounds of a request body.
     pub(crate) fn of_body(limits: &Limits) -> Self {
         let (stall_ms, stall) = (limits.body_timeout, Limit::BodyTimeout);
         let (rate, leeway_ms) = (limits.body_min_rate, limits.body_rate_leeway);
         Self { stall_ms, stall, rate, slow: Limit::BodyMinRate, leeway_ms }
     }
 
-    /// For a reply that may stand still for `stall_ms`, by the limit `stall`.
+    /// Bounds of a reply that may stall for `stall_ms` by the limit `stall`.
     pub(crate) fn of_reply(limits: &Limits, stall_ms: u64, stall: Limit) -> Self {
         let (rate, leeway_ms) = (limits.send_min_rate, limits.send_rate_leeway);
         Self { stall_ms, stall, rate, slow: Limit::SendMinRate, leeway_ms }
     }
 
-    /// Leaves the rate out of account.
+    /// Removes the least rate.
     pub(crate) fn without_rate(self) -> Self {
         Self { rate: 0, ..self }
     }
@@ -67,20 +66,20 @@ impl Bounds {
 pub(crate) struct Transfer {
     active: Cell<bool>,
     moved_ms: Cell<u64>,
-    /// When it was last looked at, or went on.
+    /// The time of the last check or progress.
     looked_ms: Cell<u64>,
     behind: Cell<RateDeficit>,
 }
 
 impl Transfer {
-    /// Begins anew.
+    /// Restarts the transfer.
     pub(crate) fn start(&self, now_ms: u64) {
         self.behind.take();
         self.pause();
         self.waits(true, now_ms);
     }
 
-    /// The client is what it waits for, again or still, or is not.
+    /// Notes whether the transfer waits for the client.
     pub(crate) fn waits(&self, for_client: bool, now_ms: u64) {
         if self.active.replace(for_client) != for_client {
             self.moved_ms.set(now_ms);
@@ -88,7 +87,7 @@ impl Transfer {
         }
     }
 
-    /// Waits for the client no more.
+    /// Notes that the transfer no longer waits for the client.
     pub(crate) fn pause(&self) {
         self.active.set(false);
     }
@@ -104,12 +103,12 @@ impl Transfer {
         self.moved_ms.set(now_ms);
     }
 
-    /// When bytes last moved.
+    /// The time at which bytes last moved.
     pub(crate) fn moved_ms(&self) -> u64 {
         self.moved_ms.get()
     }
 
-    /// The limit that the transfer breaks.
+    /// The limit that the transfer exceeds.
     pub(crate) fn overdue(&self, now_ms: u64, bounds: Bounds) -> Option<Limit> {
         let Bounds { stall_ms, stall, rate, slow, leeway_ms } = bounds;
         if !self.active.get() {
@@ -130,7 +129,7 @@ impl Transfer {
 mod tests {
     use super::*;
 
-    /// Seconds after which a client that moves `bytes` every second is too slow, of an hour.
+    /// Seconds, of an hour, after which a client that moves `bytes` every second is too slow.
     fn ends(bytes: u64) -> Option<u64> {
         let mut behind = RateDeficit::default();
         (1..=3600).find(|_| {

@@ -1,4 +1,4 @@
-//! Tasks that must always be there.
+//! Restarts of tasks that must always run, after a panic.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -6,11 +6,10 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Pause before a task is begun anew: a bug that ends it at once must not take all of the time.
+/// Pause before a restart: a task that panics at once must not take all of the time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs a task to its end, and begins it anew whenever a bug ends it before: `noted` is called
-/// then.
+/// Runs a task to its end, and restarts it after each panic, which it reports to `noted`.
 pub async fn run_with_restarts<F>(mut begin: impl FnMut() -> F, noted: impl Fn())
 where
     F: Future<Output = ()>,
@@ -21,7 +20,7 @@ where
     }
 }
 
-/// Runs a task; whether it came to its end.
+/// Runs a task; true if it ended without a panic.
 async fn run(task: impl Future<Output = ()>) -> bool {
     let mut task = pin!(task);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(cx))) {

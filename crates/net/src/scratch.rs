@@ -1,15 +1,16 @@
-//! Memory that requests are read and answered in, one after the other.
+//! Scratch memory of a core, in which requests are parsed and answered one after the other. It must
+//! never be borrowed across an await.
 
 use h1::RequestReader;
 use message::Request;
 
-/// Memory the fast way works in; only ever borrowed within one poll.
+/// Memory of the fast path; borrowed within one poll only.
 pub(crate) struct Scratch {
     pub(crate) input: Box<[u8]>,
     pub(crate) work: Work,
 }
 
-/// Memory that the fast way works in, reused from request to request.
+/// Memory of the fast path that is reused from request to request.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) reader: RequestReader,

@@ -1,4 +1,4 @@
-//! Bytes on their way into a socket: some of our own, then part of a stored body or of a file.
+//! Segments of a write to a socket: own bytes, then a part of a stored body or of a file.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -15,17 +15,17 @@ use tokio::io::AsyncWrite;
 use crate::core::CoreCtx;
 use crate::file::{FileTail, Sink, WriteProgress};
 
-/// Slices handed to one write; more than this many chunks take several.
+/// Slices of one write; a body of more chunks takes several.
 const SLICES: usize = 64;
-/// Room without use up to this size stays in the buffer of a slow client.
+/// Unused capacity up to this size stays in the buffer of a slow client.
 const SPARE_BYTES: usize = 4 * 1024;
 
-/// The part that follows bytes of our own.
+/// The part behind the own bytes.
 #[derive(Debug)]
 pub(crate) enum Tail {
     /// Part of a complete stored body.
     Stored(Arc<Object>, Range<u64>),
-    /// Bytes that are shared with others, and what of our own follows them.
+    /// Shared bytes, and own bytes behind them.
     Shared(Bytes, &'static [u8]),
     /// Part of a file.
     File(FileTail),
@@ -45,7 +45,7 @@ impl Tail {
     }
 }
 
-/// A head, or several, and what follows them.
+/// One or more heads, and the part behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
     bytes: Vec<u8>,
@@ -64,12 +64,12 @@ impl Segments {
         self.bytes
     }
 
-    /// The buffer, to be written to.
+    /// The buffer, to be appended to.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Bytes of its own that are still to be written.
+    /// Own bytes that are still to be written.
     pub(crate) fn into_rest(mut self) -> Vec<u8> {
         self.bytes.drain(..self.sent);
         self.bytes
@@ -80,12 +80,12 @@ impl Segments {
         (self.bytes.len() - self.sent) as u64 + self.tail.as_ref().map_or(0, Tail::left)
     }
 
-    /// Bytes of its own that it keeps.
+    /// Own bytes in memory.
     pub(crate) fn kept(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Gives back the memory of what has left, where it is worth a copy of the rest.
+    /// Frees the memory of written bytes, if that is worth a copy of the rest.
     pub(crate) fn fit(&mut self) {
         let left = self.bytes.len() - self.sent;
         if self.bytes.capacity() - left > SPARE_BYTES {
@@ -98,8 +98,8 @@ impl Segments {
         self.left() == 0
     }
 
-    /// Writes on; ready when everything is in the socket's buffer. Pending with nothing left to be
-    /// written, it is to be asked again all the same.
+    /// Continues writing; ready when every byte is in the socket's buffer. May be pending with
+    /// nothing left to write; it must be polled again then, too.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -128,7 +128,7 @@ impl Segments {
             core.flow.counters.add(Counter::BytesOut, wrote as u64);
             self.advance(wrote);
         }
-        // Over TLS, what was taken was only sealed so far.
+        // TLS has only encrypted the bytes so far.
         Pin::new(stream).poll_flush(cx)
     }
 

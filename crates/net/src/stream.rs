@@ -1,8 +1,8 @@
-//! A client's stream: plain TCP or a unix socket, or TLS over one.
+//! Stream of a client: plain TCP or a unix socket, or TLS over either; users of the type see no
+//! difference.
 //!
-//! Only what goes over the wire differs; above, both are the same. A TLS stream keeps no buffer of
-//! its own: what is received goes through the core's scratch memory, and what was sealed waits in
-//! the session only as long as the client is slow to take it.
+//! A TLS stream has no buffer of its own: received bytes go through the core's scratch memory, and
+//! encrypted ones wait in the session only while the client is slow.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
@@ -26,18 +26,18 @@ pub(crate) enum Stream {
     Tls(Box<TlsSocket>),
 }
 
-/// TLS over TCP, its handshake done.
+/// TLS over a socket, after its handshake.
 pub(crate) struct TlsSocket {
     tcp: ClientSocket,
     session: Session,
-    /// Plain bytes may be left in the session from the read before.
+    /// The session may hold decrypted bytes of the last read.
     unread: bool,
     /// The bytes written now are the last.
     last: bool,
-    /// It ends with a reset.
+    /// The connection ends with a reset.
     cut: bool,
     wire_bytes: u64,
-    /// Bytes of the last batch that was sealed.
+    /// Plain bytes of the last encrypted batch.
     sealed: usize,
 }
 
@@ -59,28 +59,28 @@ impl Stream {
         matches!(self, Self::Tls(_))
     }
 
-    /// This end's address; none over a unix socket.
+    /// The local address; `None` for a unix socket.
     pub(crate) fn local_addr(&self) -> Option<SocketAddr> {
         self.wire().local_addr()
     }
 
-    /// Has the kernel hold no more than `bytes` that have not left yet: what comes later and is
-    /// more urgent does not wait behind them.
+    /// Limits the unsent bytes in the kernel's send buffer to `bytes`, so that urgent bytes written
+    /// later need not wait behind them.
     pub(crate) fn hold_unsent(&self, bytes: u32) {
         self.wire().hold_unsent(bytes);
     }
 
-    /// Bytes that were sent and that the client has not taken, as the kernel knows of TCP.
+    /// Sent bytes that the client has not acknowledged, as the kernel reports them for TCP.
     pub(crate) fn held_by_kernel(&self) -> Option<u32> {
         diag::queued(self.wire()).ok()
     }
 
-    /// The owner of the process at the other end of a unix socket.
+    /// The owner of the peer process of a unix socket.
     pub(crate) fn owner(&self) -> Option<Owner> {
         self.wire().owner()
     }
 
-    /// Has programs work on the socket, if they do not yet.
+    /// Gives programs access to the socket, unless they have it already.
     pub(crate) fn attach_to_programs(&mut self, known: &ProgramConnection) {
         if let Some(pace) = known.hold(|| self.wire().duplicate()) {
             match self {
@@ -97,10 +97,10 @@ impl Stream {
         }
     }
 
-    /// Reads what is there into `buf`, which is empty and [`crate::core::READ_BYTES`] large;
-    /// nothing at the end. `sealed` is scratch memory.
+    /// Reads into `buf`, which is empty and [`crate::core::READ_BYTES`] large; it stays empty at
+    /// the end of the stream. `sealed` is scratch memory.
     ///
-    /// The end of a TLS stream that its peer did not announce is an error (truncation).
+    /// The end of a TLS stream without a closure alert is an error (truncation).
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -113,7 +113,8 @@ impl Stream {
         }
     }
 
-    /// Bytes that went over the wire; for plain streams 0, since there what is written says it.
+    /// Bytes sent by TLS, including its framing; 0 for plain streams, whose writes count
+    /// themselves.
     pub(crate) fn wire_bytes(&self) -> u64 {
         match self {
             Self::Plain(_) => 0,
@@ -121,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that were sealed together and have not all left; 0 when nothing waits here.
+    /// Bytes of an encrypted batch that has not left completely; 0 if none waits.
     pub(crate) fn unsent(&self) -> usize {
         match self {
             Self::Tls(secure) if !secure.session.is_sent() => secure.sealed,
@@ -129,31 +130,32 @@ impl Stream {
         }
     }
 
-    /// Bytes that one read must have room for.
+    /// The least buffer size of one read.
     pub(crate) fn least_read(&self) -> usize {
         if self.is_tls() { crate::core::READ_BYTES } else { 1 }
     }
 
-    /// Says that nothing follows what is written from now on, so that a TLS stream announces its
-    /// end together with it.
+    /// Marks the next write as the last, so that a TLS stream sends its closure alert together with
+    /// it.
     pub(crate) fn is_last(&mut self) {
         if let Self::Tls(secure) = self {
             secure.last = true;
         }
     }
 
-    /// Ends the connection, announced where that is possible without waiting.
+    /// Ends the connection, with a closure alert if that needs no waiting.
     pub(crate) fn close(mut self) {
         if let Self::Tls(secure) = &mut self
             && !secure.cut
         {
             secure.session.end();
-            // A client that takes no more cannot be told.
+            // A client whose receive buffer is full gets no alert.
             _ = secure.session.send(&mut ImmediateWriter(&secure.tcp));
         }
     }
 
-    /// Has the connection end with a reset: the client must not take what it has for whole.
+    /// Lets the connection end with a reset: the client must not take a truncated reply for
+    /// complete.
     pub(crate) fn cut(&mut self) {
         self.wire().reset_at_end();
         if let Self::Tls(secure) = self {
@@ -161,7 +163,7 @@ impl Stream {
         }
     }
 
-    /// Writes as much as goes out at once, and no more.
+    /// Writes as much as the socket takes without blocking.
     pub(crate) fn write_now(&mut self, bytes: &[u8]) {
         match self {
             Self::Plain(tcp) => _ = tcp.try_write(bytes),
@@ -172,7 +174,7 @@ impl Stream {
         }
     }
 
-    /// Reads and forgets what still comes, without looking into it.
+    /// Reads and discards received bytes without parsing them.
     pub(crate) fn poll_discard(
         &mut self,
         cx: &mut Context<'_>,
@@ -207,7 +209,8 @@ impl TlsSocket {
             }
             let opened = self.session.open(received.filled(), buf.initialize_unfilled());
             if !self.session.is_sent() {
-                // An alert, or the answer to new keys: it leaves now, or with what is sent next.
+                // An alert, or the reply to a key update: it leaves now, or with the next bytes
+                // sent.
                 let sent = self.session.send(&mut ImmediateWriter(&self.tcp)).unwrap_or(0);
                 self.wire_bytes += sent as u64;
             }
@@ -228,8 +231,7 @@ impl TlsSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Seals what fits into one batch. It leaves with [`AsyncWrite::poll_flush`], or before the
-    /// next batch.
+    /// Encrypts one batch. It leaves with [`AsyncWrite::poll_flush`], or before the next batch.
     fn poll_seal(
         &mut self,
         cx: &mut Context<'_>,
@@ -308,11 +310,11 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// A stream used from both sides of one exchange: the request's body still comes while the answer
-/// leaves. One task polls both, one after the other.
+/// A stream used by both directions of one exchange: the request's body is received while the reply
+/// is sent. One task polls both, one after the other.
 pub(crate) type SharedStream<'a> = RefCell<&'a mut Stream>;
 
-/// Writes what the socket takes at once, without asking to be woken.
+/// Writes what the socket takes without blocking; never wakes the task.
 pub(crate) struct ImmediateWriter<'a>(pub(crate) &'a ClientSocket);
 
 impl Write for ImmediateWriter<'_> {
@@ -329,7 +331,7 @@ impl Write for ImmediateWriter<'_> {
     }
 }
 
-/// A socket within one poll: what would block is pending, and the task will be woken.
+/// A socket within one poll: an operation that would block is pending, and wakes the task later.
 pub(crate) struct Socket<'a, 'b> {
     pub(crate) tcp: &'a mut ClientSocket,
     pub(crate) cx: &'a mut Context<'b>,

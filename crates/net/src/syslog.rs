@@ -1,8 +1,7 @@
-//! The logs' way to a syslog daemon: a datagram a line.
+//! Syslog sender of the logs: one datagram per line.
 //!
-//! Over its unix socket (`/dev/log`) in the form that glibc sends and every local daemon reads, the
-//! time left to it; over UDP as RFC 5424 and RFC 5426 have it. A daemon that does not take lines in
-//! time costs lines, never more than a second of the thread that writes.
+//! A unix socket (`/dev/log`) gets the format of glibc, without a time; UDP gets RFC 5424 by RFC
+//! 5426. A slow daemon costs lines, and must never delay the writing thread by more than a second.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,22 +10,22 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Facility local7, as nginx's.
+/// Facility local7, as in nginx.
 const FACILITY: u8 = 23 * 8;
-/// Severity info, which lines of the access log have, as nginx's.
+/// Severity info for lines of the access log, as in nginx.
 const INFO: u8 = 6;
-/// Longest message; the rest of a longer line is left out. Receivers take 2 KiB, most take more
+/// Longest message; the rest of a longer line is cut off. Receivers accept 2 KiB, most accept more
 /// (RFC 5426 3.2).
 const MESSAGE_BYTES: usize = 8 * 1024;
-/// The time for which a daemon may leave a line lying.
+/// Timeout of one send.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where a syslog daemon is.
+/// The address of a syslog daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyslogAt {
-    /// At this unix socket.
+    /// A unix socket.
     Path(PathBuf),
-    /// Behind this address, by UDP.
+    /// A UDP address.
     Address(SocketAddr),
 }
 
@@ -45,20 +44,20 @@ enum SyslogSocket {
     Udp(UdpSocket),
 }
 
-/// An open way there.
+/// An open connection to a syslog daemon.
 #[derive(Debug)]
 pub struct Syslog {
     socket: SyslogSocket,
     head: String,
-    /// Space for a message.
+    /// Buffer for a message.
     message: Vec<u8>,
 }
 
 impl Syslog {
-    /// Opens it.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// When nobody is there, as far as that shows.
+    /// If no daemon listens, as far as the socket shows it.
     pub fn open(at: &SyslogAt) -> io::Result<Self> {
         let pid = std::process::id();
         let (socket, head) = match at {
@@ -76,17 +75,17 @@ impl Syslog {
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(address)?;
                 socket.set_write_timeout(Some(PATIENCE))?;
-                // The line itself says when; `-` is for what is not said.
+                // The line has its own time; `-` is the nil value.
                 (SyslogSocket::Udp(socket), format!("1 - - larder {pid} - - "))
             }
         };
         Ok(Self { socket, head, message: Vec::new() })
     }
 
-    /// Sends a line of a severity, as syslog(3) counts them.
+    /// Sends a line with a severity of syslog(3).
     ///
     /// # Errors
-    /// When it is not taken.
+    /// If the daemon does not accept it.
     pub fn say(&self, severity: u8, line: &[u8]) -> io::Result<()> {
         self.send(severity, line, &mut Vec::new())
     }
@@ -141,7 +140,7 @@ mod tests {
         let mut buffer = [0; 2 * MESSAGE_BYTES];
         let long = "x".repeat(MESSAGE_BYTES);
 
-        let mut syslog = Syslog::open(&SyslogAt::Path(path)).expect("somebody listens");
+        let mut syslog = Syslog::open(&SyslogAt::Path(path)).expect("a listener");
         syslog.write_all(format!("one\ntwo\n{long}\n").as_bytes()).expect("sent");
         for expected in ["one", "two"] {
             let length = local.recv(&mut buffer).expect("a message");

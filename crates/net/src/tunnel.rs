@@ -1,11 +1,8 @@
-//! A tunnel: a connection whose protocol the origin has changed. It carries bytes both ways,
-//! unread.
+//! Tunnel: a connection whose protocol the origin has switched.
 //!
-//! Each direction is a lane. A lane reads only when all it read before is written, so a slow reader
-//! holds its writer back, and an idle tunnel holds no buffer. The end of one side is passed on to
-//! the other, which may go on; a side that breaks breaks the other, but for what was on its way.
-//!
-//! Must never look into what it carries, nor take a byte of it for a request.
+//! A direction reads only after it has written all that it read, so a slow reader slows its writer,
+//! and an idle tunnel holds no buffer. An end of one side is passed to the other, which may
+//! continue; an error ends both. A tunnel must never parse its bytes, nor take one for a request.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -25,7 +22,10 @@ use crate::core::CoreCtx;
 use crate::guard::{ConnectionPhase, Guard};
 use crate::stream::Stream;
 
-/// A place among the tunnels there may be, for `client`; the limit that keeps it from one.
+/// Takes one of the permitted tunnels for `client`.
+///
+/// # Errors
+/// The limit that is reached.
 pub(crate) fn place(
     core: &CoreCtx,
     client: ConnectionPeer,
@@ -47,15 +47,15 @@ pub(crate) fn place(
     })
 }
 
-/// The reply to a client for whom `limit` left no place.
+/// The reply to a client for whom `limit` permits no tunnel.
 pub(crate) fn no_place(limit: Limit) -> Reply {
     let name = limit.name();
     let reason = format!("Too many connections speak other protocols (limit: {name}).");
     pages::refused(Status::SERVICE_UNAVAILABLE, &reason).because_of(limit)
 }
 
-/// One end of a tunnel. A socket of a client's counts what goes over it; a stream of a connection
-/// does not, since its connection has counted its frames.
+/// One end of a tunnel. A client's socket counts its own bytes; a stream of a connection does not,
+/// since the connection counts its frames.
 pub(crate) trait TunnelSide {
     fn poll_read(
         &mut self,
@@ -71,9 +71,9 @@ pub(crate) trait TunnelSide {
     ) -> Poll<io::Result<usize>>;
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-    /// Has it end in a way that cannot be taken for an orderly one.
+    /// Ends this side so that the peer cannot take it for an orderly end.
     fn cut(&mut self);
-    /// Bytes that one read must have room for.
+    /// The least buffer size of one read.
     fn least_read(&self) -> usize {
         1
     }
@@ -153,21 +153,21 @@ impl TunnelSide for Tunnel {
     }
 }
 
-/// The progress of a direction.
+/// The state of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
     Open,
-    /// The source has ended; what it sent before may still have to be written.
+    /// The source has ended; earlier bytes may still have to be written.
     Ending,
-    /// The target has been told of the end.
+    /// The end was passed to the target.
     Ended,
-    /// The target takes nothing any more.
+    /// The target accepts no more bytes.
     Broken,
 }
 
-/// The carrier of a tunnel: its core, the guard that times it, and the account that holds what
-/// waits for a slow reader.
+/// The context of a tunnel: its core, the guard that times it, and the account that is charged for
+/// bytes that wait for a slow reader.
 #[derive(Clone, Copy)]
 pub(crate) struct Carrier<'a> {
     pub(crate) core: &'a CoreCtx,
@@ -179,14 +179,14 @@ pub(crate) struct Carrier<'a> {
 #[derive(Debug, Default)]
 struct Direction {
     state: State,
-    /// Read, and not written before `at`; empty as long as the target takes what comes.
+    /// Bytes read, written up to `at`; empty while the target is fast enough.
     held: Vec<u8>,
     at: usize,
     buffered: BufferCharge,
     moved: u64,
 }
 
-/// The source broke.
+/// The source failed.
 struct TunnelSourceError;
 
 impl Direction {
@@ -198,7 +198,7 @@ impl Direction {
         matches!(self.state, State::Ended | State::Broken)
     }
 
-    /// Moves what there is; ready when nothing more will ever come.
+    /// Moves the available bytes; ready when no more will ever come.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -216,7 +216,7 @@ impl Direction {
                 continue;
             }
             if self.state == State::Ending {
-                // One that is gone already need not be told.
+                // A target that is gone needs no shutdown.
                 _ = ready!(to.poll_shutdown(cx));
                 self.state = State::Ended;
                 continue;
@@ -236,7 +236,7 @@ impl Direction {
         }
     }
 
-    /// Writes what is held.
+    /// Writes held bytes.
     fn poll_held(
         &mut self,
         cx: &mut Context<'_>,
@@ -258,7 +258,7 @@ impl Direction {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes `bytes` as far as they are taken at once, and holds the rest.
+    /// Writes `bytes` as far as the target takes them, and holds the rest.
     fn write(
         &mut self,
         cx: &mut Context<'_>,
@@ -281,7 +281,7 @@ impl Direction {
     }
 }
 
-/// A tunnel under way.
+/// A tunnel in use.
 pub(crate) struct ActiveTunnel<'a> {
     carrier: Carrier<'a>,
     origin: Box<Tunnel>,
@@ -291,8 +291,8 @@ pub(crate) struct ActiveTunnel<'a> {
 }
 
 impl<'a> ActiveTunnel<'a> {
-    /// `early` is what the client sent behind its request: that is the other protocol's now.
-    /// `place` is given back before the tunnel no longer counts as open.
+    /// A tunnel. `early` is what the client sent behind its request: bytes of the new protocol.
+    /// `place` is released before the tunnel no longer counts as open.
     pub(crate) fn new(
         carrier: Carrier<'a>,
         origin: Box<Tunnel>,
@@ -307,13 +307,13 @@ impl<'a> ActiveTunnel<'a> {
         Self { carrier, origin, up, down: Direction::default(), place }
     }
 
-    /// Carries bytes until both sides have ended, one breaks, or a limit says enough; the result is
-    /// how many bytes the origin and the client got.
+    /// Carries bytes until both sides have ended, one fails, or a limit is reached; returns the
+    /// bytes that the origin and the client received.
     pub(crate) async fn carry(mut self, client: &RefCell<&mut impl TunnelSide>) -> (u64, u64) {
         let Carrier { core, guard, .. } = self.carrier;
         guard.enter(ConnectionPhase::Tunnel, core.flow.now().mono_ms);
         let ended = poll_fn(|cx| self.poll(cx, &mut **client.borrow_mut())).await;
-        // A limit, or the end of a drain, ends both sides in order.
+        // A limit, or the end of a drain, shuts both sides down in order.
         if ended != TunnelEnd::Expired {
             if self.up.state != State::Ended {
                 self.origin.cut();
@@ -358,7 +358,7 @@ impl<'a> ActiveTunnel<'a> {
 
 impl Drop for ActiveTunnel<'_> {
     fn drop(&mut self) {
-        // Whoever sees that no tunnel is open finds room for one, on every core.
+        // An observer that sees no open tunnel must find a free permit, on every core.
         self.place = None;
         self.carrier.core.flow.counters.dec(Counter::TunnelsOpen);
     }
@@ -367,9 +367,9 @@ impl Drop for ActiveTunnel<'_> {
 /// The reason for a tunnel's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TunnelEnd {
-    /// Nothing more comes from either side.
+    /// Both sides have ended.
     Both,
-    /// One side broke.
+    /// One side failed.
     Broken,
     /// A limit, or the end of a drain.
     Expired,

@@ -1,4 +1,5 @@
-//! Core threads: each pinned, with its own runtime, listeners and connections.
+//! Workers: the core threads, each pinned, with its own runtime, listeners and connections. A
+//! connection must never leave the core that accepted it.
 
 #[cfg(feature = "simulation")]
 pub(crate) mod simulation;
@@ -37,46 +38,43 @@ use crate::proxy_header::{self, ConnectionEndpoints, ConnectionPreamble};
 use crate::restarts::run_with_restarts;
 use crate::stream::Stream;
 
-/// Pause after an accept failed for want of descriptors or memory: trying at once would only burn
-/// time.
+/// Pause after an accept failed for lack of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The pause between a core's checks for a standstill; a delay above `LONG_TURN_MS` is one.
+/// The interval of a core's checks for long turns; one above `LONG_TURN_MS` is reported.
 const TURN: Duration = Duration::from_millis(50);
 const LONG_TURN_MS: u64 = 100;
 
-/// The time that a core gets beyond the time to drain before the process ends without it.
+/// The time that a core gets beyond the drain time before the process exits without it.
 const OVERTIME: Duration = Duration::from_secs(2);
-/// The pause between two checks for a core's end.
+/// The interval of the checks for a core's end.
 const ASK_PAUSE: Duration = Duration::from_millis(5);
 
-/// The time that tunnels get at the end of a drain to be closed in order.
+/// The time that tunnels get at the end of a drain to shut down in order.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// The time that clients in the middle of TCP's handshake get to finish it at a stop: as long as
-/// most round trips take.
+/// The time that clients get at a stop to finish a TCP handshake: longer than most round trips.
 const HANDSHAKES: Duration = Duration::from_millis(200);
 
-/// One socket to listen on.
+/// The settings of one listener.
 #[derive(Clone, Debug)]
 pub struct ListenerSettings {
-    /// Where.
+    /// Its address.
     pub at: ListenAddress,
-    /// Clients speak TLS there.
+    /// Clients speak TLS.
     pub tls: bool,
     /// Clients may begin with HTTP/2 without TLS (prior knowledge, RFC 9113 3.3).
     pub h2c: bool,
-    /// Connections begin with a header of the PROXY protocol; only those of trusted proxies are let
-    /// in.
+    /// Connections begin with a PROXY protocol header; only those of trusted proxies are accepted.
     pub proxy: bool,
-    /// Its number in [`flow::VclSettings::endpoints`].
+    /// Its index in [`flow::VclSettings::endpoints`].
     pub door: u16,
-    /// The other nodes of a cluster ask there, and nobody else.
+    /// Only other nodes of the cluster may send requests here.
     pub peers: bool,
 }
 
-/// Sockets that are bound, for every core. Those of addresses do not listen yet: until they do,
-/// others that share the ports are not disturbed.
+/// Bound sockets of every core. Those of addresses do not listen yet: until they do, other
+/// processes on the ports are not disturbed.
 #[derive(Debug)]
 pub struct BoundListeners {
     addresses: Vec<ListenerSettings>,
@@ -88,19 +86,20 @@ pub struct BoundListeners {
 /// An address that cannot be bound, and the reason.
 #[derive(Debug)]
 pub struct BindError {
-    /// As it was asked for.
+    /// The requested address.
     pub at: ListenAddress,
     /// The system's error.
     pub error: io::Error,
-    /// Whoever listens there would share it ([`Sharing::Wanted`]).
+    /// Another process listens there and could share it ([`Sharing::Wanted`]).
     pub sharable: bool,
 }
 
 impl BoundListeners {
-    /// Binds every address for so many cores.
+    /// Binds every address for a number of cores.
     ///
     /// # Errors
-    /// The first that cannot be bound, or that others listen on and the daemon is not to share.
+    /// The first address that cannot be bound, or that another process listens on and the daemon is
+    /// not to share.
     pub fn bind(
         listen: &[ListenerSettings],
         workers: usize,
@@ -132,11 +131,10 @@ impl BoundListeners {
         Ok(doors)
     }
 
-    /// Makes sure that nobody has begun to listen on the same addresses meanwhile, unless they are
-    /// shared. They listen from here on.
+    /// Locks the addresses, unless they are shared, and starts to listen.
     ///
     /// # Errors
-    /// The first that somebody else listens on.
+    /// The first address that another process listens on.
     pub fn claim(&self) -> Result<(), BindError> {
         let Some(doors) = self.per_core.first().filter(|_| self.sharing == Sharing::Refused) else {
             return Ok(());
@@ -155,7 +153,7 @@ impl BoundListeners {
         })
     }
 
-    /// Tells whether the claim on another of the addresses includes this one.
+    /// Returns true if the lock on another of the addresses includes this one.
     fn is_covered(&self, number: usize) -> bool {
         let ListenAddress::Address(address) = self.addresses[number].at else { return true };
         self.addresses.iter().enumerate().any(|(other, listen)| match listen.at {
@@ -165,7 +163,7 @@ impl BoundListeners {
         })
     }
 
-    /// The files of unix sockets that were made.
+    /// The files of bound unix sockets.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(SocketFile::path)
     }
@@ -174,9 +172,9 @@ impl BoundListeners {
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Connections in all when the limit `connections` is 0.
+    /// The limit of all connections if the setting `connections` is 0.
     pub connections: u64,
-    /// Where records of transactions go.
+    /// The consumer of transaction records.
     pub records: Records,
 }
 
@@ -190,19 +188,19 @@ pub struct Server {
     stop: watch::Sender<Stop>,
 }
 
-/// The order that tells the cores when to end.
+/// The cores' order to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     No,
-    /// Accept no more, finish what runs, for at most this long.
+    /// Accept no more, and finish requests under way within this time.
     Drain(Duration),
 }
 
 impl Server {
-    /// Starts a core for each of those that were bound for. It returns when all of them accept.
+    /// Starts each core that sockets were bound for. Returns when all of them accept.
     ///
     /// # Errors
-    /// When a thread cannot be started, or a core not listen.
+    /// If a thread cannot be started, or a core not listen.
     pub fn start(
         shared: &Arc<SharedState>,
         doors: BoundListeners,
@@ -238,18 +236,18 @@ impl Server {
         Ok(Self { addresses, files, pulse, threads, stop })
     }
 
-    /// The sockets in use.
+    /// The listeners in use.
     pub fn addresses(&self) -> &[ListenerSettings] {
         &self.addresses
     }
 
-    /// The pulse of the cores, which shows that they live.
+    /// The heartbeats of the cores.
     pub fn pulse(&self) -> Heartbeats {
         self.pulse.clone()
     }
 
-    /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the end:
-    /// not for a core that stands still.
+    /// Stops accepting, lets requests under way finish for at most `grace`, and waits for the cores
+    /// to end, except for one that is blocked.
     pub fn drain(self, grace: Duration) {
         self.files.iter().for_each(SocketFile::remove);
         _ = self.stop.send(Stop::Drain(grace));
@@ -265,7 +263,7 @@ impl Server {
     }
 }
 
-/// A socket of one core, and what it is for.
+/// A socket of one core, and its settings.
 #[derive(Debug)]
 struct BoundListener {
     socket: BoundSocket,
@@ -273,7 +271,7 @@ struct BoundListener {
 }
 
 impl BoundListener {
-    /// Registers it with the core's runtime, within which this is called.
+    /// Registers the socket with the core's runtime, which must be the current one.
     fn open(self) -> io::Result<(Listener, ListenerSettings)> {
         let Self { socket, listen } = self;
         let listening = socket.listen().and_then(|()| Listener::new(socket, &listen.at));
@@ -288,7 +286,7 @@ fn of_core(index: usize, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("core {index} cannot start: {error}"))
 }
 
-/// A core's runtime. Work that blocks has at most `threads` at once; more of it waits.
+/// A core's runtime. It has at most `threads` blocking threads; more blocking work is queued.
 fn runtime(threads: usize) -> io::Result<tokio::runtime::LocalRuntime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -308,11 +306,11 @@ struct Worker {
 }
 
 impl Worker {
-    /// Runs a core. Whether it accepts is said to `ready`.
+    /// Runs a core; sends to `ready` when it accepts, or why it cannot.
     fn run(self, index: usize, doors: Vec<BoundListener>, ready: mpsc::Sender<io::Result<()>>) {
         pin_to(index);
         let runtime = runtime(self.shared.live().limits.blocking_threads as usize);
-        // Nobody waits for a word any more where another core has failed before.
+        // The receiver is gone if another core has failed before.
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
@@ -329,7 +327,7 @@ impl Worker {
                 _ = ready.send(Ok(()));
                 drop(ready);
                 runtime.block_on(self.serve(index, listeners));
-                // A file that cannot be read to its end holds nobody up.
+                // A file read that never returns must not delay the end.
                 runtime.shutdown_background();
             }
             Err(error) => {
@@ -363,7 +361,7 @@ impl Worker {
         let grace = loop {
             tokio::select! {
                 _ = tick.tick() => {
-                    // A bug in it must not end the core.
+                    // A panic in the sweep must not end the core.
                     if catch_unwind(AssertUnwindSafe(|| sweep(&core))).is_err() {
                         core.note_panic();
                     }
@@ -379,7 +377,7 @@ impl Worker {
         let deadline = core.flow.now().mono_ms + grace.as_millis() as u64;
         core.draining.set(true);
         for task in accepting {
-            // It ends when it has seen the same word.
+            // The task ends at the same order to stop.
             _ = task.await;
         }
         let mut tick = rt::time::interval(Duration::from_millis(50));
@@ -387,7 +385,7 @@ impl Worker {
             sweep(&core);
             tick.tick().await;
         }
-        // Tunnels end by themselves or now, and say so to both sides.
+        // Tunnels end by themselves or now, with an end for both sides.
         core.sweep.end_tunnels();
         if !core.sweep.is_empty() {
             core.flow.counters.limit(Limit::DrainTime);
@@ -402,8 +400,8 @@ impl Worker {
     }
 }
 
-/// Notes how long the core does one thing: that much later than it should it is asked again. Each
-/// time it also answers calls for room, and hands over what it has counted.
+/// Measures the turns of a core's event loop: a timer that fires late shows a long turn. Each time
+/// it also handles reclaim requests, and publishes its counters.
 async fn watch_turns(core: Rc<CoreCtx>, pulse: Heartbeats, index: usize) {
     loop {
         let due = rt::time::Instant::now() + TURN;
@@ -430,7 +428,7 @@ fn sweep(core: &CoreCtx) {
     core.flow.log.flush();
 }
 
-/// Binds the calling thread to the `index`-th processor this process may use.
+/// Binds the calling thread to the `index`-th processor that this process may use.
 fn pin_to(index: usize) {
     let Ok(allowed) = sched_getaffinity(None) else { return };
     let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
@@ -439,11 +437,11 @@ fn pin_to(index: usize) {
     }
     let mut one = CpuSet::new();
     one.set(usable[index % usable.len()]);
-    // An unpinned core is slower, not wrong.
+    // An unpinned core is slower, but correct.
     _ = sched_setaffinity(None, &one);
 }
 
-/// Lets connections of one listener in.
+/// Admits connections of one listener.
 #[derive(Clone)]
 struct Gate {
     core: Rc<CoreCtx>,
@@ -456,7 +454,7 @@ impl Gate {
     async fn keep_accepting(self, listener: Listener, stopped: watch::Receiver<Stop>) {
         let accept = || self.accept(&listener, stopped.clone());
         run_with_restarts(accept, || self.core.note_panic()).await;
-        // What the kernel has queued by now would be reset together with the listener.
+        // Connections in the kernel's accept queue would be reset together with the listener.
         listener.close(|wire, remote| {
             let Some(newcomer) = self.admit(wire, remote) else { return };
             let mut opened = connection_memory::none(&self.core);
@@ -472,7 +470,7 @@ impl Gate {
     }
 
     async fn accept(&self, listener: &Listener, mut stopped: watch::Receiver<Stop>) {
-        // Nothing but a stop is ever said.
+        // The only message is the order to stop.
         self.accept_until(listener, stopped.changed()).await;
         if listener.turn_away() {
             self.accept_until(listener, rt::time::sleep(HANDSHAKES)).await;
@@ -515,7 +513,7 @@ impl Gate {
         }
     }
 
-    /// Checks that a connection may come in, and counts it.
+    /// Checks that a connection may be admitted, and counts it.
     fn admit(&self, wire: ClientSocket, remote: Option<SocketAddr>) -> Option<Newcomer> {
         let core = &self.core;
         let counters = &core.flow.counters;
@@ -532,7 +530,8 @@ impl Gate {
             max => max,
         };
         let entered = self.peers.enter(max).and_then(|mut entry| {
-            // How many clients a balancer has says nothing: each counts once it is known.
+            // A balancer's number of clients is unknown: each client counts once the header names
+            // it.
             if let (false, Some(remote)) = (self.listen.proxy, remote) {
                 entry.claim(remote.ip(), live.limits.connections_per_ip)?;
             }
@@ -547,7 +546,7 @@ impl Gate {
         }
     }
 
-    /// Has a newcomer wait for `bytes` of memory, while others are accepted.
+    /// Lets a new connection wait for `bytes` of memory, while others are accepted.
     fn begin_later(&self, newcomer: Newcomer, mut opened: OpenConnectionBytes, bytes: u64) {
         let gate = self.clone();
         rt::spawn_local(async move {
@@ -557,7 +556,7 @@ impl Gate {
         });
     }
 
-    /// Begins to serve a connection, `opened` being the memory that is held for it.
+    /// Starts to serve a connection; `opened` is the memory reserved for it.
     fn begin(&self, newcomer: Newcomer, opened: OpenConnectionBytes) {
         let Newcomer { wire, remote, ends, entry } = newcomer;
         let core = &self.core;
@@ -577,7 +576,7 @@ impl Gate {
     }
 }
 
-/// A connection that may come in if there is memory for it.
+/// A connection that is admitted if there is memory for it.
 struct Newcomer {
     wire: ClientSocket,
     remote: Option<SocketAddr>,
@@ -594,21 +593,21 @@ fn refuse(core: &CoreCtx, refused: ConnectionRefusal) {
     });
 }
 
-/// A connection that was let in.
+/// An admitted connection.
 struct AdmittedConnection {
     wire: ClientSocket,
     guard: Rc<Guard>,
     open: ConnectionRegistration,
     tls: bool,
     h2c: bool,
-    /// The listener's number.
+    /// The listener's index.
     door: u16,
-    /// It came to the port for the nodes of a cluster.
+    /// It came to the listener for nodes of the cluster.
     peers: bool,
 }
 
 impl AdmittedConnection {
-    /// Reads first who the connection of the trusted proxy at `remote` is for.
+    /// Serves a connection of the trusted proxy at `remote`, after its PROXY header.
     async fn serve_proxied(mut self, remote: Option<SocketAddr>) {
         let core = Rc::clone(&self.open.core);
         self.guard.enter(ConnectionPhase::Head, core.flow.now().mono_ms);
@@ -627,12 +626,12 @@ impl AdmittedConnection {
         self.serve(ends, rest).await;
     }
 
-    /// Serves it, `received` being what has come already.
+    /// Serves the connection, starting with the bytes in `received`.
     async fn serve(self, ends: ConnectionEndpoints, received: Vec<u8>) {
         let Self { mut wire, guard, mut open, tls, h2c, peers, .. } = self;
         let core = Rc::clone(&open.core);
         let conn = if tls {
-            // Without certificates there is nothing to agree on.
+            // Without certificates there is no handshake.
             let server = match peers {
                 true => {
                     core.flow.shared.peers.load().as_ref().map(|peers| Arc::clone(&peers.server))
@@ -640,13 +639,13 @@ impl AdmittedConnection {
                 false => core.flow.live().connections.tls.clone(),
             };
             let Some(server) = server else { return };
-            // Boxed, so that its state is gone when the connection has begun.
+            // Boxed, so that its state is freed when the connection has begun.
             let shake = handshake::perform_handshake(wire, received, &guard, &core, &server);
             let Some((stream, secured)) = Box::pin(shake).await else {
                 return guard.ends_as(Counter::ClosedHandshake);
             };
             drop(server);
-            // Until there is room for it, it is no connection that waits for a request.
+            // Until memory is reserved, it does not count as idle.
             if secured.is_http2()
                 && !connection_memory::make_or_wait(
                     &core,
@@ -688,14 +687,14 @@ impl AdmittedConnection {
     }
 }
 
-/// An open connection's places in the books; they are given back however it ends.
+/// The registrations of an open connection, removed however it ends.
 struct ConnectionRegistration {
     core: Rc<CoreCtx>,
     place: usize,
     entry: Entry,
-    /// Memory that it takes by being open.
+    /// Memory of the open connection itself.
     opened: OpenConnectionBytes,
-    /// It knows why the connection ends.
+    /// Its guard, with the reason for its end.
     end: Rc<Guard>,
 }
 
@@ -750,7 +749,7 @@ mod tests {
 
     #[test]
     fn a_socket_that_cannot_be_listened_on_is_an_error_with_its_address() {
-        // Some file's descriptor, which takes no connections.
+        // A descriptor of a file, which accepts no connections.
         let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("opened");
         let socket = BoundSocket::Tcp(std::net::TcpListener::from(OwnedFd::from(file)));
         let at = ListenAddress::Address("127.0.0.1:8080".parse().expect("an address"));

@@ -1,4 +1,5 @@
-//! One request over one connection, up to the response's head.
+//! Attempt: one request over one connection, up to the response's head. It must never retry by
+//! itself.
 
 use std::io;
 use std::rc::Rc;
@@ -21,40 +22,40 @@ use crate::server::Server;
 use crate::upload::{Upload, WriteError, Writer};
 use crate::upstream_connection::UpstreamConnection;
 
-/// The input of a try.
+/// The input of an attempt.
 pub(crate) struct Call<'a> {
     pub(crate) core: &'a Rc<CorePoolState>,
     pub(crate) server: &'a Arc<Server>,
     pub(crate) request: &'a Request,
     pub(crate) timeouts: Timeouts,
     pub(crate) total: Deadline,
-    /// For a FastCGI server.
+    /// FastCGI parameters, for a FastCGI server.
     pub(crate) cgi: Option<&'a Cgi<'a>>,
-    /// Bytes read at once.
+    /// The most bytes of one read.
     pub(crate) read_at_most: usize,
-    /// Bytes that a new connection begins with.
+    /// Bytes that open a new connection.
     pub(crate) first: Vec<u8>,
 }
 
-/// A response's head and the connection its body comes over.
+/// A response's head and the connection of its body.
 pub(crate) struct AttemptResponse {
     pub(crate) link: UpstreamConnection,
     pub(crate) work: Workspace,
     pub(crate) response: Response,
     pub(crate) framing: Framing,
-    /// Another request may follow, as far as is known before the body.
+    /// The connection can be reused, as far as is known before the body.
     pub(crate) reusable: bool,
-    /// The server has taken the whole request.
+    /// The server has received the whole request.
     pub(crate) delivered: bool,
-    /// The response comes in FastCGI's records.
+    /// The response comes in FastCGI records.
     pub(crate) records: bool,
-    /// The protocol that the connection speaks from here on, after a 101.
+    /// The protocol of the connection from here on, after a 101.
     pub(crate) switched: Option<Vec<u8>>,
 }
 
 impl AttemptResponse {
-    /// Has the connection belong to `owner` from now on, or end with this answer to `request` where
-    /// there is no such connection, if a user has logged in to it or is asked to.
+    /// Assigns the connection to `owner` if a user has logged in to it by `request`, or was asked
+    /// to. Without an owner the connection ends with this response.
     pub(crate) fn give_to(&mut self, owner: Option<&Owner>, request: &Request) {
         if !owner::is_taken(request, &self.response) {
             return;
@@ -66,34 +67,34 @@ impl AttemptResponse {
     }
 }
 
-/// Why a try failed, and what the server may have seen of it.
+/// A failed attempt: the error, and the part of the request that the server may have processed.
 #[derive(Debug)]
 pub(crate) struct AttemptFailure {
     pub(crate) error: Error,
-    /// The server sent a byte.
+    /// The server has sent a byte.
     pub(crate) answered: bool,
-    /// The part of the request that the server has taken.
+    /// The part of the request that the server has received.
     pub(crate) reach: Reach,
 }
 
-/// The part of a request that a server has taken.
+/// The part of a request that a server has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// No byte.
     Nothing,
     /// Some, but not all.
     Part,
-    /// The last byte too: it may have acted on it.
+    /// All of it: the server may have acted on it.
     Whole,
 }
 
 /// An event on the connection.
 enum AttemptEvent {
-    /// The request is written.
+    /// The request was written.
     Sent,
-    /// Writing now waits for the other side than before.
+    /// Writing now waits for the other side: the server or the source.
     Turned,
-    /// Bytes were read.
+    /// Bytes were received.
     Received,
     /// The server ended the connection.
     Closed,
@@ -103,15 +104,15 @@ enum AttemptEvent {
     WriteFailed(WriteError),
 }
 
-/// The progress of writing.
+/// The progress of sending.
 enum SendProgress {
     UnderWay,
     Done,
-    /// Over before the end, for this reason.
+    /// Sending failed.
     Failed(io::Error),
 }
 
-/// A try under way.
+/// An attempt in progress.
 struct Attempt<'a, 'b, 'c> {
     call: &'c Call<'a>,
     upload: &'c mut Upload<'b>,
@@ -120,7 +121,7 @@ struct Attempt<'a, 'b, 'c> {
     work: Workspace,
     writer: Writer,
     response: Response,
-    /// The socket takes nothing, as opposed to the source having nothing.
+    /// The server's socket is full; if false, the source has no bytes.
     blocked: bool,
     sending: SendProgress,
     answered: bool,
@@ -156,7 +157,7 @@ impl Call<'_> {
                     switched,
                 })
             }
-            // The server's word that it did nothing.
+            // The server guarantees that it did nothing.
             Err(error @ Error::NoAnswer { protocol: ProtocolStatus::Overloaded, .. }) => {
                 Err(error.into())
             }
@@ -166,8 +167,8 @@ impl Call<'_> {
         }
     }
 
-    /// A try that has written nothing yet, and the bytes of the head it will write. What is made
-    /// here takes no room in the future that waits.
+    /// An attempt that has written nothing yet, and the head that it will write. A separate
+    /// function, so that its variables take no space in the future that waits.
     fn begin<'b, 'c>(
         &'c self,
         link: UpstreamConnection,
@@ -234,7 +235,8 @@ impl Attempt<'_, '_, '_> {
                 AttemptEvent::WriteFailed(WriteError::Body(error)) => {
                     return Err(Error::RequestBody(error));
                 }
-                // The server may have answered before it stopped reading (413, say): look first.
+                // The server may have answered before it stopped reading (413, for example): read
+                // first.
                 AttemptEvent::WriteFailed(WriteError::Io(error)) => {
                     self.sending = SendProgress::Failed(error);
                     since = Instant::now();
@@ -254,7 +256,7 @@ impl Attempt<'_, '_, '_> {
             SendProgress::UnderWay if self.blocked => {
                 Deadline::new(TimeoutStep::Send, since, timeouts.between_bytes_ms).or(total)
             }
-            // Waiting for the client: its own timeouts are not this crate's business.
+            // The source is awaited: the client's timeouts are not this crate's task.
             SendProgress::UnderWay => total,
             _ => Deadline::new(TimeoutStep::FirstByte, since, timeouts.first_byte_ms).or(total),
         }
@@ -264,8 +266,8 @@ impl Attempt<'_, '_, '_> {
         if !matches!(self.sending, SendProgress::UnderWay) {
             return self.poll_read(cx);
         }
-        // A server may answer before it has read the body. Without one the answer can wait for the
-        // head to be written.
+        // A server may answer before it has read the body. Without a body, the response is read
+        // after the head was written.
         if self.upload.has_body()
             && let Poll::Ready(happened) = self.poll_read(cx)
         {
@@ -278,7 +280,7 @@ impl Attempt<'_, '_, '_> {
         match step {
             Poll::Ready(Ok(())) => Poll::Ready(AttemptEvent::Sent),
             Poll::Ready(Err(error)) => Poll::Ready(AttemptEvent::WriteFailed(error)),
-            // What the timeout is measured from has changed.
+            // The start of the timeout has changed.
             Poll::Pending if self.blocked != blocked || self.writer.written() != before => {
                 Poll::Ready(AttemptEvent::Turned)
             }
@@ -295,7 +297,7 @@ impl Attempt<'_, '_, '_> {
         })
     }
 
-    /// Reads heads from the buffer up to the final one; `None` if that is not there yet.
+    /// Parses heads from the buffer up to the final one; `None` if it is not complete.
     fn parse(&mut self) -> Result<Option<(Framing, bool)>, Error> {
         loop {
             let Call { core, server, request, .. } = self.call;
@@ -328,12 +330,12 @@ impl Attempt<'_, '_, '_> {
         }
     }
 
-    /// A script's head that was held back while the request was being sent, which it is no more.
+    /// A script's head that was held back during sending, which has ended.
     fn held_head(&mut self, happened: &AttemptEvent) -> Option<(Framing, bool)> {
         let cgi = self.call.cgi.filter(|_| self.work.talk.has_head())?;
         self.sending = match happened {
             AttemptEvent::Sent => SendProgress::Done,
-            // If the body is missing, whoever reads it will notice.
+            // If the body is truncated, its reader will notice.
             AttemptEvent::Closed
             | AttemptEvent::ReadFailed(_)
             | AttemptEvent::WriteFailed(WriteError::Io(_)) => {
@@ -344,9 +346,9 @@ impl Attempt<'_, '_, '_> {
         Some((self.work.talk.framing(), cgi.keep))
     }
 
-    /// Reads a script's head out of the records in the buffer; `None` if it is not there yet. While
-    /// the request is still being sent, it comes only when no more of the response can be held:
-    /// scripts write before they have read everything, and what is handed out ends the sending.
+    /// Parses a script's head from the records in the buffer; `None` if it is not complete. During
+    /// sending, it is returned only when no more of the response can be buffered: scripts write
+    /// before they have read everything, and a returned head ends the sending.
     fn records_head(&mut self) -> Result<Option<(Framing, bool)>, Error> {
         let Call { core, server, request, cgi, .. } = self.call;
         let sending = matches!(self.sending, SendProgress::UnderWay);
@@ -362,7 +364,7 @@ impl Attempt<'_, '_, '_> {
             return Err(Error::TooManyInterim { server: self.name() });
         }
         self.seen_interim += 1;
-        // The client is told to continue by whoever reads its body; the server answers an
+        // The 100 for the client is sent when its body is read. The server's 100 answers an
         // expectation that was never forwarded.
         if self.response.status.code() != 100 {
             let next = Response::new(Status::OK);
@@ -383,7 +385,7 @@ impl Attempt<'_, '_, '_> {
         Arc::clone(&self.call.server.name)
     }
 
-    /// The error of a connection that ended before the response's head did.
+    /// The error of a connection that ended before the response's head.
     fn broken(&mut self, read: Option<io::Error>) -> Error {
         let server = self.name();
         match (std::mem::replace(&mut self.sending, SendProgress::UnderWay), read) {

@@ -1,4 +1,4 @@
-//! Work beside the requests: name lookups and probes.
+//! Background work beside the requests: name lookups and probes.
 
 use std::sync::Arc;
 
@@ -10,15 +10,14 @@ use crate::origin::Origin;
 use crate::probe;
 use crate::resolution::{self, LookupSchedule};
 
-/// Keeps the addresses of `origin`'s servers up to date and probes them, for as long as it is
-/// polled; with nothing to do it returns at once. Servers that fall sick and get well are told to
-/// `journal`.
+/// Resolves the names of `origin`'s servers and probes them while it is polled; returns at once if
+/// there is nothing to do. Changes of health are reported to `journal`.
 ///
-/// It works in tasks of its own on the runtime that polls it, which must have I/O and time.
-/// Dropping it ends them; what is known by then stays in use.
+/// It runs tasks on the current runtime, which must have I/O and time. Dropping it ends them; known
+/// results stay in use.
 ///
 /// # Panics
-/// When one of its tasks did, which is a bug: names going stale unnoticed would be worse.
+/// If one of its tasks panicked, since stale names must not go unnoticed.
 pub async fn run_background(origin: Arc<Origin>, journal: Option<Arc<dyn Journal>>) {
     let mut tasks = JoinSet::new();
     for server in origin.shared() {

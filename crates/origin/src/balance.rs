@@ -1,4 +1,4 @@
-//! The choice of the server that gets a request.
+//! Balancing: selects the server for a request.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::config::Balance;
 use crate::health::EjectionState;
 use crate::server::Server;
 
-/// Chooses among an origin's servers.
+/// The balancer of an origin's servers.
 #[derive(Debug)]
 pub(crate) struct Balancer {
     how: Balance,
     /// The debt to each server, for the round robin. The lock is taken for misses only, and held
-    /// for a pass over a short list.
+    /// for one pass over a short list.
     owed: Mutex<Vec<i64>>,
 }
 
@@ -22,12 +22,12 @@ impl Balancer {
         Self { how, owed: Mutex::new(vec![0; servers]) }
     }
 
-    /// The server for a request of `hash` that the servers in `tried` failed already; `None` if
-    /// probes call every server sick.
+    /// Selects the server for a request with `hash` that the servers in `tried` have failed; `None`
+    /// if probes report every server sick.
     ///
-    /// In this order: a half-open server whose trial is due; an open one not tried yet; an open
-    /// one; then those ejected for failed requests, since a failure in the past is no proof that
-    /// the next request fails too (nginx does the same when all peers are down).
+    /// In this order: a half-open server whose trial is due; one in use that was not tried; one in
+    /// use; then ejected ones, since an earlier failure does not prove that the next request fails,
+    /// too (nginx does this when all peers are down).
     pub(crate) fn pick(
         &self,
         servers: &[Arc<Server>],
@@ -40,14 +40,14 @@ impl Balancer {
         trial.or_else(|| self.pick_standing(servers, hash, tried, now_ms))
     }
 
-    /// The server that [`Balancer::pick`] would choose now, without any being chosen.
+    /// The server that [`Balancer::pick`] would select now; changes no state.
     pub(crate) fn likely(&self, servers: &[Arc<Server>], hash: u64, now_ms: u64) -> Option<usize> {
         let trial = (0..servers.len()).find(|at| is_due(&servers[*at], now_ms));
         let copy = || Self { how: self.how, owed: Mutex::new(self.owed.lock().clone()) };
         trial.or_else(|| copy().pick_standing(servers, hash, &[], now_ms))
     }
 
-    /// [`Balancer::pick`] where no trial is due.
+    /// As [`Balancer::pick`] if no trial is due.
     fn pick_standing(
         &self,
         servers: &[Arc<Server>],
@@ -73,7 +73,7 @@ impl Balancer {
         let candidates = (0..servers.len()).filter(|at| may(*at));
         match self.how {
             Balance::RoundRobin => {
-                // A server at its bound is passed over while another has room; when none has,
+                // A server without free slots is skipped while another has some; if none has,
                 // requests queue in turn.
                 let roomy = |at: &usize| may(*at) && servers[*at].has_room();
                 self.in_turn(of, (0..servers.len()).filter(roomy))
@@ -87,8 +87,9 @@ impl Balancer {
         }
     }
 
-    /// Smooth weighted round robin: every candidate is owed its weight, the one owed most is chosen
-    /// and pays for all. Servers of large weight come often but not in a row.
+    /// Smooth weighted round robin: every candidate is credited its weight, and the one with the
+    /// largest credit is selected and pays for all. Servers of large weight are selected often, but
+    /// not consecutively.
     fn in_turn(
         &self,
         of: &BalanceContext<'_>,
@@ -128,23 +129,23 @@ impl Balancer {
     }
 }
 
-/// Of what is chosen, for which request, and when.
+/// The servers to select from, the request's hash, and the time.
 struct BalanceContext<'a> {
     servers: &'a [Arc<Server>],
     hash: u64,
     now_ms: u64,
 }
 
-/// Returns true if an ejected server is to be tried again.
+/// Returns true if a trial of an ejected server is due.
 fn is_due(server: &Server, now_ms: u64) -> bool {
     !server.is_sick() && server.standing(now_ms) == EjectionState::HalfOpen
 }
 
-/// Rendezvous hashing with weights: the server with the highest score gets the request. Each
-/// server's score depends on itself and the hash alone, so that only the share of a server that
-/// leaves moves.
+/// Rendezvous hashing with weights: the server with the highest score gets the request. A server's
+/// score depends on itself and the hash only, so that a server that leaves moves only its own
+/// share.
 fn score(server: &Server, hash: u64, now_ms: u64) -> f64 {
-    // 53 bits are what a double holds; the half keeps the logarithm off zero.
+    // A double has 53 bits; the half keeps the logarithm off zero.
     let uniform = ((mix(hash ^ server.seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     -(server.weight(now_ms) as f64) / uniform.ln()
 }

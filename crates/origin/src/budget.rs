@@ -1,12 +1,12 @@
-//! The retry budget: retries as a share of requests, so that a failing origin is not sent a
-//! multiple of its load.
+//! Budget of retries, as a share of requests, so that a failing origin never gets a multiple of its
+//! load.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tokens that one retry costs; a request adds its percentage of them.
 const RETRY: u32 = 100;
 
-/// Retries possible at once after a quiet time. Small beside any load that could hurt, large enough
+/// Retries permitted at once after a quiet time. Small compared to any harmful load, large enough
 /// for a site with a request every few seconds.
 const BURST: u32 = 10;
 
@@ -18,13 +18,13 @@ pub(crate) struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// A full bucket; with `percent` 0 an empty one that stays so.
+    /// A full bucket; with `percent` 0 an empty one that stays empty.
     pub(crate) fn new(percent: u32) -> Self {
         let full = if percent == 0 { 0 } else { RETRY * BURST };
         Self { tokens: AtomicU32::new(full), percent }
     }
 
-    /// Notes a request.
+    /// Counts a request.
     pub(crate) fn deposit(&self) {
         let add = |n: u32| {
             let full = if self.percent == 0 { 0 } else { RETRY * BURST };
@@ -34,7 +34,7 @@ impl RetryBudget {
         let _ = self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// Takes one retry out, if there is one.
+    /// Takes a retry from the budget, if there is one.
     pub(crate) fn withdraw(&self) -> bool {
         let take = |n: u32| n.checked_sub(RETRY);
         self.tokens.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()

@@ -1,12 +1,12 @@
-//! The ends of a client's connection.
+//! Client ends: the two addresses of a client's connection.
 
 use std::net::SocketAddr;
 
 /// The addresses of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientEnds {
-    /// The client's.
+    /// The client's address.
     pub client: SocketAddr,
-    /// The one that it connected to.
+    /// The address that it connected to.
     pub own: SocketAddr,
 }

@@ -1,5 +1,4 @@
-//! Settings of an origin: its servers, the way requests are spread over them, and every bound that
-//! holds.
+//! Configuration of an origin: its servers, their balancing, and every limit.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,40 +14,40 @@ use crate::pace::LookupPace;
 use crate::reserved_addresses::ReservedAddresses;
 use crate::retry::{RetryOn, Statuses};
 
-/// An origin: one or more servers that answer for the same content.
+/// An origin: one or more servers with equal content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginConfig {
     /// Name in settings, logs and messages.
     pub name: String,
-    /// The servers, in the order written.
+    /// The servers, in the configured order.
     pub servers: Vec<ServerConfig>,
-    /// The rule by which requests are spread over the servers.
+    /// The rule that selects a server.
     pub balance: Balance,
-    /// Active probing; without it servers are judged by the requests they get.
+    /// Active probing; without it, servers are judged by their requests.
     pub probe: Option<ProbeConfig>,
-    /// Host field sent to the servers; the client's when not set.
+    /// Host field sent to the servers; the client's if not set.
     pub host_header: Option<String>,
     /// Host field of requests that have none (Varnish: `.host_header`, or else `.host`).
     pub host_default: Option<String>,
-    /// The opening of every connection, sent first.
+    /// The first bytes of every connection.
     pub opening: Opening,
-    /// Times that the steps of an exchange may take, unless the request has its own.
+    /// Timeouts of the steps of an exchange, unless the request has its own.
     pub timeouts: Timeouts,
-    /// Exchanges under way with one server, over all cores; idle connections do not count (as with
-    /// nginx's `max_conns` and Varnish's `max_connections`). 0: no bound.
+    /// The most exchanges with one server, over all cores, without idle connections (as nginx's
+    /// `max_conns` and Varnish's `max_connections`). 0: no limit.
     pub max_connections: u32,
-    /// The share of these exchanges that one client gets when nobody else has any, in percent. It
-    /// shrinks with the number that is left; exchanges beyond it wait. 100 for no bound.
+    /// The share of these exchanges for a client without competition, in percent. It shrinks with
+    /// the number of free ones; further exchanges of the client wait. 100: no limit.
     pub client_share_percent: u32,
-    /// Requests waiting for one server's next free connection, over all cores.
+    /// The most requests that wait for a connection of one server, over all cores.
     pub queue: u32,
-    /// The time that one of them may wait, in milliseconds.
+    /// The timeout of this wait, in milliseconds.
     pub queue_timeout_ms: u64,
-    /// Further tries of one request after the first.
+    /// The most retries of one request.
     pub retries: u32,
-    /// Failures and answers after which a request is tried again.
+    /// Failures and statuses after which a request is retried.
     pub retry_on: RetryOn,
-    /// Retried requests as a share of all requests to this origin, in percent.
+    /// Retries as a share of all requests to this origin, in percent.
     pub retry_budget_percent: u32,
     /// Idle connections kept per server and core.
     pub idle_max: u32,
@@ -56,54 +55,54 @@ pub struct OriginConfig {
     pub idle_timeout_ms: u64,
     /// Passive ejection.
     pub eject: EjectConfig,
-    /// From a server's recovery to its whole share of the requests, in milliseconds: it grows
-    /// evenly (HAProxy: `slowstart`, nginx: `slow_start`).
+    /// The time from a server's recovery to its full share of the requests, in milliseconds: the
+    /// share grows linearly (HAProxy: `slowstart`, nginx: `slow_start`).
     pub slow_start_ms: u64,
-    /// A body that ends with its connection, by FIN or over TLS by close_notify, is taken for whole
+    /// A body that ends with its connection, by FIN or over TLS by close_notify, counts as complete
     /// and may be stored.
     pub store_close_delimited: bool,
-    /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as CGI programs of old
-    /// send it.
+    /// LF alone ends a line of its servers' response heads (RFC 9112 2.2), as old CGI programs send
+    /// it.
     pub lenient: bool,
-    /// Settings of the scripts that its FastCGI servers run; without them they run nothing.
+    /// Settings of FastCGI scripts; without them no script is run.
     pub scripts: Option<ScriptsConfig>,
-    /// Powers of its X-Accel-* fields and X-Sendfile; without these settings they have no effect.
+    /// Permitted X-Accel-* fields and X-Sendfile; without these settings they have no effect.
     pub accel: Option<AccelConfig>,
     /// TLS to its `https://` servers; without it they cannot be connected to.
     pub tls: Option<TlsConfig>,
-    /// When its servers' names are looked up again.
+    /// The schedule of lookups of its servers' names.
     pub lookups: Lookups,
-    /// The pace of these lookups where clients choose the names. Such a name that has never been
-    /// found is looked up once.
+    /// The pace of these lookups if clients choose the names. Such a name that was never found is
+    /// looked up once.
     pub pace: Option<Arc<LookupPace>>,
-    /// Where it must not lead, whatever its servers' names stand for.
+    /// Addresses that must not be connected to.
     pub reserved: Arc<ReservedAddresses>,
 }
 
-/// When names are looked up again. However often that is, it is no more than once a second.
+/// The schedule of name lookups, which are at least a second apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookups {
-    /// The source of the time for which an answer counts.
+    /// The source of an answer's time to live.
     pub from: LookupTtl,
-    /// The time that [`LookupTtl`] speaks of, in milliseconds.
+    /// The time for [`LookupTtl`], in milliseconds.
     pub ttl_ms: u64,
-    /// From a failed lookup to the next, in milliseconds.
+    /// The time from a failed lookup to the next, in milliseconds.
     pub retry_ms: u64,
 }
 
 impl Default for Lookups {
-    /// The answer says it, up to an hour; what failed is tried again after three seconds.
+    /// The answer's own time to live, up to an hour; retries after three seconds.
     fn default() -> Self {
         Self { from: LookupTtl::Min, ttl_ms: 3_600_000, retry_ms: 3_000 }
     }
 }
 
-/// The source of the time for which an answer of DNS counts.
+/// The source of the time to live of a DNS answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupTtl {
-    /// [`Lookups::ttl_ms`], whatever the answer says.
+    /// [`Lookups::ttl_ms`].
     Own,
-    /// The answer alone.
+    /// The answer.
     Answer,
     /// The shorter of the two.
     Min,
@@ -112,7 +111,7 @@ pub enum LookupTtl {
 }
 
 impl Lookups {
-    /// For how long an answer counts that says `ttl` itself.
+    /// The time to live of an answer that has `ttl` itself.
     pub(crate) fn pause(self, ttl: Duration) -> Duration {
         let own = Duration::from_millis(self.ttl_ms);
         let pause = match self.from {
@@ -124,22 +123,22 @@ impl Lookups {
         pause.max(LOOKUP_PAUSE_MIN)
     }
 
-    /// From a failed lookup to the next.
+    /// The time from a failed lookup to the next.
     pub(crate) fn retry(self) -> Duration {
         Duration::from_millis(self.retry_ms).max(LOOKUP_PAUSE_MIN)
     }
 }
 
-/// Shortest time between two lookups of one name, whatever anybody says.
+/// Shortest time between two lookups of one name.
 const LOOKUP_PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// The opening of a connection to a server, before any request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
-    /// These bytes.
+    /// The first bytes.
     pub preamble: Bytes,
-    /// Then a header of the PROXY protocol that tells of the client. A connection is for one
-    /// request then.
+    /// The PROXY protocol header behind them, which names the client. A connection then carries one
+    /// request.
     pub proxy: Option<ProxyHeader>,
 }
 
@@ -152,14 +151,14 @@ pub enum ProxyHeader {
     V2,
 }
 
-/// Orders that an origin may give the proxy before it, in fields of its responses.
+/// Fields of an origin's responses that instruct the proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccelConfig {
-    /// X-Accel-Expires and X-Accel-Charset count.
+    /// X-Accel-Expires and X-Accel-Charset have effect.
     pub expires: bool,
-    /// Where X-Accel-Redirect may lead.
+    /// Locations that X-Accel-Redirect may lead to.
     pub redirects: Vec<files::Config>,
-    /// Below which directories X-Sendfile may name files.
+    /// Directories with files that X-Sendfile may name.
     pub sendfile: Vec<files::Config>,
 }
 
@@ -168,31 +167,31 @@ pub struct AccelConfig {
 pub struct ScriptsConfig {
     /// The document root, an absolute path.
     pub root: PathBuf,
-    /// Directories outside the root that links in it may lead into.
+    /// Directories outside the root that its links may lead to.
     pub linked: Vec<PathBuf>,
-    /// Rules that tell which script a path means.
+    /// Rules that map a path to a script.
     pub rules: ScriptRules,
-    /// Settings of files that are no scripts; without them such files are not served.
+    /// Settings of files other than scripts; without them such files are not served.
     pub files: Option<files::Config>,
 }
 
 /// TLS to an origin's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// Whom to trust, and what to show.
+    /// Trusted authorities, and the client certificate.
     pub upstream: tls::Upstream,
-    /// The name to ask for and to verify; each server's own when not set.
+    /// The name for SNI and verification; each server's own if not set.
     pub name: Option<String>,
 }
 
 /// One server of an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Where it listens.
+    /// Its address.
     pub address: Address,
     /// The protocol that it speaks.
     pub protocol: Protocol,
-    /// Its share of the requests relative to the other servers'; 0 is taken as 1.
+    /// Its share of the requests relative to the other servers'; 0 counts as 1.
     pub weight: u32,
     /// It speaks TLS.
     pub tls: bool,
@@ -208,7 +207,7 @@ pub enum Protocol {
     FastCgi,
 }
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A TCP port.
@@ -218,11 +217,11 @@ pub enum Address {
         /// The port.
         port: u16,
     },
-    /// A TCP port whose addresses were looked up once for good, as Varnish does it.
+    /// A TCP port whose addresses were resolved once, as in Varnish.
     Fixed {
         /// Its name in messages.
         name: String,
-        /// Its addresses, in the order they are tried for each connection.
+        /// Its addresses, in the order of connection attempts.
         addresses: Vec<SocketAddr>,
     },
     /// A unix stream socket.
@@ -250,7 +249,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The rule by which requests are spread over the servers that can take them.
+/// The rule that selects one of the available servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Balance {
     /// In turn, by weight (nginx's smooth weighted round robin).
@@ -258,36 +257,35 @@ pub enum Balance {
     RoundRobin,
     /// To the server with the fewest exchanges under way, by weight (nginx's `least_conn`).
     LeastRequests,
-    /// By the request's hash, by weight: the same hash goes to the same server while that one can
-    /// take it, and a server that leaves moves only its own share (rendezvous hashing).
+    /// By the request's hash and by weight: equal hashes go to one server while it is available,
+    /// and a server that leaves moves only its own share (rendezvous hashing).
     Hash,
 }
 
-/// Active probing, with Varnish's meaning of window and threshold.
+/// Active probing, with window and threshold as in Varnish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeConfig {
     /// Target of the probe's GET.
     pub path: String,
-    /// The request's head as it is sent, instead of one made for `path` (Varnish: `.request`).
+    /// The complete head of the request, instead of one made for `path` (Varnish: `.request`).
     pub request: Option<Vec<u8>>,
-    /// Good probes assumed before the first one: they decide whether requests are sent until it has
-    /// ended, as in Varnish. When not set, they are sent, and the first probe decides alone.
+    /// Good probes assumed before the first one: they decide until it has ended, as in Varnish. If
+    /// not set, requests are sent, and the first probe decides.
     pub initial: Option<u32>,
-    /// An answer is good only once the server has closed the connection. It is then judged by its
-    /// first line alone, as in Varnish.
+    /// A response is good only after the server has closed the connection. It is then judged by its
+    /// first line only, as in Varnish.
     pub expect_close: bool,
-    /// Host field of the probe; the origin's `host_header` or the server's own address when not
-    /// set.
+    /// Host field of the probe; the origin's `host_header` or the server's own address if not set.
     pub host: Option<String>,
-    /// From one probe's start to the next one's, in milliseconds.
+    /// The time from one probe's start to the next one's, in milliseconds.
     pub interval_ms: u64,
-    /// The time that one probe may take from connect to response head, in milliseconds.
+    /// The timeout of one probe from connect to response head, in milliseconds.
     pub timeout_ms: u64,
-    /// The number of latest probes that are looked at, 1 to 64.
+    /// The number of latest probes that count, 1 to 64.
     pub window: u32,
-    /// The number of good probes among them that makes the server healthy.
+    /// The number of good probes among them for a healthy server.
     pub threshold: u32,
-    /// Status of a good answer.
+    /// Status of a good response.
     pub expected_status: u16,
 }
 
@@ -309,34 +307,33 @@ impl Default for ProbeConfig {
     }
 }
 
-/// Times that the steps of an exchange may take, in milliseconds.
+/// Timeouts of the steps of an exchange, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Connecting, all of a name's addresses together.
+    /// Connecting, for all of a name's addresses together.
     pub connect_ms: u64,
-    /// From the request's last byte to the whole of the response's head.
+    /// From the request's last byte to the end of the response's head.
     pub first_byte_ms: u64,
-    /// Without a new byte of the response's body, or without the server taking a byte of the
-    /// request.
+    /// Between bytes of the response's body, or of the request as the server receives it.
     pub between_bytes_ms: u64,
-    /// The exchange in all, waiting and retries included.
+    /// The whole exchange, including waits and retries.
     pub total_ms: u64,
-    /// For how long a server is not connected to after a failure.
+    /// Holddown of a server after a failed connection.
     pub hold: HolddownTimes,
 }
 
-/// For how long a server is not connected to after a connection to it has failed, in milliseconds;
-/// 0 for no time at all. Requests for it fail meanwhile. Varnish's `backend_*_error_holddown`.
+/// Times in which a server is not connected to after a failed connection, in milliseconds; 0 for
+/// none. Its requests fail meanwhile. Varnish's `backend_*_error_holddown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HolddownTimes {
-    /// After this system has refused: no address left, not allowed.
+    /// After a local failure: no address left, not permitted.
     pub local_ms: u64,
-    /// After the server has: refused, no way to it.
+    /// After a remote failure: refused, no route.
     pub remote_ms: u64,
 }
 
 impl HolddownTimes {
-    /// For how long after such a failure.
+    /// The time after a failure of this kind.
     pub(crate) fn after(self, kind: std::io::ErrorKind) -> u64 {
         use std::io::ErrorKind;
         match kind {
@@ -347,14 +344,14 @@ impl HolddownTimes {
     }
 }
 
-/// When a server that fails requests is left alone, and for how long.
+/// Rules for ejecting a server that fails requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EjectConfig {
     /// Consecutive failures that eject it; 0 switches ejection off.
     pub failures: u32,
     /// The time for which it gets no requests, in milliseconds; then one request tries it.
     pub for_ms: u64,
-    /// Answers that count as failures.
+    /// Statuses that count as failures.
     pub statuses: Statuses,
 }
 
@@ -365,10 +362,10 @@ impl Default for EjectConfig {
 }
 
 impl OriginConfig {
-    /// An origin with `servers` and everything else as `limits` says.
+    /// An origin with `servers` and the defaults of `limits`.
     ///
-    /// Idle connections to FastCGI servers are not kept unless somebody asks for it, as with nginx:
-    /// a worker process of PHP-FPM serves one connection, and an idle one keeps it from all others.
+    /// Idle connections to FastCGI servers are not kept by default, as in nginx: a worker process
+    /// of PHP-FPM serves one connection, and an idle one blocks it for all others.
     pub fn with_limits(name: &str, servers: Vec<ServerConfig>, limits: &Limits) -> Self {
         let fastcgi = servers.iter().any(|server| server.protocol == Protocol::FastCgi);
         Self {
@@ -413,12 +410,12 @@ fn clamp(limit: u64) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
-/// Why a server's URL cannot be used.
+/// The reason why a server's URL is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerUrlError {
-    /// TLS over a unix socket, where nobody is in between.
+    /// TLS over a unix socket, where there is no network in between.
     Https,
-    /// Another scheme than `http://`, `https://`, `unix:`, `http+unix:`, `fastcgi://` and
+    /// A scheme other than `http://`, `https://`, `unix:`, `http+unix:`, `fastcgi://` and
     /// `fastcgi+unix:`, or a path without one.
     Scheme,
     /// No host, or one that is neither a name nor an IP literal.
@@ -454,9 +451,9 @@ const SOCKET_PATH_BYTES: usize = 107;
 /// The port of PHP-FPM and most other FastCGI servers.
 const FASTCGI_PORT: u16 = 9000;
 
-/// Reads a server's URL: `http://host`, `https://host:port`, `http://[::1]:8080`, `unix:/path`,
-/// `http+unix:/path`, and the same with `fastcgi` for `http`. `host:port` alone speaks HTTP. The
-/// port is the scheme's, or 9000 for FastCGI, if the URL has none; the weight is 1.
+/// Parses a server's URL: `http://host`, `https://host:port`, `http://[::1]:8080`, `unix:/path`,
+/// `http+unix:/path`, and these forms with `fastcgi` for `http`. `host:port` alone means HTTP. The
+/// default port is the scheme's, or 9000 for FastCGI; the weight is 1.
 pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     let url = url.trim();
     let scheme = |prefix: &str| {
@@ -476,7 +473,7 @@ pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
     } else if let Some(rest) = scheme("https://") {
         (Protocol::Http, parse_authority(rest, 443)?, true)
     } else {
-        // A path, and another scheme or half of one, are no host's name.
+        // A path, or an unknown or partial scheme, is not a host name.
         let bare = Some(url).filter(|url| !url.starts_with('/') && !url.contains(":/"));
         let rest = scheme("http://").or(bare).ok_or(ServerUrlError::Scheme)?;
         (Protocol::Http, parse_authority(rest, 80)?, false)
@@ -485,7 +482,7 @@ pub fn parse_server(url: &str) -> Result<ServerConfig, ServerUrlError> {
 }
 
 fn parse_socket(path: &str) -> Result<Address, ServerUrlError> {
-    // `unix:///run/app.sock` is written as often as `unix:/run/app.sock`.
+    // `unix:///run/app.sock` is as common as `unix:/run/app.sock`.
     let path = path.strip_prefix("//").filter(|p| p.starts_with('/')).unwrap_or(path);
     let usable = path.starts_with('/')
         && path.len() > 1
@@ -518,7 +515,7 @@ fn parse_authority(rest: &str, default_port: u16) -> Result<Address, ServerUrlEr
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
             digits.parse().ok().filter(|p| *p != 0).ok_or(ServerUrlError::Port)?
         }
-        // `http://::1`: more colons than a port explains.
+        // `http://::1`: too many colons for a port.
         Some(other) if other.contains(':') => return Err(ServerUrlError::Host),
         Some(_) => return Err(ServerUrlError::Port),
     };

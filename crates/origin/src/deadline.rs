@@ -1,4 +1,4 @@
-//! A moment by which a step must be done, and what to say when it is not.
+//! Deadline of a step, with the timeout that it reports.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -9,10 +9,10 @@ use rt::time::{Instant, Sleep, sleep_until};
 
 use crate::error::TimeoutStep;
 
-/// Stands for a timeout beyond what the clock can hold.
+/// Replaces a timeout beyond the range of the clock.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// When a step's time is over.
+/// The end of a step's time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     pub(crate) at: Instant,
@@ -31,9 +31,9 @@ impl Deadline {
         if other.at < self.at { other } else { self }
     }
 
-    /// Polls until `poll` is ready; `None` when the deadline passes first.
+    /// Polls until `poll` is ready; `None` if the deadline passes first.
     ///
-    /// No timer is made when it is ready at once, which is the usual case while data flows.
+    /// A result that is ready at once, the usual case while bytes flow, needs no timer.
     pub(crate) async fn wait<T>(
         self,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,

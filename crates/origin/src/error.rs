@@ -1,4 +1,4 @@
-//! Why an origin gave no usable response.
+//! Errors: the reasons why an origin gave no usable response.
 
 use std::fmt;
 use std::io;
@@ -8,14 +8,15 @@ use base::Limit;
 use base::units::DurationMs;
 use message::Status;
 
-/// Why an exchange failed. Every variant but those about the origin as a whole names the server.
+/// The reason why an exchange failed. Every variant but those about the whole origin names the
+/// server.
 #[derive(Debug)]
 pub enum Error {
-    /// The server took no connection.
+    /// The server accepted no connection.
     Connect {
         /// The server.
         server: Arc<str>,
-        /// Why, for the last address tried.
+        /// The reason, for the last address tried.
         source: io::Error,
     },
     /// The server's name has no known address.
@@ -23,7 +24,7 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
     },
-    /// A step took too long.
+    /// A step exceeded its timeout.
     Timeout {
         /// The server.
         server: Arc<str>,
@@ -37,7 +38,7 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
     },
-    /// Probes say that none of the origin's servers can answer.
+    /// Probes report all of the origin's servers sick.
     NoHealthyServer {
         /// The origin.
         origin: Arc<str>,
@@ -46,14 +47,14 @@ pub enum Error {
     Write {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Reading the response failed.
     Read {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// The reason.
         source: io::Error,
         /// Reading failed after the response's head.
         in_body: bool,
@@ -67,15 +68,15 @@ pub enum Error {
     Response {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// The reason.
         source: h1::ResponseError,
     },
-    /// More 1xx responses than one request may get.
+    /// More 1xx responses than a request may have.
     TooManyInterim {
         /// The server.
         server: Arc<str>,
     },
-    /// The server switched protocols without having been asked to, or not as it was asked.
+    /// The server switched protocols without a request for it, or to another protocol.
     UnexpectedUpgrade {
         /// The server.
         server: Arc<str>,
@@ -84,21 +85,21 @@ pub enum Error {
     Body {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// The reason.
         source: h1::BodyError,
     },
-    /// The response is not FastCGI, or answers nothing that was asked.
+    /// The response is not FastCGI, or belongs to no request.
     Records {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// The reason.
         source: fastcgi::RecordError,
     },
     /// A script's response head is malformed or too large.
     ScriptHead {
         /// The server.
         server: Arc<str>,
-        /// Why.
+        /// The reason.
         source: fastcgi::HeadError,
     },
     /// A FastCGI server ended the request without a response.
@@ -113,71 +114,70 @@ pub enum Error {
         /// The server.
         server: Arc<str>,
     },
-    /// Nothing says where the scripts of a FastCGI origin are.
+    /// A FastCGI origin has no root for its scripts.
     NoScripts {
         /// The origin.
         origin: Arc<str>,
     },
-    /// The connection ended before the response's body did.
+    /// The connection ended before the response's body.
     Truncated {
         /// The server.
         server: Arc<str>,
     },
-    /// The server answered with a status for which another server is asked.
+    /// The server answered with a status for which another server is tried.
     Unwanted {
         /// The server.
         server: Arc<str>,
-        /// Its answer's.
+        /// The status of its response.
         status: Status,
     },
-    /// The request's body is not what its framing said, or could not be had.
+    /// The request's body does not match its framing, or its source failed.
     RequestBody(RequestBodyError),
 }
 
 /// The steps of an exchange that have a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutStep {
-    /// Waiting for one of the server's connections.
+    /// The wait for one of the server's connections.
     Queue,
-    /// Connecting, name resolution included.
+    /// Connecting, including name resolution.
     Connect,
-    /// The server taking bytes of the request.
+    /// The server's receipt of bytes of the request.
     Send,
     /// The response's head.
     FirstByte,
     /// The next byte of the response's body.
     BetweenBytes,
-    /// The exchange in all.
+    /// The whole exchange.
     Total,
 }
 
-/// Why the request's body could not be sent whole.
+/// The reason why the request's body could not be sent completely.
 #[derive(Debug)]
 pub enum RequestBodyError {
-    /// It ended before its length was reached.
+    /// It ended before its length.
     TooShort,
-    /// It went on after its length was reached.
+    /// It continued after its length.
     TooLong,
-    /// It is of unknown length, its length must be told beforehand, and it is too long by this
-    /// limit to be kept until that is known.
+    /// Its length must be known before it is sent, and it exceeds this limit of the spool.
     TooLarge(Limit),
-    /// Others of its kind leave no room in files for it.
+    /// Other spooled bodies use up the space for files.
     NoFileSpace,
-    /// The file to keep it in could not be made or written.
+    /// The spool file could not be created or written.
     File(io::Error),
-    /// There is no memory to hold it whole.
+    /// There is no memory to spool it.
     NoMemory,
-    /// Its source failed: as a rule the client went away.
+    /// Its source failed: usually the client has left.
     Source(SourceError),
 }
 
-/// Why the source of a request's body failed, in words for the log.
+/// The reason why the source of a request's body failed, as text for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError(pub &'static str);
 
 impl Error {
-    /// The status for the client, as nginx chooses it: 504 for timeouts, 503 when nothing could be
-    /// asked, 400 or 413 for the request's own body, else 502.
+    /// The status for the client, as nginx selects it: 504 for timeouts, 503 if no server could be
+    /// tried, 400 or 413 for the request's own body, else 502.
     pub fn status(&self) -> Status {
         let code = match self {
             Self::RequestBody(RequestBodyError::TooLarge(_)) => 413,
@@ -198,7 +198,7 @@ impl Error {
         Status::new(code).expect("a status of three digits")
     }
 
-    /// The limit that was reached, if it was one.
+    /// The limit that was exceeded, if it was one.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout { step, .. } => Some(step.limit()),
@@ -214,10 +214,10 @@ impl Error {
         }
     }
 
-    /// Returns true if the server could not be reached: no connection, no answer in time, or a
-    /// connection that broke before the response's head. Such a failure counts against the server's
-    /// health, and a stale response may stand in for the answer (RFC 9111 4.2.4 "disconnected", RFC
-    /// 5861 4).
+    /// Returns true if the server was unreachable: no connection, no response in time, or a
+    /// connection that failed before the response's head. Such a failure counts against the
+    /// server's health, and a stale response may replace the response (RFC 9111 4.2.4
+    /// "disconnected", RFC 5861 4).
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Connect { .. }
@@ -233,7 +233,7 @@ impl Error {
         }
     }
 
-    /// Returns true if there was no connection to send anything over.
+    /// Returns true if there was no connection.
     pub fn is_before_sending(&self) -> bool {
         match self {
             Self::Timeout { step, .. } => matches!(step, TimeoutStep::Queue | TimeoutStep::Connect),
@@ -246,8 +246,8 @@ impl Error {
         }
     }
 
-    /// Returns true if the error says something about the server: it is neither the client's fault
-    /// nor this machine's.
+    /// Returns true if the error is about the server: neither the client's fault nor this
+    /// machine's.
     pub(crate) fn is_servers_fault(&self) -> bool {
         match self {
             Self::RequestBody(_) | Self::NoScripts { .. } => false,
@@ -256,7 +256,7 @@ impl Error {
         }
     }
 
-    /// Returns true if the server broke the connection, as it also does with one that was idle for
+    /// Returns true if the server closed the connection, as it also does with one that was idle for
     /// long.
     pub(crate) fn is_drop(&self) -> bool {
         matches!(
@@ -266,7 +266,7 @@ impl Error {
     }
 }
 
-/// The limit of responses' heads where parsing tells the one of requests.
+/// Maps a limit of request heads to that of response heads.
 fn of_response(limit: Limit) -> Limit {
     match limit {
         Limit::HeaderBytes => Limit::ResponseHeaderBytes,
@@ -276,7 +276,7 @@ fn of_response(limit: Limit) -> Limit {
 }
 
 impl TimeoutStep {
-    /// The limit that is this step's timeout.
+    /// The limit of this step's timeout.
     pub const fn limit(self) -> Limit {
         match self {
             Self::Queue => Limit::OriginQueueTimeout,
@@ -363,8 +363,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Returns true if a socket could not be had for want of descriptors, ports or memory here (Linux:
-/// ENOMEM, ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS).
+/// Returns true if a socket failed for lack of descriptors, ports or memory here (Linux: ENOMEM,
+/// ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS).
 fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(12 | 23 | 24 | 99 | 105))
 }
@@ -391,25 +391,22 @@ impl std::error::Error for Error {
 impl fmt::Display for RequestBodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooShort => f.write_str("shorter than announced"),
-            Self::TooLong => f.write_str("longer than announced"),
-            Self::TooLarge(limit) => write!(
-                f,
-                "of unknown length and too long to be kept until it is known ({})",
-                limit_name(*limit),
-            ),
+            Self::TooShort => f.write_str("shorter than declared"),
+            Self::TooLong => f.write_str("longer than declared"),
+            Self::TooLarge(limit) => {
+                write!(f, "of unknown length, and too long to be spooled ({})", limit_name(*limit),)
+            }
             Self::NoFileSpace => write!(
                 f,
-                "of unknown length, and the files of others leave no room to keep it until it is \
-                 known ({})",
+                "of unknown length, and no space is left in spool files ({})",
                 limit_name(Limit::SpoolFileBytes),
             ),
             Self::File(error) => {
-                write!(f, "of unknown length, and no file can keep it until it is known: {error}")
+                write!(f, "of unknown length, and the spool file failed: {error}")
             }
             Self::NoMemory => write!(
                 f,
-                "of unknown length, and no memory is left to keep it until it is known ({})",
+                "of unknown length, and no memory is left to spool it ({})",
                 limit_name(Limit::ClientMemory),
             ),
             Self::Source(error) => error.fmt(f),

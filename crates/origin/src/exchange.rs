@@ -1,4 +1,5 @@
-//! A response from its head to the end of its body.
+//! Exchange: a response from its head to the end of its body. A truncated body must never end
+//! cleanly.
 
 use std::fmt;
 use std::future::Future as _;
@@ -22,29 +23,29 @@ use crate::server::Permit;
 use crate::tunnel::Tunnel;
 use crate::upstream_connection::UpstreamConnection;
 
-/// Buffers of an unwanted body that are read off to keep its connection: an error page fits.
+/// Buffers of an unwanted body that are discarded to keep its connection: enough for an error page.
 const DISCARDS: usize = 2;
 
 /// A response whose body is still to be read.
 ///
-/// [`Exchange::next`] is called until it says that there is no more or fails. At the clean end the
-/// connection goes back to its pool; dropping an exchange before that closes the connection.
+/// [`Exchange::next`] is called until it returns false or fails. After a clean end the connection
+/// returns to its pool; dropping an exchange earlier closes the connection.
 pub struct Exchange {
     /// The final response's head.
     pub response: Response,
-    /// The framing of its body. [`Framing::UntilClose`] cannot tell an end from an accident: such a
-    /// body is never known to be whole. A FastCGI response of unknown length is
-    /// [`Framing::Chunked`], because its end is announced, too.
+    /// The framing of its body. With [`Framing::UntilClose`], an end cannot be distinguished from a
+    /// failure, so such a body is never known to be complete. A FastCGI response of unknown length
+    /// is [`Framing::Chunked`], since its end is announced, too.
     pub framing: Framing,
     /// The server that answered, as an index into the origin's list.
     pub server: usize,
     /// That server's name.
     pub server_name: Arc<str>,
-    /// That server's address; none of a unix socket, or where no server was asked.
+    /// That server's address; `None` for a unix socket, or if no server was contacted.
     pub peer: Option<SocketAddr>,
-    /// The response came over a kept connection.
+    /// The response came over a reused connection.
     pub reused: bool,
-    /// The number of times that the request was sent, this one included.
+    /// The number of times that the request was sent.
     pub tries: u32,
     body: Body,
     failed: bool,
@@ -53,21 +54,22 @@ pub struct Exchange {
 
 /// The rest of the exchange.
 enum Body {
-    /// Bytes to come.
+    /// Bytes to be received.
     Open(Box<OpenBody>),
-    /// Bytes that are there.
+    /// Bytes in memory.
     Ready(Bytes),
-    /// The connection speaks another protocol from here on.
+    /// The connection has switched protocols.
     Switched(Box<Tunnel>),
-    /// Read to its end.
+    /// The body was read to its end.
     Ended,
-    /// Broken: there is no clean end any more.
+    /// The body failed, so there is no clean end.
     Failed,
 }
 
 /// A body being read.
 struct OpenBody {
-    // Before the permit: whoever it lets in finds the connection idle, or its place free.
+    // Before the permit: the request that the permit admits must find the connection idle, or its
+    // slot free.
     link: UpstreamConnection,
     work: Workspace,
     coding: Coding,
@@ -75,20 +77,20 @@ struct OpenBody {
     reusable: bool,
     total: Deadline,
     between_bytes_ms: u64,
-    /// Bytes read at once.
+    /// The most bytes of one read.
     most: usize,
     most_now: usize,
     permit: Permit,
 }
 
-/// In what the body comes.
+/// The coding of the body.
 enum Coding {
     Http(BodyReader),
-    /// FastCGI's records; the workspace knows where in them it is.
+    /// FastCGI records; the workspace has the state of their decoder.
     Records,
 }
 
-/// Facts that the caller of [`Exchange::new`] knows.
+/// The input of [`Exchange::new`].
 pub(crate) struct ExchangeInput {
     pub(crate) server: usize,
     pub(crate) reused: bool,
@@ -149,7 +151,7 @@ impl Exchange {
         exchange
     }
 
-    /// An answer made here: no server was asked.
+    /// A response generated here, without a server.
     pub(crate) fn own(response: Response, body: Bytes, origin: &Arc<str>) -> Self {
         let framing =
             if body.is_empty() { Framing::None } else { Framing::Length(body.len() as u64) };
@@ -167,34 +169,32 @@ impl Exchange {
         }
     }
 
-    /// Lets the body take as long as it goes on: from now on only the time between bytes counts.
+    /// Removes the total timeout of the body: from now on only the time between bytes counts.
     pub fn lift_total(&mut self) {
         if let Body::Open(open) = &mut self.body {
             open.total = Deadline::new(TimeoutStep::Total, Instant::now(), u64::MAX);
         }
     }
 
-    /// Returns true if the end of the response said that the script had failed (FastCGI's
-    /// appStatus): the response is whole and may be wrong. This is known once the body was read to
-    /// its end.
+    /// Returns true if the end of the response reported a failed script (FastCGI's appStatus): the
+    /// response is complete, but may be wrong. Known after the body was read to its end.
     pub fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// The trailer fields that may pass, once. They come with the body's end.
+    /// Takes the trailer fields that may pass. They come with the body's end.
     pub fn take_trailers(&mut self) -> Option<Trailers> {
         self.trailers.take()
     }
 
-    /// Reads at most `bytes` at once from now on, and never more than the caller of the request
-    /// wanted.
+    /// Limits each read to `bytes` from now on, and never above the limit of the request's caller.
     pub fn read_at_most(&mut self, bytes: usize) {
         if let Body::Open(open) = &mut self.body {
             open.most_now = open.most.min(bytes);
         }
     }
 
-    /// The connection, when the server has changed its protocol as it was asked to (a 101); once.
+    /// Takes the tunnel, if the server has switched protocols as requested (a 101).
     pub fn take_tunnel(&mut self) -> Option<Box<Tunnel>> {
         match std::mem::replace(&mut self.body, Body::Ended) {
             Body::Switched(tunnel) => Some(tunnel),
@@ -205,8 +205,8 @@ impl Exchange {
         }
     }
 
-    /// Gives up the rest of the body. What of it is there already is read off, so that the
-    /// connection can be kept if that is all.
+    /// Discards the rest of the body. Bytes in the buffer are consumed, so that the connection can
+    /// be kept if they are the last.
     pub(crate) fn discard(&mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         for _ in 0..DISCARDS {
@@ -215,16 +215,15 @@ impl Exchange {
         }
     }
 
-    /// Hands the next body bytes to `sink`, as slices of the buffer they were read into, waiting
-    /// for some if there are none yet; false at the end, which may come together with the last
-    /// bytes, and after it. One call hands out at most what one buffer holds, so that the caller
-    /// sets the pace.
+    /// Passes the next body bytes to `sink`, as slices of the read buffer, and waits for some if
+    /// needed. False at the end, which may come together with the last bytes, and after it. One
+    /// call passes at most the content of one buffer, so that the caller sets the pace.
     ///
-    /// Cancelling it loses nothing.
+    /// Cancellation loses no bytes.
     ///
     /// # Errors
-    /// When the body is malformed, cut short or late. What was handed out before is then not the
-    /// whole body, and every later call fails too.
+    /// If the body is malformed, truncated or late. The bytes passed before are then not the whole
+    /// body, and every later call fails, too.
     pub async fn next(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         let open = match &mut self.body {
             Body::Open(open) => open,
@@ -269,7 +268,7 @@ impl Exchange {
 }
 
 impl OpenBody {
-    /// Hands out what is in the buffer, reading if it is empty; whether there may be more.
+    /// Passes the buffered bytes, reading if there are none; true if there may be more.
     async fn step(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         let mut since = None;
         loop {
@@ -277,7 +276,7 @@ impl OpenBody {
                 Coding::Http(_) => self.decode(sink)?,
                 Coding::Records => self.decode_records(sink)?,
             };
-            // The caller may take its time with what it was handed.
+            // The caller may take long for the bytes it was passed.
             self.work.rest();
             match heard {
                 FastCgiProgress::End => return Ok(false),
@@ -315,7 +314,7 @@ impl OpenBody {
         talk.read_body(&bytes[..*end], start, &core.reading(&name), sink)
     }
 
-    /// The connection ended; whether the body may go on, which it never does.
+    /// Handles the end of the connection; returns false, since the body cannot continue.
     fn at_eof(&mut self) -> Result<bool, Error> {
         let whole = match &self.coding {
             Coding::Http(reader) => reader.at_eof().is_ok(),
@@ -325,12 +324,12 @@ impl OpenBody {
         if whole { Ok(false) } else { Err(Error::Truncated { server: self.name() }) }
     }
 
-    /// Fills the empty buffer; false when the connection ended. What is no body, such as a script's
-    /// error stream, puts off no deadline: `since` is when the wait began.
+    /// Fills the empty buffer; false if the connection ended. Bytes that are not body, such as a
+    /// script's error stream, extend no deadline: `since` is the start of the wait.
     async fn read(&mut self, since: &mut Option<Instant>) -> Result<bool, Error> {
         let now = Instant::now();
         if now >= self.total.at {
-            // Checked here too: while bytes keep coming no timer is ever made.
+            // Checked here, too: while bytes arrive, no timer is created.
             return Err(self.permit.server().deadline_error(self.total));
         }
         let between = Deadline::new(
@@ -347,17 +346,17 @@ impl OpenBody {
         }
     }
 
-    /// Tells a FastCGI server that nobody waits any more. The connection ends right after; not all
-    /// applications look for that while they work.
+    /// Informs a FastCGI server that the request was aborted. The connection ends right after; some
+    /// applications do not check for that while they work.
     fn abandon(&mut self) {
         if matches!(self.coding, Coding::Records) && self.delivered {
             self.link.stream.send_now(fastcgi::encode::ABORT_REQUEST);
         }
     }
 
-    /// Gives the connection back, if nothing about it is in doubt.
+    /// Returns the connection to the pool, if its state is certain.
     fn finish(self) {
-        // Bytes beyond the response belong to no request of ours (T5, response splitting).
+        // Bytes behind the response belong to no request (response splitting).
         if self.reusable && self.work.unread().is_empty() {
             let now_ms = rt::now().mono_ms;
             self.work.core().checkin(self.permit.server(), self.link, now_ms);

@@ -1,9 +1,8 @@
-//! The places that one server has for exchanges, over all cores, and who gets the next one.
+//! Exchange slots of one server, shared by all cores, with the queue for them.
 //!
-//! A client that is alone gets its share of them all. What one may hold falls with the square of
-//! what is still free, so that clients who take what they get and never give it back need to be
-//! many before nothing is left: a few dozen, where it would be two by a plain bound. Those who wait
-//! get places client by client in turn.
+//! The most slots of one client shrink with the square of the free ones, so that it takes a few
+//! dozen greedy clients to use up all slots; with a fixed share, two would do. No client may wait
+//! behind all requests of another: freed slots go to waiting clients in turn.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,20 +13,19 @@ use tokio::sync::oneshot;
 
 use crate::client_ends::ClientEnds;
 
-/// A holder of places: the unit that is counted as one client.
+/// A holder of slots: the unit that counts as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     /// An IPv4 address.
     V4(Ipv4Addr),
     /// An IPv6 /64.
     V6(u64),
-    /// A connection from this machine, by its far end: proxies are on loopback, and tests.
+    /// A connection from this machine, by its peer: proxies are on loopback, and tests.
     Connection(SocketAddr),
 }
 
 impl Holder {
-    /// On whose account a request of `client` goes that came over a connection with these ends;
-    /// on nobody's when that cannot be told.
+    /// The holder for a request of `client` over a connection with these ends; `None` if unknown.
     pub(crate) fn of(client: Option<IpAddr>, ends: Option<ClientEnds>) -> Option<Self> {
         let peer = ends.map(|ends| ends.client);
         match client.or_else(|| peer.map(|peer| peer.ip()))?.to_canonical() {
@@ -38,13 +36,13 @@ impl Holder {
     }
 }
 
-/// All places of a server.
+/// All slots of a server.
 #[derive(Debug)]
 pub(crate) struct ExchangeSlots {
     all: u32,
-    /// The share of all places that one client gets when nobody else has any, in percent.
+    /// The share of all slots for a client without competition, in percent.
     share: u32,
-    /// As in `state`, for those who only look.
+    /// A copy of the number in `state`, for readers without the lock.
     free: AtomicU32,
     state: Mutex<State>,
 }
@@ -53,7 +51,7 @@ pub(crate) struct ExchangeSlots {
 struct State {
     free: u32,
     held: HashMap<Holder, u32>,
-    /// Holders that wait, each once, the next to be served first.
+    /// Holders that wait, each once, in the order of service.
     turns: VecDeque<Option<Holder>>,
     waiting: HashMap<Option<Holder>, VecDeque<SlotWaiter>>,
     number: u64,
@@ -66,18 +64,18 @@ struct SlotWaiter {
 }
 
 impl ExchangeSlots {
-    /// `all` places, all of them free.
+    /// `all` slots, all of them free.
     pub(crate) fn new(all: u32, share: u32) -> Self {
         let state = State { free: all, ..State::default() };
         Self { all, share, free: AtomicU32::new(all), state: Mutex::new(state) }
     }
 
-    /// Returns true if a place is free.
+    /// Returns true if a slot is free.
     pub(crate) fn has_room(&self) -> bool {
         self.free.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes one at once, or begins to wait for one.
+    /// Takes a slot, or starts to wait for one.
     pub(crate) fn take(&self, holder: Option<Holder>) -> Result<(), SlotWait<'_>> {
         let mut state = self.state.lock();
         if state.may_take(holder, self) {
@@ -98,7 +96,7 @@ impl ExchangeSlots {
         Err(SlotWait { places: self, holder, number, granted: Some(granted), by_share })
     }
 
-    /// Gives one back, to those who wait first.
+    /// Releases a slot, for the first waiter that may have it.
     pub(crate) fn give_back(&self, holder: Option<Holder>) {
         let mut state = self.state.lock();
         state.free += 1;
@@ -113,8 +111,8 @@ impl ExchangeSlots {
 }
 
 impl State {
-    /// Returns true if `holder` may take one more place. With `s` for the share of a client that is
-    /// alone, it may hold less than `s / (1 - s)^2 * free^2 / all`.
+    /// Returns true if `holder` may take one more slot. With `s` for the share of a client without
+    /// competition, it may hold less than `s / (1 - s)^2 * free^2 / all`.
     fn may_take(&self, holder: Option<Holder>, of: &ExchangeSlots) -> bool {
         let held = holder.and_then(|holder| self.held.get(&holder)).copied().unwrap_or(0);
         if self.free == 0 || held == 0 || of.share >= 100 {
@@ -141,7 +139,7 @@ impl State {
         }
     }
 
-    /// Hands out places as long as somebody who waits may have one.
+    /// Grants slots while a waiter may have one.
     fn serve(&mut self, of: &ExchangeSlots) {
         while self.free > 0
             && let Some(at) = self.turns.iter().position(|holder| self.may_take(*holder, of))
@@ -154,14 +152,14 @@ impl State {
             } else {
                 self.turns.push_back(holder);
             }
-            // One who has just given up does not hear it.
+            // The receiver of a waiter that has just given up is gone.
             if next.is_some_and(|waiter| waiter.told.send(()).is_ok()) {
                 self.take(holder);
             }
         }
     }
 
-    /// Forgets one who waits no more.
+    /// Removes a waiter that has given up.
     fn leave(&mut self, holder: Option<Holder>, number: u64) {
         let Some(queue) = self.waiting.get_mut(&holder) else { return };
         queue.retain(|waiter| waiter.number != number);
@@ -172,22 +170,22 @@ impl State {
     }
 }
 
-/// A wait for a place. Whoever drops it has given up.
+/// A wait for a slot; dropping it gives up.
 #[derive(Debug)]
 pub(crate) struct SlotWait<'a> {
     places: &'a ExchangeSlots,
     holder: Option<Holder>,
     number: u64,
     granted: Option<oneshot::Receiver<()>>,
-    /// Places are free, and none of them is for this client.
+    /// Slots are free, but this client's share is used up.
     pub(crate) by_share: bool,
 }
 
 impl SlotWait<'_> {
-    /// Ends when there is a place, which is taken then.
+    /// Waits until a slot was granted.
     pub(crate) async fn granted(mut self) {
         if let Some(granted) = &mut self.granted {
-            // Waiters are dropped unserved only with the places themselves.
+            // Waiters are dropped unserved only with the slots themselves.
             _ = granted.await;
             self.granted = None;
         }
@@ -296,7 +294,7 @@ mod tests {
         let mut waits: VecDeque<_> = waits.collect();
         drop(waits.pop_front());
         places.give_back(client(1));
-        // The second has its place and leaves at the same moment: the third gets it.
+        // The second gets its slot and leaves at once: the third gets it.
         drop(waits.pop_front());
         assert!(waits.pop_front().is_some_and(|mut wait| is_granted(&mut wait)));
         drop(waits);

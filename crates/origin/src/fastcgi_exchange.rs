@@ -1,7 +1,7 @@
-//! FastCGI's side of an exchange: the request as records, and the response out of records.
+//! FastCGI exchange: encodes the request as records, and decodes the response from records.
 //!
-//! A script's output counts as whole when the server ended the request, or closed STDOUT; never
-//! because the connection ended.
+//! A script's output is complete if the server ended the request or closed STDOUT, never because
+//! the connection ended.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -22,36 +22,35 @@ use crate::error::Error;
 use crate::owner::Owner;
 use crate::scripts::ResolvedScript;
 
-/// STDOUT held at most while the request is still being sent; then the head is handed out, and the
-/// rest of the request is not sent.
+/// The most STDOUT that is buffered during sending; then the head is returned, and sending stops.
 const HELD_BYTES: usize = 64 << 10;
-/// SERVER_SOFTWARE. Applications look there for a server that they know: WordPress offers links
-/// without `index.php` for Apache, IIS and nginx alone. What they then count on is nginx's, and
-/// here too: no `.htaccess`, all paths led to the front controller, `X-Accel-*`.
+/// SERVER_SOFTWARE. Applications compare it with servers that they know: WordPress offers links
+/// without `index.php` for Apache, IIS and nginx only. Larder has the features of nginx that they
+/// then rely on: no `.htaccess`, all paths sent to the front controller, `X-Accel-*`.
 const SOFTWARE: &str = concat!("larder/", env!("CARGO_PKG_VERSION"), " (as nginx)");
 
-/// Facts about a request that it does not say itself.
+/// The context of a request for an origin.
 #[derive(Clone, Debug, Default)]
 pub struct OriginRequestContext {
-    /// On whose behalf it is made.
+    /// The client's address.
     pub client: Option<IpAddr>,
-    /// Both ends of the connection it came over.
+    /// Both ends of the client's connection.
     pub ends: Option<ClientEnds>,
-    /// Bytes of the answer read at once, for a caller that must not hold more; 0 for as many as
-    /// there is room for.
+    /// The most bytes of one read of the response, for a caller that must not buffer more; 0 for
+    /// the buffer's size.
     pub read_at_most: u64,
-    /// For whom a body is held that must be there as a whole; none for nobody's account.
+    /// The account that spooled bodies are charged to; `None` for no account.
     pub account: Option<Arc<Account>>,
-    /// The client's connection, which may go on with connections that are its own; `None` where the
-    /// answer may be for others, or where no one client is known.
+    /// The client's connection, which may use the origin connections that it owns; `None` if the
+    /// response may be shared, or the client is unknown.
     pub owner: Option<Owner>,
-    /// The request's own timeouts; the origin's when not set.
+    /// The request's own timeouts; the origin's if not set.
     pub timeouts: Option<Timeouts>,
-    /// The request is not sent again over a new connection where a kept one turns out to be closed.
+    /// The request is not repeated if an idle connection turns out to be closed.
     pub once: bool,
 }
 
-/// The input of a FastCGI request beside the HTTP one.
+/// The input of a FastCGI request besides the HTTP one.
 #[derive(Clone, Debug)]
 pub(crate) struct Cgi<'a> {
     pub(crate) found: Rc<ResolvedScript>,
@@ -61,11 +60,11 @@ pub(crate) struct Cgi<'a> {
 }
 
 impl Cgi<'_> {
-    /// Appends the request but for its body; one without body is ended.
+    /// Appends the request without its body; a request without a body is ended.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, request: &Request, has_body: bool) {
         let (name, path_info) = match &self.found.target {
             ScriptTarget::Script { name, path_info } => (&name[..], &path_info[..]),
-            // Only scripts are asked for.
+            // Only scripts get here.
             _ => (&b""[..], &b""[..]),
         };
         let OriginRequestContext { client, ends, .. } = *self.caller;
@@ -73,7 +72,7 @@ impl Cgi<'_> {
         let env = Environment {
             script: Script { root: &self.found.root, name, path_info },
             client,
-            // Behind a proxy the peer's port is the proxy's.
+            // Behind a proxy, the peer's port is the proxy's.
             client_port: peer.filter(|p| Some(p.ip()) == client).map(|p| p.port()),
             server: ends.map(|ends| ends.own),
             software: SOFTWARE,
@@ -86,17 +85,17 @@ impl Cgi<'_> {
     }
 }
 
-/// A response being read from records.
+/// A response that is being decoded from records.
 #[derive(Debug, Default)]
 pub(crate) struct FastCgiResponse {
     records: RecordReader,
     head: HeadReader,
-    /// STDOUT not yet handed out: the head as it grows, then the body's begin from `at` on.
+    /// STDOUT not yet passed on: the growing head, then the start of the body from `at` on.
     stdout: Vec<u8>,
     at: usize,
     has_head: bool,
     end: Option<RequestEnd>,
-    /// Bytes of body that Content-Length says are still to come.
+    /// Bytes of Content-Length that are still to come.
     left: Option<u64>,
     /// The response has no body, whatever the script writes.
     bodiless: bool,
@@ -105,18 +104,18 @@ pub(crate) struct FastCgiResponse {
     stderr_dropped: u64,
 }
 
-/// The outcome of reading on.
+/// The result of reading.
 pub(crate) enum FastCgiProgress {
-    /// Nothing that could be handed out: more must be read.
+    /// No output: more bytes must be read.
     Nothing,
-    /// Something was handed out.
+    /// Output was passed on.
     Some,
-    /// The response is over, and whole.
+    /// The response is complete.
     End,
 }
 
 impl FastCgiResponse {
-    /// Forgets everything but the memory.
+    /// Resets everything but the memory.
     pub(crate) fn reset(&mut self) {
         self.records = RecordReader::new();
         self.head = HeadReader::new();
@@ -128,7 +127,7 @@ impl FastCgiResponse {
         self.stderr_dropped = 0;
     }
 
-    /// Notes of whom and what the server may have something to say.
+    /// Sets the text that identifies server, request and client in messages.
     pub(crate) fn about(&mut self, server: &str, request: &Request, caller: &OriginRequestContext) {
         let text = |bytes| String::from_utf8_lossy(bytes);
         let (method, host, target) =
@@ -143,7 +142,7 @@ impl FastCgiResponse {
         }
     }
 
-    /// The text that came on STDERR, if there is any.
+    /// The text received on STDERR, if any.
     pub(crate) fn said(&self) -> Option<crate::ServerMessage<'_>> {
         let Self { about, stderr, stderr_dropped, .. } = self;
         (!stderr.is_empty() || *stderr_dropped > 0).then_some(crate::ServerMessage {
@@ -153,7 +152,7 @@ impl FastCgiResponse {
         })
     }
 
-    /// Returns true if more came on STDERR than is kept.
+    /// Returns true if more was received on STDERR than is kept.
     pub(crate) fn has_dropped(&self) -> bool {
         self.stderr_dropped > 0
     }
@@ -162,19 +161,19 @@ impl FastCgiResponse {
         self.has_head
     }
 
-    /// Returns true if the server has ended the request, and answered it.
+    /// Returns true if the server has ended the request, with a response.
     pub(crate) fn is_over(&self) -> bool {
         self.end.is_some_and(|end| end.protocol == ProtocolStatus::Complete)
     }
 
-    /// Returns true if the script ended with a status that means failure, as a PHP script does that
-    /// has died.
+    /// Returns true if the script ended with a failure status, as a PHP script does after a fatal
+    /// error.
     pub(crate) fn has_failed(&self) -> bool {
         self.end.is_some_and(|end| end.app_status != 0)
     }
 
-    /// Reads on in `bytes`, advancing `start`, until the head is whole and, while `sending`, there
-    /// is no room for more of the body.
+    /// Decodes `bytes`, advancing `start`, until the head is complete and, while `sending`, the
+    /// buffer for the body is full.
     pub(crate) fn read_head(
         &mut self,
         bytes: &[u8],
@@ -231,8 +230,8 @@ impl FastCgiResponse {
         Ok(())
     }
 
-    /// The framing of the body. The end of a script's output of unknown length is announced, as a
-    /// chunked body's is.
+    /// The framing of the body. The end of output of unknown length is announced, as a chunked
+    /// body's is.
     pub(crate) fn framing(&self) -> Framing {
         match self.left {
             _ if self.bodiless => Framing::None,
@@ -241,7 +240,7 @@ impl FastCgiResponse {
         }
     }
 
-    /// Hands the body in `bytes`, advancing `start`, to `sink`.
+    /// Passes the body in `bytes` to `sink`, advancing `start`.
     pub(crate) fn read_body(
         &mut self,
         bytes: &[u8],
@@ -281,7 +280,7 @@ impl FastCgiResponse {
         }
     }
 
-    /// Returns true if the body is whole although the connection ended without a word about the
+    /// Returns true if the body is complete although the connection ended without an end of the
     /// request.
     pub(crate) fn is_whole_at_eof(&self) -> bool {
         self.records.stdout_closed() && self.has_all()
@@ -291,7 +290,7 @@ impl FastCgiResponse {
         self.bodiless || self.left.is_none_or(|left| left == 0)
     }
 
-    /// Hands out `data`; whether it had anything that belongs to the body.
+    /// Passes `data` on; true if some of it belongs to the body.
     fn hand_out(
         &mut self,
         data: &[u8],
@@ -311,7 +310,7 @@ impl FastCgiResponse {
             sink(&data[..most]);
         }
         if most < data.len() {
-            // Which of the two is wrong nobody knows.
+            // Either of the two may be wrong.
             return Err(Error::Surplus { server: Arc::clone(about.server) });
         }
         Ok(most > 0)
@@ -324,7 +323,7 @@ impl FastCgiResponse {
     }
 }
 
-/// The context in which a response is read.
+/// The context for decoding a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FastCgiContext<'a> {
     pub(crate) server: &'a Arc<str>,

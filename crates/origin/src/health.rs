@@ -1,7 +1,7 @@
-//! The health of a server: passive ejection after failures, and the window of active probes.
+//! Health of a server: passive ejection after failures, and the window of active probes.
 //!
-//! Atomics alone, shared by all cores; the clock comes in as milliseconds. A healthy server costs
-//! its readers loads of lines nobody writes.
+//! Only atomics, shared by all cores; callers pass the time. Reading the state of a healthy server
+//! must never write to shared memory.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -9,24 +9,24 @@ use parking_lot::Mutex;
 
 use crate::config::EjectConfig;
 
-/// Passive ejection of one server: closed after failures in a row, half-open after a while.
+/// Passive ejection of one server: ejected after consecutive failures, half-open after a time.
 #[derive(Debug, Default)]
 pub(crate) struct Ejection {
     failures: AtomicU32,
-    /// Monotonic milliseconds until which the server is left alone; 0 when it is not ejected.
+    /// End of the ejection in monotonic milliseconds; 0 if not ejected.
     until_ms: AtomicU64,
-    /// Monotonic milliseconds of the first of these failures.
+    /// Monotonic milliseconds of the first of the consecutive failures.
     since_ms: AtomicU64,
 }
 
-/// The standing of a server by its own failures: it may get a request, or not.
+/// The state of a server by its failed requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EjectionState {
-    /// It answers.
+    /// In use.
     Open,
-    /// It failed and its time has passed: one request may try it, see [`Ejection::claim_trial`].
+    /// The ejection is over: one request may try the server, see [`Ejection::claim_trial`].
     HalfOpen,
-    /// It failed and is left alone.
+    /// Ejected: the server gets no requests.
     Ejected,
 }
 
@@ -39,8 +39,8 @@ impl Ejection {
         }
     }
 
-    /// Takes the one trial of a half-open server. Others see it ejected for another period, so a
-    /// trial that never reports back (its client went away) only delays the next one.
+    /// Claims the one trial of a half-open server. Other requests see it ejected for another
+    /// period, so a trial without a result (its client left) only delays the next one.
     pub(crate) fn claim_trial(&self, config: EjectConfig, now_ms: u64) -> bool {
         let until = self.until_ms.load(Ordering::Relaxed);
         let due = until != 0 && until <= now_ms;
@@ -50,7 +50,7 @@ impl Ejection {
             .is_ok()
     }
 
-    /// Notes an answer; true when it ended an ejection.
+    /// Records a response; true if it ended an ejection.
     pub(crate) fn succeeded(&self) -> bool {
         // The usual case only reads.
         if self.failures.load(Ordering::Relaxed) != 0 {
@@ -59,7 +59,7 @@ impl Ejection {
         self.until_ms.load(Ordering::Relaxed) != 0 && self.until_ms.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Notes a failure; true when it ejected a server that had been open.
+    /// Records a failure; true if it ejected a server that was in use.
     pub(crate) fn failed(&self, config: EjectConfig, now_ms: u64) -> bool {
         let before = self
             .failures
@@ -74,51 +74,51 @@ impl Ejection {
         self.until_ms.swap(next(config, now_ms), Ordering::Relaxed) == 0
     }
 
-    /// Failures since the last answer.
+    /// Failures since the last response.
     pub(crate) fn failures(&self) -> u32 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Monotonic milliseconds of the first failure since the last answer, if an ejection is not
-    /// over: a trial still has to succeed.
+    /// Monotonic milliseconds of the first failure since the last response, if an ejection is not
+    /// over: a trial must still succeed.
     pub(crate) fn since_ms(&self) -> Option<u64> {
         let is_over = self.until_ms.load(Ordering::Relaxed) == 0;
         (!is_over).then(|| self.since_ms.load(Ordering::Relaxed))
     }
 
-    /// Milliseconds it will still be left alone.
+    /// Milliseconds left of the ejection.
     pub(crate) fn left_ms(&self, now_ms: u64) -> u64 {
         self.until_ms.load(Ordering::Relaxed).saturating_sub(now_ms)
     }
 }
 
-/// Zero means "not ejected", so a period never ends there.
+/// Zero means "not ejected", so an ejection never ends there.
 fn next(config: EjectConfig, now_ms: u64) -> u64 {
     now_ms.saturating_add(config.for_ms).max(1)
 }
 
-/// An operator's order about a server; it goes before probes and failures. It is forgotten when the
-/// origin's settings change.
+/// An operator's override of a server's health, which precedes probes and failures. A change of the
+/// origin's settings resets it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HealthOverride {
-    /// Nothing: probes and failures decide.
+    /// No override: probes and failures decide.
     #[default]
     Auto,
-    /// It gets requests, whatever probes say (Varnish: `backend.set_health healthy`).
+    /// The server gets requests, whatever probes report (Varnish: `backend.set_health healthy`).
     Up,
-    /// It gets no new requests; those under way, or waiting for it already, end.
+    /// The server gets no new requests; those in progress or in its queue are finished.
     Drain,
-    /// The same, of one that is broken (Varnish: `backend.set_health sick`).
+    /// The server is broken and gets no new requests (Varnish: `backend.set_health sick`).
     Down,
 }
 
 impl HealthOverride {
-    /// All of them, each with its word.
+    /// All overrides, each with its name.
     pub const WORDS: [(&'static str, Self); 4] =
         [("auto", Self::Auto), ("up", Self::Up), ("drain", Self::Drain), ("down", Self::Down)];
 
-    /// Its word.
+    /// The name of the override.
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, order)| *order == self).map_or("auto", |(word, _)| word)
     }
@@ -129,36 +129,36 @@ impl HealthOverride {
     }
 }
 
-/// The verdict of the probes about a server.
+/// The verdict of the probes on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeVerdict {
-    /// It is not probed, or no probe has ended yet: requests may go to it.
+    /// The server is not probed, or no probe has ended yet: it gets requests.
     Unknown,
     /// Enough of the latest probes were good.
     Healthy,
-    /// Too few of them were.
+    /// Too few of the latest probes were good.
     Sick,
 }
 
-/// The progress of the latest 64 probes, one bit each, the latest lowest.
+/// The results of the latest 64 probes, one bit each, the latest lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProbeHistory {
-    /// They were good; also those that were taken to be before the first one.
+    /// Good probes, including those assumed before the first one.
     pub good: u64,
-    /// They connected over IPv4.
+    /// Probes that connected over IPv4.
     pub ipv4: u64,
-    /// They connected over IPv6.
+    /// Probes that connected over IPv6.
     pub ipv6: u64,
-    /// They connected to a unix socket.
+    /// Probes that connected to a unix socket.
     pub unix: u64,
-    /// They sent their request.
+    /// Probes that sent their request.
     pub sent: u64,
-    /// They failed to send it.
+    /// Probes that failed to send it.
     pub unsent: u64,
-    /// They received a response.
+    /// Probes that received a response.
     pub received: u64,
-    /// They failed to receive one: the connection broke, or the time was over. What closed without
-    /// a word is neither.
+    /// Probes that failed to receive one: the connection failed, or the timeout expired. A
+    /// connection closed without a byte sets neither bit.
     pub failed: u64,
     /// The average duration of the latest good probes, in seconds.
     pub average: f64,
@@ -166,11 +166,11 @@ pub struct ProbeHistory {
     pub counted: u32,
 }
 
-/// The progress of one probe.
+/// The result of one probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeResult {
     pub(crate) good: bool,
-    /// To what it connected; `None` if it did not.
+    /// The family of the connected address; `None` without a connection.
     pub(crate) connected: Option<Family>,
     pub(crate) sent: bool,
     pub(crate) unsent: bool,
@@ -188,7 +188,7 @@ pub(crate) enum Family {
 }
 
 impl ProbeHistory {
-    /// Good probes that the average is made of at most (Varnish's `AVG_RATE`).
+    /// The most good probes in the average (Varnish's `AVG_RATE`).
     const COUNTED: u32 = 4;
 
     fn add(&mut self, seen: ProbeResult) {
@@ -223,8 +223,8 @@ const HEALTHY: u32 = 1;
 const SICK: u32 = 2;
 
 impl ProbeWindow {
-    /// A window one good probe short of healthy, as Varnish's `.initial` is when it is not set: the
-    /// first probe decides. With `initial`, what was assumed decides until then.
+    /// A window one good probe short of healthy, as in Varnish without `.initial`: the first probe
+    /// decides. With `initial`, that number of good probes is assumed until then.
     pub(crate) fn new(threshold: u32, initial: Option<u32>) -> Self {
         let threshold = threshold.clamp(1, u64::BITS);
         let good = initial.unwrap_or(threshold - 1).min(threshold);
@@ -260,7 +260,7 @@ impl ProbeWindow {
         self.bits.load(Ordering::Relaxed)
     }
 
-    /// Notes one probe; whether it has made the server healthy or sick.
+    /// Records one probe; true if it has made the server healthy or sick.
     pub(crate) fn note(&self, seen: ProbeResult, window: u32, threshold: u32) -> bool {
         self.history.lock().add(seen);
         let before = self.state();
@@ -387,7 +387,7 @@ mod tests {
             [state(0), state(2), state(3)],
             [ProbeVerdict::Sick, ProbeVerdict::Sick, ProbeVerdict::Healthy]
         );
-        // Not more is assumed than is needed.
+        // No more good probes are assumed than needed.
         assert_eq!(ProbeWindow::new(3, Some(64)).bits().count_ones(), 3);
         assert_eq!(ProbeWindow::new(64, Some(64)).bits(), u64::MAX);
     }

@@ -1,18 +1,18 @@
-//! Reports about servers besides their responses: FastCGI's error stream, which PHP's own log goes
-//! to, and the findings of probes.
+//! Journal of servers: events besides responses, such as FastCGI's error stream, which has PHP's
+//! own log, and changes of health by probes.
 
 use std::fmt::{self, Write as _};
 
-/// Takes what a server said, for the log. Called on core threads: it must not wait.
+/// A receiver of servers' messages, for the log. Called on core threads: it must not block.
 pub trait Journal: Send + Sync {
-    /// Notes one request's text.
+    /// Records the error text of one request.
     fn said(&self, said: &ServerMessage<'_>);
 
-    /// Notes that probes have made a server healthy or sick. Called where probes run.
+    /// Records that probes have made a server healthy or sick. Called on the thread of the probes.
     fn probed(&self, turn: &HealthChange<'_>);
 
-    /// Notes that lines of a server's response heads end without CR, which was let pass; once for
-    /// each server.
+    /// Records that a server sends heads with line ends without CR, which are accepted; once per
+    /// server.
     fn line_feeds(&self, server: &str);
 }
 
@@ -27,9 +27,9 @@ pub struct HealthChange<'a> {
     pub healthy: bool,
     /// The number of good probes among the latest.
     pub good: u32,
-    /// The number of latest probes that are looked at.
+    /// The number of latest probes that count.
     pub window: u32,
-    /// The number of good probes that makes a server healthy.
+    /// The number of good probes of a healthy server.
     pub threshold: u32,
     /// The duration of the last probe, in seconds.
     pub seconds: f64,
@@ -47,20 +47,20 @@ impl fmt::Display for HealthChange<'_> {
     }
 }
 
-/// A message of a server.
+/// A message of a server on FastCGI's error stream.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerMessage<'a> {
     /// The server, the request and its client: on one line, without control characters.
     pub about: &'a str,
-    /// The text as it came; lines and control bytes included.
+    /// The text as received, including control bytes.
     pub text: &'a [u8],
     /// The number of further bytes, which were dropped.
     pub dropped: u64,
 }
 
 impl fmt::Display for ServerMessage<'_> {
-    /// One line for each line of the text; what is no text is escaped, so that nobody forges a
-    /// line.
+    /// One line for each line of the text; bytes that are not text are escaped, so that a server
+    /// cannot forge lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = self.text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
         for line in lines.filter(|line| !line.is_empty()) {

@@ -1,14 +1,13 @@
-//! The client side: origins, their servers, and exchanges with them over HTTP/1.1 and FastCGI, TCP
-//! and unix sockets.
-//!
-//! [`Origin`] is what all cores share: settings, addresses, health, the retry budget. [`CorePool`]
-//! is one core's: kept connections and buffers; it never leaves its thread. [`run_background`]
-//! looks names up and probes servers, away from any request. An [`Exchange`] is one response being
-//! read.
+//! Client side: origins, their servers, and exchanges with them over HTTP/1.1 and FastCGI, TCP and
+//! unix sockets.
 //!
 //! This crate must never send a request twice that may have been acted on and is not idempotent,
-//! reuse a connection about which anything is in doubt, end a body cleanly that was cut, or wait
-//! without a bound. Framing is the business of `h1` and `fastcgi` alone.
+//! reuse a connection whose state is uncertain, end a truncated body cleanly, or wait without a
+//! bound. Framing is the task of `h1` and `fastcgi` alone.
+//!
+//! Begin with [`Origin`], which all cores share (settings, addresses, health, retry budget),
+//! [`CorePool`], which is one core's (idle connections and buffers), and [`Exchange`], a response
+//! being read. [`run_background`] resolves names and probes servers, away from any request.
 
 mod attempt;
 mod background;

@@ -1,7 +1,7 @@
-//! Addresses of names that requests ask for, whose core cannot wait for a name server.
+//! Names that requests ask for: their addresses, for cores that must never wait for a name server.
 //!
-//! A name in the hosts file is answered at once. All others are looked up beside the cores: the
-//! first request for a name is told that nothing is known, and later ones get the result.
+//! A name in the hosts file is answered at once. Others are resolved in the background: the first
+//! request for a name gets no address, and later ones get the result.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use tokio::runtime::Handle;
 
 use crate::resolution::{self, TIMEOUT};
 
-/// The time for which a failed lookup is remembered.
+/// The time for which a failed lookup is cached.
 const FAILED: Duration = Duration::from_secs(30);
 
-/// Names, what is known of them, and what looks up the others.
+/// A cache of addresses, with the runtime that resolves names.
 pub struct AddressCache {
     known: Arc<Mutex<HashMap<Box<str>, CachedAddresses>>>,
     runtime: Handle,
@@ -28,23 +28,23 @@ pub struct AddressCache {
 #[derive(Debug)]
 struct CachedAddresses {
     ips: Vec<IpAddr>,
-    /// When it is looked up anew.
+    /// The time at which it expires.
     until: Instant,
-    /// It is being looked up.
+    /// A lookup is in progress.
     asked: bool,
 }
 
 impl AddressCache {
-    /// No names yet; `runtime` runs what looks them up.
+    /// An empty cache; `runtime` runs the lookups.
     pub fn new(runtime: Handle) -> Self {
         Self { known: Arc::default(), runtime }
     }
 
-    /// The known addresses of `host`; empty while it is looked up for the first time. Never waits
-    /// for the network. `most` names are remembered.
+    /// The known addresses of `host`; empty during the first lookup. Never waits for the network.
+    /// `most` names are cached.
     ///
     /// # Errors
-    /// As many are remembered, and each of them is still good: the limit `vcl_names`.
+    /// If the cache is full of names that are not expired: the limit `vcl_names`.
     pub fn get(&self, host: &str, most: usize) -> Result<Vec<IpAddr>, Limit> {
         let now = Instant::now();
         let mut known = self.known.lock();
@@ -70,7 +70,7 @@ impl AddressCache {
         Ok(ips)
     }
 
-    /// Looks `host` up beside the cores.
+    /// Resolves `host` in the background.
     fn ask(&self, host: Box<str>) {
         let known = Arc::clone(&self.known);
         self.runtime.spawn(async move {
@@ -83,7 +83,7 @@ impl AddressCache {
                     entry.ips = ips;
                     ttl
                 }
-                // What was known stays in use for as long as nothing better is.
+                // After a failed lookup, known addresses stay in use.
                 None => FAILED,
             };
             (entry.until, entry.asked) = (Instant::now() + ttl, false);
@@ -122,7 +122,7 @@ mod tests {
         let names = AddressCache::new(Handle::current());
         assert!(names.get("localhost", 1).is_ok());
         assert_eq!(names.get("a..b", 1), Err(Limit::VclNames));
-        // What is over makes room.
+        // Expired entries are replaced.
         names.known.lock().values_mut().for_each(|known| known.until = Instant::now());
         assert!(names.get("a..b", 1).is_ok());
     }

@@ -1,4 +1,4 @@
-//! An origin as all cores share it.
+//! Origin as all cores share it.
 
 use message::Request;
 use std::net::SocketAddr;
@@ -11,8 +11,8 @@ use crate::health::{HealthOverride, ProbeHistory, ProbeVerdict, ProbeWindow};
 use crate::server::Server;
 use crate::traffic_counters::Moved;
 
-/// An origin: its settings, and what is known of its servers. Connections are not here but in each
-/// core's [`CorePool`](crate::CorePool).
+/// An origin: its settings, and the state of its servers. Connections are in each core's
+/// [`CorePool`](crate::CorePool).
 #[derive(Debug)]
 pub struct Origin {
     config: OriginConfig,
@@ -23,7 +23,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// An origin with `config`. Servers written as names have no address before
+    /// An origin with `config`. Servers configured by name have no address before
     /// [`run_background`](crate::run_background) finds one; the others can be used at once.
     pub fn new(config: OriginConfig) -> Arc<Self> {
         let server = |s: &_| Arc::new(Server::new(Clone::clone(s), &config));
@@ -42,7 +42,7 @@ impl Origin {
         &self.config
     }
 
-    /// The Host that `request` is sent with in place of its own; `None` where it keeps that.
+    /// The Host that replaces that of `request`; `None` if it is kept.
     pub fn host_for(&self, request: &Request) -> Option<&str> {
         let missing = self.config.host_default.as_deref().filter(|_| request.host.is_empty());
         self.config.host_header.as_deref().or(missing)
@@ -53,45 +53,45 @@ impl Origin {
         &self.name
     }
 
-    /// Returns true if a server is there that is neither sick by its probes nor ejected for failed
-    /// requests. Varnish: `std.healthy()`.
+    /// Returns true if a server is neither sick by its probes nor ejected for failed requests.
+    /// Varnish: `std.healthy()`.
     pub fn is_healthy(&self) -> bool {
         let now_ms = rt::now().mono_ms;
         self.servers.iter().any(|server| server.is_healthy(now_ms))
     }
 
-    /// Tells whether the addresses of one of its servers are known; `None` while a first lookup
-    /// goes on. Unix sockets have no addresses to be found.
+    /// Returns true if the addresses of one of its servers are known; `None` during the first
+    /// lookup. Unix sockets need no lookup.
     pub fn is_found(&self) -> Option<bool> {
         let found = |known| self.servers.iter().any(|server| server.is_found() == known);
         if found(Some(true)) { Some(true) } else { (!found(None)).then_some(false) }
     }
 
-    /// Exchanges under way with its servers.
+    /// The number of exchanges in progress with its servers.
     pub fn in_flight(&self) -> u32 {
         self.servers.iter().map(|server| server.in_flight()).sum()
     }
 
-    /// When the health of one of its servers changed last, in milliseconds since 1970.
+    /// The time of the last change of health of one of its servers, in milliseconds since 1970.
     pub fn changed_ms(&self) -> u64 {
         self.servers.iter().map(|server| server.changed_ms()).max().unwrap_or_default()
     }
 
-    /// One row per server, as the admin page shows them.
+    /// One row per server, as on the admin page.
     pub fn servers(&self) -> Vec<ServerStatus> {
         let now = rt::now();
         self.servers.iter().map(|server| ServerStatus::of(server, now)).collect()
     }
 
-    /// The server that a request of this hash would go to at `now_ms` (of the monotonic clock), if
-    /// it came now; `None` if its probes call every one sick. Nothing is chosen by asking.
+    /// The server for a request with this hash at `now_ms` (of the monotonic clock); `None` if
+    /// probes report every server sick. Changes no state.
     pub fn likely(&self, hash: u64, now_ms: u64) -> Option<&Arc<str>> {
         let at = self.balancer.likely(&self.servers, hash, now_ms)?;
         Some(&self.servers[at].name)
     }
 
-    /// Has `order` count for the server of this name, as [`ServerStatus::name`] has it; false for a
-    /// name that no server has.
+    /// Sets the health override of the server with this name ([`ServerStatus::name`]); false for an
+    /// unknown name.
     pub fn order(&self, server: &str, order: HealthOverride) -> bool {
         let mut found = false;
         for own in self.servers.iter().filter(|own| &*own.name == server) {
@@ -101,13 +101,13 @@ impl Origin {
         found
     }
 
-    /// Notes that somebody has given up waiting for its server, where it has but one.
+    /// Counts a timeout against the server, if there is only one.
     pub fn was_late(&self) {
         let now_ms = rt::now().mono_ms;
         self.servers.first().inspect(|server| server.was_late(now_ms));
     }
 
-    /// The protocol that all of its servers speak.
+    /// The protocol of all of its servers.
     pub fn protocol(&self) -> Protocol {
         self.config.servers.first().map_or_else(Protocol::default, |server| server.protocol)
     }
@@ -135,47 +135,46 @@ impl Origin {
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerStatus {
-    /// Its address as written.
+    /// The configured address.
     pub name: Arc<str>,
-    /// The addresses that its name stands for at present; empty for a unix socket.
+    /// The present addresses of its name; empty for a unix socket.
     pub addresses: Vec<SocketAddr>,
-    /// Its weight.
+    /// The weight.
     pub weight: u32,
-    /// It gets requests.
+    /// The server gets requests.
     pub healthy: bool,
-    /// The operator's order.
+    /// The operator's override.
     pub order: HealthOverride,
     /// The verdict of its probes.
     pub probed: ProbeVerdict,
-    /// Its latest probes as bits, the latest lowest; set for good ones.
+    /// The latest probes as bits, the latest lowest; set for good ones.
     pub probes: u64,
-    /// The progress of its latest probes.
+    /// Counts of the latest probes.
     pub history: ProbeHistory,
-    /// When its health, or an operator's word about it, changed last, in milliseconds since 1970.
+    /// The time of the last change of its health or override, in milliseconds since 1970.
     pub changed_ms: u64,
-    /// When it fell out of service, in milliseconds since 1970; `None` while it is in service. One
-    /// that was ejected is back when a request has succeeded.
+    /// The time at which it went out of service, in milliseconds since 1970; `None` while it is in
+    /// service. An ejected server is back after a successful request.
     pub down_since_ms: Option<u64>,
-    /// Milliseconds for which it will still get no requests for having failed some; 0 when it is
-    /// not ejected.
+    /// Milliseconds left of its ejection; 0 if it is not ejected.
     pub ejected_ms: u64,
-    /// Failed requests since its last answer.
+    /// Failed requests since its last response.
     pub failures: u32,
-    /// Exchanges that were begun with it.
+    /// Exchanges started.
     pub requests: u64,
-    /// Of these, those without a usable answer.
+    /// Of these, those without a usable response.
     pub failed: u64,
-    /// Exchanges under way, on all cores.
+    /// Exchanges in progress, on all cores.
     pub in_flight: u32,
-    /// Requests waiting for one of its connections.
+    /// Requests that wait for one of its connections.
     pub waiting: u32,
-    /// The latest failure of a request, a probe or a name lookup, and when it was, in milliseconds
+    /// The latest failure of a request, a probe or a name lookup, with its time in milliseconds
     /// since 1970.
     pub last_error: Option<(u64, String)>,
-    /// Answers, and microseconds from the begin of their exchanges, connecting included, until
-    /// their heads, of all together.
+    /// The number of responses, and the sum of microseconds from the starts of their exchanges,
+    /// including connecting, to their heads.
     pub answers: (u64, u64),
-    /// Bytes both ways, and why there was no connection.
+    /// Bytes in both directions, and failed connections by reason.
     pub moved: Moved,
 }
 

@@ -1,29 +1,29 @@
-//! Connections that belong to one client: NTLM and Negotiate log a user in to a connection, not to
-//! a request (RFC 4559 6; RFC 9110 3.3 calls it a fault of those schemes), and an origin that does
-//! so takes every later request on it for that user's. As with HAProxy, such a connection goes on
-//! only with requests of the client connection that it was used for, and ends otherwise.
+//! Owners of connections: NTLM and Negotiate log a user in to a connection, not to a request (RFC
+//! 4559 6; RFC 9110 3.3 calls it a fault of those schemes), so an origin takes every later request
+//! on it for that user's. As in HAProxy, such a connection must never carry requests of another
+//! client connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use message::{HeaderBlock, HeaderId, Request, Response, list};
 
-/// A client's connection, as owner of connections to origins. They end after it.
+/// A client's connection, as owner of connections to origins, which end after it.
 #[derive(Clone, Debug, Default)]
 pub struct Owner(Arc<AtomicBool>);
 
-/// One owner's hold of a connection.
+/// A reference from an owned connection to its owner.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnerHold(Weak<AtomicBool>);
 
 impl Owner {
-    /// Returns true if its client has logged in to a connection: requests that say nothing of a
-    /// user may then be that user's.
+    /// Returns true if its client has logged in to a connection: requests without credentials may
+    /// then be that user's.
     pub fn has_logged_in(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Takes hold of the connection that `request` went over.
+    /// Makes `self` the owner of the connection that `request` was sent over.
     pub(crate) fn hold(&self, request: &Request) -> OwnerHold {
         if logs_in(&request.headers) {
             self.0.store(true, Ordering::Relaxed);
@@ -41,31 +41,30 @@ impl PartialEq for Owner {
 impl Eq for Owner {}
 
 impl OwnerHold {
-    /// Returns true if it is `owner`'s.
+    /// Returns true if it refers to `owner`.
     pub(crate) fn is_of(&self, owner: &Owner) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&owner.0))
     }
 
-    /// Returns true if its owner is still there.
+    /// Returns true if its owner still exists.
     pub(crate) fn lasts(&self) -> bool {
         self.0.strong_count() > 0
     }
 }
 
-/// Returns true if a request with `headers` logs its user in to the connection that it goes over.
+/// Returns true if a request with `headers` logs its user in to its connection.
 pub fn logs_in(headers: &HeaderBlock) -> bool {
     names_scheme(headers, [HeaderId::Authorization, HeaderId::ProxyAuthorization])
 }
 
-/// Returns true if the connection that `response` came over, to `request`, is one client's from now
-/// on.
+/// Returns true if the connection of `request` and `response` belongs to one client from now on.
 pub(crate) fn is_taken(request: &Request, response: &Response) -> bool {
     logs_in(&request.headers)
         || names_scheme(&response.headers, [HeaderId::WwwAuthenticate, HeaderId::ProxyAuthenticate])
 }
 
-/// Returns true if one of these fields names a scheme that is about connections. Where it stands in
-/// the value of another scheme's parameter a connection is owned in vain, which costs little.
+/// Returns true if one of these fields names a scheme that authenticates connections. If the name
+/// is part of another scheme's parameter, a connection is owned needlessly, which costs little.
 fn names_scheme(headers: &HeaderBlock, ids: [HeaderId; 2]) -> bool {
     if !headers.contains_any(&ids) {
         return false;
@@ -78,8 +77,8 @@ fn names_scheme(headers: &HeaderBlock, ids: [HeaderId; 2]) -> bool {
     })
 }
 
-/// Returns true if `scheme` logs in to connections: NTLM, Negotiate (SPNEGO) with its forms, and
-/// Kerberos, which some proxies know by its own name.
+/// Returns true if `scheme` authenticates connections: NTLM, Negotiate (SPNEGO) with its forms, and
+/// Kerberos, which some proxies name.
 fn is_of_connections(scheme: &[u8]) -> bool {
     let begins =
         |start: &[u8]| scheme.get(..start.len()).is_some_and(|s| s.eq_ignore_ascii_case(start));

@@ -1,5 +1,5 @@
-//! A pace for lookups of host names that clients choose: however many such names there are, name
-//! servers get so many questions a second.
+//! Pace of lookups of host names that clients choose: it limits the queries per second to name
+//! servers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rt::time::Instant;
 
-/// A pace that many lookups keep together. Two are equal when they allow as much.
+/// A rate limit shared by many lookups. Two are equal if their rates are.
 #[derive(Debug)]
 pub struct LookupPace {
     per_second: AtomicU32,
-    /// When the next lookup may begin.
+    /// The earliest time of the next lookup.
     next: Mutex<Option<Instant>>,
 }
 
@@ -24,12 +24,12 @@ impl PartialEq for LookupPace {
 impl Eq for LookupPace {}
 
 impl LookupPace {
-    /// So many lookups a second, at least one.
+    /// A limit of `per_second` lookups, at least one.
     pub fn new(per_second: u32) -> Self {
         Self { per_second: AtomicU32::new(per_second), next: Mutex::default() }
     }
 
-    /// Has so many lookups a second from now on.
+    /// Sets the number of lookups per second.
     pub fn set(&self, per_second: u32) {
         self.per_second.store(per_second, Ordering::Relaxed);
     }
@@ -38,12 +38,12 @@ impl LookupPace {
         self.per_second.load(Ordering::Relaxed).max(1)
     }
 
-    /// Waits until the lookup that asks may begin.
+    /// Waits until the calling lookup may start.
     pub(crate) async fn turn(&self) {
         rt::time::sleep_until(self.slot(Instant::now())).await;
     }
 
-    /// When the lookup that asks `now` may begin.
+    /// The time at which a lookup requested `now` may start.
     fn slot(&self, now: Instant) -> Instant {
         let mut next = self.next.lock();
         let at = next.map_or(now, |next| next.max(now));
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(slots, [0, 100, 200, 300]);
         pace.set(1);
         assert_eq!([slot(&pace, 50), slot(&pace, 60)], [400, 1_400]);
-        // What nobody has used is not saved up.
+        // Unused lookups are not saved up.
         assert_eq!([slot(&pace, 9_000), slot(&pace, 9_000)], [9_000, 10_000]);
     }
 

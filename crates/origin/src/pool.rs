@@ -1,4 +1,5 @@
-//! One core's connections: idle ones by server, and the buffers that those under way work in.
+//! Pool of one core: idle connections by server, and the buffers of exchanges. A connection whose
+//! state is uncertain must never return to it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,14 +25,14 @@ use crate::spool::SpoolLimits;
 use crate::stream::{IdleCheck, Stream};
 use crate::upstream_connection::UpstreamConnection;
 
-/// Read buffer of a connection under way: large bodies arrive in few system calls.
+/// Size of an exchange's read buffer: large bodies arrive in few system calls.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Buffers kept for the next exchanges; 4 MiB a core.
+/// Buffers kept for later exchanges; 4 MiB per core.
 const SPARE_BUFFERS: usize = 64;
 
 /// One core's connections to all origins. Not shared between threads; a clone is another handle to
-/// the same.
+/// the pool.
 #[derive(Clone)]
 pub struct CorePool {
     pub(crate) core: Rc<CorePoolState>,
@@ -50,25 +51,25 @@ pub(crate) struct CorePoolState {
     depot: Arc<SharedPool>,
     kept: Rc<RefCell<HashMap<usize, CoreIdlePool>>>,
     spare: RefCell<Vec<WorkspaceBuffers>>,
-    /// Buffers that no exchange has anything in.
+    /// Unused buffers.
     buffers: RefCell<Vec<Box<[u8]>>>,
 }
 
-/// This core's idle connections of one way.
+/// This core's idle connections to one endpoint.
 struct CoreIdlePool {
-    /// Keeps its address, which is the key, from meaning another one.
+    /// Keeps the address that is its key from being reused.
     _lane: Arc<EndpointPool>,
     shelf: Arc<IdleConnections>,
 }
 
 impl CorePool {
-    /// A pool without connections, alone with its idle ones. Response heads are held to `limits`;
-    /// all that concerns one origin is in its own settings.
+    /// A pool without connections, not shared with other cores. Response heads are limited by
+    /// `limits`; everything about an origin is in its own settings.
     pub fn new(counters: Arc<Counters>, limits: &Limits) -> Self {
         Self::with_shared_pool(Arc::default(), counters, limits)
     }
 
-    /// As [`CorePool::new`]; idle connections are shared with all pools of `depot`.
+    /// As [`CorePool::new`], with idle connections shared among all pools of `depot`.
     pub fn with_shared_pool(
         depot: Arc<SharedPool>,
         counters: Arc<Counters>,
@@ -77,7 +78,7 @@ impl CorePool {
         Self { core: Rc::new(CorePoolState::new(depot, counters, limits, Rc::default())) }
     }
 
-    /// The same core's pool with other limits. Exchanges under way keep those they began with.
+    /// A handle to this pool with other limits. Exchanges in progress keep their limits.
     #[must_use]
     pub fn with_limits(&self, limits: &Limits) -> Self {
         let CorePoolState { counters, depot, kept, .. } = &*self.core;
@@ -85,8 +86,8 @@ impl CorePool {
         Self { core: Rc::new(CorePoolState::new(depot, counters, limits, Rc::clone(kept))) }
     }
 
-    /// Closes connections idle for too long, closed by their server, or to an address its name no
-    /// longer has. Called about once a second; `now_ms` is of the monotonic clock, as
+    /// Closes connections that were idle for too long, that their server has closed, or whose
+    /// address its name no longer has. Called about once a second; `now_ms` is
     /// [`base::Now::mono_ms`].
     pub fn sweep(&self, now_ms: u64) {
         self.core.lookups.sweep(now_ms);
@@ -121,7 +122,7 @@ impl CorePoolState {
             script_lookups: size(limits.script_lookups),
             lookups: ScriptPaths::default(),
             stderr_bytes: size(limits.stderr_bytes),
-            // A head is parsed where it was read, so the largest one must fit.
+            // A head is parsed in the buffer, so the largest one must fit.
             buffer_bytes: head_limits.head_bytes.max(BUFFER_BYTES),
             depot,
             kept,
@@ -130,8 +131,8 @@ impl CorePoolState {
         }
     }
 
-    /// The idle connection to `server` used last, if there is a good one: `owner`'s, or else one
-    /// that is nobody's, of this core, or else of another.
+    /// The most recently used idle connection to `server`: one of `owner`, or else one without an
+    /// owner, of this core or else of another.
     pub(crate) fn checkout(
         &self,
         server: &Arc<Server>,
@@ -157,7 +158,7 @@ impl CorePoolState {
         self.kept.borrow().get(&key(lane)).is_some_and(|kept| kept.shelf.has_owned(owner))
     }
 
-    /// Keeps a connection for the next request. The caller has seen its exchange end cleanly.
+    /// Returns a connection to the pool. Its exchange must have ended cleanly.
     pub(crate) fn checkin(&self, server: &Arc<Server>, link: UpstreamConnection, now_ms: u64) {
         if server.idle_max == 0 {
             return;
@@ -173,7 +174,7 @@ impl CorePoolState {
         self.counters.inc(Counter::OriginKept);
     }
 
-    /// Looks up the script or file of `origin` that `request` means.
+    /// Resolves the script or file of `origin` that `request` addresses.
     pub(crate) async fn look_up(
         &self,
         origin: &Arc<Origin>,
@@ -194,7 +195,7 @@ impl CorePoolState {
         }
     }
 
-    /// Notes a head of `server` with lines that ended without CR.
+    /// Records that `server` sent a head with line ends without CR.
     pub(crate) fn note_line_feeds(&self, server: &Server) {
         self.counters.inc(Counter::OriginLineFeeds);
         if server.tell_of_line_feeds()
@@ -204,8 +205,7 @@ impl CorePoolState {
         }
     }
 
-    /// Notes an exchange that gave no usable response. The client's failures are counted where it
-    /// is served.
+    /// Counts an exchange without a usable response. Failures of the client are counted elsewhere.
     pub(crate) fn note_failure(&self, error: &Error) {
         if !matches!(error, Error::RequestBody(_)) {
             self.counters.inc(Counter::FetchFailures);
@@ -216,12 +216,12 @@ impl CorePoolState {
     }
 }
 
-/// Identifies a lane while it is in the map, whose entry keeps it alive.
+/// The key of an endpoint's pool, valid while its map entry keeps it alive.
 fn key(lane: &Arc<EndpointPool>) -> usize {
     Arc::as_ptr(lane).addr()
 }
 
-/// Memory that an exchange works in, lent by its core and given back when it is dropped.
+/// An exchange's working memory, lent by its core and returned when dropped.
 pub(crate) struct Workspace {
     core: Rc<CorePoolState>,
     parts: WorkspaceBuffers,
@@ -230,15 +230,15 @@ pub(crate) struct Workspace {
 /// Memory that outlives exchanges.
 #[derive(Default)]
 pub(crate) struct WorkspaceBuffers {
-    /// Bytes read; those in use are `start..end`. None as long as there are none: who waits for a
-    /// server holds no buffer.
+    /// Read bytes; those in use are `start..end`. Empty while there are none: a waiting request
+    /// holds no buffer.
     pub(crate) bytes: Box<[u8]>,
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Head and chunk lines to be written.
     pub(crate) out: Vec<u8>,
     pub(crate) reader: ResponseReader,
-    /// The same for a response of FastCGI.
+    /// State of a FastCGI response.
     pub(crate) talk: FastCgiResponse,
 }
 
@@ -252,7 +252,7 @@ impl Workspace {
         &self.core
     }
 
-    /// Reads once, at most `most` bytes, behind what is unread; 0 at the end.
+    /// Reads once, at most `most` bytes, behind the unread bytes; 0 at the end.
     pub(crate) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -271,7 +271,7 @@ impl Workspace {
         read
     }
 
-    /// Gives the buffer back when nothing unread is in it.
+    /// Returns the buffer if it has no unread bytes.
     pub(crate) fn rest(&mut self) {
         let Self { core, parts } = self;
         if parts.unread().is_empty() && !parts.bytes.is_empty() {
@@ -284,8 +284,8 @@ impl Workspace {
         }
     }
 
-    /// Makes room to read into: by taking a buffer, by moving what is unread to the front, and when
-    /// that fills everything, as only a head with many surrogate keys can, by growing.
+    /// Makes space to read into: takes a buffer, moves the unread bytes to the front, or grows the
+    /// buffer if they fill it, which only a head with many surrogate keys can do.
     fn make_room(&mut self) {
         let Self { core, parts } = self;
         if parts.bytes.is_empty() {
@@ -309,7 +309,7 @@ impl WorkspaceBuffers {
         &self.bytes[self.start..self.end]
     }
 
-    /// Moves what is unread to the front, so that all the rest can be read into.
+    /// Moves the unread bytes to the front.
     fn compact(&mut self) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -405,7 +405,7 @@ mod tests {
         let (pools, url) = ([pool(), pool()], format!("http://{here}"));
         let stream = Stream::connect_tcp(here).await.expect("a connection");
         pools[0].core.checkin(&server(&url), UpstreamConnection::new(stream, Some(here)), 0);
-        // Another origin, after a change of the limits, on another core.
+        // Another origin on another core, after a change of the limits.
         let later = pools[0].with_limits(&Limits { header_bytes: 4096, ..Limits::default() });
         let link =
             later.core.checkout(&server(&url), 0, IdleCheck::Sure, None).expect("it is kept");

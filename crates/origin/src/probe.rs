@@ -1,5 +1,4 @@
-//! Active probes: a small GET to a server now and then, on a connection of its own as Varnish does
-//! it.
+//! Probes: a small GET to a server at intervals, on a new connection, as in Varnish.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -26,16 +25,16 @@ use crate::server::Server;
 use crate::stream::Stream;
 use crate::upstream_connection::UpstreamConnection;
 
-/// Longest head of an answer to a probe; far above what a health page sends.
+/// Longest head of a response to a probe; far above what a health page sends.
 const HEAD_BYTES: usize = 16 << 10;
 
-/// Bytes kept of an answer that is judged by its first line.
+/// Bytes kept of a response that is judged by its first line.
 const LINE_BYTES: usize = 128;
 
-/// Shortest interval between probes: none at all would be a load test.
+/// Shortest interval between probes: without one, probes would be a load test.
 const INTERVAL_MIN_MS: u64 = 10;
 
-/// Probes `server` of the named origin for ever, and notes what comes of it.
+/// Probes `server` of the named origin without end, and records the results.
 pub(crate) async fn probe_for_ever(
     server: Arc<Server>,
     head: Vec<u8>,
@@ -81,8 +80,8 @@ pub(crate) async fn probe_for_ever(
     }
 }
 
-/// The probe's request for `server`. A FastCGI server is asked for a script of the probe's path, as
-/// PHP-FPM's `ping.path` wants it.
+/// The probe's request for `server`. A FastCGI server gets a request for a script with the probe's
+/// path, as PHP-FPM's `ping.path` expects.
 pub(crate) fn request_head(
     server: &ServerConfig,
     origin: &OriginConfig,
@@ -94,7 +93,7 @@ pub(crate) fn request_head(
     let address = &server.address;
     let own = match address {
         Address::Tcp { .. } | Address::Fixed { .. } => address.to_string(),
-        // A socket has no name that a Host field could hold.
+        // A socket has no name for a Host field.
         Address::Unix(_) => "localhost".to_owned(),
     };
     let hosts = [&probe.host, &origin.host_header, &origin.host_default];
@@ -128,7 +127,7 @@ fn script_request(host: &str, origin: &OriginConfig, probe: &ProbeConfig) -> Vec
     out
 }
 
-/// Why a probe was not good.
+/// The reason why a probe failed.
 #[derive(Debug)]
 enum ProbeError {
     Connect(Error),
@@ -149,14 +148,14 @@ impl fmt::Display for ProbeError {
             Self::Io(error) => error.fmt(f),
             Self::Closed => f.write_str("closed before the end of the response's head"),
             Self::Response(error) => write!(f, "bad response: {error}"),
-            Self::Line => f.write_str("what it answered is no HTTP response"),
+            Self::Line => f.write_str("the response is not HTTP"),
             Self::Status(status) => write!(f, "status {status}"),
         }
     }
 }
 
 impl ProbeResult {
-    /// Notes how a probe ended.
+    /// Records the result of a probe.
     fn ended(&mut self, outcome: &Result<(), ProbeError>) {
         let broken = matches!(outcome, Err(ProbeError::Io(_) | ProbeError::Timeout { .. }))
             && self.connected.is_some();
@@ -209,12 +208,12 @@ async fn write(stream: &mut Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The status in the first line of what comes until the server closes the connection.
+/// The status in the first line of a response that the server ends by closing the connection.
 async fn read_line(stream: &mut Stream) -> Result<Status, ProbeError> {
     let mut buffer = vec![0; HEAD_BYTES];
     let mut end = 0;
     loop {
-        // What is beyond the first line is not kept: a long page must not fill the memory.
+        // Bytes beyond the first line are dropped: a long page must not fill the memory.
         let from = end.min(LINE_BYTES);
         match poll_fn(|cx| stream.poll_read(cx, &mut buffer[from..])).await {
             Err(error) => return Err(ProbeError::Io(error)),
@@ -225,8 +224,7 @@ async fn read_line(stream: &mut Stream) -> Result<Status, ProbeError> {
     }
 }
 
-/// The status of a response that begins with `bytes`: the second word of its first line, whatever
-/// follows.
+/// The status of a response that begins with `bytes`: the second part of its first line.
 fn status_of(bytes: &[u8]) -> Option<Status> {
     let line = bytes.split(|b| matches!(b, b'\r' | b'\n')).next()?;
     let line = std::str::from_utf8(line.strip_prefix(b"HTTP/")?).ok()?;
@@ -235,8 +233,7 @@ fn status_of(bytes: &[u8]) -> Option<Status> {
     Status::new(words.next()?.parse().ok()?)
 }
 
-/// The status of the final response. Its body is of no interest: the connection is closed after the
-/// head.
+/// The status of the final response. The connection is closed after the head.
 async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
     let limits =
         HeadLimits { head_bytes: HEAD_BYTES, ..HeadLimits::from(&base::Limits::default()) };
@@ -249,7 +246,7 @@ async fn read_status(stream: &mut Stream) -> Result<Status, ProbeError> {
             Ok(ReadProgress::Complete(_)) if !response.status.is_interim() => {
                 return Ok(response.status);
             }
-            // Interim responses share the buffer with the final one: that bounds them.
+            // Interim responses share the buffer with the final one, which limits them.
             Ok(ReadProgress::Complete(head)) => start += head.consumed,
             Ok(ReadProgress::Partial) if end == buffer.len() => return Err(ProbeError::Closed),
             Ok(ReadProgress::Partial) => {

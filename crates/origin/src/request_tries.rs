@@ -1,4 +1,5 @@
-//! A request's tries: which server, which connection, and whether to try again.
+//! Tries of a request: selects server and connection, and decides on retries. A request that may
+//! have been acted on must never be repeated unless it is idempotent.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -27,17 +28,17 @@ use crate::upload::{RequestBody, Upload};
 use crate::upstream_connection::UpstreamConnection;
 
 impl CorePool {
-    /// Sends `request` to one of `origin`'s servers and returns with the response's head.
+    /// Sends `request` to one of `origin`'s servers and returns after the response's head.
     ///
-    /// `hash` chooses the server where the origin balances by hash; `caller` is what FastCGI's
-    /// parameters tell of the client. `body` is what `request.framing` says; it is read no faster
-    /// than the server takes it, and no further than needed when the server answers before its end.
-    /// For a FastCGI server a chunked one is read whole before it is sent.
+    /// `hash` selects the server if the origin balances by hash; `caller` supplies FastCGI's
+    /// parameters about the client. `body` has the framing of `request.framing`; it is read no
+    /// faster than the server receives it, and no further than needed if the server answers early.
+    /// For a FastCGI server, a chunked body is spooled first.
     ///
-    /// A failed try is repeated, on another server if there is one, while all of this holds: the
-    /// server has sent no byte; the request is idempotent, or no byte of it was sent; no byte of
-    /// its body is gone; the origin's `retries` and retry budget allow it. A kept connection that
-    /// turns out to be closed costs none of that: a new one is opened instead.
+    /// A failed try is repeated, on another server if possible, if all of this holds: the server
+    /// has sent no byte; the request is idempotent, or no byte of it was sent; no byte of its body
+    /// was consumed; the origin's `retries` and retry budget permit it. A retry after an idle
+    /// connection turned out to be closed is free: a new connection is opened.
     ///
     /// # Errors
     /// The last try's; see [`Error`].
@@ -93,8 +94,8 @@ impl CorePool {
         sender.send(hash).await.inspect_err(|error| core.note_failure(error))
     }
 
-    /// The path below the root of the file that a FastCGI origin's rules make of `request`, where
-    /// that is no script.
+    /// The path, relative to the root, of the file that a FastCGI origin's rules select for
+    /// `request`, if it is not a script.
     pub async fn file(&self, origin: &Arc<Origin>, request: &Request) -> Option<Vec<u8>> {
         let core = &self.core;
         let scripts = origin.config().scripts.as_ref()?;
@@ -105,7 +106,7 @@ impl CorePool {
         }
     }
 
-    /// The script that answers `request`, or the answer if that script is missing.
+    /// The script for `request`, or the response if there is no such script.
     async fn script<'a>(
         &self,
         origin: &Arc<Origin>,
@@ -140,8 +141,8 @@ fn with_host<'a>(origin: &Origin, request: &'a Request) -> Cow<'a, Request> {
     }
 }
 
-/// The bytes that a new connection begins with. Without a client to tell of, the connection is
-/// called the proxy's own.
+/// The bytes that open a new connection. Without a known client, the PROXY header says LOCAL or
+/// UNKNOWN.
 pub(crate) fn opening(
     opening: &Opening,
     ends: Option<ClientEnds>,
@@ -165,27 +166,27 @@ pub(crate) fn opening(
     out
 }
 
-/// A request on its way.
+/// A request being sent.
 struct Sender<'a, 'b> {
     core: &'a Rc<CorePoolState>,
     origin: &'a Arc<Origin>,
     request: &'a Request,
     upload: Upload<'b>,
     cgi: Option<&'a Cgi<'a>>,
-    /// Bytes read at once.
+    /// The most bytes of one read.
     read_at_most: usize,
     timeouts: Timeouts,
     /// Both ends of the client's connection.
     ends: Option<ClientEnds>,
-    /// It is not sent again where a kept connection turns out to be closed.
+    /// The request is not repeated if an idle connection turns out to be closed.
     once: bool,
-    /// On whose account it goes.
+    /// The holder of its slot.
     holder: Option<Holder>,
     /// The client's connection.
     owner: Option<&'a Owner>,
     total: Deadline,
     events: &'a mut dyn Events,
-    /// Servers that failed it.
+    /// Servers that have failed the request.
     tried: Vec<usize>,
     tries: u32,
 }
@@ -218,8 +219,7 @@ impl Sender<'_, '_> {
         }
     }
 
-    /// The server that the client has a connection of its own to: a login that has begun goes on
-    /// there.
+    /// The server to which the client owns a connection: a login that has begun continues there.
     fn owned_at(&self, now_ms: u64) -> Option<usize> {
         let owner = self.owner?;
         let mut servers = self.origin.shared().iter().enumerate();
@@ -231,7 +231,7 @@ impl Sender<'_, '_> {
         Some(at)
     }
 
-    /// Asks the server at `at`, over a kept connection if there is one.
+    /// Sends the request to the server at `at`, over an idle connection if there is one.
     async fn ask(&mut self, at: usize) -> Result<Exchange, AttemptFailure> {
         let origin = self.origin;
         let server = &origin.shared()[at];
@@ -270,7 +270,7 @@ impl Sender<'_, '_> {
                     };
                     return Ok(Exchange::new(answer, of));
                 }
-                // The server closed it while the request was on its way: no sign of ill health.
+                // The server closed the idle connection meanwhile, which is not a failure.
                 Err(failure) if reused && self.was_stale(&failure) => {
                     self.note_retry(&failure.error);
                 }
@@ -279,8 +279,8 @@ impl Sender<'_, '_> {
         }
     }
 
-    /// The look that a kept connection needs. Where the request can be sent again over another
-    /// connection, the socket need not be asked.
+    /// The check that an idle connection needs. If the request can be repeated over another
+    /// connection, no system call is needed.
     fn look(&self) -> IdleCheck {
         let repeats = self.request.method.is_idempotent() && !self.upload.has_body() && !self.once;
         if repeats { IdleCheck::AsNoticed } else { IdleCheck::Sure }
@@ -319,15 +319,15 @@ impl Sender<'_, '_> {
         call.attempt(link, &mut self.upload, self.events).await
     }
 
-    /// Returns true if the failed try has lost and learnt nothing: the server sent no byte, and
-    /// took no byte of the body.
+    /// Returns true if the failed try had no effect: the server sent no byte, and received no byte
+    /// of the body.
     fn can_repeat(&self, failure: &AttemptFailure) -> bool {
         !failure.answered && !self.upload.started()
     }
 
-    /// Returns true if a kept connection was closed before the request reached its server's
-    /// attention. A request that is not idempotent is sent again only when it was incomplete and so
-    /// cannot have been acted on (RFC 9110 9.2.2, RFC 9112 9.3.1).
+    /// Returns true if an idle connection was closed before the server saw the request. A request
+    /// that is not idempotent is repeated only if it was incomplete and so cannot have been acted
+    /// on (RFC 9110 9.2.2, RFC 9112 9.3.1).
     fn was_stale(&self, failure: &AttemptFailure) -> bool {
         failure.error.is_drop()
             && !self.once
@@ -335,7 +335,7 @@ impl Sender<'_, '_> {
             && (self.request.method.is_idempotent() || failure.reach != Reach::Whole)
     }
 
-    /// Returns true if the request is tried again after a failure that is the server's.
+    /// Returns true if the request may be retried after a failure of the server.
     fn may_retry(&self, failure: &AttemptFailure) -> bool {
         let on = self.origin.config().retry_on;
         on.helps(&failure.error, || self.origin.has_other(&self.tried))
@@ -344,8 +344,8 @@ impl Sender<'_, '_> {
             && self.has_tries()
     }
 
-    /// Returns true if another server is asked instead of making do with this answer. The server of
-    /// an answer that calls for another try counts as tried.
+    /// Returns true if another server is tried instead of using this response. The server of an
+    /// unwanted response counts as tried.
     fn wants_another(&mut self, exchange: &Exchange) -> bool {
         let on = self.origin.config().retry_on;
         if !on.statuses.has(exchange.response.status)
@@ -358,7 +358,7 @@ impl Sender<'_, '_> {
         self.origin.has_other(&self.tried) && self.has_tries()
     }
 
-    /// Returns true if the limits allow one more try, which the retry budget then pays for.
+    /// Returns true if the limits permit one more try, which is then taken from the retry budget.
     fn has_tries(&self) -> bool {
         let counters = &self.core.counters;
         let retries = self.origin.config().retries as usize;
@@ -384,7 +384,7 @@ impl Sender<'_, '_> {
     }
 }
 
-/// A failure before a connection is there has reached no server.
+/// A failure without a connection has reached no server.
 impl From<Error> for AttemptFailure {
     fn from(error: Error) -> Self {
         Self { error, answered: false, reach: Reach::Nothing }

@@ -1,5 +1,5 @@
-//! Places that no origin leads to: the daemon's own admin listener, where requests of clients have
-//! nothing to ask.
+//! Reserved addresses, which no origin may lead to: the daemon's own admin listener, which clients'
+//! requests must never reach.
 
 use std::fs;
 use std::io;
@@ -15,17 +15,17 @@ pub struct ReservedAddresses {
 }
 
 impl ReservedAddresses {
-    /// These addresses, and the sockets at these paths.
+    /// Reserves these addresses, and the sockets at these paths.
     pub fn new(addresses: impl IntoIterator<Item = SocketAddr>, sockets: Vec<PathBuf>) -> Self {
         Self { addresses: addresses.into_iter().map(reached).collect(), sockets }
     }
 
-    /// Returns true if a connection to `address` would end at one of them.
+    /// Returns true if a connection to `address` would reach a reserved one.
     pub fn has(&self, address: SocketAddr) -> bool {
         !self.addresses.is_empty() && self.addresses.contains(&reached(address))
     }
 
-    /// Returns true if `path` is one of the sockets, by whatever links it leads there.
+    /// Returns true if `path` leads to one of the sockets, through any links.
     fn has_socket(&self, path: &Path) -> bool {
         let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
         let Some(meant) = identity(path) else { return false };
@@ -42,11 +42,11 @@ impl ReservedAddresses {
 }
 
 fn refusal() -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, "the admin listener is no origin")
+    io::Error::new(io::ErrorKind::PermissionDenied, "the admin listener must not be an origin")
 }
 
-/// Where the kernel connects to for an address: IPv4 in IPv6's clothes is IPv4, and no address
-/// means this machine.
+/// The address that the kernel connects to: an IPv4-mapped address is IPv4, and the unspecified
+/// address is this machine.
 fn reached(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip().to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -1,6 +1,5 @@
-//! Names to addresses, away from any request: by the hosts file, then by DNS, again when an
-//! answer's time to live is over. What was known stays in use for as long as nothing better is
-//! (F21).
+//! Resolution of host names, away from any request: by the hosts file, then by DNS, repeated when
+//! an answer's time to live ends. A failed lookup must never remove known addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
@@ -17,16 +16,16 @@ use crate::server::Server;
 #[cfg_attr(larder_demo, path = "resolve/no_dns.rs")]
 mod dns;
 
-/// For answers that come without a time to live: the hosts file's and the C library's.
+/// Time to live for answers without one: those of the hosts file and the C library.
 const TTL_NONE: Duration = Duration::from_secs(30);
 
-/// For one lookup in all: every name server, every search domain.
+/// Timeout of one lookup, with every name server and search domain.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Addresses, and for how long they may be used.
+/// Addresses, and their time to live.
 type Lookup = (Vec<IpAddr>, Duration);
 
-/// When a name is looked up again.
+/// The schedule of a name's lookups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LookupSchedule {
     pub(crate) times: Lookups,
@@ -34,8 +33,8 @@ pub(crate) struct LookupSchedule {
     pub(crate) pace: Option<Arc<LookupPace>>,
 }
 
-/// Looks `host` up for ever; one that a client chose and that is not found, once. `make` gives a
-/// resolver, or `None` if the C library is to be asked.
+/// Resolves `host` again and again; a name chosen by a client that is not found, once. `make`
+/// returns a resolver, or `None` to use the C library.
 pub(crate) async fn resolve_for_ever(
     server: Arc<Server>,
     host: String,
@@ -54,12 +53,12 @@ pub(crate) async fn resolve_for_ever(
                 times.pause(ttl)
             }
             failed => {
-                let why = failed.err().unwrap_or_else(|| "it has no address".to_owned());
+                let why = failed.err().unwrap_or_else(|| "the name has no address".to_owned());
                 server.resolve_failed(format!("cannot resolve {host}: {why}"));
                 if pace.is_some() && server.is_found() == Some(false) {
                     return;
                 }
-                // Made anew, so that a change of the system's settings is noticed.
+                // Created again, so that a change of the system's settings has effect.
                 resolver = None;
                 times.retry()
             }
@@ -71,7 +70,7 @@ pub(crate) async fn resolve_for_ever(
     }
 }
 
-/// One lookup. `resolver` is made when it is needed and kept for the next.
+/// One lookup. `resolver` is created if needed and kept for the next.
 async fn lookup(
     host: &str,
     port: u16,
@@ -95,25 +94,26 @@ pub(crate) fn listed(host: &str) -> Lookup {
     (dns::listed(host), TTL_NONE)
 }
 
-/// Looks `host` up once, by DNS or by the C library where the system's settings cannot be read.
+/// Resolves `host` once, by DNS, or by the C library if the system's settings cannot be read.
 pub(crate) async fn once(host: &str) -> Result<Lookup, String> {
     lookup(host, 0, &mut None, system_resolver).await
 }
 
-/// Those of `ips` that DNS may name. Whoever can change a name's answer must not make this proxy
-/// speak to an address that only this machine can reach by its link: a cloud's metadata service,
-/// above all. An operator who wants such an origin writes its address, or names it in the hosts
-/// file.
+/// The addresses of `ips` that DNS may return. An attacker who controls a name must not make this
+/// proxy connect to link-local addresses, above all a cloud's metadata service. An operator who
+/// needs such an origin configures its address, or an entry in the hosts file.
 fn admissible(ips: impl Iterator<Item = IpAddr>) -> Result<Vec<IpAddr>, String> {
     let (good, bad): (Vec<_>, Vec<_>) = ips.partition(|ip| is_admissible(ip.to_canonical()));
     match bad.first() {
-        Some(ip) if good.is_empty() => Err(format!("{ip} is no address that DNS may name here")),
+        Some(ip) if good.is_empty() => {
+            Err(format!("{ip} is not an address that DNS may return here"))
+        }
         _ => Ok(good),
     }
 }
 
 fn is_admissible(ip: IpAddr) -> bool {
-    /// Where EC2 has its metadata over IPv6; over IPv4 it is a link-local address, as elsewhere.
+    /// Address of EC2's metadata over IPv6; over IPv4 it is link-local, as elsewhere.
     const EC2_METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
     let bad = match ip {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
@@ -122,8 +122,8 @@ fn is_admissible(ip: IpAddr) -> bool {
     !(bad || ip.is_unspecified() || ip.is_multicast())
 }
 
-/// The addresses of `host` as the C library knows them, once for good: for names that are looked up
-/// when settings are read. Waits for the network.
+/// The addresses of `host` by the C library, once: for names that are resolved when settings are
+/// loaded. Blocks.
 ///
 /// # Errors
 /// Those of the lookup.

@@ -1,4 +1,5 @@
-//! Failures that are tried again on another server, and answers that count against their server.
+//! Retry rules: failures after which another server is tried, and statuses that count against their
+//! server.
 
 use message::Status;
 
@@ -9,24 +10,24 @@ use crate::error::{Error, TimeoutStep};
 pub struct Statuses(u128);
 
 impl Statuses {
-    /// The lowest and the highest that can be among them.
+    /// The lowest and the highest possible status.
     pub const RANGE: (u16, u16) = (400, 527);
 
-    /// Adds `code`; false when it is out of range.
+    /// Adds `code`; false if it is out of range.
     pub fn insert(&mut self, code: u16) -> bool {
         let bit = bit(code);
         self.0 |= bit;
         bit != 0
     }
 
-    /// Returns true if `status` is one of them.
+    /// Returns true if `status` is in the set.
     pub fn has(self, status: Status) -> bool {
         self.0 & bit(status.code()) != 0
     }
 }
 
 impl FromIterator<u16> for Statuses {
-    /// Those of the codes that are in range.
+    /// The set of those codes that are in range.
     fn from_iter<I: IntoIterator<Item = u16>>(codes: I) -> Self {
         Self(codes.into_iter().fold(0, |all, code| all | bit(code)))
     }
@@ -37,42 +38,42 @@ fn bit(code: u16) -> u128 {
     if (least..=most).contains(&code) { 1 << (code - least) } else { 0 }
 }
 
-/// Why a request is tried again on another server, or the same one; never one that may have been
-/// acted on and is not idempotent.
+/// The failures after which a request is retried on another server, or the same one; never a
+/// request that may have been acted on and is not idempotent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryOn {
     /// There was no connection.
     pub connect: bool,
-    /// The connection ended before an answer.
+    /// The connection ended before a response.
     pub drop: bool,
-    /// The server took too long to connect, to take the request or to answer, and there is another
-    /// one.
+    /// The server took too long to connect, to receive the request or to answer, and there is
+    /// another one.
     pub timeout: bool,
-    /// It was answered with one of these, and there is another server.
+    /// The response has one of these statuses, and there is another server.
     pub statuses: Statuses,
 }
 
 impl Default for RetryOn {
-    /// Whatever gave no answer.
+    /// All failures without a response.
     fn default() -> Self {
         Self { connect: true, drop: true, timeout: true, statuses: Statuses::default() }
     }
 }
 
 impl RetryOn {
-    /// Nothing at all.
+    /// No retries.
     pub const NOTHING: Self =
         Self { connect: false, drop: false, timeout: false, statuses: Statuses(0) };
 
-    /// Returns true if a request is tried again after `error`; `has_other` tells of a server that
-    /// was not asked yet.
+    /// Returns true if a request is retried after `error`; `has_other` returns true if a server is
+    /// left to try.
     pub(crate) fn helps(&self, error: &Error, has_other: impl Fn() -> bool) -> bool {
         match error {
             Error::Connect { .. } | Error::Resolve { .. } => self.connect,
             error if error.is_drop() => self.drop,
-            // It has done nothing, but more of the same would not help it either.
+            // It has done nothing, but more requests would not help it.
             Error::NoAnswer { protocol: fastcgi::ProtocolStatus::Overloaded, .. } => has_other(),
-            // A server that is slow is not helped by more of the same.
+            // A slow server is not helped by more requests.
             Error::Timeout { step: TimeoutStep::Connect, .. } => {
                 (self.connect || self.timeout) && has_other()
             }

@@ -1,8 +1,8 @@
-//! The lookup of a FastCGI origin's script for a request: the rules of [`fastcgi::script`], and the
-//! disk that they ask.
+//! Scripts of a FastCGI origin: resolves a request's script by the rules of [`fastcgi::script`] and
+//! the disk.
 //!
-//! The disk is looked at on a thread of its own, never on a core's: a directory may be on a slow
-//! or stalled disk. What was found is good for a second, so that a busy path costs no look at all.
+//! The disk is accessed on another thread, never on a core, since it may be slow or stalled.
+//! Results are cached for a second, so that a busy path costs no access.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,19 +21,19 @@ use message::{HeaderId, Method, Request, Response, Status, path};
 use crate::config::ScriptsConfig;
 use crate::origin::Origin;
 
-/// Milliseconds for which a look at the disk is good.
+/// Milliseconds for which a result is cached.
 const KEPT_MS: u64 = 1_000;
 
-/// The meaning of a path, and the real place of the root.
+/// A resolved path, and the real path of the root.
 #[derive(Debug)]
 pub(crate) struct ResolvedScript {
-    /// The root with all links in it resolved, so that a deployment that moves a link is seen by
-    /// PHP's own caches at once (nginx: `$realpath_root`).
+    /// The root with all links resolved, so that PHP's own caches notice a deployment that moves a
+    /// link (nginx: `$realpath_root`).
     pub(crate) root: Vec<u8>,
     pub(crate) target: ScriptTarget,
 }
 
-/// One core's memory of what it found, by origin.
+/// One core's cache of results, by origin.
 #[derive(Debug, Default)]
 pub(crate) struct ScriptPaths {
     origins: RefCell<HashMap<usize, KnownPath>>,
@@ -41,13 +41,13 @@ pub(crate) struct ScriptPaths {
 
 #[derive(Debug)]
 struct KnownPath {
-    /// Keeps the address that is its key from being used again.
+    /// Keeps the address that is its key from being reused.
     _origin: Arc<Origin>,
     paths: HashMap<Vec<u8>, (Rc<ResolvedScript>, u64)>,
 }
 
 impl ScriptPaths {
-    /// Finds the meaning of `request`'s path. At most `most` paths are remembered.
+    /// Resolves `request`'s path. At most `most` paths are cached.
     pub(crate) async fn find(
         &self,
         origin: &Arc<Origin>,
@@ -59,7 +59,7 @@ impl ScriptPaths {
     ) -> Rc<ResolvedScript> {
         let mut normal = Vec::new();
         let Ok(differs) = path::normal_form(request.path(), &mut normal) else {
-            // Policy refuses such paths long before.
+            // Policy rejects such paths long before.
             let target = ScriptTarget::Status(Status::new(400).unwrap_or(Status::OK));
             return Rc::new(ResolvedScript { root: Vec::new(), target });
         };
@@ -92,7 +92,7 @@ impl ScriptPaths {
         found
     }
 
-    /// Forgets what is no longer good.
+    /// Removes expired entries.
     pub(crate) fn sweep(&self, now_ms: u64) {
         self.origins.borrow_mut().retain(|_, known| {
             known.paths.retain(|_, (_, until_ms)| now_ms < *until_ms);
@@ -102,7 +102,8 @@ impl ScriptPaths {
 }
 
 fn look(scripts: &ScriptsConfig, path: &[u8]) -> ResolvedScript {
-    // A root that is not here may be on the application's machine; what is only named is found.
+    // A root that does not exist here may be on the application's machine; its paths are used as
+    // configured.
     let root = fs::canonicalize(&scripts.root).unwrap_or_else(|_| scripts.root.clone());
     let linked = scripts.linked.iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
     let disk = Disk { root: &root, linked, hide: scripts.files.as_ref().map(|files| &files.hide) };
@@ -115,24 +116,24 @@ fn look(scripts: &ScriptsConfig, path: &[u8]) -> ResolvedScript {
     ResolvedScript { root, target }
 }
 
-/// Files below a root. Links count as what they lead to, and only within the root and the
-/// directories that settings add to it.
+/// Files below a root. Links count as their targets, and only within the root and the directories
+/// that settings add to it.
 struct Disk<'a> {
     root: &'a Path,
     linked: Vec<PathBuf>,
-    /// Files that are never shown; without it no file is hidden.
+    /// Hidden files; without it no file is hidden.
     hide: Option<&'a files::HiddenNames>,
 }
 
 impl Disk<'_> {
-    /// Where `path` leads.
+    /// The target of `path`.
     fn real(&self, path: &[u8]) -> io::Result<PathBuf> {
         let relative = path.strip_prefix(b"/").unwrap_or(path);
         fs::canonicalize(self.root.join(OsStr::from_bytes(relative)))
     }
 
-    /// Where the directories that `pattern` means lead. Of `**` only the directory itself is looked
-    /// at: it may stand for any depth.
+    /// The targets of the directories that match `pattern`. Of `**` only the directory itself is
+    /// resolved: it may stand for any depth.
     fn places(&self, pattern: &str) -> Vec<PathBuf> {
         let mut places = vec![self.root.to_path_buf()];
         for segment in pattern.split('/').filter(|segment| !matches!(*segment, "" | "**")) {
@@ -166,14 +167,14 @@ impl Tree for Disk<'_> {
         }
     }
 
-    /// By its own name, by the name that links give it, and by where links in the directory's name
-    /// lead: a link may lead into the directory, and the directory may be one.
+    /// Compares by the path itself, by its resolved path, and by the targets of links in the
+    /// directory's name: a link may lead into the directory, and the directory may be one.
     fn lies_below(&self, path: &[u8], directory: &str) -> bool {
         if is_below(path, directory) {
             return true;
         }
         let Ok(real) = self.real(path) else { return false };
-        // A directory outside the root has its own name too.
+        // A directory outside the root has its own name, too.
         let outside = self.linked.iter().filter_map(|dir| dir.parent());
         let mut tops = std::iter::once(self.root).chain(outside);
         let is_named = |top: &Path| {
@@ -184,13 +185,13 @@ impl Tree for Disk<'_> {
     }
 }
 
-/// The answer to a request that no script answers.
+/// The response to a request without a script.
 pub(crate) fn answer(request: &Request, target: &ScriptTarget) -> Option<(Response, Bytes)> {
     let (code, reason) = match target {
         ScriptTarget::Script { .. } => return None,
-        ScriptTarget::File(_) => (404, "This is a file, and only scripts are run here."),
-        ScriptTarget::AddSlash => (redirect_status(request), "Here is a directory."),
-        ScriptTarget::Status(status) => (status.code(), "No script answers here."),
+        ScriptTarget::File(_) => (404, "The path is a file, and only scripts are served here."),
+        ScriptTarget::AddSlash => (redirect_status(request), "The path is a directory."),
+        ScriptTarget::Status(status) => (status.code(), "There is no script for this path."),
     };
     let status = Status::new(code)?;
     let mut response = Response::new(status);
@@ -208,13 +209,13 @@ pub(crate) fn answer(request: &Request, target: &ScriptTarget) -> Option<(Respon
     Some((response, body))
 }
 
-/// A redirect that keeps the method where that matters.
+/// The status of a redirect that keeps the method where it matters.
 fn redirect_status(request: &Request) -> u16 {
     if matches!(request.method, Method::Get | Method::Head) { 301 } else { 308 }
 }
 
-/// The request's own URL with a slash behind its path. It is absolute: a path that begins with two
-/// slashes would lead to another host.
+/// The request's own URL with a slash behind its path. It must be absolute: a path that begins with
+/// two slashes would lead to another host.
 fn with_slash(request: &Request) -> Vec<u8> {
     let mut url = format!("{}://", request.scheme.as_str()).into_bytes();
     url.extend_from_slice(&request.host);
@@ -238,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that is gone with its test.
+    /// A folder that is removed with its test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -326,7 +327,7 @@ mod tests {
             folder.file(file);
         }
         let at = |name: &str| folder.0.join(name);
-        // The directory of uploads is a link, as deployments have it; others lead into one.
+        // The directory of uploads is a link, as in deployments; other links lead into one.
         folder.link(&at("site/shared/pictures"), "site/uploads");
         folder.link(&at("site/blog/uploads"), "site/alias");
         folder.link(&at("site/blog/uploads/y.php"), "site/y.php");

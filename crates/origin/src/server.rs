@@ -1,5 +1,4 @@
-//! One server of an origin, as all cores share it: where it is, how it is doing, how much it is
-//! given.
+//! Server of an origin, as all cores share it: its addresses, health, load and limits.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,22 +24,22 @@ use crate::socket_advice;
 use crate::stream::{self, Stream};
 use crate::traffic_counters::Tally;
 
-/// Most addresses of one name that are used; beyond it the rest of the answer is left out.
+/// The most addresses of one name; further ones of an answer are ignored.
 pub(crate) const ADDRESSES: usize = 64;
 
 /// The addresses of a server's name.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     addresses: Vec<SocketAddr>,
-    /// They are tried as they stand, every time.
+    /// They are tried in their order, every time.
     in_order: bool,
-    /// One bit an address: its last connection attempt failed, so that it is tried after the
+    /// One bit per address: the last connection attempt failed, so that it is tried after the
     /// others.
     failed: AtomicU64,
 }
 
 impl Addresses {
-    /// Addresses to connect to: in turn from `start`, those that failed lately last; or in order.
+    /// Addresses to connect to: in turn from `start`, recently failed ones last; or in order.
     fn order(&self, start: usize) -> impl Iterator<Item = (usize, SocketAddr)> {
         let (start, failed) = match self.in_order {
             true => (0, 0),
@@ -66,47 +65,47 @@ impl Addresses {
     }
 }
 
-/// Milliseconds for which a socket that was connected to counts as none that is reserved.
+/// Milliseconds for which a connected socket is known not to be reserved.
 const ADMITTED_MS: u64 = 1_000;
 
 /// One server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Its address as written: the name in messages.
+    /// The configured address: its name in messages.
     pub(crate) name: Arc<str>,
     pub(crate) config: ServerConfig,
-    /// Spreads hashes over servers; depends on the name alone, so that order and number do not
-    /// matter.
+    /// Seed of the server's hash; depends on the name only, so that order and number of servers do
+    /// not matter.
     pub(crate) seed: u64,
     pub(crate) ejection: Ejection,
     pub(crate) probes: Option<ProbeWindow>,
     pub(crate) opening: Opening,
-    /// When it last fell sick or became healthy, in milliseconds since 1970.
+    /// The time of its last change of health, in milliseconds since 1970.
     changed_ms: AtomicU64,
     /// Idle connections kept per core.
     pub(crate) idle_max: usize,
     idle_timeout_ms: u64,
     eject: EjectConfig,
     slow_start_ms: u64,
-    /// When it recovered last, in milliseconds of the monotonic clock; 0 when it never fell ill.
+    /// The time of its last recovery, in milliseconds of the monotonic clock; 0 if there was none.
     recovered_ms: AtomicU64,
     /// LF alone ends a line of its response heads.
     pub(crate) lenient: bool,
-    /// Somebody was told that a head needed it.
+    /// The use of `lenient` was logged.
     lenience_told: AtomicBool,
     secure: Option<tls::UpstreamPeer>,
     reserved: Arc<ReservedAddresses>,
-    /// Until then its socket is known to be none that is reserved, in milliseconds of the monotonic
-    /// clock.
+    /// The time until which its socket is known not to be reserved, in milliseconds of the
+    /// monotonic clock.
     admitted_until_ms: AtomicU64,
-    /// The operator's order, as [`Order`].
+    /// The operator's [`HealthOverride`].
     order: AtomicU8,
     answer: ArcSwapOption<Addresses>,
     answered: Notify,
     /// The latest lookup of its name failed.
     unresolvable: AtomicBool,
     turn: AtomicU32,
-    /// None without a bound.
+    /// `None` without a limit.
     places: Option<ExchangeSlots>,
     way: ConnectionKey,
     lane: OnceLock<Arc<EndpointPool>>,
@@ -114,12 +113,13 @@ pub(crate) struct Server {
     waiting: AtomicU32,
     requests: AtomicU64,
     failed: AtomicU64,
-    /// The latest failure, and when it was, in milliseconds since 1970.
+    /// The latest failure, with its time in milliseconds since 1970.
     last_error: Mutex<Option<(u64, String)>>,
-    /// Answers, and microseconds until their heads.
+    /// Responses, and microseconds until their heads.
     answers: AtomicU64,
     waited_us: AtomicU64,
-    /// When a connection to it failed last, in milliseconds of the monotonic clock, and why.
+    /// The last failed connection: its time, in milliseconds of the monotonic clock, and its
+    /// reason.
     unconnected: Mutex<Option<(u64, io::ErrorKind)>>,
     pub(crate) tally: Tally,
 }
@@ -137,7 +137,7 @@ impl Server {
                 .as_ref()
                 .map(|probe| ProbeWindow::new(probe.threshold, probe.initial)),
             opening: origin.opening.clone(),
-            // Its header speaks of one client.
+            // A PROXY header is about one client.
             idle_max: match origin.opening.proxy {
                 None => origin.idle_max as usize,
                 Some(_) => 0,
@@ -151,7 +151,7 @@ impl Server {
             lenience_told: AtomicBool::new(false),
             secure: match (&config.address, &origin.tls) {
                 (Address::Tcp { host, .. }, Some(tls)) if config.tls => stream::peer(tls, host),
-                // Only one that the settings name.
+                // Only a server that the settings name.
                 (Address::Fixed { .. }, Some(tls)) if config.tls => stream::peer(tls, ""),
                 _ => None,
             },
@@ -192,7 +192,7 @@ impl Server {
         server
     }
 
-    /// The name and port to resolve; none for IP literals and unix sockets.
+    /// The name and port to resolve; `None` for IP literals and unix sockets.
     pub(crate) fn name_to_resolve(&self) -> Option<(&str, u16)> {
         match &self.config.address {
             Address::Tcp { host, port } if host.parse::<IpAddr>().is_err() => Some((host, *port)),
@@ -200,7 +200,7 @@ impl Server {
         }
     }
 
-    /// Replaces the known addresses; an empty answer or the same addresses in another order change
+    /// Replaces the known addresses; an empty answer or another order of the addresses changes
     /// nothing.
     pub(crate) fn set_addresses(&self, mut addresses: Vec<SocketAddr>) {
         addresses.sort_unstable();
@@ -223,25 +223,25 @@ impl Server {
         self.answer.load().as_ref().map_or_else(Vec::new, |answer| answer.addresses.clone())
     }
 
-    /// Tells whether its addresses are known; `None` before the first lookup has ended.
+    /// Returns true if its addresses are known; `None` before the first lookup has ended.
     pub(crate) fn is_found(&self) -> Option<bool> {
         let is_known = self.answer.load().is_some();
         (is_known || self.unresolvable.load(Ordering::Relaxed)).then_some(is_known)
     }
 
-    /// Where its idle connections are kept.
+    /// The pool of its idle connections.
     pub(crate) fn lane(&self, depot: &SharedPool) -> &Arc<EndpointPool> {
         self.lane.get_or_init(|| depot.lane(self.way.clone()))
     }
 
-    /// Notes that the name could not be resolved. Known addresses stay in use.
+    /// Records that the name could not be resolved. Known addresses stay in use.
     pub(crate) fn resolve_failed(&self, text: String) {
         self.note_error(text);
         self.unresolvable.store(true, Ordering::Relaxed);
         self.answered.notify_waiters();
     }
 
-    /// Fails while it is not connected to because it could not be a moment ago.
+    /// Returns an error during the holddown after a failed connection.
     pub(crate) fn held(&self, hold: HolddownTimes, now_ms: u64) -> Result<(), Error> {
         let Some((failed_ms, kind)) = *self.unconnected.lock() else { return Ok(()) };
         let ago_ms = now_ms.saturating_sub(failed_ms);
@@ -253,7 +253,7 @@ impl Server {
         Err(Error::Connect { server: Arc::clone(&self.name), source })
     }
 
-    /// Notes why a connection has failed.
+    /// Records the reason of a failed connection.
     pub(crate) fn note_unconnected(&self, error: &Error, now_ms: u64) {
         if let Error::Connect { source, .. } = error {
             *self.unconnected.lock() = Some((now_ms, source.kind()));
@@ -276,7 +276,7 @@ impl Server {
         let mut left = answer.addresses.len() as u32;
         let mut failure = None;
         for (at, address) in answer.order(start) {
-            // An address that swallows packets must not use up the others' time.
+            // An address that drops packets must not use up the others' time.
             let now = Instant::now();
             let share = deadline.at.saturating_duration_since(now) / left.max(1);
             left = left.saturating_sub(1);
@@ -294,8 +294,8 @@ impl Server {
         })
     }
 
-    /// Connects to a unix socket that is not reserved. The files are looked at once in a while: a
-    /// connection per request would look at two for each.
+    /// Connects to a unix socket, unless it is reserved, which is checked from time to time only:
+    /// the check takes two system calls.
     fn connect_socket(&self, path: &Path, now_ms: u64) -> io::Result<Stream> {
         let is_known = now_ms < self.admitted_until_ms.load(Ordering::Relaxed);
         if !is_known {
@@ -312,16 +312,16 @@ impl Server {
     async fn connect_to(&self, address: SocketAddr) -> io::Result<Stream> {
         self.reserved.admit(address)?;
         match &self.secure {
-            // Boxed: a handshake is rare, and who connects without need not be as large.
+            // Boxed: handshakes are rare, and other futures should not be as large.
             Some(secure) => Box::pin(Stream::connect_tls(address, secure)).await,
-            // Never in plain text where TLS was asked for.
+            // Never in plain text if TLS is configured.
             None if self.config.tls => Err(io::Error::other("TLS: no name to verify")),
             None => Stream::connect_tcp(address).await,
         }
     }
 
-    /// The addresses; waits for the first answer of all, so that requests just after start do not
-    /// fail.
+    /// The addresses; waits for the end of the first lookup, so that requests right after the start
+    /// do not fail.
     async fn first_answer(&self, deadline: Deadline) -> Result<Arc<Addresses>, Error> {
         loop {
             let answered = self.answered.notified();
@@ -344,7 +344,7 @@ impl Server {
         }
     }
 
-    /// The operator's order.
+    /// The operator's override.
     pub(crate) fn order(&self) -> HealthOverride {
         HealthOverride::of(self.order.load(Ordering::Relaxed))
     }
@@ -354,18 +354,18 @@ impl Server {
         self.note_change();
     }
 
-    /// Notes that it has just fallen sick, or become healthy.
+    /// Records the time of a change of health.
     pub(crate) fn note_change(&self) {
         self.changed_ms.store(rt::now().unix_ms, Ordering::Relaxed);
     }
 
-    /// When that was last, in milliseconds since 1970.
+    /// The time of the last change of health, in milliseconds since 1970.
     pub(crate) fn changed_ms(&self) -> u64 {
         self.changed_ms.load(Ordering::Relaxed)
     }
 
-    /// Returns true if it must not get requests, by an operator's order or, without one, by its
-    /// probes.
+    /// Returns true if the server must not get requests, by the operator's override or, without
+    /// one, by its probes.
     pub(crate) fn is_sick(&self) -> bool {
         match self.order() {
             HealthOverride::Auto => self.probed() == ProbeVerdict::Sick,
@@ -374,7 +374,8 @@ impl Server {
         }
     }
 
-    /// Returns true if it gets requests: not sick by its probes, not ejected for failed requests.
+    /// Returns true if it gets requests: neither sick by its probes nor ejected for failed
+    /// requests.
     pub(crate) fn is_healthy(&self, now_ms: u64) -> bool {
         !self.is_sick() && self.standing(now_ms) != EjectionState::Ejected
     }
@@ -390,8 +391,8 @@ impl Server {
         }
     }
 
-    /// Milliseconds since 1970 when it fell out of service, by an order, by probes, or by failures
-    /// after which no trial has succeeded yet; `None` while it is in service.
+    /// Milliseconds since 1970 at which it went out of service, by an override, by probes, or by
+    /// failures after which no trial has succeeded yet; `None` while it is in service.
     pub(crate) fn down_since_ms(&self, now: base::Now) -> Option<u64> {
         if self.is_sick() {
             return Some(self.changed_ms());
@@ -404,14 +405,14 @@ impl Server {
         self.ejection.claim_trial(self.eject, now_ms)
     }
 
-    /// Notes an answer that does not speak against it.
+    /// Records a response that is not a failure.
     pub(crate) fn succeeded(&self, now_ms: u64) {
         if self.ejection.succeeded() {
             self.recovered(now_ms);
         }
     }
 
-    /// Notes an answer of `status`, which may count as a failure.
+    /// Records a response of `status`, which may count as a failure.
     pub(crate) fn answered(&self, status: Status, now_ms: u64) {
         if !self.eject.statuses.has(status) {
             return self.succeeded(now_ms);
@@ -429,7 +430,7 @@ impl Server {
     /// Its share of the requests relative to other servers', in thousandths of a weight.
     pub(crate) fn weight(&self, now_ms: u64) -> u64 {
         const WHOLE: u64 = 1_000;
-        // What is left at least, so that it is not forgotten.
+        // The least share, so that it gets some requests.
         const LEAST: u64 = 10;
         let weight = u64::from(self.config.weight.max(1));
         let recovered_ms = self.recovered_ms.load(Ordering::Relaxed);
@@ -440,7 +441,7 @@ impl Server {
         weight * (since_ms.saturating_mul(WHOLE) / self.slow_start_ms).max(LEAST)
     }
 
-    /// Notes a failed request; one that speaks of the server's reachability counts towards
+    /// Records a failed request; one that shows that the server is unreachable counts towards
     /// ejection.
     pub(crate) fn failed(&self, error: &Error, now_ms: u64) {
         if !error.is_servers_fault() {
@@ -453,14 +454,14 @@ impl Server {
         self.note_error(error.to_string());
     }
 
-    /// Somebody has given up waiting for it: a failure like those by which it is ejected.
+    /// Records a timeout of a request's caller, which counts towards ejection.
     pub(crate) fn was_late(&self, now_ms: u64) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         self.ejection.failed(self.eject, now_ms);
-        self.note_error("it was waited for in vain".to_owned());
+        self.note_error("a request timed out while it waited for the response".to_owned());
     }
 
-    /// Returns true, once, for the caller who is to tell that its lines end without CR.
+    /// Returns true once, for the caller that must log that its lines end without CR.
     pub(crate) fn tell_of_line_feeds(&self) -> bool {
         let told = &self.lenience_told;
         !told.load(Ordering::Relaxed) && !told.swap(true, Ordering::Relaxed)
@@ -474,13 +475,13 @@ impl Server {
         self.last_error.lock().clone()
     }
 
-    /// Notes that the head of an answer came after so many microseconds.
+    /// Records the microseconds until the head of a response.
     pub(crate) fn waited(&self, us: u64) {
         self.answers.fetch_add(1, Ordering::Relaxed);
         self.waited_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// Answers, and microseconds until their heads, of all together.
+    /// The number of responses, and the sum of microseconds until their heads.
     pub(crate) fn answers(&self) -> (u64, u64) {
         (self.answers.load(Ordering::Relaxed), self.waited_us.load(Ordering::Relaxed))
     }
@@ -506,8 +507,7 @@ impl Server {
         self.places.as_ref().is_none_or(ExchangeSlots::has_room)
     }
 
-    /// Waits for the right to begin an exchange on the account of `holder`, over all cores, client
-    /// by client in turn.
+    /// Waits for the permit of an exchange, for `holder`, over all cores, client by client in turn.
     pub(crate) async fn permit(
         self: &Arc<Self>,
         origin: &OriginConfig,
@@ -545,11 +545,11 @@ impl Terms for Server {
     }
 }
 
-/// The right to have one exchange with a server; dropping it lets the next request in.
+/// A permit for one exchange with a server; dropping it admits the next request.
 #[derive(Debug)]
 pub(crate) struct Permit {
     server: Arc<Server>,
-    /// On whose account it has one of a bounded number of places; `None` where it has none.
+    /// The holder of its exchange slot; `None` without a slot.
     place: Option<Option<Holder>>,
 }
 
@@ -560,7 +560,8 @@ impl Permit {
         Self { server: Arc::clone(server), place }
     }
 
-    /// Lets the next request in; the exchange goes on, and still counts as under way.
+    /// Releases the slot for the next request; the exchange continues, and still counts as in
+    /// progress.
     pub(crate) fn make_room(&mut self) {
         if let (Some(holder), Some(places)) = (self.place.take(), &self.server.places) {
             places.give_back(holder);
@@ -579,7 +580,7 @@ impl Drop for Permit {
     }
 }
 
-/// A place among the requests that wait.
+/// The count of a request that waits.
 struct QueuedRequest<'a>(&'a Server);
 
 impl<'a> QueuedRequest<'a> {
@@ -596,7 +597,7 @@ impl Drop for QueuedRequest<'_> {
     }
 }
 
-/// FNV-1a: the same on every machine and in every version, as the spread over servers should be.
+/// FNV-1a: equal on every machine and in every version, as the spread over servers should be.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, b| {
         (hash ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3)

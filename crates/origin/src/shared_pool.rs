@@ -1,9 +1,8 @@
-//! Where idle connections lie: by address and way of connecting, whatever origin, program or
-//! configuration they were made for.
+//! Shared pool of idle connections, by address and way of connecting, for all origins, programs and
+//! configurations.
 //!
-//! Each core has shelves of its own, and looks on those of others before it connects anew: that
-//! costs less than a connection, on both sides. A shelf is locked for as long as it takes to look
-//! at it, mostly by its own core.
+//! Each core has its own list per endpoint, and takes from other cores' lists before it opens a
+//! connection. A list is locked for one access, mostly by its own core.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -22,7 +21,8 @@ use crate::spool::Space;
 use crate::stream::IdleCheck;
 use crate::upstream_connection::UpstreamConnection;
 
-/// Where a connection leads, and all that makes it other than another one to the same place.
+/// The address of a connection with everything that distinguishes it from another one to that
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionKey {
     to: ConnectionTarget,
@@ -47,7 +47,7 @@ impl Hash for ConnectionKey {
 }
 
 impl ConnectionKey {
-    /// The way to connect to `server` of `origin`.
+    /// The key of connections to `server` of `origin`.
     pub(crate) fn new(server: &ServerConfig, origin: &OriginConfig) -> Self {
         let to = match &server.address {
             Address::Unix(path) => ConnectionTarget::Socket(path.clone()),
@@ -71,7 +71,7 @@ impl ConnectionKey {
     }
 }
 
-/// The connections to origins, as far as all cores have them: the ways in use, each once.
+/// The pools of all endpoints, shared by all cores.
 #[derive(Default)]
 pub struct SharedPool {
     lanes: Mutex<HashMap<ConnectionKey, Weak<EndpointPool>>>,
@@ -80,22 +80,22 @@ pub struct SharedPool {
 }
 
 impl SharedPool {
-    /// Has `journal` told what servers say besides responses.
+    /// A shared pool whose servers' messages go to `journal`.
     pub fn with_journal(journal: Arc<dyn Journal>) -> Self {
         Self { journal: Some(journal), ..Self::default() }
     }
 
-    /// The journal of what servers say besides responses, if there is one.
+    /// The journal for servers' messages, if there is one.
     pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
         self.journal.as_ref()
     }
 
-    /// The files of request bodies that are kept until their length is known.
+    /// The space of spool files.
     pub(crate) fn space(&self) -> &Arc<Space> {
         &self.space
     }
 
-    /// The lane of `way`.
+    /// The pool of the endpoint `way`.
     pub(crate) fn lane(&self, way: ConnectionKey) -> Arc<EndpointPool> {
         let mut lanes = self.lanes.lock();
         if let Some(lane) = lanes.get(&way).and_then(Weak::upgrade) {
@@ -108,14 +108,14 @@ impl SharedPool {
     }
 }
 
-/// One way of connecting, with the shelves that all cores have for it.
+/// One endpoint, with the idle connections of all cores.
 #[derive(Debug, Default)]
 pub(crate) struct EndpointPool {
     shelves: Mutex<Vec<Weak<IdleConnections>>>,
 }
 
 impl EndpointPool {
-    /// A new shelf of the calling core.
+    /// A new list for the calling core.
     pub(crate) fn shelf(&self) -> Arc<IdleConnections> {
         let shelf = Arc::new(IdleConnections::default());
         let mut shelves = self.shelves.lock();
@@ -124,11 +124,11 @@ impl EndpointPool {
         shelf
     }
 
-    /// An idle connection of another core, which is this one's from now on.
+    /// Takes an idle connection of another core.
     pub(crate) fn take_over(&self, server: &dyn Terms, now_ms: u64) -> Option<UpstreamConnection> {
         let shelves = self.shelves.lock();
         let mut all = shelves.iter().filter_map(Weak::upgrade);
-        // What the other core's runtime has noticed is not this core's to ask.
+        // This core cannot use the events that the other core's runtime has seen.
         let look = IdleCheck::Sure;
         all.find_map(|shelf| {
             shelf.take(server, now_ms, look, |link| link.stream.can_move())?.into_this_core()
@@ -136,7 +136,7 @@ impl EndpointPool {
     }
 }
 
-/// The terms on which a server keeps idle connections.
+/// The rules by which a server's idle connections are kept.
 pub(crate) trait Terms: fmt::Debug + Send + Sync {
     /// Idle connections kept per core.
     fn idle_max(&self) -> usize;
@@ -147,15 +147,15 @@ pub(crate) trait Terms: fmt::Debug + Send + Sync {
     /// Returns true if idle connections to it are kept.
     fn keeps_connections(&self) -> bool;
 
-    /// Returns true if `peer` is still one of the server's addresses, as far as those are known.
+    /// Returns true if `peer` is still one of the server's known addresses.
     fn is_at(&self, peer: SocketAddr) -> bool;
 }
 
-/// One core's idle connections of one way, the latest used last.
+/// One core's idle connections to one endpoint, the most recently used last.
 #[derive(Debug, Default)]
 pub(crate) struct IdleConnections {
     idle: Mutex<VecDeque<IdleConnection>>,
-    /// Those that are one client connection's each.
+    /// Connections that belong to one client connection each.
     owned: Mutex<VecDeque<IdleConnection>>,
 }
 
@@ -163,12 +163,12 @@ pub(crate) struct IdleConnections {
 struct IdleConnection {
     link: UpstreamConnection,
     since_ms: u64,
-    /// Whose request it carried last.
+    /// The server of its last request.
     server: Arc<dyn Terms>,
 }
 
 impl IdleConnections {
-    /// The latest connection that `server` can use and that `fits`.
+    /// Takes the latest connection that `server` can use and that `fits`.
     pub(crate) fn take(
         &self,
         server: &dyn Terms,
@@ -186,8 +186,8 @@ impl IdleConnections {
         None
     }
 
-    /// The connection that `server` can use and that is `owner`'s. The socket is always asked: a
-    /// login is lost with it.
+    /// Takes the connection of `owner` that `server` can use. The socket is always checked, since a
+    /// login would be lost with it.
     pub(crate) fn take_owned(
         &self,
         server: &dyn Terms,
@@ -200,13 +200,12 @@ impl IdleConnections {
         latest.is_usable(server, now_ms, IdleCheck::Sure).then_some(latest.link)
     }
 
-    /// Returns true if one of them is `owner`'s.
+    /// Returns true if one of them belongs to `owner`.
     pub(crate) fn has_owned(&self, owner: &Owner) -> bool {
         self.owned.lock().iter().any(|idle| idle.is_of(owner))
     }
 
-    /// Keeps a connection that `server` has just used; true when it is one too many, and the oldest
-    /// had to go.
+    /// Keeps a connection that `server` has just used; true if the oldest was closed for it.
     pub(crate) fn put(
         &self,
         server: Arc<dyn Terms>,
@@ -223,7 +222,7 @@ impl IdleConnections {
         is_full
     }
 
-    /// Closes what is of no more use.
+    /// Closes connections that are no longer usable.
     pub(crate) fn sweep(&self, now_ms: u64) -> SweepOutcome {
         let (mut late, mut left) = (0, 0);
         for all in [&self.idle, &self.owned] {
@@ -242,11 +241,11 @@ impl IdleConnections {
     }
 }
 
-/// The outcome of [`Shelf::sweep`].
+/// The result of [`IdleConnections::sweep`].
 pub(crate) struct SweepOutcome {
     /// Connections that were idle for too long.
     pub(crate) late: usize,
-    /// Those that stay.
+    /// Connections that are left.
     pub(crate) left: usize,
 }
 

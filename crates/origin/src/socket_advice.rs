@@ -1,15 +1,15 @@
-//! Advice about a socket that may not be connected to, as PHP-FPM's often is: whose it is, and what
-//! lets the daemon's user in. It must never change who may do what.
+//! Socket advice: the owner of a unix socket that may not be connected to, as PHP-FPM's often is,
+//! and what to change. It must never change permissions itself.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Writing to a socket is what connecting takes (unix(7)).
+/// Connecting requires the permission to write (unix(7)).
 const GROUP_MAY_CONNECT: u32 = 0o020;
 
-/// `error` of connecting to the socket at `path`, with the advice if it is one of rights.
+/// `error` of connecting to the socket at `path`, with advice if permissions are the cause.
 pub(crate) fn explained(path: &Path, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
@@ -41,7 +41,9 @@ fn advice(group: Option<&str>, gid: u32, mode: u32, user: &str) -> String {
             "the socket is for group {group}: `usermod -aG {group} {user}` and a restart of the \
              daemon let it in"
         ),
-        None => format!("the socket is for the group with number {gid}, which {user} is not in"),
+        None => {
+            format!("the socket is for the group with number {gid}, and {user} is not a member")
+        }
     }
 }
 
@@ -86,7 +88,7 @@ mod tests {
         assert_eq!(explained(Path::new("/"), refused).to_string(), before);
         let denied = explained(Path::new("/"), io::ErrorKind::PermissionDenied.into());
         assert_eq!(denied.kind(), io::ErrorKind::PermissionDenied);
-        // The root directory is of the group root.
+        // The root directory belongs to the group root.
         assert!(denied.to_string().contains("listen.group"), "{denied}");
     }
 

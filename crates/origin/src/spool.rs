@@ -1,6 +1,6 @@
-//! Request bodies of unknown length, kept whole for a server that must be told it: in memory
-//! first, then in a file. Such a file never has a name for longer than it takes to open it, and no
-//! core waits for the disk.
+//! Spool of request bodies of unknown length, for a server that needs the length first: in memory,
+//! then in a file. The file must never keep a name after it was opened, and no core may wait for
+//! the disk.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, remove_file};
@@ -21,35 +21,35 @@ use tokio::task::JoinHandle;
 use crate::error::{RequestBodyError, SourceError};
 use crate::upload::{BodySource, RequestBody};
 
-/// Bytes in one piece of memory: few pieces, and little of them empty.
+/// Size of one piece of memory: few pieces, with little unused space.
 const PIECE_BYTES: usize = 16 * 1024;
-/// The first one's: most are short.
+/// Size of the first piece: most bodies are short.
 const FIRST_BYTES: usize = 4 * 1024;
-/// Bytes that go to a file, or come from it, at once.
+/// Bytes of one read or write of a file.
 const BATCH_BYTES: u64 = 128 * 1024;
-/// The same where memory is short.
+/// Bytes of one read or write if memory is scarce.
 const SMALL_BATCH_BYTES: u64 = 16 * 1024;
 
-/// Bytes that bodies have in files, those of all cores together.
+/// Bytes of spool files, on all cores.
 #[derive(Debug, Default)]
 pub(crate) struct Space(AtomicU64);
 
-/// The room that bodies have.
+/// The limits of spooled bodies.
 #[derive(Clone, Debug)]
 pub(crate) struct SpoolLimits {
-    /// Bytes of one body in memory, until it goes to a file.
+    /// Bytes of one body in memory; a longer one goes to a file.
     memory_bytes: u64,
     /// Bytes of all files.
     file_bytes: u64,
     space: Arc<Space>,
-    /// Where files are made: the first of these where one can be.
+    /// Directories for files, in order of preference.
     folders: Vec<PathBuf>,
 }
 
 impl SpoolLimits {
-    /// Room within `limits`; files count in `space`.
+    /// Limits from `limits`; files are charged to `space`.
     pub(crate) fn new(limits: &Limits, space: Arc<Space>) -> Self {
-        // On many systems `/tmp` is memory.
+        // `/tmp` is often in memory.
         let set = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
         let usual = ["/var/tmp", "/tmp"].map(PathBuf::from);
         let folders = set.map(PathBuf::from).into_iter().chain(usual).collect();
@@ -57,10 +57,10 @@ impl SpoolLimits {
         Self { memory_bytes, file_bytes, space, folders }
     }
 
-    /// Takes a body whole.
+    /// Spools a whole body.
     ///
     /// # Errors
-    /// When its source fails, it is longer than the limits allow, or there is no room for it.
+    /// If its source fails, a limit is exceeded, or there is no space for it.
     pub(crate) async fn take(
         &self,
         body: RequestBody<'_>,
@@ -97,7 +97,7 @@ impl SpoolLimits {
         Ok(whole)
     }
 
-    /// Moves what `whole` has in memory to its file.
+    /// Moves the bytes in memory to the file.
     async fn spill(
         &self,
         whole: &mut SpooledBody,
@@ -132,14 +132,14 @@ fn broke() -> io::Error {
     io::Error::other("the work was ended")
 }
 
-/// Bytes of the space of all files, given back when dropped.
+/// A reservation in the space of all files, released when dropped.
 struct SpaceReservation {
     space: Arc<Space>,
     bytes: u64,
 }
 
 impl SpaceReservation {
-    /// `bytes` more, if all files have no more than `most` with them.
+    /// Reserves `bytes`, unless all files together would exceed `most`.
     fn new(space: &Arc<Space>, bytes: u64, most: u64) -> Option<Self> {
         let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= most);
         space.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -153,8 +153,8 @@ impl Drop for SpaceReservation {
     }
 }
 
-/// The beginning of a body, in a file without a name. Its fields are dropped in order: the file is
-/// gone before its bytes count as free.
+/// The first part of a body, in a file without a name. Fields are dropped in order: the file is
+/// closed before its bytes are released.
 struct SpillFile {
     file: File,
     len: u64,
@@ -162,7 +162,7 @@ struct SpillFile {
 }
 
 impl SpillFile {
-    /// An empty file in the first of `folders` where one can be made.
+    /// Creates an empty file in the first of `folders` where that succeeds.
     fn create(folders: &[PathBuf]) -> io::Result<Self> {
         let mut last = None;
         for folder in folders {
@@ -175,9 +175,9 @@ impl SpillFile {
     }
 }
 
-/// A file that only its descriptor leads to.
+/// Creates a file without a name.
 fn nameless(folder: &Path) -> io::Result<File> {
-    // Others may write to the folder: the name cannot be guessed, and must be new.
+    // Other users may write to the directory: the name must be unpredictable and new.
     let random = HashSeed::draw();
     let path = folder.join(format!("larder-upload-{random:016x}"));
     let mut options = OpenOptions::new();
@@ -186,14 +186,14 @@ fn nameless(folder: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A body that is there already: first what is in its file, then what is in memory.
+/// A spooled body: first the bytes in its file, then those in memory.
 #[derive(Default)]
 pub(crate) struct SpooledBody {
     file: Option<SpillFile>,
     /// Bytes of the file that were read.
     read: u64,
     reading: Option<SpillRead>,
-    /// Bytes of it that are read at once, and the memory for them.
+    /// Size of one read, with the memory for it.
     batch: u64,
     batch_held: Option<HeldBytes>,
     pieces: VecDeque<SpoolPiece>,
@@ -202,7 +202,7 @@ pub(crate) struct SpooledBody {
 
 type SpillRead = JoinHandle<io::Result<(SpillFile, Vec<u8>)>>;
 
-/// Part of it, as long as its memory is held.
+/// A part of a body, with the reservation of its memory.
 struct SpoolPiece {
     data: Vec<u8>,
     _held: Option<HeldBytes>,
@@ -215,7 +215,7 @@ impl AsRef<[u8]> for SpoolPiece {
 }
 
 impl SpooledBody {
-    /// Bytes of it.
+    /// The length in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -224,7 +224,7 @@ impl SpooledBody {
         self.len - self.file.as_ref().map_or(0, |file| file.len)
     }
 
-    /// Holds memory to read the file with: as much as the first of `sizes` for which there is some.
+    /// Reserves memory for reading the file: the first of `sizes` that is available.
     fn hold_batch(&mut self, account: Option<&Arc<Account>>, sizes: &[u64]) -> bool {
         sizes.iter().any(|size| {
             let held = account.map(|account| account.hold(*size)).transpose();
@@ -232,7 +232,7 @@ impl SpooledBody {
         })
     }
 
-    /// Moves bytes of `data` into memory, as many as there is memory for.
+    /// Moves bytes of `data` into memory, as far as memory can be reserved.
     fn append(
         &mut self,
         data: &mut &[u8],
@@ -259,7 +259,7 @@ impl SpooledBody {
         Ok(())
     }
 
-    /// The next bytes of the file; `None` if there are no more.
+    /// The next bytes of the file; `None` at its end.
     fn poll_file(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if self.reading.is_none() {
             let Some(file) = self.file.take_if(|file| self.read < file.len) else {

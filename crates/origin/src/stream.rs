@@ -1,4 +1,4 @@
-//! A connection's socket.
+//! Stream to a server: plain TCP, TLS or a unix socket.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -21,18 +21,18 @@ use tokio_rustls::client::TlsStream;
 
 use crate::config::TlsConfig;
 
-/// The TLS settings for a server; `None` if `host` is no name that a certificate could be for.
+/// The TLS settings for a server; `None` if `host` is not a name that a certificate can have.
 pub(crate) fn peer(config: &TlsConfig, host: &str) -> Option<UpstreamPeer> {
     config.upstream.peer(config.name.as_deref().unwrap_or(host))
 }
 
-/// The way in which an idle connection is looked at.
+/// The check of an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdleCheck {
-    /// As the runtime knows it, which is as old as its last look at its events: for requests that
-    /// can be sent again. It takes no system call.
+    /// Uses the events that the runtime has already seen, without a system call: for requests that
+    /// can be repeated.
     AsNoticed,
-    /// The socket itself is asked: a connection closed since would cost a request.
+    /// Reads from the socket: a connection closed since would fail the request.
     Sure,
 }
 
@@ -41,8 +41,8 @@ pub(crate) enum IdleCheck {
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    /// A unix socket that the runtime does not watch yet. It is connected at once or not at all, so
-    /// a short request is written before there is anything to wait for.
+    /// A unix socket that is not registered with the runtime yet. It connects at once or not at
+    /// all, so a short request is written before there is anything to wait for.
     Unwatched(Option<StdUnixStream>),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -58,7 +58,7 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 impl Stream {
     pub(crate) async fn connect_tcp(address: SocketAddr) -> io::Result<Self> {
         let stream = connect(address).await?;
-        // Requests are written whole: waiting for more to fill a segment only delays them.
+        // Requests are written whole: waiting to fill a segment only delays them.
         stream.set_nodelay(true)?;
         Ok(Self::Tcp(stream))
     }
@@ -72,7 +72,7 @@ impl Stream {
         Ok(Self::Tls(Box::new(stream)))
     }
 
-    /// Connects without waiting: a full backlog is an error at once (`WouldBlock`).
+    /// Connects without waiting: a full backlog is an error (`WouldBlock`).
     pub(crate) fn connect_unix(path: &Path) -> io::Result<Self> {
         let socket = unkept(Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?)?;
         // An abstract socket's name is written behind an `@` (unix(7)).
@@ -84,13 +84,12 @@ impl Stream {
         Ok(Self::Unwatched(Some(socket.into())))
     }
 
-    /// Returns true if another core's runtime can watch it instead: a TLS session does not let go
-    /// of its socket.
+    /// Returns true if it can be registered with another core's runtime; a TLS session cannot.
     pub(crate) fn can_move(&self) -> bool {
         !matches!(self, Self::Tls(_))
     }
 
-    /// Has the calling core's runtime watch it from now on.
+    /// Registers it with the calling core's runtime.
     pub(crate) fn moved(self) -> io::Result<Self> {
         Ok(match self {
             Self::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream.into_std()?)?),
@@ -99,7 +98,7 @@ impl Stream {
         })
     }
 
-    /// Has the runtime watch the socket from now on, if it does not yet.
+    /// Registers the socket with the runtime, if it is not yet.
     fn watch(&mut self) -> io::Result<()> {
         if let Self::Unwatched(stream) = self {
             let stream = stream.take().ok_or(io::ErrorKind::NotConnected)?;
@@ -108,7 +107,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Our own address, where it has one.
+    /// The local address, if there is one.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(stream) => stream.local_addr().ok(),
@@ -117,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is there into `buf`; 0 at the end.
+    /// Reads into `buf`; 0 at the end.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -130,7 +129,7 @@ impl Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buf),
             Self::Tls(stream) => {
-                // What is sealed and not sent yet must go, or there is nothing to wait for.
+                // Encrypted bytes must be sent first, or there is nothing to wait for.
                 if let Poll::Ready(Err(error)) = Pin::new(&mut **stream).poll_flush(cx) {
                     return Poll::Ready(Err(error));
                 }
@@ -145,7 +144,7 @@ impl Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // What lies in one piece costs the kernel less as `send` than as `writev`.
+        // For one slice, `send` costs the kernel less than `writev`.
         let mut filled = bufs.iter().filter(|buf| !buf.is_empty());
         if let (Some(only), None) = (filled.next(), filled.next()) {
             match self {
@@ -168,7 +167,7 @@ impl Stream {
         }
     }
 
-    /// Ready when nothing waits to be sent.
+    /// Ready when no bytes wait to be sent.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(_) | Self::Unix(_) | Self::Unwatched(_) => Poll::Ready(Ok(())),
@@ -189,7 +188,7 @@ impl Stream {
         }
     }
 
-    /// Has the connection end with a reset, where there are such.
+    /// Lets the connection end with a reset, if it has one.
     pub(crate) fn cut(&self) {
         _ = match self {
             Self::Tcp(stream) => stream.set_zero_linger(),
@@ -198,14 +197,14 @@ impl Stream {
         };
     }
 
-    /// Writes a few last bytes if there is room for them at once.
+    /// Writes a few last bytes if the socket takes them without blocking.
     pub(crate) fn send_now(&mut self, bytes: &[u8]) {
-        // The connection is given up whatever comes of it: nobody waits.
+        // The connection is dropped afterwards in any case.
         let mut cx = Context::from_waker(Waker::noop());
         _ = self.poll_write_vectored(&mut cx, &[IoSlice::new(bytes)]);
     }
 
-    /// Returns true if an idle connection is still good: open, and without a byte to read.
+    /// Returns true if an idle connection is usable: open, and without a byte to read.
     pub(crate) fn is_quiet(&self, look: IdleCheck) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         let read = match self {
@@ -221,7 +220,7 @@ impl Stream {
             Self::Unwatched(None) => return false,
             Self::Tls(stream) => {
                 let (socket, session) = stream.get_ref();
-                // Opened bytes that nobody asked for, or an announced end.
+                // Unexpected bytes, or a closure alert.
                 if !session.wants_read() {
                     return false;
                 }

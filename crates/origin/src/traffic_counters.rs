@@ -1,5 +1,5 @@
-//! Counts of bytes to and from a server, and of connections to it that came to nothing. All cores
-//! write: an exchange with a server costs far more than these additions.
+//! Traffic counters of a server: bytes in both directions, and failed connections. All cores write
+//! to them: an exchange with a server costs far more than these additions.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,22 +24,22 @@ macro_rules! tally {
 }
 
 tally! {
-    head_out "Bytes of requests' heads that it was sent.";
-    body_out "Bytes of their bodies, with what frames them.";
-    head_in "Bytes of its responses' heads.";
-    body_in "Bytes of their bodies, without what frames them.";
+    head_out "Bytes of request heads sent to the server.";
+    body_out "Bytes of request bodies sent to the server, with their framing.";
+    head_in "Bytes of response heads.";
+    body_in "Bytes of response bodies, without their framing.";
     busy "Requests for which no connection was free.";
-    held "Requests for which no connection was tried, so soon after one that failed.";
-    refused "Connections that it refused.";
-    timed_out "Connections that were not there in time.";
-    unreachable "Connections for which there is no way to it.";
-    denied "Connections that this system does not allow.";
+    held "Requests that failed without a connection attempt, so soon after a failed one.";
+    refused "Connections refused by the server.";
+    timed_out "Connections that timed out.";
+    unreachable "Connections without a route to the server.";
+    denied "Connections that this system does not permit.";
     no_address "Connections for which this system had no address left.";
-    unconnected_otherwise "Connections that came to nothing for another reason.";
+    unconnected_otherwise "Connections that failed for another reason.";
 }
 
 impl Moved {
-    /// Connections that came to nothing, for whatever reason.
+    /// Failed connections, for all reasons.
     pub fn unconnected(&self) -> u64 {
         let Self { refused, timed_out, unreachable, denied, no_address, .. } = self;
         refused + timed_out + unreachable + denied + no_address + self.unconnected_otherwise
@@ -47,7 +47,7 @@ impl Moved {
 }
 
 impl Tally {
-    /// Counts a request's bytes that left; up to `head` of them are its head's.
+    /// Counts sent bytes of a request; up to `head` of them are its head's.
     pub(crate) fn sent(&self, bytes: u64, head: u64) {
         add(&self.head_out, bytes.min(head));
         add(&self.body_out, bytes.saturating_sub(head));
@@ -61,12 +61,12 @@ impl Tally {
         add(&self.body_in, bytes);
     }
 
-    /// Counts a request for which no connection was tried.
+    /// Counts a request that was not sent because of a holddown.
     pub(crate) fn held(&self) {
         add(&self.held, 1);
     }
 
-    /// Counts that there is no connection to send a request over.
+    /// Counts a request without a connection.
     pub(crate) fn unconnected(&self, error: &Error) {
         let counter = match error {
             Error::QueueFull { .. } | Error::Timeout { step: TimeoutStep::Queue, .. } => &self.busy,

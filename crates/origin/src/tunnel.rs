@@ -1,6 +1,6 @@
-//! A connection whose server has changed its protocol: bytes both ways, whose meaning is not known.
+//! Tunnel: a connection whose server has switched protocols, as bytes in both directions.
 //!
-//! Must never be kept for another request: it belongs to who asked for the change.
+//! Must never return to the pool: it belongs to the client that asked for the switch.
 
 use std::fmt;
 use std::future::Future as _;
@@ -25,15 +25,15 @@ pub struct Tunnel {
     protocol: Vec<u8>,
     early: Vec<u8>,
     core: Rc<CorePoolState>,
-    /// When it ends, however much goes through it.
+    /// The time at which it ends, regardless of traffic.
     end: Option<Pin<Box<Sleep>>>,
-    /// Keeps the server's count of what is under way.
+    /// Counts the tunnel as an exchange in progress.
     _permit: Permit,
 }
 
 impl Tunnel {
-    /// Over the connection of a request whose answer, a 101, ends where `work` is unread. It gives
-    /// its place among the server's requests back: tunnels have a limit of their own.
+    /// A tunnel over the connection of a 101, whose unread bytes in `work` come first. It releases
+    /// its exchange slot, since tunnels have their own limit.
     pub(crate) fn new(
         link: UpstreamConnection,
         work: &Workspace,
@@ -45,20 +45,20 @@ impl Tunnel {
         Self { link, protocol, early: work.unread().to_vec(), core, end: None, _permit: permit }
     }
 
-    /// Has it end after so many milliseconds, if they are given: reading fails then.
+    /// Sets a timeout in milliseconds, after which reads fail.
     pub fn end_after(&mut self, ms: Option<u64>) {
         self.end = ms.map(|ms| Box::pin(rt::time::sleep(Duration::from_millis(ms))));
     }
 
-    /// The protocol that is spoken from here on, as it was asked for.
+    /// The protocol, spelt as it was requested.
     pub fn protocol(&self) -> &[u8] {
         &self.protocol
     }
 
-    /// Reads what is there into `buf`, which is not empty; 0 when the server has ended its side.
+    /// Reads into `buf`, which must not be empty; 0 if the server has ended its side.
     ///
     /// # Errors
-    /// Those of the connection; over TLS also an end that was not announced (truncation).
+    /// Those of the connection; over TLS also a missing closure alert (truncation).
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         if self.end.as_mut().is_some_and(|end| end.as_mut().poll(cx).is_ready()) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -77,7 +77,7 @@ impl Tunnel {
         Poll::Ready(Ok(read))
     }
 
-    /// Writes as much of `bytes` as is taken.
+    /// Writes as much of `bytes` as the socket takes.
     ///
     /// # Errors
     /// Those of the connection.
@@ -85,7 +85,7 @@ impl Tunnel {
         self.link.stream.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
-    /// Ready when nothing waits to be sent. Over TLS, what was written was only sealed so far.
+    /// Ready when no bytes wait to be sent. Over TLS, a write only encrypts.
     ///
     /// # Errors
     /// Those of the connection.
@@ -93,7 +93,7 @@ impl Tunnel {
         self.link.stream.poll_flush(cx)
     }
 
-    /// Ends this side; what the server still sends can be read.
+    /// Ends this side; bytes that the server still sends can be read.
     ///
     /// # Errors
     /// Those of the connection.
@@ -101,7 +101,7 @@ impl Tunnel {
         self.link.stream.poll_shutdown(cx)
     }
 
-    /// Has it end with a reset: the server must not take what it has for whole.
+    /// Resets the connection: the server must not take the bytes sent for complete.
     pub fn cut(&self) {
         self.link.stream.cut();
     }

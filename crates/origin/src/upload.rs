@@ -1,5 +1,5 @@
-//! A request's way to the server: the head, then the body as its source yields it, framed by the
-//! head's word.
+//! Upload of a request to a server: the head, then the body from its source, with the framing that
+//! the head declares.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -11,17 +11,16 @@ use crate::config::Protocol;
 use crate::error::{RequestBodyError, SourceError};
 use crate::stream::Stream;
 
-/// Where a request's body comes from.
+/// A source of a request's body.
 pub trait BodySource {
-    /// The next bytes, or none at the end. Asked only when the server has taken what came before,
-    /// so that a slow server holds its client back.
+    /// The next bytes; `None` at the end. Polled only after the server has received the earlier
+    /// bytes, so that a slow server slows its client.
     ///
     /// # Errors
-    /// When the body cannot be had whole; the connection to the server is then closed.
+    /// If the body cannot be completed; the connection to the server is then closed.
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, SourceError>>;
 
-    /// The trailer fields to send behind the body, if it is sent chunked. Asked once, after its
-    /// end.
+    /// Takes the trailer fields for a chunked body. Called once, after its end.
     fn take_trailers(&mut self) -> Option<Trailers> {
         None
     }
@@ -41,12 +40,12 @@ impl<S: BodySource + ?Sized> BodySource for &mut S {
 pub enum RequestBody<'a> {
     /// No body.
     None,
-    /// It comes piece by piece.
+    /// A body that arrives piece by piece.
     Stream(Box<dyn BodySource + 'a>),
 }
 
 impl RequestBody<'_> {
-    /// A body that is there as a whole.
+    /// A body that is completely in memory.
     pub fn whole(body: Bytes) -> Self {
         match body.is_empty() {
             true => Self::None,
@@ -55,7 +54,7 @@ impl RequestBody<'_> {
     }
 }
 
-/// The source of a body that is there.
+/// The source of a body in memory.
 struct BufferedSource(Option<Bytes>);
 
 impl BodySource for BufferedSource {
@@ -64,29 +63,29 @@ impl BodySource for BufferedSource {
     }
 }
 
-/// A body on its way, from try to try: what was taken from the source and not by any server is
-/// kept.
+/// A body in transit, from try to try: bytes taken from the source are kept until a server has
+/// received some.
 pub(crate) struct Upload<'a> {
     source: RequestBody<'a>,
     coding: UploadCoding,
-    /// Bytes that Content-Length says are still to come from the source.
+    /// Bytes of Content-Length that are still to come from the source.
     left: u64,
     piece: Bytes,
-    /// Trailers that follow the last piece.
+    /// Trailers of the body.
     trailers: Option<Trailers>,
     ended: bool,
     started: bool,
     has_body: bool,
 }
 
-/// The bytes that stand around a body's pieces.
+/// The framing around a body's pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UploadCoding {
-    /// Nothing: the length was told.
+    /// None: the length was declared.
     Plain,
     /// Chunk lines.
     Chunked,
-    /// FastCGI records, besides the length that was told.
+    /// FastCGI records; the length was declared, too.
     Records,
 }
 
@@ -116,7 +115,8 @@ impl<'a> Upload<'a> {
         self.has_body
     }
 
-    /// Returns true if a server has taken a byte of the body, after which it cannot be sent again.
+    /// Returns true if a server has received a byte of the body, after which it cannot be sent
+    /// again.
     pub(crate) fn started(&self) -> bool {
         self.started
     }
@@ -153,50 +153,50 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// One try's writing. Everything waiting goes out in one system call: head, chunk line, data, chunk
-/// end.
+/// The output of one try. Waiting bytes are written in one system call: head, chunk line, data,
+/// chunk end.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     /// The number of written bytes of the head and chunk lines.
     at: usize,
-    /// The number of bytes of the piece at hand that are to follow them.
+    /// The number of bytes of the present piece that follow them.
     part: usize,
     /// Bytes that follow that part.
     tail: &'static [u8],
-    /// The last chunk or record has been put in line.
+    /// The last chunk or record is queued.
     closed: bool,
     written: u64,
 }
 
-/// Why writing stopped.
+/// The reason why writing stopped.
 #[derive(Debug)]
 pub(crate) enum WriteError {
-    /// The body's fault.
+    /// The body's source failed.
     Body(RequestBodyError),
-    /// The connection's.
+    /// The connection failed.
     Io(io::Error),
 }
 
 impl Writer {
-    /// Bytes the server has taken.
+    /// Bytes the server has received.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// Returns true if the server has taken the whole request.
+    /// Returns true if the server has received the whole request.
     pub(crate) fn is_done(&self, out: &[u8], upload: &Upload<'_>) -> bool {
         let closes = upload.has_body && upload.coding != UploadCoding::Plain;
         let all_taken = upload.ended && upload.piece.is_empty();
         self.is_drained(out) && all_taken && (self.closed || !closes)
     }
 
-    /// Returns true if everything that was put in line is written.
+    /// Returns true if all queued bytes were written.
     fn is_drained(&self, out: &[u8]) -> bool {
         self.at == out.len() && self.part == 0 && self.tail.is_empty()
     }
 
-    /// Writes until the request is done. `out` begins with the head; `blocked` says on return why
-    /// it is pending: the server takes nothing, or the source has nothing.
+    /// Writes until the request is complete. `out` begins with the head; if pending, `blocked` is
+    /// true if the socket is full, and false if the source has no bytes.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -229,7 +229,7 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Puts the piece at hand in line, with what must stand around it, or the body's end.
+    /// Queues the present piece with its framing, or the body's end.
     fn stage(&mut self, out: &mut Vec<u8>, upload: &Upload<'_>) {
         if self.part > 0 || !self.tail.is_empty() || self.closed {
             return;

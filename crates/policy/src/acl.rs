@@ -1,7 +1,7 @@
-//! Sets of client addresses, written as CIDR blocks.
+//! Access lists: sets of client addresses, written as CIDR blocks.
 //!
-//! Looked up for every request of a site that has one: sorted disjoint ranges and a binary search,
-//! so that a blocklist of ten thousand networks costs no more than a dozen comparisons.
+//! Searched for every request of a site that has one: sorted disjoint ranges with a binary search,
+//! so that a list of ten thousand networks costs a dozen comparisons.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,7 +28,7 @@ impl fmt::Display for Net {
     }
 }
 
-/// A set of addresses. An IPv4-mapped IPv6 address counts as the IPv4 address it maps.
+/// A set of addresses. An IPv4-mapped IPv6 address counts as the IPv4 address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CidrSet {
     v4: Vec<(Ipv4Addr, Ipv4Addr)>,
@@ -72,17 +72,17 @@ impl CidrSet {
         }
     }
 
-    /// Returns true if nobody is in the set.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty() && !self.unix
     }
 }
 
-/// Reads a CIDR block (`10.0.0.0/8`, `2001:db8::/32`), a single address, or `unix:` (nginx's word
-/// in `allow` and `set_real_ip_from`).
+/// Parses a CIDR block (`10.0.0.0/8`, `2001:db8::/32`), a single address, or `unix:` (as in nginx's
+/// `allow` and `set_real_ip_from`).
 ///
 /// # Errors
-/// A text that is something else; the message says what is expected.
+/// The expected form, for any other text.
 pub fn parse_net(text: &str) -> Result<Net, &'static str> {
     if text == "unix:" {
         return Ok(Net::Unix);
@@ -91,7 +91,7 @@ pub fn parse_net(text: &str) -> Result<Net, &'static str> {
         return Ok(Net::Block(IpNet::from(address)));
     }
     text.parse().map(Net::Block).map_err(|_| {
-        // A length that is too long is another mistake than a text that is none.
+        // A prefix length that is too long gets a different message than an invalid text.
         let address = text.split_once('/').filter(|(_, length)| length.parse::<u32>().is_ok());
         match address.and_then(|(address, _)| address.parse().ok()) {
             Some(IpAddr::V4(_)) => "the length of a block of IPv4 addresses is 32 at most",
@@ -101,7 +101,7 @@ pub fn parse_net(text: &str) -> Result<Net, &'static str> {
     })
 }
 
-/// `::ffff:0:0/96` and what lies within it speaks of IPv4.
+/// The IPv4 range of a block within `::ffff:0:0/96`.
 fn mapped(net: &ipnet::Ipv6Net) -> Option<(Ipv4Addr, Ipv4Addr)> {
     if net.prefix_len() < 96 {
         return None;

@@ -1,4 +1,4 @@
-//! Answers that settings give themselves: redirects and fixed responses.
+//! Answers that settings configure: redirects and fixed responses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use message::{Request, Status, header};
 
 use crate::points::Synthetic;
 
-/// An answer that a route gives instead of asking the cache or the origin.
+/// A response that a route gives instead of the cache or the origin.
 #[derive(Clone, Debug)]
 pub enum ConfiguredResponse {
-    /// A redirect to somewhere made from the request.
+    /// A redirect to a target made from the request.
     Redirect(Redirect),
-    /// The same for every request.
+    /// A fixed response for every request.
     Fixed(Arc<Synthetic>),
 }
 
-/// Why a redirect could not be read.
+/// The reason why a redirect is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedirectError {
     /// The status is not one of 301, 302, 303, 307, 308.
     Status,
-    /// The target is empty or has a byte that no Location has.
+    /// The target is empty or has a byte that is invalid in Location.
     Target,
-    /// `$` is followed by none of `host`, `path`, `query`, `$`.
+    /// `$` is followed by neither `host`, `path`, `query` nor `$`.
     Variable(String),
 }
 
@@ -67,7 +67,7 @@ const VARIABLES: [(&str, RedirectPiece); 3] =
     [("host", RedirectPiece::Host), ("path", RedirectPiece::Path), ("query", RedirectPiece::Query)];
 
 impl fmt::Display for Redirect {
-    /// Its status and its target, as it would be written.
+    /// Status and target, as written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to ", self.status)?;
         for piece in &self.pieces {
@@ -84,7 +84,7 @@ impl fmt::Display for Redirect {
 }
 
 impl Redirect {
-    /// As it would be written, but for the user and password of a URL.
+    /// Status and target, as written, without the user and password of a URL.
     pub fn without_credentials(&self) -> String {
         let text = self.to_string();
         let Some(begin) = text.find("://").map(|at| at + 3) else { return text };
@@ -95,11 +95,11 @@ impl Redirect {
         }
     }
 
-    /// Reads a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query`
-    /// (with its question mark; empty when the request has none), and `$$` for a dollar sign.
+    /// Parses a target: an absolute URL or a path, with `$host` (name and port), `$path`, `$query`
+    /// (with its question mark; empty if the request has none), and `$$` for a dollar sign.
     ///
     /// # Errors
-    /// When the status is no redirect's, or the target is malformed or names an unknown variable.
+    /// If the status is not a redirect's, or the target is malformed or has an unknown variable.
     pub fn parse(status: Status, target: &str) -> Result<Self, RedirectError> {
         if !matches!(status.code(), 301 | 302 | 303 | 307 | 308) {
             return Err(RedirectError::Status);
@@ -130,10 +130,10 @@ impl Redirect {
         Ok(Self { status, pieces })
     }
 
-    /// To the same page over HTTPS, at `port` when that is not 443.
+    /// A redirect to the requested page over HTTPS, at `port` if that is not 443.
     ///
     /// # Errors
-    /// When the status is no redirect's.
+    /// If the status is not a redirect's.
     pub fn to_https(status: Status, port: Option<u16>) -> Result<Self, RedirectError> {
         let mut redirect = Self::parse(status, "$path$query")?;
         let port = port.map(|port| RedirectPiece::Text(format!(":{port}")));
@@ -142,8 +142,8 @@ impl Redirect {
         Ok(redirect)
     }
 
-    /// The response to `request`; `None` when it names no host and the target needs one, or the
-    /// target would not be a valid field value.
+    /// The response to `request`; `None` if the target needs a host and the request has none, or
+    /// the target would be an invalid field value.
     pub(crate) fn answer(&self, request: &Request) -> Option<Synthetic> {
         let mut location = Vec::with_capacity(request.target.len() + request.host.len() + 16);
         for piece in &self.pieces {
@@ -159,8 +159,8 @@ impl Redirect {
                         location.extend_from_slice(format!(":{port}").as_bytes());
                     }
                 }
-                // `//elsewhere` at the beginning of a Location is another host (RFC 3986 4.2), and
-                // browsers read `/\` like it.
+                // `//elsewhere` at the start of a Location is another host (RFC 3986 4.2), and
+                // browsers treat `/\` like it.
                 RedirectPiece::Path if location.is_empty() || location == b"/" => {
                     let path = request.path();
                     let begin = path.iter().position(|b| !matches!(b, b'/' | b'\\'));

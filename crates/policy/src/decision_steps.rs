@@ -1,45 +1,45 @@
-//! Steps of a decision, told to operators, and the places of the settings behind them.
+//! Decision steps for `explain`, with the locations of the settings behind them.
 //!
-//! The code that decides is the code that tells: it is handed a listener, which is deaf on the way
-//! of a request, so that telling costs nothing there.
+//! The code that decides also reports: it gets a listener, which on the request path is
+//! [`NullListener`], so that reports must cost nothing there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A place in a configuration as people read it: `larder.toml:12`, `preset wordpress: line 44`.
+/// A location in a configuration, as people read it: `larder.toml:12`, `preset wordpress: line 44`.
 pub type SettingLocation = Arc<str>;
 
-/// One thing that was looked at on the way to a decision.
+/// One step of a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecisionStep {
-    /// The subject: a heading of a word or two.
+    /// The subject: a short heading.
     pub what: &'static str,
     /// The finding, and its consequence.
     pub why: String,
-    /// The place of the setting that made it so; `None` if it is no setting, or a default.
+    /// The location of the setting behind it; `None` for a default, or without a setting.
     pub place: Option<SettingLocation>,
-    /// Names and values that tell more.
+    /// Names and values with details.
     pub facts: Vec<(&'static str, String)>,
-    /// The step settles what happens.
+    /// The step decides the outcome.
     pub decided: bool,
-    /// Whatever would change that, in sentences: a setting, or why nothing should.
+    /// Advice in sentences: the setting that changes the outcome, or why none should.
     pub advice: Option<String>,
 }
 
 impl DecisionStep {
-    /// A step without a place, without facts.
+    /// A step without location and facts.
     pub fn new(what: &'static str, why: impl Into<String>) -> Self {
         Self { what, why: why.into(), ..Self::default() }
     }
 
-    /// The same, said by the setting at `place`.
+    /// The step with the location of its setting.
     #[must_use]
     pub fn at(mut self, place: Option<&SettingLocation>) -> Self {
         self.place = place.cloned();
         self
     }
 
-    /// The same with one more fact, unless it says nothing.
+    /// The step with one more fact, unless its value is empty.
     #[must_use]
     pub fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
         let value = value.into();
@@ -49,14 +49,14 @@ impl DecisionStep {
         self
     }
 
-    /// The same as what settles it.
+    /// The step as the deciding one.
     #[must_use]
     pub fn decisive(mut self) -> Self {
         self.decided = true;
         self
     }
 
-    /// The same with advice.
+    /// The step with advice.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
@@ -64,13 +64,13 @@ impl DecisionStep {
     }
 }
 
-/// A receiver of the steps of a decision while the decision is made.
+/// A receiver of the steps of a decision, while it is made.
 pub(crate) trait Listener {
-    /// Takes the next step; it is made only where somebody listens.
+    /// Takes the next step; `step` is called only by a listener that uses it.
     fn hear(&mut self, step: impl FnOnce() -> DecisionStep);
 }
 
-/// Nobody listens.
+/// A listener that ignores all steps.
 pub(crate) struct NullListener;
 
 impl Listener for NullListener {
@@ -84,24 +84,24 @@ impl Listener for Vec<DecisionStep> {
     }
 }
 
-/// Where settings are written, by their keys (`cache.ttl`), and rules, by their names (`bypass
-/// cookie wordpress_*`).
+/// The locations of settings, by key (`cache.ttl`), and of rules, by name (`bypass cookie
+/// wordpress_*`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingLocations(BTreeMap<String, SettingLocation>);
 
 impl SettingLocations {
-    /// Notes where `name` is written, in place of where it was written before.
+    /// Sets the location of `name`, replacing an earlier one.
     pub fn note(&mut self, name: impl Into<String>, place: SettingLocation) {
         self.0.insert(name.into(), place);
     }
 
-    /// Where `name` is written.
+    /// The location of `name`.
     pub fn of(&self, name: &str) -> Option<&SettingLocation> {
         self.0.get(name)
     }
 }
 
-/// Bytes as they may be shown to people: text, with all other bytes escaped.
+/// Bytes for display: text, with all other bytes escaped.
 pub fn shown(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string().replace("\\\"", "\"").replace("\\'", "'")
 }

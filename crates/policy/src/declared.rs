@@ -1,9 +1,8 @@
-//! The declared policy: a site's settings, compiled into what a request can be decided by in a
-//! hundred nanoseconds.
+//! Declared policy: a site's settings, compiled so that a decision takes a hundred nanoseconds.
 //!
-//! A request is brought into canonical form first (what speaks for a proxy, tracking parameters and
-//! tracking cookies removed), and key, route, verdict and forwarded request all come from that one
-//! form: whatever is not in the key does not reach the origin either.
+//! A request is first brought into canonical form (forged fields, tracking parameters and tracking
+//! cookies removed). Key, route, verdict and forwarded request come from that form only: what is
+//! not in the key must never reach the origin.
 
 mod compiler;
 mod directives;
@@ -47,13 +46,13 @@ pub struct Declared {
     /// Origins get Forwarded, too.
     forwarded: bool,
     redirect_https: Option<Redirect>,
-    /// Fields that say where a client is, as CDNs write them, are in some key.
+    /// A key has fields of CDNs about the client's place.
     keys_places: bool,
-    /// Rules hold also for the spellings that an origin may take for their paths.
+    /// Rules also apply to spellings that an origin may treat as their paths.
     guards_spellings: bool,
-    /// The scripts that paths may run with a rest; none where no rule is for a path.
+    /// The scripts that may run with a path info; empty if no rule is for a path.
     scripts: ScriptNames,
-    /// The requests that each route is for; the first that matches counts.
+    /// The conditions of each route; the first that matches counts.
     matchers: Vec<Matcher>,
     /// The plans for requests: that of the site itself first, then those of `matchers`.
     plans: Vec<RoutePlan>,
@@ -65,9 +64,9 @@ pub struct Declared {
 
 /// A part of a key.
 enum KeyPart<'a> {
-    /// A value of what is named.
+    /// A value of the source.
     Value(KeySource<'a>, &'a [u8]),
-    /// There is no other value of it.
+    /// The end of the source's values.
     End(KeySource<'a>),
 }
 
@@ -90,18 +89,18 @@ impl fmt::Display for KeySource<'_> {
 #[derive(Debug)]
 struct Matcher {
     paths: Vec<PathPattern>,
-    /// Those of `paths` that speak of what follows a script's name.
+    /// The `paths` whose patterns cover the path info behind a script's name.
     meant: Vec<bool>,
     methods: Vec<message::Method>,
 }
 
 impl Declared {
-    /// The name of the route noted in [`Notes::route`]; `site` for the site's own settings.
+    /// The name of the route in [`Notes::route`]; `site` for the site's own settings.
     pub fn route_name(&self, route: u32) -> &str {
         self.route_names.get(route as usize).map_or("", String::as_str)
     }
 
-    /// Tells `each` what is in the key beside the URL.
+    /// Passes the parts of the key besides the URL to `each`.
     #[inline(always)]
     fn split_key<'a>(
         &'a self,
@@ -127,7 +126,7 @@ impl Declared {
     }
 
     fn plan(&self, notes: &Notes) -> &RoutePlan {
-        // Notes from another policy (a reload came between) may point beyond this one's routes.
+        // Notes of another policy (before a reload) may have a route that does not exist here.
         self.plans.get(notes.route as usize).unwrap_or(&self.plans[0])
     }
 }
@@ -168,7 +167,7 @@ impl Policy for Declared {
             Some(routed) => {
                 Routes { own: routed.plan as u32, also: routed.also.map(|also| also as u32) }
             }
-            // It is refused.
+            // The request is rejected.
             None => Routes::default(),
         }
     }
@@ -220,7 +219,7 @@ impl Policy for Declared {
 
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse {
         let plan = self.plan(ctx.notes);
-        // A request that passed gets its cookies, whatever its answer says.
+        // The response of a request that was not looked up may set cookies.
         let looked_up = ctx.notes.rule == Rule::Cache as u32;
         if looked_up && let Some(why) = response::other_key(plan, ctx.request, ctx.response) {
             ctx.plan.refuse(why, ctx.response.status);

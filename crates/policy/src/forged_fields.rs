@@ -1,15 +1,15 @@
-//! Fields that only a proxy in front of us may send, and that clients send all the same.
+//! Forged fields: those that only a proxy in front of Larder may send, but clients send, too.
 
 use message::header::{Field, HeaderBlock, HeaderId};
 
-/// Findings of one look over a head.
+/// The result of one scan of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeadFindings {
-    /// A Cookie field is there.
+    /// A Cookie is present.
     pub(crate) cookie: bool,
-    /// An Authorization field is there.
+    /// An Authorization is present.
     pub(crate) authorization: bool,
-    /// A field is there that clients must not bring along.
+    /// A field is present that clients must not send.
     pub(crate) forged: bool,
 }
 
@@ -26,10 +26,10 @@ impl HeadFindings {
     }
 }
 
-/// Removes every field that speaks for a proxy: origins believe them and reflect them, and they are
-/// in no key, so one client's value would be served to all (web cache poisoning).
-/// `told`: X-Forwarded-For is what was made of it here, and stays. `placed`: so does what says
-/// where the client is, since a proxy that is trusted says it, or the key has it.
+/// Removes every field that only proxies may send: origins trust and reflect such fields, and they
+/// are in no key, so one client's value would be served to all (web cache poisoning). `told`:
+/// X-Forwarded-For was written here and is kept. `placed`: fields about the client's place are
+/// kept, since a trusted proxy has sent them or they are in the key.
 pub(crate) fn remove(headers: &mut HeaderBlock, told: bool, placed: bool) {
     headers.retain(|field| {
         told && field.id == HeaderId::XForwardedFor
@@ -38,13 +38,13 @@ pub(crate) fn remove(headers: &mut HeaderBlock, told: bool, placed: bool) {
     });
 }
 
-/// Returns true if the request says that a proxy has passed it on.
+/// Returns true if a proxy has forwarded the request.
 pub(crate) fn is_passed_on(headers: &HeaderBlock) -> bool {
     headers.contains_any(&[HeaderId::XForwardedFor, HeaderId::Forwarded, HeaderId::Via])
         || headers.iter().any(|field| PASSED_ON.iter().any(|name| is_name(field.name, name)))
 }
 
-/// Fields by which proxies tell of clients, beside those that have an id.
+/// Fields in which proxies describe clients, besides those that have an id.
 const PASSED_ON: [&[u8]; 9] = [
     b"cf-connecting-ip",
     b"client-ip",
@@ -61,7 +61,7 @@ fn is_name(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len() && same(name, known)
 }
 
-/// Returns true if a field speaks for a proxy.
+/// Returns true if only a proxy may send the field.
 pub(crate) fn is_forged(field: Field<'_>) -> bool {
     match field.id {
         HeaderId::Other => is_forged_name(field.name),
@@ -69,9 +69,9 @@ pub(crate) fn is_forged(field: Field<'_>) -> bool {
     }
 }
 
-/// Known fields that speak for a proxy.
+/// Known fields that only a proxy may send.
 const FORGED: [HeaderId; 5] = [
-    // For the first proxy that asked for it (RFC 9110 11.7.2); none behind us has.
+    // For the first proxy that asked for it (RFC 9110 11.7.2), which is never behind Larder.
     HeaderId::ProxyAuthorization,
     HeaderId::XForwardedFor,
     HeaderId::XForwardedHost,
@@ -79,9 +79,9 @@ const FORGED: [HeaderId; 5] = [
     HeaderId::Forwarded,
 ];
 
-/// Beginnings of names that speak for a proxy. Client-Cert is RFC 9440's (2.4); the others that
-/// tell of a client's certificate are nginx's, HAProxy's and IIS's customs. X-Accel-Mapping:
-/// CVE-2025-61780. X-Middleware-*: Next.js (CVE-2025-29927).
+/// Prefixes of names that only a proxy may send. Client-Cert is RFC 9440's (2.4); the other fields
+/// with client certificates are customs of nginx, HAProxy and IIS. X-Accel-Mapping: CVE-2025-61780.
+/// X-Middleware-*: Next.js (CVE-2025-29927).
 const PREFIXES: [&[u8]; 12] = [
     b"x-forward-",
     b"x-middleware-",
@@ -97,7 +97,7 @@ const PREFIXES: [&[u8]; 12] = [
     b"forwarded-",
 ];
 
-/// Names that say who asks or with which scheme, or that change the route, the method or the
+/// Names of fields about the client or its scheme, or that change the route, the method or the
 /// environment (Proxy: CVE-2016-5385) at an origin.
 const NAMES: [&[u8]; 60] = [
     b"base-url",
@@ -162,10 +162,10 @@ const NAMES: [&[u8]; 60] = [
     b"x-url-scheme",
 ];
 
-/// Beginnings of names in which CDNs tell where a client is.
+/// Prefixes of CDNs' fields about the client's place.
 const PLACE_PREFIXES: [&[u8]; 2] = [b"cloudfront-viewer-", b"x-vercel-ip-"];
 
-/// Names in which CDNs and balancers tell where a client is.
+/// CDNs' and balancers' fields about the client's place.
 const PLACES: [&[u8]; 13] = [
     b"cf-ipcity",
     b"cf-ipcontinent",
@@ -182,17 +182,17 @@ const PLACES: [&[u8]; 13] = [
     b"x-geoip-country",
 ];
 
-/// Beginnings of the names on all lists.
+/// The first two bytes of the names in all lists.
 const BEGINNINGS: [[u8; 2]; 15] = [
     *b"x-", *b"x_", *b"ba", *b"cf", *b"cl", *b"fa", *b"fl", *b"fo", *b"fr", *b"ht", *b"pr", *b"re",
     *b"ss", *b"tr", *b"wl",
 ];
 
-/// Bytes of the longest name that is looked up with `-` for `_`.
+/// Length of the longest name that is compared with `-` for `_`.
 const NAME_BYTES: usize = 40;
 
-/// Returns true if `name` is a known field's but for `_` in place of `-`. Descendants of CGI take
-/// such a field for the known one, past all that was made of the known field here.
+/// Returns true if `name` is a known field's except for `_` in place of `-`. CGI and its successors
+/// take such a field for the known one, which would bypass the handling of the known field here.
 fn shadows_known(name: &[u8]) -> bool {
     let mut dashed = [0; NAME_BYTES];
     let Some(dashed) = dashed.get_mut(..name.len()) else { return false };
@@ -206,7 +206,7 @@ fn is_forged_name(name: &[u8]) -> bool {
     if memchr::memchr(b'_', name).is_some() && shadows_known(name) {
         return true;
     }
-    // Few names begin like these: the lists are not looked at for the others.
+    // Few names start like these: the lists are not searched for others.
     let begins_like_one = name.first_chunk().is_some_and(|[a, b]| {
         BEGINNINGS.contains(&[a.to_ascii_lowercase(), b.to_ascii_lowercase()])
     });
@@ -216,7 +216,7 @@ fn is_forged_name(name: &[u8]) -> bool {
     is_one_of(name, &PREFIXES, &NAMES) || is_place(name)
 }
 
-/// Returns true if a field of this name says where the client is, as CDNs tell it.
+/// Returns true if a field with this name is a CDN's about the client's place.
 pub(crate) fn is_place(name: &[u8]) -> bool {
     is_one_of(name, &PLACE_PREFIXES, &PLACES)
 }
@@ -226,7 +226,8 @@ fn is_one_of(name: &[u8], prefixes: &[&[u8]], names: &[&[u8]]) -> bool {
     prefixes.iter().any(|prefix| begins(prefix)) || names.iter().any(|known| is_name(name, known))
 }
 
-/// Equal but for case and `_` for `-`: CGI and what descends from it cannot tell those apart.
+/// Equal without regard to case and to `_` and `-`, which CGI and its successors do not
+/// distinguish.
 fn same(name: &[u8], known: &[u8]) -> bool {
     name.iter().zip(known).all(|(a, b)| a.to_ascii_lowercase() == *b || (*a == b'_' && *b == b'-'))
 }

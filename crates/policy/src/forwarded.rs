@@ -1,9 +1,8 @@
-//! On whose behalf a request is made, as far as trusted proxies say, and what the origin is told of
-//! that.
+//! Forwarding fields: the client of a request as trusted proxies report it, and the fields for the
+//! origin.
 //!
-//! Forwarding fields are read from their end: the last address that is no trusted proxy's is the
-//! client, since whatever stands before it may have been sent by the client itself. Only the part
-//! from there on goes to the origin.
+//! Fields are read from their end: the last address that is not a trusted proxy's is the client.
+//! The client may have sent everything before it, which must never be trusted or forwarded.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -16,14 +15,14 @@ use crate::acl::CidrSet;
 use crate::headers::FieldName;
 use crate::peer::ConnectionPeer;
 
-/// The field in which trusted proxies say who asked them. Believing more than one would be
-/// believing clients: a proxy writes the one it knows, and passes the others on as they came.
+/// The field in which trusted proxies name their clients. Only one is trusted: a proxy writes the
+/// one it knows, and forwards the others as clients sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClientField {
     /// X-Forwarded-For, and X-Forwarded-Proto for the scheme.
     #[default]
     XForwardedFor,
-    /// Forwarded (RFC 7239), scheme included.
+    /// Forwarded (RFC 7239), including the scheme.
     Forwarded,
     /// A field with one address (nginx's `real_ip_header`), and X-Forwarded-Proto for the scheme.
     Named(FieldName),
@@ -39,7 +38,7 @@ impl ClientField {
         }
     }
 
-    /// The field's name, where it is one of its own.
+    /// The field's name, if it is a custom field.
     pub(crate) fn named(&self) -> Option<&FieldName> {
         match self {
             Self::Named(name) => Some(name),
@@ -48,30 +47,30 @@ impl ClientField {
     }
 }
 
-/// Addresses that were asked from, outermost first, as they are told on: joined by commas. Long
-/// enough for most without allocating.
+/// Addresses, outermost first, joined by commas as they are forwarded. Long enough for most
+/// requests without allocation.
 type Chain = SmallVec<[u8; 256]>;
 
-/// The result of reading the entries of a forwarding field.
+/// The result of parsing a forwarding field.
 #[derive(Default)]
 struct Entries {
-    /// The last one that is no trusted proxy's.
+    /// The last address that is not a trusted proxy's.
     stranger: Option<IpAddr>,
     /// The first trusted proxy behind it.
     outermost_proxy: Option<IpAddr>,
-    /// One that names nobody stands where the client should.
+    /// The client's entry hides its address.
     hidden: bool,
-    /// The number of entries behind the client's: each is of one proxy more.
+    /// The number of entries behind the client's, one per proxy.
     behind: usize,
     chain: Chain,
     scheme: Option<Scheme>,
 }
 
 impl Entries {
-    /// Takes the next one.
+    /// Adds the next entry.
     fn add(&mut self, address: Option<IpAddr>, trusted: &CidrSet) {
         let Some(address) = address else {
-            // What stands before one that names nobody was passed on by nobody we know.
+            // Entries before a hidden one come from an unknown proxy.
             *self = Self { hidden: true, scheme: self.scheme, ..Self::default() };
             return;
         };
@@ -87,7 +86,7 @@ impl Entries {
         append(&mut self.chain, address);
     }
 
-    /// Takes the next one of Forwarded; none for what is not well-formed.
+    /// Adds the next element of Forwarded; `None` for a malformed one.
     fn add_element(&mut self, element: Option<Element<'_>>, trusted: &CidrSet) {
         let client = element.and_then(|element| element.client);
         let is_proxy = client.is_some_and(|client| trusted.contains(client));
@@ -98,7 +97,7 @@ impl Entries {
         self.add(client, trusted);
     }
 
-    /// The scheme that the client asked with, if proxies that write `field` say so.
+    /// The client's scheme, as reported by proxies that write `field`.
     fn scheme_by(
         &self,
         field: &ClientField,
@@ -110,9 +109,9 @@ impl Entries {
             ClientField::XForwardedFor => self.behind,
             ClientField::Named(_) => listed(headers, trusted).behind,
         };
-        // Each proxy adds the scheme that it was asked with beside the address that asked it, so
-        // that one stands behind the client's as many places from the end. Where fewer are there,
-        // some proxy has passed on the one that it found.
+        // Each proxy adds its client's scheme beside its client's address, so the two have equal
+        // positions from the end. If there are fewer schemes, some proxy has forwarded the one it
+        // received.
         let schemes: SmallVec<[&[u8]; 4]> =
             entries_of(headers, HeaderId::XForwardedProto).collect();
         let last = schemes.len().checked_sub(1)?;
@@ -134,9 +133,9 @@ fn append(chain: &mut Chain, address: IpAddr) {
     write!(chain, "{comma}{address}").expect("a vector takes whatever is written to it");
 }
 
-/// The client on whose behalf `peer` asks. If `peer` is trusted and names one, the scheme of
-/// `request` becomes the one that the client asked with, and its X-Forwarded-For what the origin is
-/// to be told; otherwise no forwarding field is left in it.
+/// The client on whose behalf `peer` sends the request. If `peer` is trusted and names one,
+/// `request` gets the client's scheme, and the X-Forwarded-For for the origin; otherwise all
+/// forwarding fields are removed.
 #[inline(always)]
 pub(crate) fn client_of(
     peer: ConnectionPeer,
@@ -150,7 +149,7 @@ pub(crate) fn client_of(
     }
 }
 
-/// The same where `peer` is trusted.
+/// The client, if `peer` is trusted.
 #[inline(never)]
 fn client_behind(
     peer: ConnectionPeer,
@@ -178,7 +177,7 @@ fn client_behind(
     client
 }
 
-/// The client that [`client_of`] names, with nothing changed in the request.
+/// The client that [`client_of`] returns, without changing the request.
 pub(crate) fn client_named(
     peer: ConnectionPeer,
     trusted: &CidrSet,
@@ -191,7 +190,7 @@ pub(crate) fn client_named(
     entries_in(headers, field, trusted).client(peer)
 }
 
-/// The scheme that [`client_of`] finds, with nothing changed in the request.
+/// The scheme that [`client_of`] finds, without changing the request.
 pub(crate) fn scheme_named(
     peer: ConnectionPeer,
     trusted: &CidrSet,
@@ -205,7 +204,7 @@ pub(crate) fn scheme_named(
     entries.scheme_by(field, &request.headers, trusted).unwrap_or(request.scheme)
 }
 
-/// The entries that proxies have written in their field.
+/// The entries of the field that proxies write.
 fn entries_in(headers: &HeaderBlock, field: &ClientField, trusted: &CidrSet) -> Entries {
     match field {
         ClientField::XForwardedFor => listed(headers, trusted),
@@ -220,14 +219,14 @@ fn scheme_of(text: &[u8]) -> Option<Scheme> {
         .find(|scheme| text.eq_ignore_ascii_case(scheme.as_str().as_bytes()))
 }
 
-/// The texts between the commas of a field. Quotes mean nothing there: a client's unpaired quote
-/// would swallow what proxies add.
+/// The texts between the commas of a field. Quotes are ignored: a client's unpaired quote would
+/// hide entries of proxies.
 fn entries_of(headers: &HeaderBlock, id: HeaderId) -> impl Iterator<Item = &[u8]> {
     let entries = headers.values(id).flat_map(|value| value.split(|b| *b == b','));
     entries.map(<[u8]>::trim_ascii).filter(|entry| !entry.is_empty())
 }
 
-/// X-Forwarded-For.
+/// Parses X-Forwarded-For.
 fn listed(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
     let mut entries = Entries::default();
     for entry in entries_of(headers, HeaderId::XForwardedFor) {
@@ -236,7 +235,7 @@ fn listed(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
     entries
 }
 
-/// Forwarded. The scheme is the one that the outermost trusted proxy was asked with.
+/// Parses Forwarded. The scheme is that of the request to the outermost trusted proxy.
 fn forwarded(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
     let mut entries = Entries::default();
     for line in headers.values(HeaderId::Forwarded) {
@@ -244,7 +243,7 @@ fn forwarded(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
             elements(line).for_each(|element| entries.add_element(element.ok(), trusted));
             continue;
         }
-        // A client may have sent an unpaired quote, behind which a proxy has told the truth.
+        // A client may have sent an unpaired quote before valid entries of a proxy.
         for part in line.split(|b| *b == b',') {
             elements(part).for_each(|element| entries.add_element(element.ok(), trusted));
         }
@@ -252,7 +251,7 @@ fn forwarded(headers: &HeaderBlock, trusted: &CidrSet) -> Entries {
     entries
 }
 
-/// One address in a field of its own. Of several lines the last is the proxy's.
+/// Parses a field with one address. Of several lines, the last is the proxy's.
 fn named(headers: &HeaderBlock, name: &FieldName, trusted: &CidrSet) -> Entries {
     let mut entries = Entries::default();
     if let Some(value) = name.values(headers).last() {
@@ -261,18 +260,18 @@ fn named(headers: &HeaderBlock, name: &FieldName, trusted: &CidrSet) -> Entries 
     entries
 }
 
-/// An address, perhaps with a port, as some balancers write it.
+/// An address with an optional port, as some balancers write it.
 fn parse_address(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?;
     let address = text.parse().ok().or_else(|| Some(text.parse::<SocketAddr>().ok()?.ip()))?;
     Some(IpAddr::to_canonical(&address))
 }
 
-/// Fields of [`tell`] that say who the client is, and are in no key.
+/// Fields of [`tell`] that identify the client, and are in no key.
 const PERSONAL: [&[u8]; 3] = [b"x-forwarded-for", b"x-real-ip", b"forwarded"];
 
-/// Returns true if a response says that it depends on the client's address. The address is added
-/// behind the store, so that the store could not tell such responses apart.
+/// Returns true if a response declares that it depends on the client's address. The address is
+/// added after the store, so the store could not select a variant by it.
 pub(crate) fn is_varied_by(response: &HeaderBlock, field: &ClientField) -> bool {
     if !response.contains(HeaderId::Vary) {
         return false;
@@ -282,9 +281,8 @@ pub(crate) fn is_varied_by(response: &HeaderBlock, field: &ClientField) -> bool 
         .any(|name| PERSONAL.iter().copied().chain(own).any(|told| name.eq_ignore_ascii_case(told)))
 }
 
-/// Tells the origin, in fields of `request`, on whose behalf it is asked and for what: in
-/// X-Forwarded-For, -Proto, -Host and -Port, X-Real-IP, the field that the proxies in front use,
-/// and if it is wanted in Forwarded (RFC 7239).
+/// Adds the fields for the origin to `request`: X-Forwarded-For, -Proto, -Host and -Port,
+/// X-Real-IP, the field of the proxies in front, and optionally Forwarded (RFC 7239).
 pub(crate) fn tell(
     request: &mut Request,
     client: Option<ConnectionPeer>,
@@ -325,13 +323,13 @@ pub(crate) fn tell(
     }
 }
 
-/// Forwarded, as X-Forwarded-For has it.
+/// Forwarded, made from X-Forwarded-For.
 fn forwarded_line(headers: &HeaderBlock, scheme: Scheme, host: &[u8]) -> Vec<u8> {
     let mut line = Vec::new();
     let mut nodes = entries_of(headers, HeaderId::XForwardedFor);
     node(&mut line, nodes.next().unwrap_or(b"unknown"));
     if !host.is_empty() {
-        // Quoted, for it may have a colon or brackets; it has no quotes itself.
+        // Quoted, since it may have a colon or brackets; it has no quotes itself.
         line.extend_from_slice(b";host=\"");
         line.extend_from_slice(host);
         line.push(b'"');
@@ -373,7 +371,7 @@ mod tests {
         ClientField::of(FieldName::parse(name).expect("a name"))
     }
 
-    /// The client that asks, its scheme, and the X-Forwarded-For that the origin gets.
+    /// The client, its scheme, and the X-Forwarded-For for the origin.
     fn asked(
         peer: ConnectionPeer,
         name: &str,
@@ -477,7 +475,7 @@ mod tests {
             ),
         ] {
             let mut fields: Vec<_> = lines.iter().map(|line| ("Forwarded", *line)).collect();
-            // What the proxies pass on as it came is not looked at.
+            // Fields that proxies forward unchanged are ignored.
             fields.extend([("X-Forwarded-For", "192.0.2.66"), ("X-Forwarded-Proto", "https")]);
             let (found, found_scheme, _) = asked(host("10.0.0.1"), "Forwarded", &fields);
             assert_eq!((found, found_scheme), (client, scheme), "{lines:?}");
@@ -527,7 +525,7 @@ mod tests {
     #[test]
     fn the_scheme_is_the_one_that_the_client_asked_with_in_either_field() {
         for (listed, schemes, rfc, expected) in [
-            // A CDN, and a balancer behind it that it asks over plain HTTP.
+            // A CDN, and a balancer behind it that gets plain HTTP.
             (
                 "198.51.100.1, 10.0.0.2",
                 "https, http",
@@ -553,14 +551,14 @@ mod tests {
                 "for=unknown;proto=https, for=10.0.0.2;proto=http",
                 Scheme::Https,
             ),
-            // Only the CDN says it.
+            // Only the CDN reports it.
             (
                 "198.51.100.1, 10.0.0.2",
                 "https",
                 "for=198.51.100.1;proto=https, for=10.0.0.2",
                 Scheme::Https,
             ),
-            // The client says it, too.
+            // The client sends it, too.
             ("198.51.100.1", "https, http", "for=198.51.100.1;proto=http", Scheme::Http),
         ] {
             let fields = [

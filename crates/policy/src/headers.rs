@@ -1,10 +1,10 @@
-//! Header fields that settings name, set and remove.
+//! Header fields that settings name, set and remove. Fields of framing must never be among them.
 
 use std::fmt;
 
 use message::header::{self, HeaderBlock, HeaderId};
 
-/// Why a field was refused.
+/// The reason why a field was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldError {
     /// The name is not a token (RFC 9110 5.1).
@@ -29,8 +29,8 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A field name that settings may speak of: a token, at most 255 bytes long, that neither frames
-/// messages nor belongs to one connection.
+/// A field name that is permitted in settings: a token, at most 255 bytes long, for neither framing
+/// nor one connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldName {
     id: HeaderId,
@@ -38,10 +38,10 @@ pub struct FieldName {
 }
 
 impl FieldName {
-    /// Reads a name; its spelling is kept.
+    /// Parses a name; its spelling is kept.
     ///
     /// # Errors
-    /// When `name` is no token, or is Host or a framing or hop-by-hop field.
+    /// If `name` is not a token, or is Host or a framing or hop-by-hop field.
     pub fn parse(name: &str) -> Result<Self, FieldError> {
         let name = name.as_bytes();
         if !header::is_token(name) || name.len() > 255 {
@@ -60,13 +60,13 @@ impl FieldName {
         &self.name
     }
 
-    /// Returns true if `other` is the same name, in any case.
+    /// Returns true if `other` is this name, without regard to case.
     fn is(&self, other: &Self) -> bool {
         self.name.eq_ignore_ascii_case(&other.name)
     }
 
-    /// Returns true if `other` is this name, in any case and with `_` for `-`, or the other way
-    /// round: some readers do not tell the two apart.
+    /// Returns true if `other` is this name, without regard to case and to `_` and `-`, which some
+    /// recipients do not distinguish.
     pub fn is_spelt(&self, other: &[u8]) -> bool {
         let plain = |b: &u8| if *b == b'_' { b'-' } else { b.to_ascii_lowercase() };
         self.name.iter().map(plain).eq(other.iter().map(plain))
@@ -90,15 +90,15 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// A field value that may be sent.
+/// A valid field value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldValue(Box<[u8]>);
 
 impl FieldValue {
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
-    /// When it has a control byte other than a tab, or white space at either end.
+    /// If it has a control byte other than a tab, or white space at either end.
     pub fn parse(value: &str) -> Result<Self, FieldError> {
         let value = value.as_bytes();
         if header::is_value(value) && value.trim_ascii().len() == value.len() {
@@ -127,12 +127,12 @@ pub struct HeaderOps {
 }
 
 impl HeaderOps {
-    /// Replaces all fields called `name` by one; supersedes an earlier change of that field.
+    /// Replaces all fields called `name` by one; overrides an earlier change of that field.
     pub fn set(&mut self, name: FieldName, value: FieldValue) {
         self.op(name, Some(value));
     }
 
-    /// Removes all fields called `name`; supersedes an earlier change of that field.
+    /// Removes all fields called `name`; overrides an earlier change of that field.
     pub fn unset(&mut self, name: FieldName) {
         self.op(name, None);
     }
@@ -152,12 +152,12 @@ impl HeaderOps {
         self.ops.iter().any(|(changed, _)| changed.is_spelt(name))
     }
 
-    /// The changes: a field, and its new value or none.
+    /// The changes: a field, and its new value, if any.
     pub fn iter(&self) -> impl Iterator<Item = (&FieldName, Option<&FieldValue>)> {
         self.ops.iter().map(|(name, value)| (name, value.as_ref()))
     }
 
-    /// Makes the changes.
+    /// Applies the changes.
     pub fn apply(&self, block: &mut HeaderBlock) {
         for (name, value) in &self.ops {
             block.remove_named(&name.name);

@@ -1,7 +1,7 @@
-//! The table of sites by host name.
+//! Hosts: the table of sites by host name.
 //!
-//! Looked up once per request by the canonical host ([`message::Request::host`]: lower case, no
-//! port, no trailing dot), without allocating.
+//! Searched once per request by the canonical host ([`message::Request::host`]: lower case, no
+//! port, no trailing dot); must never allocate.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,25 +9,25 @@ use std::hash::{BuildHasher, Hasher};
 
 use base::HashSeed;
 
-/// Names and what they stand for: exact names, `*.example.com` for every name below `example.com`,
-/// and `*` for every other host. An exact name wins over a wildcard, a longer wildcard over a
-/// shorter one (as nginx's `server_name`).
+/// Names and their values: exact names, `*.example.com` for every name below `example.com`, and `*`
+/// for every other host. An exact name precedes a wildcard, a longer wildcard a shorter one (as in
+/// nginx's `server_name`).
 #[derive(Debug)]
 pub struct HostTable<T> {
     exact: Map<T>,
-    /// By what follows the `*.`.
+    /// By the part behind `*.`.
     below: Map<T>,
     any: Option<T>,
 }
 
 type Map<T> = HashMap<Box<[u8]>, T, SeededState>;
 
-/// Why a name was not entered.
+/// The reason why a name was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostError {
     /// Not a host name, address, `*.name` or `*`.
     Syntax,
-    /// The table has it already.
+    /// The name was added before.
     Duplicate,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for HostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Syntax => "not a host name, an address, `*.name` or `*`",
-            Self::Duplicate => "the host is there already",
+            Self::Duplicate => "the host is configured already",
         })
     }
 }
@@ -49,10 +49,10 @@ impl<T> HostTable<T> {
         Self { exact: map(), below: map(), any: None }
     }
 
-    /// Enters `pattern`, in any case, with or without a trailing dot.
+    /// Adds `pattern`, in any case, with or without a trailing dot.
     ///
     /// # Errors
-    /// When `pattern` is malformed or was entered before.
+    /// If `pattern` is malformed or was added before.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostError> {
         let pattern = canonical(pattern).ok_or(HostError::Syntax)?;
         if pattern == "*" {
@@ -74,12 +74,12 @@ impl<T> HostTable<T> {
         Ok(())
     }
 
-    /// The value that `host`, in canonical form, stands for.
+    /// The value for `host`, in canonical form.
     pub fn find(&self, host: &[u8]) -> Option<&T> {
         self.named(host).or(self.any.as_ref())
     }
 
-    /// The same, `*` left aside: what is there by a name.
+    /// The value for `host` by its name, ignoring `*`.
     pub fn named(&self, host: &[u8]) -> Option<&T> {
         if let Some(value) = self.exact.get(host) {
             return Some(value);
@@ -87,7 +87,7 @@ impl<T> HostTable<T> {
         if !self.below.is_empty() {
             let dots = host.iter().enumerate().filter(|(_, b)| **b == b'.');
             for (dot, _) in dots {
-                // `*.example.com` needs something before its dot.
+                // `*.example.com` needs a label before its dot.
                 if dot > 0
                     && let Some(value) = self.below.get(&host[dot + 1..])
                 {
@@ -100,7 +100,7 @@ impl<T> HostTable<T> {
 }
 
 impl<T> HostTable<T> {
-    /// The name by which [`HostTable::find`] finds something for `host`.
+    /// The name by which [`HostTable::find`] finds the value for `host`.
     pub fn pattern(&self, host: &[u8]) -> Option<String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if self.exact.contains_key(host) {
@@ -114,9 +114,9 @@ impl<T> HostTable<T> {
     }
 }
 
-/// `pattern` as it is compared: lower case without a trailing dot; `None` when it is no pattern.
+/// The canonical form of `pattern`: lower case without a trailing dot; `None` if it is malformed.
 ///
-/// Two spellings of one host have one canonical form.
+/// All spellings of one host have one canonical form.
 pub fn canonical(pattern: &str) -> Option<String> {
     let pattern = pattern.strip_suffix('.').unwrap_or(pattern).to_ascii_lowercase();
     if pattern == "*" {
@@ -127,7 +127,7 @@ pub fn canonical(pattern: &str) -> Option<String> {
         return Some(format!("[{address}]"));
     }
     let name = pattern.strip_prefix("*.").unwrap_or(&pattern);
-    // DNS bounds: 253 octets in all, 63 per label (RFC 1035 2.3.4).
+    // DNS limits: 253 octets in all, 63 per label (RFC 1035 2.3.4).
     let fits = !name.is_empty() && name.len() <= 253;
     let label = |l: &str| {
         !l.is_empty()

@@ -1,28 +1,28 @@
-//! A site's rules for pages that are put together of others (Edge Side Includes and server-side
-//! includes).
+//! Includes: a site's rules for pages that are assembled from fragments (Edge Side Includes and
+//! server-side includes).
 
-/// The pages of a site that are put together of others.
+/// The pages of a site that are assembled from fragments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Includes {
-    /// Those with Edge Side Includes.
+    /// Pages with Edge Side Includes.
     pub esi: EsiPages,
-    /// Pages in HTML have nginx's server-side includes.
+    /// HTML pages have nginx's server-side includes.
     pub ssi: bool,
-    /// Hosts of other sites that pages may name, in canonical form.
+    /// Hosts of other sites that pages may include, in canonical form.
     pub hosts: Vec<Box<[u8]>>,
-    /// Names of cookies that the variables of pages may tell.
+    /// Names of cookies that the variables of pages may contain.
     pub cookies: Vec<Box<[u8]>>,
-    /// A page ends where a fragment is missing, instead of going on without it.
+    /// A page ends at a missing fragment, instead of continuing without it.
     pub breaks: bool,
 }
 
-/// Pages that are read for Edge Side Includes.
+/// Pages that are parsed for Edge Side Includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EsiPages {
-    /// Those whose origin says so: `Surrogate-Control: content="ESI/1.0"`.
+    /// Pages whose origin declares it: `Surrogate-Control: content="ESI/1.0"`.
     #[default]
     Announced,
-    /// Those, and every page in HTML.
+    /// Declared pages, and every HTML page.
     Html,
     /// None.
     Never,

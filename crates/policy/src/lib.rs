@@ -1,8 +1,10 @@
-//! The questions a request asks, and the declared policy of a site.
+//! Policies: the verdicts at fixed points of a request, and the declared policy of a site.
 //!
-//! A policy is asked at fixed points of a request and answers with a verdict; it sees a narrow
-//! context and never touches a socket or the store. [`Declared`], built from a site's
-//! [`SiteRules`], is the implementation. A site with VCL asks none: its program decides.
+//! A policy gets a narrow context and returns a verdict; it must never touch a socket or the store.
+//! A site with VCL has no policy: its program decides.
+//!
+//! Begin with the trait [`Policy`] and its points, then [`Declared`], which implements it from a
+//! site's [`SiteRules`].
 
 pub mod acl;
 pub mod answer;

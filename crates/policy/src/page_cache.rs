@@ -1,15 +1,15 @@
-//! Pages that a plugin of the application has written to the disk: where they are.
+//! Page cache of an application's plugin: the path of a page on the disk.
 //!
-//! Asked for after the cache and before the application, only of requests that the cache may answer
-//! and that nobody can be told apart by. What is asked for is made from the canonical request, and
-//! looked for below the application's root as any other file: it cannot lead elsewhere.
+//! Used after the cache and before the application, and only for requests that the cache may answer
+//! without cookies. The path comes from the canonical request, and is opened below the
+//! application's root like any other file, so it must never lead elsewhere.
 
 use message::{HeaderId, Request, Scheme};
 
 use crate::points::PageCache;
 
-/// The path, below the application's root, of the page that `request` asks for; `None` when the
-/// plugin would have written none, or not for this visitor.
+/// The path, below the application's root, of the page for `request`; `None` if the plugin writes
+/// none for it.
 pub fn place(plugin: PageCache, request: &Request) -> Option<Vec<u8>> {
     let headers = &request.headers;
     let personal = headers.contains(HeaderId::Cookie) || headers.contains(HeaderId::Authorization);
@@ -19,7 +19,7 @@ pub fn place(plugin: PageCache, request: &Request) -> Option<Vec<u8>> {
     }
     let secure = if request.scheme == Scheme::Https { "-https" } else { "" };
     let below = |folder: &str, file: &str| {
-        // Both plugins write for addresses with a slash at their end; WordPress redirects others.
+        // Both plugins write for addresses with a final slash only; WordPress redirects others.
         let whole = request.query().is_none() && path.ends_with(b"/");
         whole.then(|| [folder.as_bytes(), host, path, file.as_bytes()].concat())
     };
@@ -40,15 +40,15 @@ pub fn place(plugin: PageCache, request: &Request) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns true if a host can be the name of a folder: not an address in brackets, nothing that
-/// means something to a file system.
+/// Returns true if a host can be the name of a folder: not an address in brackets, and without
+/// bytes that are special to a file system.
 fn is_name(host: &[u8]) -> bool {
     let good = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
     !host.is_empty() && !host.starts_with(b".") && host.iter().all(good)
 }
 
-/// Returns true if WP Rocket keeps a page of its own for this browser (its `rocket-nginx` asks the
-/// same).
+/// Returns true if WP Rocket has a separate page for this browser (its `rocket-nginx` has this
+/// test).
 fn is_mobile(request: &Request) -> bool {
     let agent = request.headers.value(HeaderId::UserAgent).unwrap_or_default();
     ["Mobi", "Android", "iPad", "Kindle", "Silk/", "Opera Mini", "BlackBerry", "webOS"]

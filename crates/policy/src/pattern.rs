@@ -1,23 +1,23 @@
-//! Patterns of paths and of names, as settings write them.
+//! Patterns of paths and of names, as settings contain them.
 
 use std::fmt;
 
 use linear::{Options, Regex};
 use message::header;
 
-/// Bytes a compiled pattern may take.
+/// The largest size of a compiled pattern in bytes.
 const REGEX_BYTES: usize = 1 << 20;
 
-/// Why a pattern could not be read.
+/// The reason why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// A path pattern begins with neither `/`, `*` nor `~`.
+    /// A path pattern starts with neither `/`, `*` nor `~`.
     Start,
-    /// The regular expression is malformed or too large; the text says how.
+    /// The regular expression is malformed or too large, with the reason.
     Regex(String),
-    /// A name pattern with `*` where it may not stand.
+    /// A name pattern with a misplaced `*`.
     Star,
-    /// A name that cannot occur: empty, or with a byte that names do not have.
+    /// A name that cannot occur: empty, or with an invalid byte.
     Name,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for PatternError {
             Self::Star => f.write_str(
                 "`*` may only stand at the end of a name, of a cookie's also at its start",
             ),
-            Self::Name => f.write_str("not a name that can occur"),
+            Self::Name => f.write_str("a name that cannot occur"),
         }
     }
 }
@@ -39,10 +39,10 @@ impl fmt::Display for PatternError {
 impl std::error::Error for PatternError {}
 
 /// A pattern of paths: `/exact`, `/prefix/*`, `*.suffix`, a glob, or `~ regex` (`~* regex` without
-/// regard to case, as nginx).
+/// regard to case, as in nginx).
 ///
-/// In globs `*` and `?` stay within a segment, `**` crosses segments; a `*` that begins or ends the
-/// pattern matches across segments too. Matching is linear in the path's length, whatever the
+/// In globs `*` and `?` stay within a segment, `**` crosses segments; a `*` at the start or end of
+/// the pattern matches across segments, too. Matching is linear in the path's length for every
 /// pattern.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
@@ -53,7 +53,7 @@ pub struct PathPattern {
 #[derive(Clone, Debug)]
 enum Search {
     Exact,
-    /// So many bytes of the text.
+    /// The length of the prefix within the text.
     Prefix(usize),
     /// The text from the second byte on.
     Suffix,
@@ -61,10 +61,10 @@ enum Search {
 }
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// When it does not begin as one, or its regular expression is refused.
+    /// If its start or its regular expression is invalid.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let matcher = match text.as_bytes() {
             [b'~', b'*', ..] => Search::Regex(regex(text[2..].trim(), true)?),
@@ -86,7 +86,7 @@ impl PathPattern {
         }
     }
 
-    /// Returns true if `self` surely matches every path that `other` matches. Returns false when in
+    /// Returns true if `self` certainly matches every path that `other` matches. Returns false in
     /// doubt (two regular expressions).
     pub fn covers(&self, other: &Self) -> bool {
         let begins = |prefix: &[u8]| other.literal_start().starts_with(prefix);
@@ -97,7 +97,7 @@ impl PathPattern {
         }
     }
 
-    /// Bytes every matching path begins with.
+    /// The prefix of every matching path.
     fn literal_start(&self) -> &[u8] {
         let text = self.text.as_bytes();
         match &self.matcher {
@@ -111,7 +111,7 @@ impl PathPattern {
         }
     }
 
-    /// The prefix, if the pattern asks for nothing else: the `/static/` of `/static/*`.
+    /// The prefix, if the pattern is nothing else: the `/static/` of `/static/*`.
     pub fn prefix(&self) -> Option<&str> {
         match self.matcher {
             Search::Prefix(len) => self.text.get(..len),
@@ -149,8 +149,8 @@ fn plain(text: &str) -> Result<Search, PatternError> {
     regex(&glob(text), false).map(Search::Regex)
 }
 
-/// The expression that matches what the glob does: the regex engine is linear, a matcher of our own
-/// with two kinds of star would have to work at that.
+/// The regular expression of a glob: the regex engine is linear, which a matcher with two kinds of
+/// star would not be by itself.
 fn glob(text: &str) -> String {
     let mut expression = String::from("^");
     let mut rest = text;
@@ -174,8 +174,8 @@ fn glob(text: &str) -> String {
 }
 
 pub(crate) fn regex(expression: &str, ignore_case: bool) -> Result<Regex, PatternError> {
-    // Bytes, not characters, and `.` is any of them: a path with a stray byte must not slip past a
-    // rule.
+    // Bytes, not characters, and `.` matches any of them: a path with an invalid byte must not
+    // evade a rule.
     let options =
         Options { ignore_case, dot_is_any: true, program_bytes: REGEX_BYTES, ..Options::default() };
     Regex::new(expression, options).map_err(|error| PatternError::Regex(error.to_string()))
@@ -189,21 +189,21 @@ pub struct NamePattern {
 }
 
 impl NamePattern {
-    /// Reads a pattern of cookie names, which are tokens (RFC 6265 4.1.1; brackets are tolerated,
-    /// PHP has them).
+    /// Parses a pattern of cookie names, which are tokens (RFC 6265 4.1.1; brackets are permitted,
+    /// since PHP uses them).
     ///
     /// # Errors
-    /// When no cookie can have the name, or `*` stands elsewhere than at its start or end.
+    /// If no cookie can have the name, or `*` is neither at its start nor at its end.
     pub fn cookie(text: &str) -> Result<Self, PatternError> {
         let allowed = |b| header::is_token_byte(b) || matches!(b, b'[' | b']');
         let name = text.strip_prefix('*').unwrap_or(text);
         Self::parse(text, name, allowed)
     }
 
-    /// Reads a pattern of query parameter names, as they stand in the target.
+    /// Parses a pattern of query parameter names, as written in the target.
     ///
     /// # Errors
-    /// When no parameter can have the name, or `*` stands elsewhere than at the end.
+    /// If no parameter can have the name, or `*` is not at the end.
     pub fn query(text: &str) -> Result<Self, PatternError> {
         Self::parse(text, text, |b| b.is_ascii_graphic() && !matches!(b, b'&' | b'=' | b'#'))
     }
@@ -220,7 +220,7 @@ impl NamePattern {
     }
 
     /// The parts: true for a star at the start, the text between the stars, and true for a star at
-    /// the end. A star alone counts as one at the end.
+    /// the end. A single star counts as one at the end.
     fn parts(&self) -> (bool, &[u8], bool) {
         match self.text.as_bytes() {
             [b'*', middle @ .., b'*'] => (true, middle, true),

@@ -1,23 +1,23 @@
-//! The other end of a client's connection.
+//! Peer of a client's connection.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// The other end of a client's connection, as far as the connection tells.
+/// The peer of a client's connection, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionPeer {
     /// A host at this address.
     Host(IpAddr),
     /// A process on this machine, over a unix socket.
     Local,
-    /// Somebody behind the trusted proxy at this address, if it has one, which does not say who
-    /// (UNKNOWN of the PROXY protocol). What such a client says of others is never believed, and no
-    /// list of addresses has it.
+    /// An unnamed client of the trusted proxy at this address, if it has one (UNKNOWN in the PROXY
+    /// protocol). Forwarding fields of such a client are never trusted, and it is in no list of
+    /// addresses.
     Unnamed(Option<IpAddr>),
 }
 
 impl ConnectionPeer {
-    /// Its address, or that of the proxy in front of it; none over unix sockets.
+    /// Its address, or that of its proxy; `None` for unix sockets.
     pub fn address(self) -> Option<IpAddr> {
         match self {
             Self::Host(address) => Some(address),
@@ -31,7 +31,7 @@ impl fmt::Display for ConnectionPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address() {
             Some(address) => address.fmt(f),
-            // As nginx has it.
+            // As in nginx.
             None => f.write_str("unix:"),
         }
     }

@@ -1,4 +1,4 @@
-//! The points at which a policy is asked, what it sees there and what it may answer.
+//! Points of a request at which a policy decides: their contexts and verdicts.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use message::{HeaderBlock, Request, Response, Scheme, Status};
 use crate::decision_steps::{DecisionStep, SettingLocation};
 use crate::peer::ConnectionPeer;
 
-/// The value of `Allow` in this cache's own answers (RFC 9110 10.2.1): the usual methods but
-/// CONNECT and TRACE, which are refused. Other methods are passed on, too.
+/// The value of `Allow` in this cache's own responses (RFC 9110 10.2.1): the usual methods but
+/// CONNECT and TRACE, which are rejected. Other methods are forwarded, too.
 pub const ALLOW: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Notes of a policy about one request, kept from point to point and read by `flow`.
@@ -22,28 +22,28 @@ pub struct Notes {
     pub origin: u32,
     /// The policy's own mark of the route that matched.
     pub route: u32,
-    /// The request carries something personal (cookies beyond tracking ones, Authorization): only a
-    /// response marked as shared by the origin may answer it or be stored from it.
+    /// The request has personal fields (cookies beyond tracking ones, Authorization): only a
+    /// response that the origin declares shared may answer it or be stored from it.
     pub personal: bool,
     /// Name of the rule that decided, for logs and `explain`; an index into [`Policy::rule_name`].
     pub rule: u32,
-    /// Whose pages on the disk may answer, where the cache does not.
+    /// The plugin whose pages on the disk may answer, if the cache does not.
     pub pages: Option<PageCache>,
-    /// On whose behalf the request is made: the peer, or who a trusted proxy says it is. Set by
-    /// [`Policy::receive`]; [`Policy::fetch`] tells it the origin.
+    /// The client of the request: the peer, or the client that a trusted proxy names. Set by
+    /// [`Policy::receive`]; [`Policy::fetch`] reports it to the origin.
     pub client: Option<ConnectionPeer>,
-    /// The request says that a proxy has passed it on: its connection may carry many clients'.
+    /// A proxy has forwarded the request: its connection may carry requests of many clients.
     pub passed_on: bool,
 }
 
-/// Where a response is kept.
+/// The tiers that store a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageChoice {
-    /// In memory alone.
+    /// In memory only.
     Memory,
-    /// In memory, and on disk once memory has no room for it, whatever is admitted otherwise.
+    /// In memory, and on disk after eviction, regardless of the disk's admission rules.
     Disk,
-    /// In memory, and on disk by what is admitted there.
+    /// In memory, and on disk by the disk's admission rules.
     #[default]
     Both,
 }
@@ -62,11 +62,11 @@ pub enum PageCache {
 /// Context of [`Policy::receive`]: the client's request, which the policy may change.
 #[derive(Debug)]
 pub struct ReceiveCtx<'a> {
-    /// The request; what is changed here is what is keyed and forwarded.
+    /// The request; changes here affect the key and the forwarded request.
     pub request: &'a mut Request,
-    /// The client that asks, as far as the connection tells.
+    /// The peer of the client's connection.
     pub client: ConnectionPeer,
-    /// When the request arrived.
+    /// The time of the request's arrival.
     pub now: Now,
     /// The request's notes.
     pub notes: &'a mut Notes,
@@ -79,12 +79,12 @@ pub enum ReceiveVerdict {
     Lookup,
     /// Fetch without the cache.
     Pass,
-    /// Fetch without the cache, and become a tunnel if the origin changes the protocol (RFC 9110
-    /// 7.8; Varnish: `pipe`). The request's Upgrade is what the origin is asked for.
+    /// Fetch without the cache, and become a tunnel if the origin switches protocols (RFC 9110 7.8;
+    /// Varnish: `pipe`). The request's Upgrade names the protocols for the origin.
     Upgrade,
-    /// Answer with a file below the site's root of this number.
+    /// Answer with a file below the site's root with this number.
     Files(u32),
-    /// Answer with this.
+    /// Answer with this response.
     Synth(Arc<Synthetic>),
     /// Remove every variant of the key.
     Purge,
@@ -95,15 +95,15 @@ pub enum ReceiveVerdict {
 pub struct Synthetic {
     /// Its status.
     pub status: Status,
-    /// Its fields, names and values already checked.
+    /// Its fields, whose names and values are already checked.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Its body; empty for a small page made from the status.
+    /// Its body; if empty, a small page is made from the status.
     pub body: Vec<u8>,
-    /// The connection ends after it.
+    /// The connection is closed after it.
     pub close: bool,
 }
 
-/// Context of [`Policy::hit`]: a stored response as far as its times go.
+/// Context of [`Policy::hit`]: the times of a stored response.
 #[derive(Clone, Copy, Debug)]
 pub struct HitCtx<'a> {
     /// The client's request.
@@ -112,7 +112,7 @@ pub struct HitCtx<'a> {
     pub notes: &'a Notes,
     /// The stored response's times, from which age and remaining lifetime follow.
     pub freshness: &'a Freshness,
-    /// The moment at which it is asked for, in milliseconds of the monotonic clock.
+    /// The present time, in milliseconds of the monotonic clock.
     pub now_ms: u64,
 }
 
@@ -121,9 +121,9 @@ pub struct HitCtx<'a> {
 pub enum HitVerdict {
     /// Deliver the stored response, if it is fresh or within its grace.
     Deliver,
-    /// Deliver it however stale it is, unless its origin forbids that.
+    /// Deliver the stored response however stale it is, unless its origin forbids stale use.
     DeliverStale,
-    /// Go on as if nothing was stored.
+    /// Continue as if nothing were stored.
     Miss,
     /// Fetch without the cache.
     Pass,
@@ -132,9 +132,9 @@ pub enum HitVerdict {
 /// Context of [`Policy::fetch`]: the request about to go to the origin.
 #[derive(Debug)]
 pub struct FetchCtx<'a> {
-    /// The origin request; changes are what the origin sees.
+    /// The request for the origin, which may be changed.
     pub request: &'a mut Request,
-    /// The response will not be stored, whatever it is.
+    /// The response will not be stored.
     pub pass: bool,
     /// The request's notes.
     pub notes: &'a mut Notes,
@@ -145,18 +145,18 @@ pub struct FetchCtx<'a> {
 pub enum FetchVerdict {
     /// Send it.
     Fetch,
-    /// Answer with this instead.
+    /// Answer with this response instead.
     Synth(Arc<Synthetic>),
 }
 
-/// Context of [`Policy::response`]: the origin's head, and the plan RFC 9111 makes of it.
+/// Context of [`Policy::response`]: the origin's head, and the storage plan by RFC 9111.
 #[derive(Debug)]
 pub struct ResponseCtx<'a> {
-    /// The request the origin answered.
+    /// The request for the origin.
     pub request: &'a Request,
     /// The origin's response; changes are stored and delivered.
     pub response: &'a mut Response,
-    /// The plan to store it or not, and for how long; the policy may change the plan.
+    /// The storage plan, which the policy may change.
     pub plan: &'a mut StorePlan,
     /// The request's notes.
     pub notes: &'a Notes,
@@ -167,9 +167,9 @@ pub struct ResponseCtx<'a> {
 pub enum BackendResponse {
     /// Use it as the plan says.
     Deliver,
-    /// Ask the origin again, if the retry limit allows.
+    /// Fetch again, if the retry limit permits.
     Retry,
-    /// Treat it as a failed fetch (stale may be served instead).
+    /// Treat the response as a failed fetch; a stale one may be served instead.
     Fail,
 }
 
@@ -186,10 +186,10 @@ pub struct DeliverCtx<'a> {
     pub notes: &'a Notes,
 }
 
-/// Context of [`Policy::passes_trailer`]: a field behind a body that passes.
+/// Context of [`Policy::passes_trailer`]: a trailer field.
 #[derive(Clone, Copy, Debug)]
 pub struct TrailerCtx<'a> {
-    /// The field; fields that never pass ([`message::trailers::judge`]) are not asked about.
+    /// The field; fields that never pass ([`message::trailers::judge`]) do not get here.
     pub field: Field<'a>,
     /// The field goes to the origin; otherwise it goes to the client.
     pub of_request: bool,
@@ -197,40 +197,39 @@ pub struct TrailerCtx<'a> {
     pub notes: &'a Notes,
 }
 
-/// The routes of a request, by their marks. 0 is the site itself.
+/// The routes of a request, by number. 0 is the site itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
-    /// The one that the request belongs to.
+    /// The route of the request.
     pub own: u32,
-    /// Another that an origin may take its path for.
+    /// Another route whose path an origin may see in the request's path.
     pub also: Option<u32>,
 }
 
 /// A site's policy.
 pub trait Policy: Send + Sync {
-    /// On whose behalf `peer` makes a request that is not [received](Policy::receive) like others:
-    /// a purge. Nobody's ([`Peer::Unnamed`]) when it was passed on by a proxy that is not trusted.
+    /// The client of a request from `peer` that is not [received](Policy::receive): a purge.
+    /// [`ConnectionPeer::Unnamed`] if a proxy that is not trusted has forwarded it.
     fn asker(&self, request: &Request, peer: ConnectionPeer) -> ConnectionPeer;
 
-    /// On whose behalf `peer` makes a request, as [`Policy::receive`] will note it.
+    /// The client of a request from `peer`, as [`Policy::receive`] will note it.
     fn client(&self, request: &Request, peer: ConnectionPeer) -> ConnectionPeer;
 
     /// The scheme of a request that `peer` makes, as [`Policy::receive`] will note it.
     fn scheme(&self, request: &Request, peer: ConnectionPeer) -> Scheme;
 
-    /// Returns true if [`Policy::receive`] will have a request of this scheme come over HTTPS, and
-    /// let it go no further.
+    /// Returns true if [`Policy::receive`] will redirect a request with this scheme to HTTPS.
     fn wants_https(&self, request: &Request, scheme: Scheme) -> bool;
 
-    /// Removes the fields that speak for a proxy, as [`Policy::receive`] does with a client's.
+    /// Removes forged fields, as [`Policy::receive`] does.
     fn remove_forged(&self, headers: &mut HeaderBlock);
 
-    /// The routes of a request, as [`Policy::receive`] will note the first.
+    /// The routes of a request; [`Policy::receive`] will note the first.
     fn routes(&self, _request: &Request) -> Routes {
         Routes::default()
     }
 
-    /// Returns true if [`Policy::key`] tells apart responses of one URL.
+    /// Returns true if [`Policy::key`] may distinguish responses of one URL.
     fn splits_key(&self, _notes: &Notes) -> bool {
         false
     }
@@ -238,64 +237,64 @@ pub trait Policy: Send + Sync {
     /// Decides about a request (Varnish: `vcl_recv`).
     fn receive(&self, ctx: &mut ReceiveCtx<'_>) -> ReceiveVerdict;
 
-    /// Adds the fields that identify the representation beyond scheme, host, port and target, which
-    /// `flow` has put there already (Varnish: `vcl_hash`).
+    /// Adds the parts of the key besides scheme, host, port and target, which `flow` has added
+    /// already (Varnish: `vcl_hash`).
     fn key(&self, request: &Request, notes: &Notes, key: &mut KeyBuf);
 
-    /// Decides whether a stored response answers (Varnish: `vcl_hit`). Stale responses are asked
-    /// about, too: for those, only [`HitVerdict::DeliverStale`] changes what happens.
+    /// Decides if a stored response may be used (Varnish: `vcl_hit`). Called for stale responses,
+    /// too: for those, only [`HitVerdict::DeliverStale`] has an effect.
     fn hit(&self, _ctx: &HitCtx<'_>) -> HitVerdict {
         HitVerdict::Deliver
     }
 
-    /// Changes the request on its way to the origin (Varnish: `vcl_backend_fetch`).
+    /// Changes the request for the origin (Varnish: `vcl_backend_fetch`).
     fn fetch(&self, ctx: &mut FetchCtx<'_>) -> FetchVerdict;
 
-    /// Milliseconds that the origin may take for the head of its response to this request; `None`
-    /// if the origin's own time counts (Varnish: `bereq.first_byte_timeout`).
+    /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout
+    /// (Varnish: `bereq.first_byte_timeout`).
     fn first_byte_ms(&self, _notes: &Notes) -> Option<u64> {
         None
     }
 
-    /// Rules the plan is made by for this request.
+    /// The rules of the storage plan for this request.
     fn store_rules(&self, notes: &Notes) -> &message::store::StoreRules;
 
-    /// Where a response to this request is kept, if it is stored (Varnish: `beresp.storage`).
+    /// The tiers that store the response, if it is stored (Varnish: `beresp.storage`).
     fn store_in(&self, _notes: &Notes) -> StorageChoice {
         StorageChoice::Both
     }
 
-    /// Decides about an origin's answer (Varnish: `vcl_backend_response`).
+    /// Decides about an origin's response (Varnish: `vcl_backend_response`).
     fn response(&self, ctx: &mut ResponseCtx<'_>) -> BackendResponse;
 
-    /// Returns true if [`Policy::deliver`] would change anything for this request. Otherwise hits
-    /// are served from their stored bytes without being taken apart.
+    /// Returns true if [`Policy::deliver`] may change the response to this request. Otherwise hits
+    /// are sent from their stored bytes without parsing them.
     fn shapes_delivery(&self, notes: &Notes) -> bool;
 
-    /// Changes the head on its way to the client (Varnish: `vcl_deliver`).
+    /// Changes the head for the client (Varnish: `vcl_deliver`).
     fn deliver(&self, ctx: &mut DeliverCtx<'_>);
 
-    /// Adds the site's fields to the head of a reply that was made here.
+    /// Adds the site's fields to the head of a generated response.
     fn complete(&self, _notes: &Notes, _headers: &mut message::HeaderBlock) {}
 
-    /// Returns true if a trailer field passes. A field that the policy would have changed in the
-    /// head does not pass.
+    /// Returns true if a trailer field may pass. A field that the policy would change in a head may
+    /// not.
     fn passes_trailer(&self, ctx: &TrailerCtx<'_>) -> bool;
 
-    /// The name of a rule noted in [`Notes::rule`].
+    /// The name of a rule in [`Notes::rule`].
     fn rule_name(&self, rule: u32) -> &str;
 
-    /// Does what [`Policy::receive`] does, and tells how it came to that.
+    /// Does what [`Policy::receive`] does, and returns the steps of the decision, too.
     fn explain(&self, ctx: &mut ReceiveCtx<'_>) -> (ReceiveVerdict, Vec<DecisionStep>) {
         (self.receive(ctx), Vec::new())
     }
 
-    /// Parts that [`Policy::key`] adds: each with its name in words, and its value.
+    /// The parts that [`Policy::key`] adds: each with a description, and its value.
     fn key_parts(&self, _request: &Request, _notes: &Notes) -> Vec<(String, Vec<u8>)> {
         Vec::new()
     }
 
-    /// Where a setting that counts for this request is written, by its key in the configuration.
+    /// The location of a setting that applies to this request, by its key in the configuration.
     fn place(&self, _notes: &Notes, _setting: &str) -> Option<&SettingLocation> {
         None
     }

@@ -1,4 +1,4 @@
-//! Rights to invalidate the stored responses of a site, and the dialects of purges.
+//! Purge rules of a site: who may invalidate its stored responses, and in which dialects.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,33 +6,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::acl::CidrSet;
 use crate::peer::ConnectionPeer;
 
-/// The clients that may purge a site, and their dialects.
+/// The clients that may purge a site, and the permitted dialects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// Addresses that purges may come from; empty if the token alone counts.
+    /// Permitted addresses; empty if only the token counts.
     pub allow: CidrSet,
-    /// The token that a purge must bring along, too.
+    /// The token that a purge must have, too.
     pub token: Option<Box<str>>,
-    /// The dialects that purges may use.
+    /// The permitted dialects.
     pub dialects: Dialects,
-    /// The sites that belong together under this name: a purge of many responses that is for one
-    /// of them is for all.
+    /// The name of a group of sites: a purge of many responses of one of them applies to all.
     pub group: Option<Box<str>>,
 }
 
 /// The client that asks for a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// The other end of its connection.
+    /// The peer of its connection.
     pub peer: ConnectionPeer,
-    /// Its connection came from the very address that it went to: from this machine, which has
-    /// called itself by a public address.
+    /// Its connection came from the address that it went to: from this machine, by a public
+    /// address.
     pub near: bool,
 }
 
 impl Purge {
-    /// Returns true if a request of `asker` is admitted; `brings` tells whether the request has a
-    /// token.
+    /// Returns true if a request of `asker` is admitted; `brings` returns true if the request has a
+    /// given token.
     pub fn admits(&self, asker: Asker, brings: impl FnOnce(&[u8]) -> bool) -> bool {
         let anywhere = self.allow.is_empty() && self.token.is_some();
         (anywhere || self.allow.has(asker.peer) || asker.near && self.allows_loopback())
@@ -47,12 +46,12 @@ impl Purge {
 
 macro_rules! dialects {
     ($($variant:ident $name:literal $about:literal;)*) => {
-        /// A way of saying what to purge.
+        /// A convention for purge requests.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Dialect { $(#[doc = $about] $variant,)* }
 
         impl Dialect {
-            /// All of them: name, and what it is.
+            /// All dialects: name and description.
             pub const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $about),)*];
         }
     };
@@ -90,7 +89,7 @@ impl Dialect {
 pub struct Dialects(u16);
 
 impl Dialects {
-    /// With `dialect`, too.
+    /// The set with `dialect` added.
     #[must_use]
     pub fn with(self, dialect: Dialect) -> Self {
         Self(self.0 | 1 << dialect as u16)

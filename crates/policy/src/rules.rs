@@ -1,7 +1,7 @@
-//! A site's settings as plain data: what `larder.toml` says about one site, read and checked.
+//! Rules of one site: its settings in `larder.toml`, parsed and checked, as plain data.
 //!
-//! Every value here is already of the type that the request path uses, so that building a
-//! [`Declared`](crate::Declared) from it cannot fail.
+//! Every value has the type that the request path uses, so that building a
+//! [`Declared`](crate::Declared) cannot fail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::site_authentication::{BasicAuth, ForwardAuth};
 use crate::throttle::{ConcurrencyRule, RateRule};
 use crate::value::ValuePattern;
 
-/// The defaults that a site starts from.
+/// The defaults of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Safe behind an origin that says little: tracking parameters and cookies removed, cookies
-    /// personal, Set-Cookie never stored, grace and service through outages.
+    /// Safe with an origin that declares little: tracking parameters and cookies removed, cookies
+    /// personal, Set-Cookie never stored, grace and stale use during outages.
     #[default]
     Safe,
     /// RFC 9111 to the letter.
@@ -33,7 +33,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The store rules it starts from.
+    /// The profile's store rules.
     pub fn store_rules(self) -> StoreRules {
         match self {
             Self::Safe => StoreRules::safe(),
@@ -47,41 +47,40 @@ impl Profile {
 pub struct SiteRules {
     /// The defaults that apply.
     pub profile: Profile,
-    /// Peers whose forwarding fields are believed.
+    /// Peers whose forwarding fields are trusted.
     pub trusted_proxies: Vec<Net>,
-    /// Where they say who the client is.
+    /// The field in which they name the client.
     pub client_field: ClientField,
     /// Origins get Forwarded (RFC 7239), too.
     pub forwarded: bool,
-    /// Where requests over plain HTTP are sent, those of certificate authorities apart.
+    /// The redirect of requests over plain HTTP, except those of certificate authorities.
     pub redirect_https: Option<Redirect>,
-    /// Paths mean what their bytes say, and nothing else: `;` begins no parameters, and an escaped
-    /// `\` is no slash.
+    /// Origins read paths literally: `;` starts no parameter, and an escaped `\` is not a slash.
     pub opaque_spellings: bool,
-    /// Ends of the names of scripts that the site's origins run as Larder says itself.
+    /// Suffixes of scripts that the site's origins run, as their settings declare.
     pub scripts: Vec<String>,
     /// Routes in the order of the file; the first that matches counts.
     pub routes: Vec<RouteRules>,
-    /// Settings of requests no route matches.
+    /// Settings of requests that match no route.
     pub settings: Settings,
 }
 
-/// One route: which requests it is for, and its settings in full (what it does not say itself it
-/// has from its site: see [`Settings::inherit`]).
+/// One route: its conditions, and its complete settings (missing ones come from its site: see
+/// [`Settings::inherit`]).
 #[derive(Clone, Debug)]
 pub struct RouteRules {
     /// The name in logs and in the output of `explain`.
     pub name: String,
-    /// Paths; any of them. Empty: every path.
+    /// Paths; one must match. Empty: every path.
     pub paths: Vec<PathPattern>,
-    /// Methods; any of them. Empty: every method.
+    /// Methods; one must match. Empty: every method.
     pub methods: Vec<Method>,
     /// Its settings.
     pub settings: Settings,
 }
 
 impl RouteRules {
-    /// Returns true if `self` surely matches every request that `other` matches.
+    /// Returns true if `self` certainly matches every request that `other` matches.
     pub fn covers(&self, other: &Self) -> bool {
         let methods = self.methods.is_empty()
             || (!other.methods.is_empty()
@@ -93,53 +92,54 @@ impl RouteRules {
     }
 }
 
-/// Settings for the requests of one route. `None` stands for the profile's default.
+/// Settings for the requests of one route. `None` means the profile's default.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Index of the origin, in the site's list.
     pub origin: u32,
-    /// Index, in the site's list, of the root whose files answer; `None` where the origin does.
+    /// Index, in the site's list, of the root whose files are served; `None` for the origin.
     pub files: Option<u32>,
-    /// Whose pages on the disk are looked for before the origin is asked.
+    /// The plugin whose pages on the disk are used before the origin.
     pub page_cache: Option<PageCache>,
     /// The cache is used.
     pub cache: bool,
-    /// Lifetimes in milliseconds for responses that name none.
+    /// Lifetimes in milliseconds for responses without one.
     pub ttl: Vec<(StatusMatch, u64)>,
-    /// Longest lifetime guessed from Last-Modified, in milliseconds; 0 for no guess.
+    /// Longest heuristic lifetime from Last-Modified, in milliseconds; 0 for none.
     pub heuristic_ms: Option<u64>,
-    /// Longest lifetime of pages in HTML guessed so, in milliseconds.
+    /// Longest heuristic lifetime of HTML pages, in milliseconds.
     pub heuristic_html_ms: Option<u64>,
-    /// Grace (stale-while-revalidate) in milliseconds, where the response names none.
+    /// Grace (stale-while-revalidate) in milliseconds for responses without one.
     pub grace_ms: Option<u64>,
-    /// Time past its lifetime, in milliseconds, that a response stands in for an origin error.
+    /// The time after its lifetime, in milliseconds, in which a response replaces an error of the
+    /// origin.
     pub stale_if_error_ms: Option<u64>,
-    /// Time past its lifetime, in milliseconds, that a response is used while the origin is out of
-    /// reach.
+    /// The time after its lifetime, in milliseconds, in which a response is used while the origin
+    /// is unreachable.
     pub stale_if_unreachable_ms: Option<u64>,
-    /// A client's Cache-Control counts (nginx, Varnish and most others ignore it).
+    /// A client's Cache-Control is honoured (nginx, Varnish and most others ignore it).
     pub honour_request_directives: Option<bool>,
-    /// Fields of requests whose values are part of the key.
+    /// Request fields whose values are part of the key.
     pub key_headers: Vec<FieldName>,
-    /// Set-Cookie is removed from responses that the origin marked as shared and gave a lifetime.
+    /// Set-Cookie is removed from responses that the origin declares shared, with a lifetime.
     pub drop_set_cookie: bool,
-    /// The pattern of requests for which stored responses that do not say so may serve as
+    /// The pattern of requests for which stored responses without a Use-As-Dictionary may be
     /// dictionaries (RFC 9842).
     pub dictionary: Option<Box<str>>,
-    /// A response is stored only if it has the Content-Type that its path's suffix stands for.
+    /// A response is stored only if its Content-Type matches the suffix of its path.
     pub match_type: bool,
-    /// Fields of requests: a response to one that has such a field is stored only if it has the
-    /// field too, with the same value.
+    /// Request fields: the response to a request with such a field is stored only if it has the
+    /// field, too, with an equal value.
     pub match_headers: Vec<FieldName>,
     /// Statuses of responses that are never stored.
     pub not_stored: Vec<StatusMatch>,
-    /// The use that clients may make of responses that are for all.
+    /// The use of shared responses by browsers.
     pub browsers: BrowserCaching,
-    /// Where responses are kept.
+    /// The tiers that store responses.
     pub store: StorageChoice,
-    /// Requests that go past the cache.
+    /// Requests that pass the cache.
     pub bypass: Vec<Bypass>,
-    /// Fields of requests that go past the cache for their path alone.
+    /// Fields of requests that pass the cache for their path only.
     pub bypass_unless: Vec<FieldName>,
     /// Cookies.
     pub cookies: CookieRules,
@@ -149,28 +149,26 @@ pub struct Settings {
     pub request_headers: HeaderOps,
     /// Changes to the response on its way to the client.
     pub response_headers: HeaderOps,
-    /// The answer, instead of the cache's or the origin's.
+    /// The configured response, instead of the cache's or the origin's.
     pub answer: Option<ConfiguredResponse>,
-    /// Milliseconds that the origin may take for the head of its response; otherwise it says so
-    /// itself.
+    /// Milliseconds until the head of the origin's response; `None` for the origin's own timeout.
     pub first_byte_ms: Option<u64>,
-    /// Protocols that a connection may change to (RFC 9110 7.8); at most
+    /// Protocols that a connection may switch to (RFC 9110 7.8); at most
     /// [`PROTOCOLS_MAX`](message::upgrade::PROTOCOLS_MAX).
     pub upgrade: Vec<Protocol>,
-    /// Clients let in; empty for all.
+    /// Permitted clients; empty for all.
     pub allow: Vec<Net>,
-    /// Clients kept out, even when `allow` lets them in.
+    /// Denied clients, which take precedence over `allow`.
     pub deny: Vec<Net>,
-    /// Limits on how often clients may ask. Who inherits them counts together with whom they are
-    /// from.
+    /// Rate limits. A route that inherits them shares their counts.
     pub rate: Option<Arc<[RateRule]>>,
-    /// Limits on the requests that are under way at once, inherited alike.
+    /// Limits of concurrent requests. A route that inherits them shares their counts.
     pub concurrent: Option<Arc<[ConcurrencyRule]>>,
-    /// The users that are let in, by their passwords.
+    /// The permitted users with their passwords.
     pub basic_auth: Option<Arc<BasicAuth>>,
-    /// Another server that is asked who may enter.
+    /// The server that decides about access.
     pub forward_auth: Option<Arc<ForwardAuth>>,
-    /// Where all this is written.
+    /// The locations of the settings.
     pub places: SettingLocations,
 }
 
@@ -217,7 +215,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings that a route starts from: those of its site, but not the site's own answer.
+    /// The settings that a route starts from: those of its site, without the site's own response.
     pub fn inherit(&self) -> Self {
         Self { answer: None, ..self.clone() }
     }
@@ -229,34 +227,34 @@ impl Settings {
     }
 }
 
-/// The use that clients may make of responses that are for all.
+/// The use of shared responses by browsers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BrowserCaching {
-    /// The use that the response allows.
+    /// As the response declares.
     #[default]
     AsSaid,
-    /// They may not store them: this cache is told of changes, and they are not.
+    /// Browsers may not store them, since purges do not reach browsers.
     NeverStore,
 }
 
-/// One reason to go past the cache.
+/// One condition for passing the cache.
 #[derive(Clone, Debug)]
 pub enum Bypass {
     /// The path matches.
     Path(PathPattern),
-    /// A cookie has such a name.
+    /// A cookie has this name.
     Cookie(NamePattern),
-    /// The field is there, with exactly this value if one is given.
+    /// The field is present, with exactly this value if one is given.
     Header(FieldName, Option<Vec<u8>>),
     /// There is a query.
     AnyQuery,
-    /// A query parameter has such a name, and such a value if one is given.
+    /// A query parameter has this name, and this value if one is given.
     Query(NamePattern, Option<ValuePattern>),
 }
 
 impl Bypass {
-    /// The condition in words that anybody may read. A value that must be there may be a secret; it
-    /// is shown only if it is a regular expression.
+    /// The condition in words. A required value may be a secret; it is shown only if it is a
+    /// regular expression.
     pub fn told(&self) -> String {
         match self {
             Self::Header(name, Some(_)) => format!("header {name}: (value)"),
@@ -269,7 +267,7 @@ impl Bypass {
 }
 
 impl fmt::Display for Bypass {
-    /// The condition in full, with the value that must be there.
+    /// The complete condition, with a required value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(pattern) => write!(f, "path {pattern}"),
@@ -288,26 +286,26 @@ impl fmt::Display for Bypass {
 /// Rules for cookies.
 #[derive(Clone, Debug, Default)]
 pub struct CookieRules {
-    /// Removed, besides the tracking ones.
+    /// Removed cookies, besides tracking ones.
     pub strip: Vec<NamePattern>,
     /// Tracking cookies are removed.
     pub strip_tracking: Option<bool>,
     /// Names of cookies whose values are part of the key; they do not make a request personal.
     pub key: Vec<String>,
-    /// If there are any: no other cookies count, and those are removed from requests that are
-    /// looked up.
+    /// If not empty: only these cookies count, and others are removed from requests that are looked
+    /// up.
     pub keep: Vec<NamePattern>,
 }
 
-/// Rules for query parameters. Nothing here changes a key without changing the forwarded request in
+/// Rules for query parameters. No rule changes the key without changing the forwarded request in
 /// the same way.
 #[derive(Clone, Debug, Default)]
 pub struct QueryRules {
-    /// Removed, besides the tracking ones.
+    /// Removed parameters, besides tracking ones.
     pub strip: Vec<NamePattern>,
     /// Tracking parameters are removed.
     pub strip_tracking: Option<bool>,
-    /// Parameters are put in order of their names.
+    /// Parameters are sorted by name.
     pub sort: bool,
     /// The whole query is removed.
     pub ignore: bool,

@@ -1,36 +1,36 @@
-//! Scripts in paths: an application server that finds `/a.php` runs it for `/a.php/b` too, and
-//! hands it the rest (CGI's PATH_INFO, RFC 3875 4.1.5). What runs there is the script, so a rule
-//! for its path holds.
+//! Scripts in paths: an application server that finds `/a.php` runs it for `/a.php/b`, too, with
+//! the rest as CGI's PATH_INFO (RFC 3875 4.1.5). Rules for the script's path must apply to such
+//! paths, too.
 
 use message::path;
 
 use crate::pattern::PathPattern;
 
-/// Ends of names that servers run as scripts: PHP's (Debian's Apache, LiteSpeed), ASP's and
-/// ColdFusion's (IIS), JSP, and those that Apache's CGI handler is usually given.
+/// Suffixes of names that servers run as scripts: PHP's (Debian's Apache, LiteSpeed), ASP's and
+/// ColdFusion's (IIS), JSP, and the usual ones of Apache's CGI handler.
 const COMMON: [&str; 13] = [
     ".php", ".php3", ".php4", ".php5", ".php7", ".php8", ".phtml", ".phar", ".asp", ".aspx",
     ".cfm", ".jsp", ".cgi",
 ];
 
-/// Ends of the names of scripts, in lower case. They are compared without regard to case: a rule
-/// that holds for one path too many keeps nothing from anybody that is there.
+/// Suffixes of scripts, in lower case. They are compared without regard to case: a rule that
+/// applies to one path too many withholds nothing that exists.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptNames(Vec<Box<str>>);
 
 impl ScriptNames {
-    /// Those that are `own`, and the usual ones where `and_usual`.
+    /// The suffixes `own`, and the usual ones if `and_usual`.
     pub fn new<'a>(own: impl IntoIterator<Item = &'a str>, and_usual: bool) -> Self {
         let usual = if and_usual { &COMMON[..] } else { &[] };
         let all = own.into_iter().chain(usual.iter().copied());
         Self(all.map(|end| end.to_ascii_lowercase().into()).collect())
     }
 
-    /// Returns true if origins read `path` in one way: it is ordinary, and runs none of these
-    /// scripts with the rest of it.
+    /// Returns true if origins can interpret `path` in one way only: it is ordinary, and runs none
+    /// of these scripts with a path info.
     #[inline(always)]
     pub(crate) fn leave_one_reading(&self, path: &[u8]) -> bool {
-        // The names have dots, and plain paths have none but in their last segment.
+        // The suffixes have dots, and plain paths have dots in their last segment only.
         path::is_plain(path) || self.leave_one_reading_of_dotted(path)
     }
 
@@ -39,15 +39,15 @@ impl ScriptNames {
         path::is_ordinary(path) && self.of(path).next().is_none()
     }
 
-    /// The paths of the scripts that `path`, a normal form, may run with the rest of it, the
-    /// shortest first.
+    /// The paths of the scripts that `path`, a normal form, may run with a path info, the shortest
+    /// first.
     pub(crate) fn of<'a>(&self, path: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let ends = memchr::memchr_iter(b'/', path).map(|end| &path[..end]);
         ends.filter(|name| self.0.iter().any(|end| ends_with(name, end.as_bytes())))
     }
 
-    /// Returns true if `pattern` speaks itself of what follows a script's name: it is for these
-    /// paths and not for others that the script runs for.
+    /// Returns true if `pattern` itself covers a path info: it matches these paths and not others
+    /// of the script.
     pub(crate) fn are_meant_by(&self, pattern: &PathPattern) -> bool {
         let text = pattern.as_str().to_ascii_lowercase();
         self.0.iter().any(|end| {

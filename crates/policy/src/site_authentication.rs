@@ -1,4 +1,5 @@
-//! Gates of a site, as plain data: users with passwords, and whom another server lets in.
+//! Site authentication settings as plain data: users with passwords, and the server that decides
+//! about access.
 
 use std::path::PathBuf;
 
@@ -9,33 +10,33 @@ use crate::headers::FieldName;
 pub struct BasicAuth {
     /// The file with the users.
     pub file: PathBuf,
-    /// The purpose of the password, as clients are told.
+    /// The realm, which clients display.
     pub realm: Box<str>,
     /// Origins get the password, too.
     pub forward: bool,
-    /// The field in which origins are told the user; `None` for none.
+    /// The field in which origins get the user's name; `None` for no field.
     pub user_field: Option<FieldName>,
 }
 
-/// `forward_auth`: another server is asked whether a request may enter.
+/// `forward_auth`: another server decides if a request may enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardAuth {
     /// That server, as an index into all origins.
     pub origin: usize,
-    /// The target of the question: a path, perhaps with a query.
+    /// The target of the subrequest: a path with an optional query.
     pub path: Box<str>,
-    /// Fields of its answer that go to the site's origin with the request.
+    /// Fields of its response that are added to the request for the site's origin.
     pub copy: Vec<FieldName>,
-    /// Milliseconds for which a yes is remembered; 0 for not at all.
+    /// Milliseconds for which a permission is cached; 0 for no cache.
     pub keep_ms: u64,
-    /// A yes is for the whole site, not for the one URL.
+    /// A permission is valid for the whole site, not only for its URL.
     pub whole_site: bool,
-    /// The fields by whose values requests are told apart where a yes is remembered.
+    /// The fields whose values are the key of a cached permission.
     pub by: Vec<FieldName>,
 }
 
 impl ForwardAuth {
-    /// The path without its query, which may hold a secret between the two servers.
+    /// The path without its query, which may contain a secret of the two servers.
     pub fn shown_path(&self) -> String {
         match self.path.split_once('?') {
             Some((path, _)) => format!("{path}?..."),

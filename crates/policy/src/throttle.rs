@@ -1,5 +1,5 @@
-//! Limits on how often, and how much at once, a site's clients may ask: as plain data, and who
-//! counts as one client.
+//! Throttles: limits of the rate and the concurrency of a site's clients as plain data, and the key
+//! by which clients are counted.
 
 use std::sync::LazyLock;
 
@@ -13,50 +13,50 @@ use crate::pattern::PathPattern;
 use crate::peer::ConnectionPeer;
 use crate::scripts::ScriptNames;
 
-/// The ones that are counted apart.
+/// The key of separate counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LimitKey {
-    /// An IPv4 address, or the /64 of an IPv6 address. Clients of unix sockets are one.
+    /// An IPv4 address, or the /64 of an IPv6 address. All clients of unix sockets are one.
     #[default]
     Address,
-    /// All together.
+    /// One count for all clients.
     Site,
-    /// Requests with the same value of a field; without the field by address.
+    /// The value of a field; without the field, the address.
     Field(FieldName),
 }
 
 /// The terms of a limit of either kind.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// Those who are counted apart.
+    /// The key of separate counts.
     pub per: LimitKey,
-    /// The paths that it is for, any of them; empty for every path.
+    /// The paths of the limit; empty for every path.
     pub paths: Vec<PathPattern>,
     /// Clients that are not limited.
     pub exempt: Vec<Net>,
     /// The status of a refusal: 429 or 503; `None` for 429.
     pub status: Option<Status>,
-    /// A refusal is counted and logged, and does not happen.
+    /// A rejection is counted and logged, but the request is admitted.
     pub dry_run: bool,
 }
 
-/// A limit on how often requests come.
+/// A limit of the rate of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateRule {
-    /// So many requests in so much time.
+    /// The number of requests per time.
     pub requests: RateQuota,
-    /// So many more at once.
+    /// Further requests that are admitted at once.
     pub burst: u32,
-    /// So many beyond that wait.
+    /// Requests beyond the burst that wait.
     pub queue: u32,
     /// The terms.
     pub terms: Terms,
 }
 
-/// A limit on how many requests are under way at once.
+/// A limit of concurrent requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConcurrencyRule {
-    /// So many requests.
+    /// The most concurrent requests.
     pub requests: u32,
     /// The terms.
     pub terms: Terms,
@@ -90,13 +90,13 @@ impl PartialEq for Terms {
 }
 
 impl Terms {
-    /// Clients that are not limited, to look up.
+    /// Clients that are not limited, for lookups.
     pub fn exempted(&self) -> CidrSet {
         CidrSet::new(&self.exempt)
     }
 
-    /// Returns true if the limit is for requests of this path. Of a path that origins may read in
-    /// several ways each reading counts, and one that has no normal form is limited, too.
+    /// Returns true if the limit applies to this path. Of a path with several interpretations each
+    /// counts, and one without a normal form is limited, too.
     pub fn are_for(&self, path: &[u8]) -> bool {
         self.paths.is_empty() || self.name(path) || may_be_odd(path) && self.name_odd(path)
     }
@@ -118,29 +118,29 @@ impl Terms {
     }
 }
 
-/// Scripts that a path may run with a rest, on whatever origin.
+/// Scripts that may run with a path info on any origin.
 static SCRIPTS: LazyLock<ScriptNames> = LazyLock::new(|| ScriptNames::new([], true));
 
-/// Returns true if origins may read `path` in several ways.
+/// Returns true if origins may interpret `path` in several ways.
 fn may_be_odd(path: &[u8]) -> bool {
     !SCRIPTS.leave_one_reading(path)
 }
 
 impl LimitKey {
-    /// The mark of the one that `request` of `client` counts for: an even and secret hash.
+    /// The key under which `request` of `client` is counted: an even and secret hash.
     pub fn mark(&self, seed: &HashSeed, request: &Request, client: ConnectionPeer) -> u64 {
         match self {
             Self::Address => mark_of(seed, client),
             Self::Site => 1,
             Self::Field(name) => match name.values(&request.headers).next() {
-                // What is counted by address has such hashes as they are.
+                // Addresses have the hashes themselves; values of fields have the inverted ones.
                 Some(value) => !seed.hash(value),
                 None => mark_of(seed, client),
             },
         }
     }
 
-    /// Those who are counted apart, in words.
+    /// The key in words.
     pub fn told(&self) -> String {
         match self {
             Self::Address => "address".to_owned(),
@@ -195,7 +195,7 @@ mod tests {
         assert_ne!(one, per.mark(&seed, &request, ConnectionPeer::Local));
     }
 
-    /// Whoever could be counted as another would use up what that one may.
+    /// A client counted as another one would use up that client's share.
     #[test]
     fn no_value_of_a_field_counts_as_an_address() {
         let (seed, name) = (HashSeed::from_u64(3), FieldName::parse("X-Api-Key").expect("a name"));

@@ -1,5 +1,5 @@
-//! Users with their passwords, as `htpasswd` writes them: bcrypt, Apache's MD5 (`$apr1$`), and
-//! SHA-1. Passwords in the clear are refused, and so is what this cannot check.
+//! Users with password hashes of `htpasswd`: bcrypt, Apache's MD5 (`$apr1$`), and SHA-1. Passwords
+//! in plain text and unknown hashes must be rejected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,17 +9,17 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-/// The beginning of a hash of Apache's MD5.
+/// The prefix of a hash of Apache's MD5.
 const APR1: &str = "$apr1$";
-/// Characters of a salt that count there.
+/// The longest significant salt.
 const APR1_SALT: usize = 8;
-/// The digits in which it is written.
+/// The digits of its encoding.
 const APR1_DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// The beginning of a SHA-1 hash.
+/// The prefix of a SHA-1 hash.
 const SHA1: &str = "{SHA}";
-/// The beginnings of bcrypt's hashes.
+/// The prefixes of bcrypt's hashes.
 const BCRYPT: [&str; 4] = ["$2y$", "$2b$", "$2a$", "$2x$"];
-/// The costs of bcrypt that are checked: a higher one takes a core for seconds.
+/// The accepted costs of bcrypt: a higher one takes a core for seconds.
 const COSTS: std::ops::RangeInclusive<u32> = 4..=16;
 
 /// Users with their passwords.
@@ -28,7 +28,7 @@ pub struct Users {
     digest: [u8; 32],
 }
 
-/// A password as it is kept.
+/// A password's hash.
 #[derive(Clone)]
 enum Hashed {
     Bcrypt(Box<str>),
@@ -36,12 +36,12 @@ enum Hashed {
     Sha1([u8; 20]),
 }
 
-/// Why a file of users cannot be used.
+/// The reason why a file of users is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsersError {
     /// The line, from 1 on.
     pub line: usize,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -60,11 +60,11 @@ impl fmt::Debug for Users {
 }
 
 impl Users {
-    /// Reads lines of `name:hash`, perhaps with a comment behind another colon. Empty lines and
-    /// those that begin with `#` say nothing.
+    /// Parses lines of `name:hash`, with an optional comment behind another colon. Empty lines and
+    /// those that start with `#` are ignored.
     ///
     /// # Errors
-    /// The first line that cannot be used.
+    /// The first invalid line.
     pub fn parse(text: &[u8]) -> Result<Self, UsersError> {
         let mut by_name = BTreeMap::new();
         for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -80,16 +80,16 @@ impl Users {
                 return Err(error("a user without a name, or with a control character in it"));
             }
             let hash = str::from_utf8(hash).ok().and_then(Hashed::parse).ok_or_else(|| {
-                error("no bcrypt, apr1 or SHA-1 hash: `htpasswd -B FILE USER` makes one")
+                error("not a bcrypt, apr1 or SHA-1 hash: `htpasswd -B FILE USER` makes one")
             })?;
             if by_name.insert(name.into(), hash).is_some() {
-                return Err(error("this user is there twice"));
+                return Err(error("this user is listed twice"));
             }
         }
         Ok(Self { by_name, digest: Sha256::digest(text).into() })
     }
 
-    /// Nobody.
+    /// The empty set of users.
     pub fn nobody() -> Self {
         Self { by_name: BTreeMap::new(), digest: [0; 32] }
     }
@@ -99,20 +99,20 @@ impl Users {
         self.by_name.len()
     }
 
-    /// Returns true if nobody is let in.
+    /// Returns true if there is no user.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// A digest of all of it.
+    /// A digest of the users.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
 
-    /// Returns true if `password` is that of `user`. It takes as long as the hash is meant to: tens
-    /// of milliseconds for bcrypt. Where users have hashes of several kinds each name takes as long
-    /// as the dearest of them, and a user who is not there as long as one who is: the time tells
-    /// nothing of a name.
+    /// Returns true if `password` is that of `user`. It takes the time of the hash: tens of
+    /// milliseconds for bcrypt. An unknown user takes as long as a known one, and with several
+    /// kinds of hashes each check takes as long as the slowest kind: the time must not reveal
+    /// names.
     pub fn has(&self, user: &[u8], password: &[u8]) -> bool {
         let Some((hashed, besides)) = self.to_hash(user) else { return false };
         let is_right = hashed.is(password);
@@ -122,11 +122,11 @@ impl Users {
         is_right && self.by_name.contains_key(user)
     }
 
-    /// The hash that a password of `user` is held against, that of another one for a user who is
-    /// not there; and the dearest one if that is a cheaper one. `None` if there are no users.
+    /// The hash to check for `user`, or another user's for an unknown one; and the slowest one if
+    /// that is slower. `None` if there are no users.
     fn to_hash(&self, user: &[u8]) -> Option<(&Hashed, Option<&Hashed>)> {
         let own = || {
-            // By the file, so that no stranger knows whose it is.
+            // Selected by a hash of the file, so that it is not predictable whose hash it is.
             let sum: [u8; 32] =
                 Sha256::new().chain_update(self.digest).chain_update(user).finalize().into();
             let at = u64::from_le_bytes(*sum.first_chunk()?) % self.by_name.len().max(1) as u64;
@@ -156,7 +156,7 @@ impl Hashed {
         Some(Self::Sha1(sum.try_into().ok()?))
     }
 
-    /// An order by the time that a check takes.
+    /// The order by the time of a check.
     fn cost(&self) -> u32 {
         match self {
             Self::Sha1(_) => 0,
@@ -174,13 +174,13 @@ impl Hashed {
     }
 }
 
-/// Compares in a time that says nothing of where two differ.
+/// Compares in constant time.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Apache's variant of the MD5 crypt of FreeBSD: a thousand rounds over password, salt and the sum
-/// before, in an order that the number of the round decides.
+/// Apache's variant of the MD5 crypt of FreeBSD: a thousand rounds over password, salt and the
+/// previous digest, in an order that depends on the round.
 fn apr1(password: &[u8], salt: &[u8]) -> [u8; 22] {
     let inner: [u8; 16] = Md5::new()
         .chain_update(password)
@@ -213,7 +213,7 @@ fn apr1(password: &[u8], salt: &[u8]) -> [u8; 22] {
     digits_of(&sum)
 }
 
-/// The sum in digits of six bits, its bytes in the order that crypt gives them.
+/// The digest in digits of six bits, with its bytes in the order of crypt.
 fn digits_of(sum: &[u8; 16]) -> [u8; 22] {
     const ORDER: [[usize; 3]; 5] = [[0, 6, 12], [1, 7, 13], [2, 8, 14], [3, 9, 15], [4, 10, 5]];
     let mut digits = [0; 22];
@@ -231,8 +231,8 @@ fn digits_of(sum: &[u8; 16]) -> [u8; 22] {
     digits
 }
 
-/// The user and the password of a request's Authorization (RFC 7617 2); `None` if it is not of that
-/// scheme, or not well formed.
+/// The user and the password of a request's Authorization (RFC 7617 2); `None` for another scheme,
+/// or if it is malformed.
 pub fn basic_credentials(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (scheme, rest) = value.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
@@ -252,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// As Debian's `htpasswd` 2.4 and `openssl passwd -apr1` have made them.
+    /// Output of Debian's `htpasswd` 2.4 and `openssl passwd -apr1`.
     const FILE: &str = "# a comment\n\
         \n\
         strong:$2y$05$SllL4JQ/7f9kmManWIxMneiGFe4Vf3AYv9Qh3x3Nr4j9feWSgMCgS\n\

@@ -1,4 +1,4 @@
-//! Patterns of query values, as settings write them.
+//! Value patterns for query parameters, as settings contain them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,20 +9,20 @@ use message::percent;
 use crate::pattern::{self, PatternError};
 
 /// A pattern of query values: the whole value, `prefix*`, or `~ regex` (`~* regex` without regard
-/// to case). Matched against the value as an application reads it: percent escapes and `+` decoded
-/// once, so that no spelling slips past.
+/// to case). Matched against the decoded value: percent escapes and `+` are decoded once, as
+/// applications do, so that no spelling evades the pattern.
 #[derive(Clone, Debug)]
 pub struct ValuePattern {
     text: String,
-    /// `None`: the text itself, whole or up to its star.
+    /// `None` for a literal text, whole or up to its star.
     regex: Option<Regex>,
 }
 
 impl ValuePattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// When its regular expression is refused.
+    /// If its regular expression is invalid.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let regex = match text.as_bytes() {
             [b'~', b'*', ..] => Some(pattern::regex(text[2..].trim(), true)?),
@@ -32,7 +32,7 @@ impl ValuePattern {
         Ok(Self { text: text.to_owned(), regex })
     }
 
-    /// Returns true if `value`, as it stands in the query, matches.
+    /// Returns true if `value`, as written in the query, matches.
     pub fn matches(&self, value: &[u8]) -> bool {
         let value = decode(value);
         match (&self.regex, self.text.as_bytes()) {
@@ -54,7 +54,8 @@ impl fmt::Display for ValuePattern {
     }
 }
 
-/// `value` of a form (`application/x-www-form-urlencoded`) decoded; what is no escape stays.
+/// Decodes a `value` of a form (`application/x-www-form-urlencoded`); an invalid escape is
+/// unchanged.
 fn decode(value: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'%', b'+', value).is_none() {
         return Cow::Borrowed(value);

@@ -1,4 +1,4 @@
-//! CRC-32C (RFC 3385, reflected polynomial 0x82F63B78), byte by byte: headers are short.
+//! CRC-32C (RFC 3385, reflected polynomial 0x82F63B78), byte by byte, since headers are short.
 
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
@@ -15,7 +15,7 @@ const TABLE: [u32; 256] = {
     table
 };
 
-/// The checksum of `parts`, one after the other.
+/// The checksum of the concatenated `parts`.
 pub(crate) fn crc32c(parts: &[&[u8]]) -> u32 {
     let bytes = parts.iter().copied().flatten();
     !bytes.fold(!0, |crc, byte| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))

@@ -1,20 +1,20 @@
-//! Faults of a header.
+//! Errors of a header.
 
 use std::fmt;
 
-/// Why a connection does not begin with a header.
+/// The reason why a connection does not begin with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It begins with something else.
+    /// It begins with other bytes.
     Signature,
-    /// A version 1 line that is not as it must be.
+    /// A malformed version 1 line.
     Line,
-    /// A version, command, family or transport that version 2 does not know, or that is not for
+    /// An unknown version, command, family or transport in version 2, or one that is not for
     /// streams.
     Kind,
-    /// The header is longer than is allowed.
+    /// The header exceeds the limit.
     TooLong,
-    /// The length is not that of what is in it.
+    /// The length does not match the content.
     Length,
     /// The checksum is wrong.
     Checksum,

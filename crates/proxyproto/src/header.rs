@@ -1,16 +1,16 @@
-//! Headers of both versions.
+//! Header of either version, after parsing.
 
 use std::net::SocketAddr;
 
-/// The meaning of a header.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// The connection is the balancer's own, a health check for instance (LOCAL).
+    /// The connection is the balancer's own, such as a health check (LOCAL).
     Local,
-    /// It is somebody's who has no address, or whose address is not told (UNKNOWN, AF_UNSPEC,
-    /// AF_UNIX).
+    /// The client has no address, or it is not reported (UNKNOWN, AF_UNSPEC, AF_UNIX).
     Unnamed,
-    /// It is somebody's at an address. Addresses are canonical: no IPv4 address is written as IPv6.
+    /// The client has an address. Addresses are canonical: an IPv4 address is never written as
+    /// IPv6.
     Proxied {
         /// Address of the client that connected to the balancer.
         source: SocketAddr,
@@ -19,21 +19,21 @@ pub enum Header {
     },
 }
 
-/// The progress of reading.
+/// The progress of reading a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderProgress {
-    /// More is needed.
+    /// More bytes are needed.
     Partial,
-    /// A whole header, and how many bytes it is long.
+    /// A complete header, and its length.
     Complete(Header, usize),
 }
 
-/// Tells whether one of the two begins with the other.
+/// Returns true if one of the two is a prefix of the other.
 pub(crate) fn agree(bytes: &[u8], with: &[u8]) -> bool {
     bytes.iter().zip(with).all(|(a, b)| a == b)
 }
 
-/// The address that an IPv6 address stands for, when it maps an IPv4 one.
+/// The canonical form of an address: an IPv4-mapped IPv6 address becomes IPv4.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

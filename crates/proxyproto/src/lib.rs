@@ -1,11 +1,12 @@
-//! The PROXY protocol (HAProxy's `proxy-protocol.txt`), versions 1 and 2: what a balancer sends
-//! before a connection's own bytes, to say on whose behalf it was opened.
+//! PROXY protocol (HAProxy's `proxy-protocol.txt`), versions 1 and 2: the header in which a
+//! balancer names the client of a connection.
 //!
-//! Pure: it never touches a socket, and never decides who may be believed.
+//! The crate has no I/O, and must never decide which peers are trusted. It is strict: the bytes
+//! behind the header are taken for the client's own, so an ambiguous header is rejected, the
+//! lengths of additional values (TLVs) are checked, and a checksum is verified.
 //!
-//! It is strict: what follows is taken for the client's own bytes, so a header that can be read in
-//! two ways is refused. Additional values (TLVs) are held against the header's length, and their
-//! checksum is verified where there is one; [`secured()`] reads those that tell of TLS.
+//! Begin with [`read`](crate::read()), which parses a header, and [`secured()`], which returns its
+//! values about TLS.
 
 mod crc;
 mod error;

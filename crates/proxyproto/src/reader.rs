@@ -1,13 +1,13 @@
-//! A header of either version.
+//! Reader of headers of either version.
 
 use crate::error::Error;
 use crate::header::HeaderProgress;
 use crate::{v1, v2};
 
-/// Reads the header that `bytes`, a connection's first, begin with. Call it again with more of
-/// them while it is [`Progress::Partial`]; what follows the header is left alone.
+/// Parses the header at the start of `bytes`, a connection's first bytes. While the result is
+/// [`HeaderProgress::Partial`], call it again with more bytes. Bytes behind the header are ignored.
 ///
-/// `max` bounds a version 2 header in bytes, additional values included. A version 1 line has at
+/// `max` limits a version 2 header in bytes, including additional values. A version 1 line has at
 /// most 107.
 ///
 /// # Errors

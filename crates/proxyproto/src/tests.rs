@@ -1,4 +1,4 @@
-//! Headers read and refused, however they are cut.
+//! Tests of headers, accepted and rejected, for every split.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,7 +25,7 @@ fn v2(kind: u8, family: u8, body: &[u8]) -> Vec<u8> {
 
 const TCP4_BLOCK: [u8; 12] = [192, 0, 2, 1, 198, 51, 100, 2, 0x12, 0x67, 0, 80];
 
-/// `header` with a checksum in it, right or spoilt.
+/// A header with a checksum, changed by `spoil`.
 fn with_crc(spoil: u32) -> Vec<u8> {
     let mut header =
         v2(0x21, 0x11, &[&TCP4_BLOCK[..], &[3, 0, 4, 0, 0, 0, 0, 5, 0, 1, 9]].concat());
@@ -91,10 +91,10 @@ fn what_a_header_tells_of_tls_is_read() {
     for (family, block) in [(0x11, 12), (0x21, 36), (0x31, 216), (0x00, 0)] {
         let header = v2(0x21, family, &[vec![0; block], all.concat()].concat());
         assert_eq!(secured(&header), Some(expected), "{family:x}");
-        // The balancer's own connection is nobody's.
+        // The balancer's own connection has no client.
         assert_eq!(secured(&v2(0x20, family, &header[16..])), None);
     }
-    // Plain, with what comes without TLS; what is cut off; nothing at all.
+    // Without TLS but with other values; truncated values; none at all.
     let after = |values: &[u8]| v2(0x21, 0x11, &[&TCP4_BLOCK[..], values].concat());
     let named = TlsValues { authority: Some(b"b.test"), ..TlsValues::default() };
     assert_eq!(secured(&after(&value(2, b"b.test"))), Some(named));
@@ -199,7 +199,7 @@ fn headers_whose_parts_do_not_fit_are_refused() {
     ] {
         assert_eq!(read(&header, MAX), Err(error), "{header:?}");
     }
-    // The length alone refuses it: nothing of what is too long is waited for.
+    // The length alone is enough to reject it, without waiting for the rest.
     assert_eq!(read(&v2(0x21, 0x11, &[0; MAX])[..16], MAX), Err(Error::TooLong));
     let whole = v2(0x21, 0x00, &[0; MAX - 16]);
     assert_eq!(read(&whole, MAX), Ok(HeaderProgress::Complete(Header::Unnamed, MAX)));

@@ -1,13 +1,13 @@
-//! The values of a version 2 header that tell of TLS between the client and the balancer
+//! TLS values of a version 2 header, about TLS between the client and the balancer
 //! (`proxy-protocol.txt`, 2.2).
 
 use crate::v2;
 
-/// The protocol that ALPN has chosen.
+/// The protocol selected by ALPN.
 const ALPN: u8 = 0x01;
-/// The host name that the client asked for.
+/// The requested host name.
 const AUTHORITY: u8 = 0x02;
-/// TLS: flags, the outcome of a check, and values of its own.
+/// TLS: flags, the result of the verification, and nested values.
 const SSL: u8 = 0x20;
 const SSL_VERSION: u8 = 0x21;
 const SSL_CN: u8 = 0x22;
@@ -15,27 +15,27 @@ const SSL_CIPHER: u8 = 0x23;
 const SSL_SIG_ALG: u8 = 0x24;
 const SSL_KEY_ALG: u8 = 0x25;
 
-/// The client came by TLS.
+/// The client uses TLS.
 const CLIENT_SSL: u8 = 0x01;
-/// It has shown a certificate on this connection.
+/// The client has sent a certificate on this connection.
 const CLIENT_CERT_CONN: u8 = 0x02;
-/// It has shown one in this TLS session.
+/// The client has sent a certificate in this TLS session.
 const CLIENT_CERT_SESS: u8 = 0x04;
 
-/// TLS as a header tells of it. Texts are as they came.
+/// TLS between the client and the balancer. Texts are as received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlsValues<'a> {
-    /// The protocol that ALPN has chosen.
+    /// The protocol selected by ALPN.
     pub alpn: Option<&'a [u8]>,
-    /// The host name that the client asked for.
+    /// The requested host name.
     pub authority: Option<&'a [u8]>,
-    /// The client came by TLS.
+    /// The client uses TLS.
     pub is_tls: bool,
-    /// It has shown a certificate on this connection.
+    /// The client has sent a certificate on this connection.
     pub has_cert_connection: bool,
-    /// It has shown one in this TLS session.
+    /// The client has sent a certificate in this TLS session.
     pub has_cert_session: bool,
-    /// The result of checking it: 0 if it is good.
+    /// The result of verifying it: 0 if it is valid.
     pub verify_result: u32,
     /// Version of TLS.
     pub version: Option<&'a [u8]>,
@@ -49,8 +49,8 @@ pub struct TlsValues<'a> {
     pub cert_key: Option<&'a [u8]>,
 }
 
-/// Reads what `header`, which [`read`](crate::read()) has found whole, tells of TLS; `None` if it
-/// tells nothing. Of values that come twice the first counts.
+/// The TLS values of `header`, which [`read`](crate::read()) has found complete; `None` if there
+/// are none. The first of repeated values counts.
 pub fn secured(header: &[u8]) -> Option<TlsValues<'_>> {
     let mut found = None;
     for (kind, value) in values(v2::values(header)?) {
@@ -89,7 +89,7 @@ fn put<'a>(slot: &mut Option<&'a [u8]>, value: &'a [u8]) {
     slot.get_or_insert(value);
 }
 
-/// Values one after the other, as far as they are whole.
+/// The complete values, one after the other.
 fn values(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     std::iter::from_fn(move || {
         let (&[kind, high, low], rest) = bytes.split_first_chunk()?;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::Error;
 use crate::header::{Header, HeaderProgress, agree, canonical};
 
-/// The longest line, its CRLF included: UNKNOWN with two IPv6 addresses.
+/// The longest line, including its CRLF: UNKNOWN with two IPv6 addresses.
 const LINE_MAX: usize = 107;
 
 const PREFIX: &[u8] = b"PROXY ";
@@ -17,7 +17,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<HeaderProgress, Error> {
     }
     let line = &bytes[..bytes.len().min(LINE_MAX)];
     let Some(end) = line.iter().position(|b| *b == b'\n') else {
-        // A line that has its CR and goes on cannot end well.
+        // A line with further bytes behind its CR is malformed.
         let ended = line.split_last().is_some_and(|(_, before)| before.contains(&b'\r'));
         return match bytes.len() < LINE_MAX && !ended {
             true => Ok(HeaderProgress::Partial),
@@ -31,12 +31,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<HeaderProgress, Error> {
     header.map(|header| HeaderProgress::Complete(header, end + 1)).ok_or(Error::Line)
 }
 
-/// Reads the text between `PROXY ` and the line's end; `None` if it is not well-formed.
+/// Parses the text between `PROXY ` and the line's end; `None` if it is malformed.
 fn of_line(text: &str) -> Option<Header> {
     let mut words = text.split(' ');
     let family = words.next()?;
     if family == "UNKNOWN" {
-        // Whatever follows is to be ignored.
+        // The rest must be ignored.
         return (!text.contains('\r')).then_some(Header::Unnamed);
     }
     let (source, destination) = (words.next()?, words.next()?);

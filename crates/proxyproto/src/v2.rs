@@ -8,14 +8,14 @@ use crate::header::{Header, HeaderProgress, agree, canonical};
 
 pub(crate) const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Signature, version and command, family and transport, length of what follows.
+/// Signature, version and command, family and transport, length of the rest.
 pub(crate) const FIXED: usize = 16;
 
 /// Version in the high half, command in the low one.
 pub(crate) const LOCAL: u8 = 0x20;
 pub(crate) const PROXY: u8 = 0x21;
 
-/// Family in the high half, transport in the low one. Datagrams do not come over connections.
+/// Family in the high half, transport in the low one. Datagrams are invalid on connections.
 const UNSPECIFIED: u8 = 0x00;
 pub(crate) const TCP4: u8 = 0x11;
 pub(crate) const TCP6: u8 = 0x21;
@@ -24,13 +24,13 @@ const UNIX: u8 = 0x31;
 /// Two paths of 108 bytes.
 const UNIX_BYTES: usize = 216;
 
-/// The additional value that holds the name that the client asked for.
+/// The type of the value with the requested host name.
 pub(crate) const TYPE_AUTHORITY: u8 = 0x02;
 
-/// The additional value that holds a CRC-32C over the whole header.
+/// The type of the value with a CRC-32C of the whole header.
 const TYPE_CRC32C: u8 = 0x03;
 
-/// The longest name of a host (RFC 1035 2.3.4).
+/// The longest host name (RFC 1035 2.3.4).
 pub(crate) const AUTHORITY_MAX: usize = 255;
 
 pub(crate) fn read(bytes: &[u8], max: usize) -> Result<HeaderProgress, Error> {
@@ -49,7 +49,7 @@ pub(crate) fn read(bytes: &[u8], max: usize) -> Result<HeaderProgress, Error> {
     of_header(header).map(|header| HeaderProgress::Complete(header, length))
 }
 
-/// The additional values of a header that is whole and names who its connection is for.
+/// The additional values of a complete header that names a client.
 pub(crate) fn values(header: &[u8]) -> Option<&[u8]> {
     let fixed = header.first_chunk::<FIXED>().filter(|_| header.starts_with(&SIGNATURE))?;
     let used = match (fixed[12], fixed[13]) {
@@ -62,11 +62,11 @@ pub(crate) fn values(header: &[u8]) -> Option<&[u8]> {
     header.get(FIXED + used..)
 }
 
-/// Reads a header that is whole.
+/// Parses a complete header.
 fn of_header(header: &[u8]) -> Result<Header, Error> {
     let body = &header[FIXED..];
     let (found, used) = match (header[12], header[13]) {
-        // What follows is to be ignored, whatever it is.
+        // The rest must be ignored.
         (LOCAL, _) => return Ok(Header::Local),
         (_, UNSPECIFIED) => return Ok(Header::Unnamed),
         (_, TCP4) => {
@@ -94,8 +94,8 @@ fn proxied(source: IpAddr, destination: IpAddr, [a, b, c, d]: [u8; 4]) -> Header
     Header::Proxied { source: at(source, [a, b]), destination: at(destination, [c, d]) }
 }
 
-/// Steps over the additional values from `at` on, which must end where the header does, and checks
-/// the checksum where there is one.
+/// Checks that the additional values from `at` on end where the header ends, and verifies a
+/// checksum.
 fn check_values(header: &[u8], mut at: usize) -> Result<(), Error> {
     let mut checked = false;
     while at < header.len() {

@@ -1,11 +1,11 @@
-//! Headers as they are sent.
+//! Writer of headers.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::v2;
 
-/// Both addresses in one family: IPv4 if they can be.
+/// Both addresses in one family: IPv4 if possible.
 enum AddressPair {
     V4(Ipv4Addr, Ipv4Addr),
     V6(Ipv6Addr, Ipv6Addr),
@@ -24,8 +24,8 @@ impl AddressPair {
     }
 }
 
-/// Appends a version 1 line for a connection from `source` to `destination`. Where only one of
-/// them is an IPv4 address, it is written as the IPv6 address that maps it.
+/// Appends a version 1 line for a connection from `source` to `destination`. If only one of them is
+/// IPv4, it is written as an IPv4-mapped IPv6 address.
 pub fn write_v1(out: &mut Vec<u8>, source: SocketAddr, destination: SocketAddr) {
     let (from, to) = (source.port(), destination.port());
     match AddressPair::new(source, destination) {
@@ -33,7 +33,7 @@ pub fn write_v1(out: &mut Vec<u8>, source: SocketAddr, destination: SocketAddr) 
             write!(out, "PROXY TCP4 {source} {destination} {from} {to}\r\n")
         }
         AddressPair::V6(source, destination) => {
-            // The mapped form with dots is longer, and not every reader knows it.
+            // The mapped form with dots is longer, and not every reader accepts it.
             let (source, destination) = (Groups(source), Groups(destination));
             write!(out, "PROXY TCP6 {source} {destination} {from} {to}\r\n")
         }
@@ -41,7 +41,7 @@ pub fn write_v1(out: &mut Vec<u8>, source: SocketAddr, destination: SocketAddr) 
     .expect("a vector takes whatever is written to it");
 }
 
-/// An IPv6 address that maps an IPv4 one in hexadecimal, any other as usual.
+/// An IPv6 address; an IPv4-mapped one in hexadecimal.
 struct Groups(Ipv6Addr);
 
 impl std::fmt::Display for Groups {
@@ -72,9 +72,9 @@ pub fn write_v2(out: &mut Vec<u8>, source: SocketAddr, destination: SocketAddr) 
     out.extend_from_slice(&destination.port().to_be_bytes());
 }
 
-/// Appends a version 2 header that has a proxy connect to `destination`, where it asks for
-/// `authority` (`PP2_TYPE_AUTHORITY`) if that is not empty. No client is told of: source and
-/// destination are the same, as Varnish's `.via` has it.
+/// Appends a version 2 header that asks a proxy to connect to `destination`, with `authority`
+/// (`PP2_TYPE_AUTHORITY`) if that is not empty. It names no client: source and destination are
+/// equal, as for Varnish's `.via`.
 pub fn write_via(out: &mut Vec<u8>, destination: SocketAddr, authority: &str) {
     let start = out.len();
     write_v2(out, destination, destination);

@@ -1,4 +1,4 @@
-//! Verification of clients by their certificates.
+//! Authentication of clients by their certificates.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::provider::provider;
 use crate::roster::{Roster, RosterVerifier};
 use crypto::digest::{Context, SHA256};
 
-/// A client's duty to have a certificate.
+/// The requirement of a client certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Without one there is no connection.
+    /// A connection without a certificate is rejected.
     Require,
-    /// It may have none; one that is shown must be good.
+    /// A certificate is optional, but must be valid.
     Optional,
 }
 
-/// The check of a site's clients. Two checks are equal when they let in the same clients: only then
-/// may a connection or a ticket for one site serve another.
+/// The verification of a site's clients. Two are equal if they accept the same clients: only then
+/// may a connection or a ticket of one site be used for another.
 #[derive(Clone, Debug)]
 pub struct ClientAuth {
     rule: Arc<Rule>,
@@ -31,17 +31,17 @@ pub struct ClientAuth {
 #[derive(Debug)]
 struct Rule {
     mode: AuthMode,
-    /// The digest of mode and authorities, by which checks are compared. `None` for one that has
-    /// its nodes, and is like no other.
+    /// The digest of mode and authorities, for comparisons. `None` for a roster's, which equals no
+    /// other.
     digest: Option<[u8; 32]>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
 impl ClientAuth {
-    /// Trusts the authorities in `pem`, and them alone.
+    /// Trusts only the authorities in `pem`.
     ///
     /// # Errors
-    /// If none is in it, or one cannot be used.
+    /// If `pem` has no authority, or an invalid one.
     pub fn new(pem: &[u8], mode: AuthMode) -> Result<Self, MaterialError> {
         let wrong = |error: &dyn std::fmt::Display| MaterialError::Authorities(error.to_string());
         let mut roots = RootCertStore::empty();
@@ -61,7 +61,7 @@ impl ClientAuth {
         Ok(Self { rule: Arc::new(Rule { mode, digest, verifier }) })
     }
 
-    /// Lets in the nodes of `roster`, and them alone.
+    /// Accepts only the nodes of `roster`.
     pub fn of_nodes(roster: Arc<Roster>) -> Self {
         let (mode, digest) = (AuthMode::Require, None);
         let verifier: Arc<dyn ClientCertVerifier> = Arc::new(RosterVerifier(roster));
@@ -73,7 +73,7 @@ impl ClientAuth {
         self.rule.mode == AuthMode::Require
     }
 
-    /// The digest that tells the check from others, in all processes; `None` for one of nodes.
+    /// The digest that distinguishes it from others, in all processes; `None` for a roster's.
     pub(crate) fn digest(&self) -> Option<&[u8; 32]> {
         self.rule.digest.as_ref()
     }

@@ -1,7 +1,7 @@
-//! Reading of certificates (RFC 5280): the one place that says what is in one.
+//! Certificate parsing (RFC 5280), in this module only.
 //!
-//! Whether to trust a certificate is the verifier's business. Here it is read with as few demands
-//! as possible: authorities of operators' own number and name as they like.
+//! It must not decide about trust, which is the verifier's task, and accepts any valid form:
+//! operators' own authorities number and name certificates as they like.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ use x509_cert::der::{Any, Decode, Encode, Tag, TagNumber, Tagged};
 use x509_cert::ext::pkix::AuthorityKeyIdentifier;
 use x509_cert::name::Name;
 
-/// A certificate, held to nothing but its form.
+/// A certificate, parsed with no more requirements than its form.
 pub(crate) type Certificate = CertificateInner<Raw>;
 
 /// Subject Alternative Name (RFC 5280 4.2.1.6).
@@ -52,10 +52,10 @@ const SHORT_NAMES: &[(&str, &str)] = &[
     ("2.5.4.97", "organizationIdentifier"),
 ];
 
-/// Reads a certificate.
+/// Parses a certificate.
 ///
 /// # Errors
-/// What is wrong with its form.
+/// The fault in its form.
 pub(crate) fn read(der: &[u8]) -> Result<Certificate, String> {
     Certificate::from_der(der).map_err(|error| error.to_string())
 }
@@ -69,11 +69,11 @@ pub(crate) fn extension<P: Profile>(
     extensions.iter().find(|own| own.extn_id == id).map(|own| own.extn_value.as_bytes())
 }
 
-/// Hosts that a certificate is for: DNS names in lower case, and addresses. Names of other kinds
-/// are left out.
+/// Hosts of a certificate: DNS names in lower case, and addresses. Other kinds of names are
+/// ignored.
 ///
 /// # Errors
-/// When its list of them cannot be read.
+/// If the list of names is malformed.
 pub(crate) fn hosts(certificate: &Certificate) -> Result<(Vec<Box<str>>, Vec<IpAddr>), String> {
     let (mut names, mut addresses) = (Vec::new(), Vec::new());
     let Some(list) = extension(certificate, ALTERNATIVES) else { return Ok((names, addresses)) };
@@ -101,7 +101,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Beginning and end of a certificate's validity, in seconds since 1970.
+/// Start and end of a certificate's validity, in seconds since 1970.
 pub(crate) fn validity(certificate: &Certificate) -> (u64, u64) {
     let validity = &certificate.tbs_certificate.validity;
     let [start, end] = [&validity.not_before, &validity.not_after];
@@ -124,14 +124,15 @@ pub(crate) fn common_name(name: &Name) -> Option<String> {
     })
 }
 
-/// A name as RFC 4514 writes it, the last part first. What is no printable ASCII is escaped.
+/// A name in the form of RFC 4514, the last part first. Bytes that are not printable ASCII are
+/// escaped.
 pub(crate) fn distinguished_name(name: &Name) -> String {
     let attribute = |kind: ObjectIdentifier, value: &Any| {
         let kind = kind.to_string();
         let short = SHORT_NAMES.iter().find(|(id, _)| *id == kind).map(|(_, short)| *short);
         match (short, text(value)) {
             (Some(short), Some(text)) => format!("{short}={}", escaped(&text)),
-            // RFC 4514 2.4: what is no string, or has no name, in hexadecimal.
+            // RFC 4514 2.4: values that are not strings, or have no short name, in hexadecimal.
             (short, _) => {
                 let bytes = value.to_der().unwrap_or_default();
                 let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
@@ -162,7 +163,7 @@ fn text(value: &Any) -> Option<String> {
     }
 }
 
-/// RFC 4514 2.4, with everything escaped that a header field might not carry.
+/// RFC 4514 2.4, with all bytes escaped that a header field could not carry.
 fn escaped(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     let last = value.len().wrapping_sub(1);
@@ -214,8 +215,8 @@ mod tests {
 
     #[test]
     fn names_of_other_kinds_and_names_that_are_no_text_are_left_out() {
-        // A list with an address of 4 bytes, a directory's party, a name that is no ASCII, and a
-        // good one in capitals.
+        // A list with an address of 4 bytes, a directory name, a name that is not ASCII, and a
+        // valid one in capitals.
         let list = [
             &[0x30, 0x16][..],
             &[0x87, 4, 192, 0, 2, 1],

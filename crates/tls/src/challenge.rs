@@ -1,6 +1,7 @@
-//! Answers to authorities that ask in the handshake whether a name is ours (TLS-ALPN-01, RFC 8737).
+//! Challenges of authorities in the handshake (TLS-ALPN-01, RFC 8737).
 //!
-//! A certificate that answers is shown to nobody else, and no request is read over its connection.
+//! The certificate of a challenge must never be sent to other clients, and no request is read over
+//! its connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use rustls::version::{TLS12, TLS13};
 use crate::error::MaterialError;
 use crate::provider::provider;
 
-/// The protocol that authorities ask for (RFC 8737 6.2).
+/// The ALPN protocol of challenges (RFC 8737 6.2).
 const ACME_TLS: &[u8] = b"acme-tls/1";
 
-/// The one challenge that is pending, if any.
+/// The pending challenge, if there is one.
 #[derive(Default)]
 pub struct Challenges(ArcSwapOption<Challenge>);
 
@@ -34,16 +35,16 @@ impl fmt::Debug for Challenges {
 }
 
 impl Challenges {
-    /// Shows `certificate` with `key` (DER, PKCS#8) to whoever asks about `name`, in lower case,
-    /// from now on. What was pending before is withdrawn.
+    /// Answers challenges about `name`, in lower case, with `certificate` and `key` (DER, PKCS#8)
+    /// from now on, replacing a pending one.
     ///
     /// # Errors
-    /// When the key cannot be used.
+    /// If the key is invalid.
     pub fn show(&self, name: &str, certificate: &[u8], key: &[u8]) -> Result<(), MaterialError> {
         let wrong = |error: rustls::Error| MaterialError::Key(error.to_string());
         let key = PrivatePkcs8KeyDer::from(key.to_vec());
         let key = provider().key_provider.load_private_key(key.into()).map_err(wrong)?;
-        // Not looked into: its critical extension is one that only authorities understand.
+        // Not verified: its critical extension is known to authorities only.
         let certified = CertifiedKey::new(vec![CertificateDer::from(certificate.to_vec())], key);
         let shown = Arc::new(SingleCertAndKey::from(certified));
         let mut config = ServerConfig::builder_with_provider(provider())
@@ -59,7 +60,7 @@ impl Challenges {
         Ok(())
     }
 
-    /// Withdraws what is pending.
+    /// Removes the pending challenge.
     pub fn withdraw(&self) {
         self.0.store(None);
     }
@@ -71,8 +72,8 @@ impl Challenges {
     }
 }
 
-/// Returns true if a client is an authority with its question: it offers that protocol and no other
-/// (RFC 8737 3).
+/// Returns true if the client is an authority with a challenge: it offers that protocol and no
+/// other (RFC 8737 3).
 pub(crate) fn is_asked(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else { return false };
     offered.next() == Some(ACME_TLS) && offered.next().is_none()

@@ -1,7 +1,7 @@
-//! The choice among certificates by the name that a client gives (RFC 6066 3): one for that very
-//! name, then one for all names beside it, then the default.
+//! Choice of a certificate by SNI (RFC 6066 3): one for the exact name, then a wildcard, then the
+//! default.
 //!
-//! It never shows a certificate for another name than its own, except as the default.
+//! A certificate must never be selected for a name that it does not cover, except as the default.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 use crate::pair::CertificateKeyPair;
 use crate::server::{Domain, DomainFinder};
 
-/// Certificates as [`Server::new`](crate::Server::new) takes them.
+/// The certificates in the form of [`ServerContext::new`](crate::ServerContext::new).
 pub struct Choice {
-    /// Those that are for the same names together: a client gets the first it can check.
+    /// Domains: certificates for the same names. A client gets the first that it supports.
     pub domains: Vec<Domain>,
     /// The default; `None` without one.
     pub default: Option<Domain>,
@@ -20,8 +20,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Chooses among `pairs`; of those for one name and of one kind of key, the last. `default` is
-    /// the index of the pair for clients that give no name, or a name that no pair is for.
+    /// A choice among `pairs`; if several have a name and a kind of key in common, the last.
+    /// `default` is the index of the pair for clients without SNI, or with an unknown name.
     pub fn among(pairs: &[Arc<CertificateKeyPair>], default: Option<usize>) -> Self {
         let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, pair) in pairs.iter().enumerate().rev() {
@@ -32,7 +32,7 @@ impl Choice {
                 }
             }
         }
-        // Many names are for the same certificates, and each domain is a configuration.
+        // Many names share their certificates, and each domain has a configuration.
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut domains = Vec::new();
         let (mut exact, mut below) = (HashMap::new(), HashMap::new());
@@ -57,7 +57,7 @@ impl Choice {
 type NameIndex = HashMap<Box<[u8]>, usize>;
 
 fn find(exact: &NameIndex, below: &NameIndex, name: &[u8]) -> Option<usize> {
-    // RFC 6125 6.4.3: a wildcard stands for one label.
+    // RFC 6125 6.4.3: a wildcard matches one label.
     let parent = || name.iter().position(|byte| *byte == b'.').map(|dot| &name[dot + 1..]);
     exact.get(name).or_else(|| below.get(parent()?)).copied()
 }
@@ -66,8 +66,8 @@ fn domain<'a>(pairs: impl Iterator<Item = &'a Arc<CertificateKeyPair>>) -> Domai
     Domain { pairs: pairs.cloned().collect(), auth: None }
 }
 
-/// The default and, behind it, pairs for the same names: one with a key of another kind is for
-/// clients that cannot check the first.
+/// The default, and behind it pairs for the same names: one with another kind of key is for clients
+/// that do not support the first.
 fn default_domain(pairs: &[Arc<CertificateKeyPair>], default: &Arc<CertificateKeyPair>) -> Domain {
     let is_twin =
         |pair: &&Arc<CertificateKeyPair>| !Arc::ptr_eq(pair, default) && pair.has_names_of(default);
@@ -86,7 +86,7 @@ mod tests {
         Arc::new(CertificateKeyPair::parse(cert.as_bytes(), key.as_bytes()).expect("a pair"))
     }
 
-    /// The index of the pair that is shown for `name`; `None` for the default.
+    /// The index of the pair for `name`; `None` for the default.
     fn shown(choice: &Choice, pairs: &[Arc<CertificateKeyPair>], name: &str) -> Option<usize> {
         let first = &choice.domains[(choice.find)(name.as_bytes())?].pairs[0];
         pairs.iter().position(|pair| Arc::ptr_eq(pair, first))

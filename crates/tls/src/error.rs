@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// Why a certificate, a key or an authority cannot be used. Said to the operator.
+/// The reason why a certificate, a key or an authority is invalid, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaterialError {
     /// No certificate in the file.
     NoCertificate,
     /// No private key in the file.
     NoKey,
-    /// The file is not PEM as it should be.
+    /// The file is not valid PEM.
     Pem(String),
-    /// The certificate cannot be read.
+    /// The certificate is malformed.
     Certificate(String),
-    /// The key is of a kind that TLS does not use, or cannot be read.
+    /// The key is malformed, or of a kind that TLS does not use.
     Key(String),
     /// Key and certificate belong to different pairs.
     Mismatch,
-    /// The authorities cannot be used.
+    /// The authorities are invalid.
     Authorities(String),
 }
 
@@ -37,14 +37,14 @@ impl fmt::Display for MaterialError {
 
 impl std::error::Error for MaterialError {}
 
-/// Why a handshake failed.
+/// The reason why a handshake failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandshakeError {
     /// The client speaks plain HTTP.
     PlainHttp,
-    /// The client names a host that has no certificate here, or none and there is no default.
+    /// The client names a host without a certificate here, or none, and there is no default.
     UnknownName,
-    /// The client broke the protocol, or shares nothing with us, or was not let in.
+    /// The client violated the protocol, has no algorithm in common, or was rejected.
     Tls(rustls::Error),
 }
 

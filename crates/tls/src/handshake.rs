@@ -1,4 +1,5 @@
-//! A handshake under way: the client's first message decides whose certificate is shown.
+//! Handshake in progress: the client's first message selects the certificate. Bytes of a failed
+//! handshake must never reach a session.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,30 +12,31 @@ use crate::error::HandshakeError;
 use crate::server::{HandshakeDomain, ServerContext};
 use crate::session::{Session, SessionTerms};
 
-/// The alert unrecognized_name (RFC 6066 3), fatal, as a record of its own: before a configuration
-/// is chosen there is no connection that could send one.
+/// The fatal alert unrecognized_name (RFC 6066 3), as a record: before a configuration is chosen,
+/// there is no connection that could send one.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// The alert that rustls sends to a client with which no certificate's signature is agreed on,
-/// access_denied, and the one that says so (RFC 5246 7.2.2), handshake_failure.
+/// rustls' alert for a client without a common signature scheme, access_denied, and the correct one
+/// (RFC 5246 7.2.2), handshake_failure.
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 const HANDSHAKE_FAILURE: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
-/// A handshake under way. [`Handshake::feed`] what was received, [`Handshake::send`] what waits to
-/// be sent, also after an error, until [`Handshake::finish`] gives the session.
+/// A handshake in progress. Pass received bytes to [`Handshake::feed`], and call
+/// [`Handshake::send`] while bytes wait to be sent, also after an error, until
+/// [`Handshake::finish`] returns the session.
 pub struct Handshake {
     state: State,
-    /// Received behind the handshake's end: the session's.
+    /// Bytes received behind the handshake's end, for the session.
     rest: Vec<u8>,
 }
 
 enum State {
-    /// Nothing has come yet.
+    /// No byte received.
     Start,
     Hello(Box<Acceptor>),
-    /// The domain that is shown; `None` for an authority, which has only a question.
+    /// The domain of the client; `None` for an authority's challenge.
     Agreeing(Box<ServerConnection>, Option<Arc<HandshakeDomain>>),
-    /// It failed; what the client is told.
+    /// The handshake has failed; the alert for the client.
     Failed(Vec<u8>),
 }
 
@@ -45,10 +47,11 @@ impl Default for Handshake {
 }
 
 impl Handshake {
-    /// Takes received bytes.
+    /// Processes received bytes.
     ///
     /// # Errors
-    /// When it cannot go on. An alert waits to be sent, except to a client that speaks plain HTTP.
+    /// If the handshake fails. An alert waits to be sent, except for a client that speaks plain
+    /// HTTP.
     pub fn feed(&mut self, mut bytes: &[u8], server: &ServerContext) -> Result<(), HandshakeError> {
         while let Some(first) = bytes.first() {
             match &mut self.state {
@@ -70,7 +73,7 @@ impl Handshake {
                     read(|| connection.read_tls(&mut bytes))?;
                     connection.process_new_packets().map_err(HandshakeError::Tls)?;
                     if !connection.is_handshaking() {
-                        // There may be more than a connection that nobody reads from takes.
+                        // These may be more bytes than an unread connection buffers.
                         self.rest.extend_from_slice(bytes);
                         return Ok(());
                     }
@@ -107,7 +110,7 @@ impl Handshake {
         let mut out = Vec::new();
         // Writing to a Vec cannot fail.
         _ = alert.write_all(&mut out);
-        // Nobody has shown a certificate yet who could be denied something.
+        // The client has not sent a certificate that could be rejected.
         if out == ACCESS_DENIED {
             out = HANDSHAKE_FAILURE.to_vec();
         }
@@ -115,7 +118,7 @@ impl Handshake {
         HandshakeError::Tls(error)
     }
 
-    /// Returns true if nothing waits to be sent.
+    /// Returns true if no bytes wait to be sent.
     pub fn is_sent(&self) -> bool {
         match &self.state {
             State::Start | State::Hello(_) => true,
@@ -124,7 +127,7 @@ impl Handshake {
         }
     }
 
-    /// Hands what waits to be sent to `out`; the result is how many bytes it took.
+    /// Writes waiting bytes to `out`; returns the number written.
     ///
     /// # Errors
     /// Those of `out`.
@@ -140,13 +143,13 @@ impl Handshake {
         }
     }
 
-    /// Returns true if both sides have agreed.
+    /// Returns true if the handshake is complete.
     pub fn is_done(&self) -> bool {
         matches!(&self.state, State::Agreeing(connection, _) if !connection.is_handshaking())
     }
 
-    /// Ends the handshake of an authority that had only a question (RFC 8737): that no more comes
-    /// waits to be sent. Whether it was one; everyone else gets a session by [`Handshake::finish`].
+    /// Ends the handshake of an authority's challenge (RFC 8737), with a closure alert to be sent.
+    /// False if it was none; other handshakes end by [`Handshake::finish`].
     pub fn end_challenge(&mut self) -> bool {
         match &mut self.state {
             State::Agreeing(connection, None) => {
@@ -157,7 +160,7 @@ impl Handshake {
         }
     }
 
-    /// The session, once [`Handshake::is_done`]; none after a challenge.
+    /// The session, once [`Handshake::is_done`]; `None` after a challenge.
     pub fn finish(self) -> Option<(Session, SessionTerms)> {
         match self.state {
             State::Agreeing(connection, Some(shown)) if !connection.is_handshaking() => {
@@ -169,7 +172,7 @@ impl Handshake {
     }
 }
 
-/// More than fits is a client that floods its handshake.
+/// More bytes than fit are a flood.
 fn read(mut read: impl FnMut() -> io::Result<usize>) -> Result<(), HandshakeError> {
     match read() {
         Ok(_) => Ok(()),
@@ -188,7 +191,7 @@ mod tests {
     use crate::pair::CertificateKeyPair;
     use crate::server::tests::{keys, made};
 
-    /// More than a connection holds for somebody who does not read from it.
+    /// More than an unread connection buffers.
     const MUCH: usize = 100 * 1024;
 
     fn ends() -> (ClientConnection, ServerContext) {

@@ -1,15 +1,16 @@
-//! Explanations of failed handshakes with an origin, in sentences for its operator.
+//! Handshake explanations: the reasons of failed handshakes with an origin, in sentences for its
+//! operator.
 
 use std::io::{self, ErrorKind};
 
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 
-/// An error of a connector, with what it means in its words.
+/// Adds the explanation to an error of a connector.
 pub fn explained(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), explain(&error))
 }
 
-/// Says what `error` means.
+/// The explanation of `error`.
 fn explain(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     let why = match inner {
@@ -59,7 +60,7 @@ fn certificate(why: &CertificateError) -> &'static str {
     }
 }
 
-/// Explains an origin's alert.
+/// The explanation of an origin's alert.
 fn received(alert: AlertDescription) -> &'static str {
     use AlertDescription as Alert;
     match alert {

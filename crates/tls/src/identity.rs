@@ -1,4 +1,4 @@
-//! Identities of clients by their certificates, in the forms that origins are told.
+//! Identity of a client by its certificate, in the forms that origins get.
 
 use data_encoding::BASE64;
 use rustls::pki_types::CertificateDer;
@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use crate::certificate::{self, common_name, distinguished_name};
 use crypto::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-/// A client that has shown a good certificate.
+/// A client with a valid certificate.
 #[derive(Debug)]
 pub struct Identity {
     der: Box<[u8]>,
@@ -16,7 +16,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The bearer of `certificate`, which was verified; `None` if it cannot be read here.
+    /// The identity in `certificate`, which was verified; `None` if it cannot be parsed.
     pub(crate) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let read = certificate::read(certificate).ok()?;
         let subject = &read.tbs_certificate.subject;
@@ -30,13 +30,13 @@ impl Identity {
         })
     }
 
-    /// The subject as RFC 4514 writes it, the last part first (nginx's `$ssl_client_s_dn`). What is
-    /// no printable ASCII is escaped.
+    /// The subject in the form of RFC 4514, the last part first (nginx's `$ssl_client_s_dn`). Bytes
+    /// that are not printable ASCII are escaped.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The subject's common name, if it has one (the first, and if it is text).
+    /// The subject's first common name, if it is text.
     pub fn common_name(&self) -> Option<&str> {
         self.common_name.as_deref()
     }

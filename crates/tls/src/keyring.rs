@@ -1,9 +1,8 @@
-//! The secrets that session tickets are made of (RFC 5077, RFC 8446 4.6.1), and their rotation.
+//! Keyring of the secrets of session tickets (RFC 5077, RFC 8446 4.6.1), with their rotation.
 //!
-//! A secret is young for six hours, in which tickets are made with it, and opens tickets for as
-//! long again. Several daemons may have the same secrets ([`TicketKeys::take`]): then a session
-//! that one began goes on with another. Who checks clients in another way makes other keys of a
-//! secret. A ticket that nobody can open costs a whole handshake, and nothing else.
+//! A secret encrypts tickets for six hours, and decrypts them for six more. Daemons may share
+//! secrets ([`TicketKeys::take`]), so that one resumes another's sessions. Different client
+//! verifications derive different keys from a secret, so that a ticket never bypasses one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,26 +19,25 @@ use crypto::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use crypto::hkdf::{HKDF_SHA256, KeyType, Salt};
 use crypto::{SEALING, fill};
 
-/// The time for which tickets are made with a secret, in seconds: as in rustls.
+/// The time for which a secret encrypts tickets, in seconds: as in rustls.
 const YOUNG_SECS: u64 = 6 * 3_600;
-/// Seconds for which a secret opens tickets.
+/// Seconds for which a secret decrypts tickets.
 const LIFE_SECS: u64 = 2 * YOUNG_SECS;
-/// Seconds for which a daemon waits for the others' next secret, until it makes one of its own.
+/// Seconds for which a daemon waits for a shared secret before it makes its own.
 const LEEWAY_SECS: u64 = 900;
-/// Most secrets at a time: two that are shared, and as many of each time that the others were out
-/// of reach.
+/// The most secrets at a time: two that are shared, and some of times without contact.
 const SECRETS_MAX: usize = 8;
 /// Bytes of a secret.
 const SECRET: usize = 32;
-/// Bytes of a secret as it is written: behind its time.
+/// Size of a stored secret: with its time in front.
 const WRITTEN: usize = 8 + SECRET;
-/// Bytes of a key's name, which stands before a ticket.
+/// Size of a key's name, which precedes a ticket.
 const NAME: usize = 16;
 
-/// A secret, and when it was made.
+/// A secret, and its time.
 #[derive(Clone, PartialEq, Eq)]
 struct TicketSecret {
-    /// In seconds since 1970.
+    /// The time of its creation, in seconds since 1970.
     made_secs: u64,
     secret: [u8; SECRET],
 }
@@ -57,10 +55,10 @@ impl TicketSecret {
     }
 }
 
-/// Secrets in the order in which they are used: the first makes tickets, all open them.
+/// Secrets in the order of use: the first encrypts tickets, all decrypt them.
 type Secrets = Vec<TicketSecret>;
 
-/// Bytes that are no secrets of tickets.
+/// Error for bytes that are not ticket secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoTicketKeys;
 
@@ -75,24 +73,24 @@ impl std::error::Error for NoTicketKeys {}
 /// The secrets of a daemon's tickets.
 pub struct TicketKeys {
     secrets: ArcSwap<Secrets>,
-    /// One changes them at a time.
+    /// Serialises changes.
     changing: Mutex<()>,
-    /// Others make the next secret.
+    /// Another daemon makes the next secret.
     is_led: AtomicBool,
 }
 
 impl fmt::Debug for TicketKeys {
-    /// Without secrets.
+    /// Does not show the secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TicketKeys").field(&self.secrets.load().len()).finish()
     }
 }
 
 impl TicketKeys {
-    /// A secret of its own, made now.
+    /// A new secret of this daemon.
     ///
     /// # Errors
-    /// When the random source fails.
+    /// If the random source fails.
     pub fn new() -> Result<Arc<Self>, MaterialError> {
         Self::made_at(now_secs())
     }
@@ -102,21 +100,21 @@ impl TicketKeys {
         Ok(Arc::new(Self { secrets, changing: Mutex::default(), is_led: AtomicBool::default() }))
     }
 
-    /// Leaves it to others to make the next secret, unless they are late.
+    /// Leaves the next secret to other daemons, unless they are late.
     pub fn be_led(&self) {
         self.is_led.store(true, Ordering::Relaxed);
     }
 
-    /// The secrets as bytes, for others to [`TicketKeys::take`].
+    /// The secrets as bytes, for other daemons' [`TicketKeys::take`].
     pub fn encode(&self) -> Vec<u8> {
         encode(&self.secrets.load())
     }
 
-    /// The bytes that are to follow `shared`, which others have, too: with a new secret in front
-    /// once the first is not young any more; `None` while it is.
+    /// The successor of the shared bytes `shared`, with a new secret in front; `None` if the
+    /// present one is still in use.
     ///
     /// # Errors
-    /// `shared` are none.
+    /// If `shared` are not secrets.
     pub fn succeed(shared: &[u8], now_secs: u64) -> Result<Option<Vec<u8>>, NoTicketKeys> {
         let mut secrets = decode(shared, now_secs)?;
         if secrets.first().is_some_and(|first| first.age_secs(now_secs) <= YOUNG_SECS) {
@@ -127,11 +125,11 @@ impl TicketKeys {
         Ok(Some(encode(&secrets)))
     }
 
-    /// Makes tickets with the first of `shared` from now on. All that opened tickets before still
-    /// do. Returns true if something has changed.
+    /// Encrypts tickets with the first of `shared` from now on. Earlier secrets still decrypt.
+    /// Returns true if anything changed.
     ///
     /// # Errors
-    /// They are none, and nothing has changed.
+    /// If they are not secrets; nothing has changed then.
     pub fn take(&self, shared: &[u8], now_secs: u64) -> Result<bool, NoTicketKeys> {
         let mut next = decode(shared, now_secs)?;
         let _changing = self.changing.lock();
@@ -147,12 +145,12 @@ impl TicketKeys {
         Ok(is_new)
     }
 
-    /// Seconds since the secret was made with which tickets are made.
+    /// Seconds since the creation of the secret that encrypts tickets.
     pub fn age_secs(&self, now_secs: u64) -> u64 {
         self.secrets.load().first().map_or(0, |first| first.age_secs(now_secs))
     }
 
-    /// Returns true if the secret is not young any more with which tickets are made.
+    /// Returns true if the secret that encrypts tickets must be replaced.
     pub fn is_old(&self, now_secs: u64) -> bool {
         self.age_secs(now_secs) > YOUNG_SECS
     }
@@ -165,7 +163,7 @@ impl TicketKeys {
             return;
         }
         let _changing = self.changing.lock();
-        // With the old one until the random source is well again.
+        // The old secret is used until the random source works again.
         if let (true, Ok(secret)) = (is_due(), TicketSecret::draw(now_secs)) {
             let mut next = Secrets::clone(&self.secrets.load());
             next.insert(0, secret);
@@ -174,11 +172,11 @@ impl TicketKeys {
         }
     }
 
-    /// Makes tickets for those who are checked by `auth`, and opens theirs. Nodes have secrets of
-    /// their own: who is one lasts no longer than a process.
+    /// The ticketer for clients that `auth` verifies. Nodes of a roster have their own secrets,
+    /// which end with the process.
     ///
     /// # Errors
-    /// When the random source fails.
+    /// If the random source fails.
     pub(crate) fn ticketer(
         self: &Arc<Self>,
         auth: Option<&ClientAuth>,
@@ -193,7 +191,7 @@ impl TicketKeys {
     }
 }
 
-/// Forgets secrets that open nothing any more, and those beyond the most; the first stays.
+/// Removes expired secrets, and those beyond the limit; the first stays.
 fn tidy(secrets: &mut Secrets, now_secs: u64) {
     let mut is_first = true;
     secrets.retain(|own| std::mem::take(&mut is_first) || own.age_secs(now_secs) <= LIFE_SECS);
@@ -207,8 +205,8 @@ fn encode(secrets: &Secrets) -> Vec<u8> {
         .collect()
 }
 
-/// The secrets that `bytes` say; at least one, and none that would last for longer than one that
-/// is made now, but for clocks that differ.
+/// The secrets in `bytes`; at least one, and none that lasts longer than a new one, except for
+/// clock skew.
 fn decode(bytes: &[u8], now_secs: u64) -> Result<Secrets, NoTicketKeys> {
     let (whole, rest) = bytes.as_chunks::<WRITTEN>();
     let secrets: Secrets = whole
@@ -228,15 +226,15 @@ fn decode(bytes: &[u8], now_secs: u64) -> Result<Secrets, NoTicketKeys> {
     if is_good { Ok(secrets) } else { Err(NoTicketKeys) }
 }
 
-/// Makes tickets and opens them.
+/// Encrypts and decrypts tickets.
 struct Maker {
     keys: Arc<TicketKeys>,
-    /// The digest that tells those whom it is for from others.
+    /// The digest of the client verification.
     of: Vec<u8>,
     made: ArcSwap<DerivedKeys>,
 }
 
-/// Keys made of secrets.
+/// Keys derived from secrets.
 struct DerivedKeys {
     from: Arc<Secrets>,
     keys: Vec<TicketKey>,
@@ -255,7 +253,7 @@ impl fmt::Debug for Maker {
 }
 
 impl Maker {
-    /// Keys of the secrets of now.
+    /// The keys of the present secrets.
     fn made(&self, now_secs: u64) -> Arc<DerivedKeys> {
         self.keys.roll(now_secs);
         let (made, secrets) = (self.made.load_full(), self.keys.secrets.load_full());

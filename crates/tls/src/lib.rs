@@ -1,7 +1,10 @@
-//! TLS: certificates and what is made of them, and sessions as bytes in and bytes out.
+//! TLS: certificates, handshakes and sessions (rustls), without I/O: bytes in, bytes out.
 //!
-//! The one place that knows rustls. It never touches a socket or a file: whoever uses it hands over
-//! what was read, and sends what comes out.
+//! It must never touch a socket or a file: its callers pass received bytes, and send the output. A
+//! certificate is never shown for a name that it does not cover, except the default.
+//!
+//! Begin with [`ServerContext`], which all handshakes share, [`Handshake`] and [`Session`]. For
+//! connections to origins, begin with [`Upstream`].
 
 mod auth;
 mod certificate;

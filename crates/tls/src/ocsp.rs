@@ -1,8 +1,7 @@
-//! Word of an authority that a certificate is good, to be shown in handshakes (OCSP, RFC 6960):
-//! what is asked, and what an answer must be.
+//! OCSP responses to be stapled to handshakes (RFC 6960): the request, and the check of a response.
 //!
-//! Must never take an answer that a client would refuse: it is by the certificate's own issuer, or
-//! by whom that has named for it; about this certificate; and its time has begun and not ended.
+//! Must never accept a response that a client would reject: it must be signed by the certificate's
+//! issuer or its delegate, be about this certificate, and be valid now.
 
 use std::fmt;
 
@@ -26,56 +25,56 @@ const SHA2_256: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.
 /// Authority Information Access, and OCSP in it (RFC 5280 4.2.2.1).
 const ACCESS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.1.1");
 const ACCESS_OCSP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1");
-/// The answer's usual form (RFC 6960 4.2.1).
+/// The usual type of a response (RFC 6960 4.2.1).
 const BASIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.1");
-/// The purpose of those who may answer for an issuer (RFC 6960 4.2.2.2).
+/// The extended key usage of an issuer's delegate (RFC 6960 4.2.2.2).
 const SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.9");
 const KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.37");
-/// TLS Feature, and in it `status_request` (RFC 7633): a client insists on a staple.
+/// TLS Feature, with `status_request` (RFC 7633): a client requires a staple.
 const FEATURE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.1.24");
 const STATUS_REQUEST: [u8; 3] = [2, 1, 5];
 
-/// Seconds that a responder's clock may be ahead of ours.
+/// Permitted clock skew of a responder, in seconds.
 const SKEW_SECS: u64 = 300;
 
-/// Why an answer is not shown.
+/// The reason why a response is not stapled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StapleError {
-    /// It cannot be read.
+    /// The response cannot be parsed.
     Unreadable(String),
-    /// The responder does not say; its status.
+    /// The responder returned an error status.
     NoAnswer(&'static str),
-    /// It is about other certificates.
+    /// The response is about other certificates.
     OtherCertificate,
     /// The certificate is revoked.
     Revoked,
     /// The responder does not know the certificate.
     Unknown,
-    /// Its time has not begun.
+    /// The response is not valid yet.
     Early,
-    /// Its time is over.
+    /// The response has expired.
     Late,
-    /// It does not say how long it holds.
+    /// The response has no end of validity.
     Timeless,
-    /// It is signed by somebody who may not answer.
+    /// The response is signed by neither the issuer nor a delegate.
     Signer,
-    /// Its signature is wrong, or of a kind that is not checked.
+    /// The signature is invalid, or of an unsupported kind.
     Signature,
 }
 
 impl fmt::Display for StapleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unreadable(why) => return write!(f, "the answer cannot be read: {why}"),
-            Self::NoAnswer(status) => return write!(f, "the responder says `{status}`"),
-            Self::OtherCertificate => "the answer is about another certificate",
+            Self::Unreadable(why) => return write!(f, "the response cannot be parsed: {why}"),
+            Self::NoAnswer(status) => return write!(f, "the responder returned `{status}`"),
+            Self::OtherCertificate => "the response is about another certificate",
             Self::Revoked => "the certificate is revoked",
             Self::Unknown => "the responder does not know the certificate",
-            Self::Early => "the answer's time has not begun",
-            Self::Late => "the answer's time is over",
-            Self::Timeless => "the answer does not say how long it holds",
-            Self::Signer => "the answer is signed by somebody who may not",
-            Self::Signature => "the answer's signature is wrong",
+            Self::Early => "the response is not valid yet",
+            Self::Late => "the response has expired",
+            Self::Timeless => "the response has no end of validity",
+            Self::Signer => "the response is signed by neither the issuer nor a delegate",
+            Self::Signature => "the response's signature is invalid",
         })
     }
 }
@@ -88,37 +87,38 @@ impl From<der::Error> for StapleError {
     }
 }
 
-/// An answer that may be shown.
+/// A response that can be stapled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Staple {
-    /// The answer, DER.
+    /// The response, DER.
     pub(crate) der: Vec<u8>,
-    /// Its end, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970.
     pub until_secs: u64,
 }
 
-/// Whom to ask about a certificate, and what.
+/// The responders and the request for a certificate.
 #[derive(Clone, Debug)]
 pub struct Inquiry {
-    /// URLs of its responders, in their order.
+    /// URLs of the responders, in their order.
     pub urls: Vec<String>,
-    /// The question, DER.
+    /// The request, DER.
     pub request: Vec<u8>,
     serial: Vec<u8>,
     issuer: Box<Certificate>,
 }
 
-/// The parts of a certificate that concern its status.
+/// The parts of a certificate for checking its revocation.
 #[derive(Debug)]
 pub(crate) struct RevocationFacts {
-    /// Whom to ask; `None` where it names nobody, or its issuer is not in the chain.
+    /// The inquiry; `None` if the certificate names no responder, or its issuer is not in the
+    /// chain.
     pub(crate) inquiry: Option<Inquiry>,
-    /// True if clients insist on an answer in the handshake.
+    /// True if clients require a staple.
     pub(crate) must_staple: bool,
 }
 
 impl RevocationFacts {
-    /// That of the first of `chain`; the second is its issuer.
+    /// The facts of the first certificate of `chain`; the second is its issuer.
     pub(crate) fn of(chain: &[impl AsRef<[u8]>]) -> Self {
         let nothing = Self { inquiry: None, must_staple: false };
         let mut read = chain.iter().map(|der| Certificate::from_der(der.as_ref()));
@@ -140,7 +140,8 @@ impl RevocationFacts {
     }
 }
 
-/// Plain HTTP alone: over HTTPS it would be the responder's certificate that is asked about next.
+/// The responders' URLs. Plain HTTP only: over HTTPS, the responder's certificate would need a
+/// check, too.
 fn responders(leaf: &Certificate) -> Vec<String> {
     let access = extension(leaf, ACCESS).map(AuthorityInfoAccessSyntax::from_der);
     let Some(Ok(access)) = access else { return Vec::new() };
@@ -170,7 +171,7 @@ fn question(leaf: &Certificate, issuer: &Certificate) -> der::Result<Vec<u8>> {
     OcspRequest { tbs_request, optional_signature: None }.to_der()
 }
 
-/// The issuer's name as `certificate` spells it.
+/// The issuer's name as encoded in `certificate`.
 fn name_of(certificate: &Certificate) -> der::Result<Vec<u8>> {
     certificate.tbs_certificate.issuer.to_der()
 }
@@ -189,10 +190,10 @@ fn hashed(algorithm: ObjectIdentifier, bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Inquiry {
-    /// Judges an answer at `now_secs`, in seconds since 1970.
+    /// Checks a response at `now_secs`, in seconds since 1970.
     ///
     /// # Errors
-    /// Why it is not to be shown.
+    /// The reason why it must not be stapled.
     pub fn judge(&self, answer: &[u8], now_secs: u64) -> Result<Staple, StapleError> {
         let response = OcspResponse::from_der(answer)?;
         if response.response_status != OcspResponseStatus::Successful {
@@ -230,8 +231,8 @@ impl Inquiry {
             && is(&id.issuer_key_hash, key_of(&self.issuer))
     }
 
-    /// Checks that the answer is signed by the issuer, or by a delegate that the issuer has named
-    /// for that (RFC 6960 4.2.2.2).
+    /// Checks that the response is signed by the issuer, or by a delegate of the issuer (RFC 6960
+    /// 4.2.2.2).
     fn check_signature(&self, basic: &BasicOcspResponse, now_secs: u64) -> Result<(), StapleError> {
         let who = &basic.tbs_response_data.responder_id;
         let delegates = basic.certs.iter().flatten().filter(|own| self.delegates(own, now_secs));
@@ -245,7 +246,7 @@ impl Inquiry {
         }
     }
 
-    /// Returns true if the issuer has named the bearer of `certificate` to answer in its place.
+    /// Returns true if the issuer has delegated responses to the holder of `certificate`.
     fn delegates(&self, certificate: &Certificate, now_secs: u64) -> bool {
         let validity = &certificate.tbs_certificate.validity;
         let from = validity.not_before.to_unix_duration().as_secs();
@@ -273,8 +274,8 @@ fn is_issued_by(certificate: &Certificate, issuer: &Certificate) -> bool {
         })
 }
 
-/// Returns true if `signature` is that of `key` under `signed`, by an algorithm that handshakes
-/// take too.
+/// Returns true if `signature` is that of `key` over `signed`, by an algorithm that handshakes
+/// accept, too.
 fn is_signed(
     signed: &[u8],
     algorithm: &AlgorithmIdentifierOwned,
@@ -292,7 +293,7 @@ fn is_signed(
     })
 }
 
-/// The contents of an algorithm's identifier, without its tag and its length, which is short.
+/// The content of an algorithm's identifier, without its tag and its short length.
 fn identifier(algorithm: &AlgorithmIdentifierOwned) -> Option<Vec<u8>> {
     let der = algorithm.to_der().ok()?;
     match der.as_slice() {

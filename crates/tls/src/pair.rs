@@ -1,4 +1,4 @@
-//! A certificate with its chain and its key.
+//! Pair of a certificate chain and its key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,13 +14,13 @@ use crate::error::MaterialError;
 use crate::ocsp::{Inquiry, RevocationFacts, Staple};
 use crate::provider::provider;
 
-/// A certificate chain and the key that belongs to it, checked against each other.
+/// A certificate chain and its key, which were checked to match.
 #[derive(Debug)]
 pub struct CertificateKeyPair {
     certified: ArcSwap<CertifiedKey>,
-    /// The parts of the leaf that concern its status.
+    /// The parts of the leaf for checking its revocation.
     said: RevocationFacts,
-    /// End of the answer that handshakes show, in seconds since 1970; 0 when they show none.
+    /// End of the stapled response's validity, in seconds since 1970; 0 without a staple.
     stapled_until: AtomicU64,
     /// The certificate itself.
     leaf: CertificateDer<'static>,
@@ -31,19 +31,19 @@ pub struct CertificateKeyPair {
     addresses: Vec<std::net::IpAddr>,
     /// The identifier of the issuer's key, and the serial number.
     issuer_key: Option<(Vec<u8>, Vec<u8>)>,
-    /// Beginning of the leaf's validity, in seconds since 1970.
+    /// Start of the leaf's validity, in seconds since 1970.
     not_before: u64,
-    /// End of the shortest-lived certificate that is sent, in seconds since 1970.
+    /// End of the validity of the first certificate of the chain to expire, in seconds since 1970.
     not_after: u64,
     elliptic: bool,
 }
 
 impl CertificateKeyPair {
-    /// Reads a chain, leaf first, and its key (PKCS#8, SEC1 or PKCS#1), both PEM.
+    /// Parses a chain, leaf first, and its key (PKCS#8, SEC1 or PKCS#1), both PEM.
     ///
     /// # Errors
-    /// When one cannot be read, or they do not belong together. That a certificate has expired is
-    /// no error here: see [`Pair::not_after`].
+    /// If one is malformed, or they do not match. An expired certificate is not an error: see
+    /// [`CertificateKeyPair::not_after`].
     pub fn parse(chain_pem: &[u8], key_pem: &[u8]) -> Result<Self, MaterialError> {
         let chain = certificates(chain_pem)?;
         let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| match error {
@@ -104,59 +104,59 @@ impl CertificateKeyPair {
         })
     }
 
-    /// Beginning of the leaf's validity, in seconds since 1970.
+    /// Start of the leaf's validity, in seconds since 1970.
     pub fn not_before(&self) -> u64 {
         self.not_before
     }
 
-    /// The identifier of the issuer's key and the serial number, by which its authority knows the
-    /// certificate (RFC 9773 4.1); `None` if it names no issuer key.
+    /// The identifier of the issuer's key and the serial number, by which its authority identifies
+    /// the certificate (RFC 9773 4.1); `None` if it names no issuer key.
     pub fn issuer_key_and_serial(&self) -> Option<(&[u8], &[u8])> {
         self.issuer_key.as_ref().map(|(key, serial)| (&key[..], &serial[..]))
     }
 
-    /// The certificate itself, DER, without its chain.
+    /// The leaf certificate, DER.
     pub fn leaf(&self) -> &[u8] {
         &self.leaf
     }
 
-    /// The chain, the key and, if there is one, the staple that handshakes show.
+    /// The chain, the key and the staple, if there is one.
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         self.certified.load_full()
     }
 
-    /// A name for the certificate in words to operators: the first host that it is for.
+    /// The certificate's name in messages: its first host.
     pub fn name(&self) -> &str {
         self.names.first().map_or("a certificate without names", |name| name)
     }
 
-    /// DNS names that the certificate is for, in lower case, wildcards as `*.example.com`.
+    /// The certificate's DNS names, in lower case, wildcards as `*.example.com`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(AsRef::as_ref)
     }
 
-    /// Returns true if both certificates are for the same DNS names.
+    /// Returns true if both certificates have the same DNS names.
     pub(crate) fn has_names_of(&self, other: &Self) -> bool {
         self.names == other.names
     }
 
-    /// The common name of its subject; [`Pair::name`] if it has none.
+    /// The common name of its subject; [`CertificateKeyPair::name`] if it has none.
     pub fn subject(&self) -> &str {
         self.common_name.as_deref().unwrap_or_else(|| self.name())
     }
 
-    /// Whom to ask whether the certificate is good; `None` where it names nobody, or the chain has
-    /// not its issuer.
+    /// The OCSP inquiry for the certificate; `None` if it names no responder, or the chain lacks
+    /// its issuer.
     pub fn inquiry(&self) -> Option<&Inquiry> {
         self.said.inquiry.as_ref()
     }
 
-    /// Returns true if clients insist on an answer in the handshake (RFC 7633).
+    /// Returns true if clients require a staple (RFC 7633).
     pub fn must_staple(&self) -> bool {
         self.said.must_staple
     }
 
-    /// Has handshakes show this answer from now on, or none.
+    /// Sets or removes the staple of later handshakes.
     pub fn staple(&self, staple: Option<&Staple>) {
         let mut certified = CertifiedKey::clone(&self.certified());
         certified.ocsp = staple.map(|staple| staple.der.clone());
@@ -165,12 +165,12 @@ impl CertificateKeyPair {
         self.stapled_until.store(until, Ordering::Relaxed);
     }
 
-    /// End of the answer that handshakes show, in seconds since 1970.
+    /// End of the staple's validity, in seconds since 1970.
     pub fn stapled_until(&self) -> Option<u64> {
         Some(self.stapled_until.load(Ordering::Relaxed)).filter(|until| *until > 0)
     }
 
-    /// Goes on with the answer that handshakes showed with `before`, the same certificate.
+    /// Takes over the staple of `before`, the same certificate.
     pub fn keep_staple_of(&self, before: &Self) {
         let answer = before.certified().ocsp.clone();
         if let (true, Some(der), Some(until_secs)) =
@@ -180,7 +180,7 @@ impl CertificateKeyPair {
         }
     }
 
-    /// End of the validity of the chain's shortest-lived certificate, in seconds since 1970.
+    /// End of the validity of the first certificate of the chain to expire, in seconds since 1970.
     pub fn not_after(&self) -> u64 {
         self.not_after
     }
@@ -190,8 +190,8 @@ impl CertificateKeyPair {
         self.elliptic
     }
 
-    /// Returns true if the certificate is valid for `host`, in lower case; an IPv6 address stands
-    /// in brackets (RFC 6125 6.4: a wildcard stands for one label).
+    /// Returns true if the certificate is valid for `host`, in lower case; an IPv6 address is in
+    /// brackets (RFC 6125 6.4: a wildcard matches one label).
     pub fn covers(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if let Ok(address) = bare.parse() {
@@ -204,8 +204,8 @@ impl CertificateKeyPair {
         })
     }
 
-    /// Returns true if a site's host pattern (`*.example.com`, `example.com`) is covered as a
-    /// whole. `*` stands for whatever comes, so nothing is missing.
+    /// Returns true if the certificate covers every host of a site's host pattern (`*.example.com`,
+    /// `example.com`). `*` requires no name.
     pub fn covers_pattern(&self, pattern: &str) -> bool {
         pattern == "*" || self.names.iter().any(|name| **name == *pattern) || self.covers(pattern)
     }

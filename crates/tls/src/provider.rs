@@ -1,4 +1,4 @@
-//! The cryptography of all sessions.
+//! Provider of the cryptography of all sessions.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,8 +8,8 @@ use rustls::crypto::aws_lc_rs::default_provider;
 #[cfg(larder_demo)]
 use rustls::crypto::ring::default_provider;
 
-/// Suites, groups and signatures as in Mozilla's intermediate profile without finite-field
-/// Diffie-Hellman, and X25519MLKEM768 first. Of the suites the client chooses.
+/// Suites, groups and signatures of Mozilla's intermediate profile without finite-field
+/// Diffie-Hellman, with X25519MLKEM768 first. The client's order of suites counts.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(default_provider()));
     Arc::clone(&PROVIDER)

@@ -1,8 +1,8 @@
-//! Nodes among each other: each shows a certificate that it has made itself, and believes those of
-//! the nodes whose fingerprints it was told, and no others.
+//! Roster of the nodes of a cluster: each node makes its own certificate, and trusts only the
+//! certificates whose fingerprints are in the roster.
 //!
-//! There is no authority, and nothing is written down: a key lives as long as the process that made
-//! it. Whoever tells the fingerprints decides who is a node.
+//! There is no authority, and no key is ever written to a disk: it lives as long as its process.
+//! The source of the fingerprints decides who is a node.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,19 +26,19 @@ use crypto::digest::{SHA256, digest};
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// That of the certificate of `pair`.
+    /// The fingerprint of the certificate of `pair`.
     pub fn of(pair: &CertificateKeyPair) -> Self {
         Self::of_der(pair.leaf())
     }
 
-    /// That of a certificate as DER.
+    /// The fingerprint of a certificate as DER.
     pub fn of_der(der: &[u8]) -> Self {
         let mut sum = [0; 32];
         sum.copy_from_slice(digest(&SHA256, der).as_ref());
         Self(sum)
     }
 
-    /// Reads what [`fmt::Display`] writes; `None` for anything else.
+    /// Parses the output of [`fmt::Display`]; `None` for any other text.
     pub fn parse(hex: &str) -> Option<Self> {
         let (mut sum, bytes) = ([0; 32], hex.as_bytes());
         if bytes.len() != 2 * sum.len() {
@@ -64,31 +64,31 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The nodes that are believed, by the fingerprints of what they show.
+/// The trusted nodes, by the fingerprints of their certificates.
 #[derive(Debug, Default)]
 pub struct Roster {
     nodes: RwLock<BTreeMap<Fingerprint, Box<str>>>,
 }
 
 impl Roster {
-    /// Believes these nodes from now on, and nobody else. Connections that are open stay open.
+    /// Replaces the trusted nodes. Open connections stay open.
     pub fn set(&self, nodes: impl IntoIterator<Item = (Fingerprint, Box<str>)>) {
         let nodes = nodes.into_iter().collect();
         *self.nodes.write() = nodes;
     }
 
-    /// The name of the node that shows `der`; `None` for a stranger.
+    /// The name of the node with the certificate `der`; `None` for an unknown one.
     pub fn name_of(&self, der: &[u8]) -> Option<Box<str>> {
         self.nodes.read().get(&Fingerprint::of_der(der)).cloned()
     }
 }
 
 impl CertificateKeyPair {
-    /// A certificate for the node `name`, signed by itself, with a new key. Others believe it by
-    /// its fingerprint, so that it is good for as long as its key is.
+    /// A self-signed certificate for the node `name`, with a new key. Others trust it by its
+    /// fingerprint, so that it is valid as long as the key exists.
     ///
     /// # Errors
-    /// When the random source fails, or no certificate can be for that name.
+    /// If the random source fails, or the name is invalid in a certificate.
     pub fn for_node(name: &str) -> Result<Self, MaterialError> {
         let wrong = |error: rcgen::Error| MaterialError::Certificate(error.to_string());
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(wrong)?;
@@ -98,7 +98,7 @@ impl CertificateKeyPair {
     }
 }
 
-/// Believes the nodes of a roster.
+/// Verifier that trusts the nodes of a roster.
 #[derive(Debug)]
 pub(crate) struct RosterVerifier(pub(crate) Arc<Roster>);
 
@@ -122,7 +122,7 @@ impl ServerCertVerifier for RosterVerifier {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // One node must not pass for another.
+        // A node must not pass for another.
         match self.name(shown, rest)?.eq_ignore_ascii_case(&asked.to_str()) {
             true => Ok(ServerCertVerified::assertion()),
             false => Err(Error::InvalidCertificate(CertificateError::NotValidForName)),
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(two.asks(&one, "web-1").as_deref(), Some("web_2"));
         assert_eq!(stranger.asks(&two, "web_2"), None, "it is not known");
         assert_eq!(one.asks(&stranger, "web-3"), None, "nor is what it shows");
-        // A node that is known does not pass for another.
+        // A known node must not pass for another.
         one.knows(&[(&two, "web_2"), (&stranger, "web-3")]);
         assert_eq!(one.asks(&two, "web-3"), None);
         two.knows(&[]);

@@ -1,4 +1,4 @@
-//! The server's side: which certificate a client is shown, and what it must show.
+//! Server side: selects the certificate for a client, and the verification of the client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,30 +17,31 @@ use crate::keyring::TicketKeys;
 use crate::pair::CertificateKeyPair;
 use crate::provider::provider;
 
-/// Application protocols offered, the preferred first (RFC 7301).
+/// Application protocols, in order of preference (RFC 7301).
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// The certificates that one site shows its clients, and its check of them.
+/// The certificates of one site, and the verification of its clients.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
-    /// Its certificates; a client gets the first it can check, elliptic ones before RSA.
+    /// The certificates; a client gets the first whose signature it supports, elliptic ones before
+    /// RSA.
     pub pairs: Vec<Arc<CertificateKeyPair>>,
-    /// The check of clients; `None` lets everyone in.
+    /// The verification of clients; `None` accepts every client.
     pub auth: Option<ClientAuth>,
 }
 
 impl Domain {
-    /// Returns true if it has certificates, or a check of clients, of its own.
+    /// Returns true if the site has its own certificates or verification.
     pub fn is_own(&self) -> bool {
         !self.pairs.is_empty() || self.auth.is_some()
     }
 }
 
-/// The index of the domain for a name in lower case; the empty name is that of clients that name
-/// none.
+/// The function from a name in lower case to the index of its domain; the empty name is for clients
+/// without SNI.
 pub type DomainFinder = Box<dyn Fn(&[u8]) -> Option<usize> + Send + Sync>;
 
-/// All that handshakes need. Immutable: a change makes a new one.
+/// The context of all handshakes. Immutable: a change makes a new one.
 pub struct ServerContext {
     domains: Vec<Option<Arc<HandshakeDomain>>>,
     default: Option<Arc<HandshakeDomain>>,
@@ -56,7 +57,7 @@ impl fmt::Debug for ServerContext {
     }
 }
 
-/// A domain ready for handshakes.
+/// A domain with its configuration.
 #[derive(Debug)]
 pub(crate) struct HandshakeDomain {
     pub(crate) config: Arc<ServerConfig>,
@@ -65,17 +66,17 @@ pub(crate) struct HandshakeDomain {
 }
 
 impl ServerContext {
-    /// Serves the `wanted` domains; `find` tells which of them a name belongs to. `default`, a
-    /// domain of its own, is for clients that name no host or one without certificate; without it
-    /// they are refused. Domains without pairs use the default's.
+    /// A context for the `wanted` domains; `find` returns the domain of a name. `default`, a
+    /// separate domain, is for clients without SNI or with an unknown name; without it they are
+    /// rejected. Domains without pairs use the default's.
     ///
-    /// Tickets are made with `keys`; those of another server with the same keys are good where
-    /// clients are checked the same way.
+    /// Tickets are encrypted with `keys`; those of another server with the same keys are valid if
+    /// clients are verified the same way.
     ///
-    /// With `http2` clients may agree on HTTP/2.
+    /// With `http2`, clients may select HTTP/2.
     ///
     /// # Errors
-    /// When the random source fails.
+    /// If the random source fails.
     pub fn new(
         wanted: Vec<Domain>,
         default: Option<Domain>,
@@ -100,19 +101,19 @@ impl ServerContext {
         Ok(server)
     }
 
-    /// Also answers authorities that ask in the handshake.
+    /// Adds answers to authorities' challenges in the handshake.
     #[must_use]
     pub fn with_challenges(self, challenges: Arc<Challenges>) -> Self {
         Self { challenges: Some(challenges), ..self }
     }
 
-    /// The configuration of an acceptor that shows every client the default domain; `None` without
+    /// The configuration for an acceptor that shows every client the default domain; `None` without
     /// one.
     pub fn config(&self) -> Option<Arc<ServerConfig>> {
         self.default.as_ref().map(|shown| Arc::clone(&shown.config))
     }
 
-    /// The configuration of a handshake with an authority that asks about `sni`.
+    /// The configuration of a handshake with an authority that validates `sni`.
     pub(crate) fn challenge(&self, sni: Option<&str>) -> Option<Arc<ServerConfig>> {
         self.challenges.as_ref()?.config(sni?)
     }
@@ -135,7 +136,7 @@ impl ServerContext {
         let offered = if self.http2 { &ALPN[..] } else { &ALPN[1..] };
         config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
         config.ticketer = self.ticketer(domain.auth.as_ref(), keys)?;
-        // Tickets do for every client of this century; a store would be a lock all cores share.
+        // Tickets suffice for every current client; a store would be a lock shared by all cores.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Arc::new(HandshakeDomain {
             config: Arc::new(config),
@@ -144,8 +145,8 @@ impl ServerContext {
         }))
     }
 
-    /// The ticket keys for everyone who is checked by `auth`: a ticket of one site cannot even be
-    /// decrypted for a site that lets in others (nginx's CVE-2025-23419).
+    /// The ticketer for clients that `auth` verifies: a ticket of one site cannot be decrypted for
+    /// a site with another verification (nginx's CVE-2025-23419).
     fn ticketer(
         &mut self,
         auth: Option<&ClientAuth>,
@@ -159,18 +160,17 @@ impl ServerContext {
         Ok(ticketer)
     }
 
-    /// The domain for a client that names `sni`. Who names none gets what is there for every other
-    /// name.
+    /// The domain for a client with `sni`. A client without SNI gets the domain of unknown names.
     pub(crate) fn choose(&self, sni: Option<&str>) -> Option<&Arc<HandshakeDomain>> {
         match (self.find)(sni.unwrap_or_default().as_bytes()) {
-            // A site that has no certificate is not shown under another's.
+            // A site without a certificate must not be served with another's.
             Some(domain) => self.domains.get(domain)?.as_ref(),
             None => self.default.as_ref(),
         }
     }
 }
 
-/// Shows the first certificate whose kind of signature the client can check.
+/// Selects the first certificate whose signature the client supports.
 #[derive(Debug)]
 struct Chooser(Vec<Arc<CertificateKeyPair>>);
 
@@ -186,14 +186,14 @@ impl ResolvesServerCert for Chooser {
 pub(crate) mod tests {
     use super::*;
 
-    /// A certificate that signs itself, and its key.
+    /// A self-signed certificate, and its key.
     pub(crate) fn made(names: &[&str]) -> (String, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
         (made.cert.pem(), made.signing_key.serialize_pem())
     }
 
-    /// Ticket keys that nobody else has.
+    /// New ticket keys.
     pub(crate) fn keys() -> Arc<TicketKeys> {
         TicketKeys::new().expect("random bytes")
     }

@@ -1,4 +1,5 @@
-//! A connection after its handshake: sealed bytes in, plain bytes out, and the reverse.
+//! Session: a connection after its handshake, which encrypts and decrypts. Plain bytes must never
+//! leave it unencrypted.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -9,15 +10,15 @@ use crate::auth::ClientAuth;
 use crate::identity::Identity;
 use crate::server::HandshakeDomain;
 
-/// An established session. It holds sealed bytes that wait to be sent, and of what was received at
-/// most one record that is not whole.
+/// An established session. It buffers encrypted bytes that wait to be sent, and at most one
+/// incomplete received record.
 ///
-/// Receiving: [`Session::open`] until it says there is no more. Sending: [`Session::seal`], then
-/// [`Session::send`] until [`Session::is_sent`].
+/// Receiving: [`Session::open`]. Sending: [`Session::seal`], then [`Session::send`] until
+/// [`Session::is_sent`].
 #[derive(Debug)]
 pub struct Session {
     connection: ServerConnection,
-    /// Received together with the handshake's end, and not opened yet.
+    /// Bytes received together with the handshake's end, not decrypted yet.
     rest: Vec<u8>,
 }
 
@@ -26,8 +27,8 @@ impl Session {
         Self { connection, rest }
     }
 
-    /// Takes what came together with the end of the handshake, into as much room as
-    /// [`Session::open`] needs for all that was received then; 0 when there is nothing.
+    /// Decrypts the bytes received together with the end of the handshake. `out` needs the space
+    /// that [`Session::open`] needs for them; returns 0 if there are none.
     ///
     /// # Errors
     /// As [`Session::open`].
@@ -38,17 +39,16 @@ impl Session {
     }
 
     fn read(&mut self, out: &mut [u8]) -> usize {
-        // "Would block" and the end of the stream both mean that nothing is there.
+        // "Would block" and the end of the stream both mean that no bytes are left.
         self.connection.reader().read(out).unwrap_or(0)
     }
 
-    /// Opens `sealed`, all of it, as received, and writes what was in it to `out`; the result is
-    /// how many plain bytes that were.
+    /// Decrypts all of `sealed` to `out`; returns the number of plain bytes.
     ///
-    /// `out` must have room for `sealed` and one record (16 KiB) more: [`Session::OPEN_SPARE`].
+    /// `out` must have space for `sealed` and one record (16 KiB) more: [`Session::OPEN_SPARE`].
     ///
     /// # Errors
-    /// When the client breaks the protocol. An alert that says so waits to be sent.
+    /// If the client violates the protocol. An alert waits to be sent then.
     pub fn open(&mut self, mut sealed: &[u8], out: &mut [u8]) -> io::Result<usize> {
         let mut opened = 0;
         while !sealed.is_empty() && !self.is_ended() {
@@ -61,34 +61,34 @@ impl Session {
         Ok(opened)
     }
 
-    /// Room that [`Session::open`] may need beyond the length of what it is given.
+    /// Space that [`Session::open`] needs beyond the length of its input.
     pub const OPEN_SPARE: usize = 17 * 1024;
 
-    /// Returns true if the client has said that it sends no more. Without this the end of its bytes
-    /// is a truncation.
+    /// Returns true if the client has sent a closure alert. Without it, the end of its bytes is a
+    /// truncation.
     pub fn is_ended(&mut self) -> bool {
-        // Only after a close_notify does an empty reader tell of an end.
+        // Only after a close_notify does an empty reader report an end.
         matches!(self.connection.reader().into_first_chunk(), Ok([]))
     }
 
-    /// Seals as much of `plain` as a batch takes (64 KiB), as few records as possible; the result
-    /// is how many bytes that was. Call it when what was sealed before is sent.
+    /// Encrypts a batch of `plain` (at most 64 KiB) in as few records as possible; returns the
+    /// number of bytes taken. Call it after earlier bytes were sent.
     pub fn seal(&mut self, plain: &[IoSlice<'_>]) -> usize {
         // Writing to the session's own buffer cannot fail.
         self.connection.writer().write_vectored(plain).unwrap_or(0)
     }
 
-    /// Says that no more will be sent.
+    /// Queues a closure alert.
     pub fn end(&mut self) {
         self.connection.send_close_notify();
     }
 
-    /// Returns true if nothing sealed waits to be sent.
+    /// Returns true if no encrypted bytes wait to be sent.
     pub fn is_sent(&self) -> bool {
         !self.connection.wants_write()
     }
 
-    /// Hands sealed bytes to `out`, in one vectored write; the result is how many it took.
+    /// Writes encrypted bytes to `out`, in one vectored write; returns the number written.
     ///
     /// # Errors
     /// Those of `out`.
@@ -97,7 +97,7 @@ impl Session {
     }
 }
 
-/// The terms of a session: they tell which requests may come over it.
+/// The terms of a session, which decide about the requests that it may carry.
 #[derive(Debug)]
 pub struct SessionTerms {
     sni: Option<Box<str>>,
@@ -111,7 +111,7 @@ pub struct SessionTerms {
 
 impl SessionTerms {
     pub(crate) fn new(connection: &ServerConnection, shown: Arc<HandshakeDomain>) -> Self {
-        // Kept in tickets too.
+        // Kept in tickets, too.
         let identity = connection.peer_certificates().and_then(<[_]>::first);
         Self {
             sni: connection.server_name().map(Into::into),
@@ -128,27 +128,27 @@ impl SessionTerms {
         }
     }
 
-    /// The check of the client, if its site has one.
+    /// The verification of the client, if its site has one.
     pub fn auth(&self) -> Option<&ClientAuth> {
         self.shown.auth.as_ref()
     }
 
-    /// The client's identity by its certificate, if it has shown one.
+    /// The client's identity, if it has sent a certificate.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
     }
 
-    /// Returns true if HTTP/2 was agreed on (RFC 9113 3.3).
+    /// Returns true if HTTP/2 was selected (RFC 9113 3.3).
     pub fn is_http2(&self) -> bool {
         self.alpn == Some("h2")
     }
 
-    /// The protocol that was agreed on by ALPN (RFC 7301), if one was.
+    /// The protocol selected by ALPN (RFC 7301), if any.
     pub fn alpn(&self) -> Option<&'static str> {
         self.alpn
     }
 
-    /// The name that the client asked for (SNI).
+    /// The client's SNI.
     pub fn sni(&self) -> Option<&str> {
         self.sni.as_deref()
     }
@@ -158,19 +158,19 @@ impl SessionTerms {
         self.resumed
     }
 
-    /// Returns true if it is of TLS 1.2; otherwise it is of 1.3.
+    /// Returns true for TLS 1.2, false for TLS 1.3.
     pub fn is_tls12(&self) -> bool {
         self.tls12
     }
 
-    /// The cipher suite that was agreed on, by its number at IANA.
+    /// The cipher suite, by its IANA number.
     pub fn suite(&self) -> u16 {
         self.suite
     }
 
-    /// Returns true if a request for `host`, in canonical form, may come over the session, as far
-    /// as names go. `host` is then the name that the client asked for in the handshake, or one that
-    /// the certificate shown is good for. A client that named no host could not have chosen better.
+    /// Returns true if the session may carry a request for `host`, in canonical form, as far as
+    /// names go: `host` is the client's SNI, or the certificate is valid for it. A client without
+    /// SNI may request any host, since it had no choice.
     pub fn speaks_for(&self, host: &[u8]) -> bool {
         let Some(sni) = &self.sni else { return true };
         sni.as_bytes() == host

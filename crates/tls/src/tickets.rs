@@ -1,7 +1,7 @@
 //! Tickets for clients that open many connections to one server at once.
 //!
-//! The library's own store keeps eight of a server. Where fifty connections begin together, each
-//! takes one (RFC 8446 C.4: a ticket is used once), and most would find none.
+//! rustls' own store keeps eight per server. If fifty connections start together, each takes one,
+//! since a ticket must never be used twice (RFC 8446 C.4), and most would find none.
 
 use std::collections::HashMap;
 
@@ -12,9 +12,9 @@ use rustls::client::{
 };
 use rustls::pki_types::ServerName;
 
-/// Tickets of one server.
+/// The most tickets of one server.
 const KEPT: usize = 4096;
-/// Servers that are remembered besides their tickets.
+/// The most servers with other session state.
 const SERVERS: usize = 256;
 
 /// Sessions that can be resumed.
@@ -83,7 +83,7 @@ mod tests {
     use crate::server::tests::{keys, made};
     use crate::{CertificateKeyPair, Domain, Handshake, ServerContext, Upstream};
 
-    /// A handshake, and what the server sends behind it; how it went.
+    /// A handshake with the messages that the server sends behind it; returns its kind.
     fn shake(mut client: ClientConnection, server: &ServerContext) -> Option<HandshakeKind> {
         let mut handshake = Handshake::default();
         let mut message = Vec::new();
@@ -117,7 +117,7 @@ mod tests {
             let new = |_| ClientConnection::new(peer.config(), peer.name()).expect("a client");
             (0..40).map(new).collect()
         };
-        // A hello with the ticket it found is made when the connection is.
+        // The ClientHello with a ticket is made together with the connection.
         let first = begin();
         let kinds = |clients: Vec<_>| {
             clients.into_iter().map(|client| shake(client, &server)).collect::<Vec<_>>()

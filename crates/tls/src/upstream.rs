@@ -1,4 +1,4 @@
-//! The client's side: connections to origins.
+//! Upstream: the client side of TLS, for connections to origins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,14 +23,15 @@ use crate::provider::provider;
 use crate::roster::{Roster, RosterVerifier};
 use crate::tickets::Tickets;
 
-/// The settings of TLS connections to origins. Two are equal when they trust and show the same.
+/// The settings of TLS connections to origins. Two are equal if they trust the same authorities and
+/// have the same client certificate.
 #[derive(Clone)]
 pub struct Upstream {
     config: Arc<ClientConfig>,
-    /// The authorities as they came; `None` if nothing is verified.
+    /// The authorities as configured; `None` if certificates are not verified.
     authorities: Option<Arc<[u8]>>,
     own: Option<Arc<CertificateKeyPair>>,
-    /// The nodes that are trusted in place of authorities.
+    /// The nodes that are trusted instead of authorities.
     roster: Option<Arc<Roster>>,
 }
 
@@ -54,11 +55,11 @@ impl PartialEq for Upstream {
 impl Eq for Upstream {}
 
 impl Upstream {
-    /// Trusts the `authorities`, PEM, and no others; without any it believes whatever certificate
-    /// it is shown. `own` is shown to servers that ask for it.
+    /// Trusts only the `authorities`, PEM; without any, every certificate is accepted. `own` is the
+    /// client certificate.
     ///
     /// # Errors
-    /// When there is no authority among them that can be used.
+    /// If none of the authorities is valid.
     pub fn new(
         authorities: Option<&[u8]>,
         own: Option<Arc<CertificateKeyPair>>,
@@ -68,7 +69,7 @@ impl Upstream {
             None => Arc::new(AnyCertificateVerifier),
             Some(pem) => {
                 let mut roots = RootCertStore::empty();
-                // A system's collection may have one that nothing here can read; the others do.
+                // A system's collection may have unsupported certificates; the others are used.
                 let (added, _) = roots.add_parsable_certificates(certificates(pem)?);
                 if added == 0 {
                     return Err(wrong(&"none can be read"));
@@ -83,11 +84,11 @@ impl Upstream {
         Ok(Self { config: Arc::new(config), authorities, own, roster: None })
     }
 
-    /// Trusts the nodes of `roster`, each under its own name, and shows them `own`. No session is
-    /// resumed: who is a node is asked anew for each connection.
+    /// Trusts the nodes of `roster`, each under its own name, with the client certificate `own`.
+    /// Sessions are not resumed, so that each connection checks the roster.
     ///
     /// # Errors
-    /// When TLS cannot be had at all.
+    /// If TLS cannot be initialised.
     pub fn of_nodes(
         roster: Arc<Roster>,
         own: Arc<CertificateKeyPair>,
@@ -98,7 +99,7 @@ impl Upstream {
         Ok(Self { config: Arc::new(config), authorities: None, own, roster: Some(roster) })
     }
 
-    /// Speaks `protocols` (RFC 7301) in place of HTTP/1.1, and resumes sessions only if `resume`.
+    /// Offers `protocols` (RFC 7301) instead of HTTP/1.1, and resumes sessions only if `resume`.
     #[must_use]
     pub fn offering(mut self, protocols: &[&str], resume: bool) -> Self {
         let config = Arc::make_mut(&mut self.config);
@@ -110,8 +111,8 @@ impl Upstream {
         self
     }
 
-    /// A server to connect to, by the name or address that its certificate must be for, which it is
-    /// also told (SNI); `None` if no certificate can be for that.
+    /// A server to connect to, by the name or address in its certificate, which is also the SNI;
+    /// `None` if it is invalid in a certificate.
     pub fn peer(&self, host: &str) -> Option<UpstreamPeer> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let name = ServerName::try_from(bare.to_owned()).ok()?;
@@ -119,7 +120,7 @@ impl Upstream {
     }
 }
 
-/// Believes servers by `verifier`, and shows `own` to those who ask for it.
+/// A configuration with `verifier` for servers, and the client certificate `own`.
 fn config(
     verifier: Arc<dyn ServerCertVerifier>,
     own: Option<&Arc<CertificateKeyPair>>,
@@ -140,7 +141,7 @@ fn config(
     Ok(config)
 }
 
-/// A server to connect to, and how.
+/// A server to connect to, with the settings.
 #[derive(Clone)]
 pub struct UpstreamPeer {
     config: Arc<ClientConfig>,
@@ -159,14 +160,14 @@ impl UpstreamPeer {
         Arc::clone(&self.config)
     }
 
-    /// The server's name, as a connector takes it.
+    /// The server's name, in the type of a connector.
     pub fn name(&self) -> ServerName<'static> {
         self.name.clone()
     }
 }
 
-/// Believes every certificate, of X.509's version 1 too, for those who said so. That its owner
-/// holds the key is still checked.
+/// Accepts every certificate, including X.509 version 1, if verification is switched off. The
+/// server must still prove that it has the key.
 #[derive(Debug)]
 struct AnyCertificateVerifier;
 
@@ -212,7 +213,7 @@ impl ServerCertVerifier for AnyCertificateVerifier {
     }
 }
 
-/// The key in a certificate of whatever version.
+/// The key in a certificate of any version.
 fn public_key(certificate: &CertificateDer<'_>) -> Result<SubjectPublicKeyInfoOwned, Error> {
     let read = certificate::read(certificate).map_err(|_| unreadable())?;
     Ok(read.tbs_certificate.subject_public_key_info)
@@ -222,8 +223,7 @@ fn unreadable() -> Error {
     Error::InvalidCertificate(CertificateError::BadEncoding)
 }
 
-/// Verifies a signature by the owner of `key`, as TLS 1.2 has it: the scheme alone does not say
-/// which curve the key is on.
+/// Verifies a signature by `key` as in TLS 1.2, where the scheme does not determine the curve.
 fn verify_with_key(
     message: &[u8],
     key: &SubjectPublicKeyInfoOwned,

@@ -1,10 +1,10 @@
-//! Paths and what they mean, over a tree that is only a list.
+//! Tests of resolving scripts, over a tree that is a list.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Paths of files; directories are those that files lie in, and some empty ones.
+/// Paths of files; their directories, and some empty ones, exist, too.
 struct List(&'static [&'static str]);
 
 impl Tree for List {
@@ -178,7 +178,7 @@ fn only_names_with_a_scripts_ending_run() {
 }
 
 proptest! {
-    /// Whatever is asked for, only these can run.
+    /// For any request, only existing scripts and the front controller can run.
     #[test]
     fn only_what_is_there_runs(
         path in "(/(index\\.php|uploads|x\\.jpg|sites|a|files|evil\\.php|shell\\.php|\\.git|\
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// A root that this process may not look into.
+/// A root that this process has no permission to look into.
 struct Shut;
 
 impl Tree for Shut {

@@ -1,4 +1,5 @@
-//! Meanings of paths: files, directories, links, neighbours, and the ways that must lead nowhere.
+//! Tests of lookups: files, directories, links, precompressed forms, and paths that must not leave
+//! the root.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ fn config(folder: &Folder) -> Config {
     Config::new(folder.path("root"))
 }
 
-/// The meaning of `path`: a file's content, or a word.
+/// The result for `path`: a file's content, or the kind of result.
 fn seen(config: &Config, path: &str) -> String {
     let root = Root::new(config.clone());
     match root.look(path.as_bytes(), Depth::Full).expect("it may take its time") {
@@ -122,7 +123,7 @@ fn links_lead_nowhere_but_where_they_may() {
     ] {
         assert_eq!(seen(&config, path), expected, "{path}");
     }
-    // The root itself may be a link: deployments move it.
+    // The root itself may be a link: deployments change it.
     let current = Config { root: folder.path("current"), ..config };
     assert_eq!(seen(&current, "/in/a.txt"), "a");
     assert_eq!(seen(&current, "/to-in/a.txt"), "a");
@@ -206,7 +207,7 @@ fn neighbours_stand_for_a_file_where_the_client_takes_them() {
     assert!(br.etag() != gzip.etag() && gzip.etag() != plain.etag());
     assert_eq!(value(&page(&config, "/b.css").plain, HeaderId::Vary), "");
     assert_eq!(value(&page(&config, "/p.png").plain, HeaderId::Vary), "", "nothing to gain");
-    // Who changes the file and forgets its neighbours is not served old content.
+    // A file that was changed without its precompressed forms is not served in an old form.
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
     let file = fs::File::options().write(true).open(folder.path("root/a.css")).expect("a file");
     file.set_modified(later).expect("a date is set");
@@ -264,8 +265,8 @@ fn paths_of_pages_are_told_from_those_of_files_by_their_end() {
 }
 
 proptest! {
-    /// Whatever a client writes, only the one file below the root is ever read, and none that is
-    /// outside, hidden or behind a link out.
+    /// For any request path, only the one file below the root is ever read, none that is outside,
+    /// hidden or behind a link out.
     #[test]
     fn no_spelling_leads_out(path in "/(static|[a./%\\\\0]|%2e|%2F|%5c|%00|\\.\\.|etc|secret|out|pw){0,9}") {
         let folder = Folder::new("spelling");
@@ -288,7 +289,7 @@ proptest! {
         }
     }
 
-    /// The same without the normal form before it.
+    /// As above, without normalising the path first.
     #[test]
     fn raw_paths_lead_nowhere_else_either(path in "/?([a./]|\\.\\./|out/|pw|secret|\u{0}){0,9}") {
         let folder = Folder::new("raw");

@@ -1,4 +1,4 @@
-//! Output of the encoder, byte for byte and read back.
+//! Encoding: the encoder's output, byte for byte and parsed again.
 
 use base::Limits;
 use h1::encode::{self, BodyFraming, ConnectionHeader};

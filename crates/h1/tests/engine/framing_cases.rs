@@ -1,5 +1,4 @@
-//! The table of request framing cases, run over the engine as it comes, byte by byte, and cut at
-//! line ends.
+//! Framing cases: the table of requests, run whole, byte by byte, and cut at line ends.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The engine from outside: tables of cases, properties, and what it writes read back.
+//! Tests of the engine from outside: tables of cases, properties, and round trips.
 
 mod encoding;
 mod framing_cases;

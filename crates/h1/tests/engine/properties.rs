@@ -1,4 +1,4 @@
-//! Properties that hold of every input.
+//! Properties that hold for every input.
 
 use base::Limits;
 use h1::{BodyReader, HeadLimits, ReadProgress, RequestReader, encode};
@@ -16,7 +16,7 @@ fn reread(head: &[u8]) -> Request {
     request
 }
 
-/// A well-formed request head with all the freedom the grammar leaves.
+/// A well-formed request head of any shape that the grammar permits.
 fn heads() -> impl Strategy<Value = String> {
     let method =
         prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "DELETE", "PURGE", "Odd!"]);
@@ -50,7 +50,7 @@ fn heads() -> impl Strategy<Value = String> {
         .prop_filter("an empty label", |head| !head.contains("..") && !head.contains("//."))
 }
 
-/// Bytes near to HTTP: pieces that mean something, cut and joined at random.
+/// Bytes similar to HTTP: significant pieces, cut and joined at random.
 fn near_http() -> impl Strategy<Value = Vec<u8>> {
     let corpus: Vec<Vec<u8>> =
         cases().into_iter().filter(|case| case.bytes.len() < 600).map(|case| case.bytes).collect();
@@ -128,7 +128,7 @@ proptest! {
         (rest, cuts) in with_cuts(near_http()),
         line in prop::sample::select(STATUS_LINES),
     ) {
-        // The fields and bodies of the requests make as good responses.
+        // The fields and bodies of the requests are also valid in responses.
         let fields_at = rest.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1);
         let bytes = [line.as_bytes(), &rest[fields_at..]].concat();
         let whole = read_responses(&bytes, Cuts::None, &Method::Get);

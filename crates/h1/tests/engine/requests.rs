@@ -1,4 +1,4 @@
-//! Content of the canonical request, and the refusal of wrong requests.
+//! Requests: the canonical form of accepted ones, and the rejection of invalid ones.
 
 use base::{Limit, Limits};
 use h1::{FieldError, HeadLimits, ReadProgress, RequestError, RequestReader};
@@ -126,7 +126,7 @@ fn fields_named_by_connection_are_gone() {
     assert_eq!(request.headers.value_named(b"x-a"), None);
     assert_eq!(request.headers.value(HeaderId::Cookie), None);
     assert_eq!(request.headers.value_named(b"x-b"), Some(&b"3"[..]));
-    // An option is not a field's name.
+    // An option is not the name of a field.
     let request = get("Connection: close\r\nClose: no\r\n");
     assert!(request.headers.value_named(b"close").is_some());
 }

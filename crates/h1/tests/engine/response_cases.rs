@@ -1,4 +1,4 @@
-//! Responses: which are taken, how they are framed, and which are refused.
+//! Response cases: the accepted ones with their framing, and the rejected ones.
 
 use h1::{BodyError, FieldError, FramingError, ResponseError};
 use message::Method;

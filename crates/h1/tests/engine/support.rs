@@ -1,4 +1,4 @@
-//! Feeds a connection's bytes to the readers in pieces.
+//! Support for tests: passes a connection's bytes to the readers in pieces.
 
 use base::Limits;
 use h1::{
@@ -7,23 +7,23 @@ use h1::{
 };
 use message::{Framing, Method, Request, Response, Scheme, Status};
 
-/// Where the bytes are cut into pieces.
+/// Positions at which the bytes are cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cuts<'a> {
-    /// Nowhere.
+    /// No cut.
     None,
-    /// Everywhere.
+    /// A cut behind every byte.
     EveryByte,
-    /// Between CR and LF.
+    /// A cut between CR and LF.
     AfterCr,
-    /// Behind each line.
+    /// A cut behind each line.
     AfterLf,
-    /// At these offsets, in order.
+    /// Cuts at these offsets, in order.
     At(&'a [usize]),
 }
 
 impl Cuts<'_> {
-    /// The number of `bytes` that have arrived after each piece.
+    /// The number of `bytes` received after each piece.
     fn arrivals(self, bytes: &[u8]) -> Vec<usize> {
         let behind = |byte: u8| (1..bytes.len()).filter(|at| bytes[at - 1] == byte).collect();
         let mut arrivals: Vec<usize> = match self {
@@ -38,7 +38,7 @@ impl Cuts<'_> {
     }
 }
 
-/// The place and the manner in which a connection's bytes ended.
+/// The state in which a connection's bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended<E = RequestError> {
     /// Between two messages.
@@ -47,9 +47,9 @@ pub(crate) enum Ended<E = RequestError> {
     InHead,
     /// Within a body.
     InBody(Result<(), BodyError>),
-    /// With a refused head.
+    /// With a rejected head.
     Head(E),
-    /// With a refused body.
+    /// With a rejected body.
     Body(BodyError),
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Connection<E = RequestError> {
     pub(crate) ended: Ended<E>,
 }
 
-/// Everything the engine says of a request, as text.
+/// The parsed request, as text.
 pub(crate) fn describe(request: &Request) -> String {
     let fields: Vec<String> = request
         .headers
@@ -85,7 +85,7 @@ pub(crate) fn describe(request: &Request) -> String {
     )
 }
 
-/// Reads requests until the bytes are used up or refused.
+/// Reads requests until the bytes are used up or rejected.
 pub(crate) fn read_requests(bytes: &[u8], cuts: Cuts<'_>) -> Connection {
     let limits = HeadLimits::from(&Limits::default());
     let mut reader = RequestReader::new();
@@ -102,7 +102,7 @@ pub(crate) fn read_requests(bytes: &[u8], cuts: Cuts<'_>) -> Connection {
     })
 }
 
-/// Reads responses to `method` until the bytes are used up or refused.
+/// Reads responses to `method` until the bytes are used up or rejected.
 pub(crate) fn read_responses(
     bytes: &[u8],
     cuts: Cuts<'_>,
@@ -111,7 +111,7 @@ pub(crate) fn read_responses(
     read_responses_of(ResponseReader::new(), bytes, cuts, method)
 }
 
-/// The same with a reader that takes LF alone for a line's end.
+/// Reads responses with a reader that accepts LF alone as the end of a line.
 pub(crate) fn read_lenient(
     bytes: &[u8],
     cuts: Cuts<'_>,
@@ -139,7 +139,7 @@ fn read_responses_of(
     })
 }
 
-/// The head of a message, once it is whole: its length, its text, the reader of its body.
+/// A complete head of a message: its length, its text, and the reader of its body.
 type Head = Option<(usize, String, BodyReader)>;
 
 fn read<E>(

@@ -1,4 +1,4 @@
-//! Fields with surrogate keys, which may be longer than others.
+//! Tags: fields with surrogate keys may be longer than others.
 
 use base::{Limit, Limits};
 use h1::{HeadLimits, ReadProgress, ResponseError, ResponseReader};

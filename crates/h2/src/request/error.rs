@@ -1,4 +1,4 @@
-//! Why a request was refused.
+//! Errors: the reasons why a request was rejected.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use message::target::TargetError;
 /// A fault that makes a request malformed (RFC 9113 8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// A pseudo-field behind a regular field.
+    /// A pseudo-field after a regular field.
     PseudoOrder,
     /// A pseudo-field that requests do not have.
     PseudoUnknown,
-    /// A pseudo-field that comes twice.
+    /// A repeated pseudo-field.
     PseudoRepeated,
     /// `:method`, `:scheme` or `:path` is missing.
     PseudoMissing,
@@ -22,7 +22,7 @@ pub enum Malformed {
     PseudoTrailer,
     /// The method is not a token.
     Method,
-    /// CONNECT with other pseudo-fields than it must have (RFC 9113 8.5).
+    /// CONNECT with missing or additional pseudo-fields (RFC 9113 8.5).
     Connect,
     /// `:scheme` is not the connection's.
     Scheme,
@@ -36,7 +36,7 @@ pub enum Malformed {
     MissingHost,
     /// More than one Host.
     DuplicateHost,
-    /// Host and `:authority` say different things.
+    /// Host and `:authority` differ.
     HostMismatch,
     /// A field name that is not a token in lower case.
     Name,
@@ -48,11 +48,11 @@ pub enum Malformed {
     ConnectionField,
     /// TE that is not `trailers`.
     Te,
-    /// Content-Length is not `1*DIGIT`, beyond 2^63-1, or of a request without body.
+    /// Content-Length is not `1*DIGIT`, beyond 2^63-1, or in a request without body.
     ContentLength,
     /// More than one Content-Length, even if they agree.
     DuplicateContentLength,
-    /// A name that becomes Content-Length or Transfer-Encoding where `_` is read as `-`.
+    /// A name that equals Content-Length or Transfer-Encoding if `_` is read as `-`.
     Lookalike,
     /// A trailer field that would change framing or routing.
     Trailer,
@@ -69,7 +69,7 @@ impl fmt::Display for Malformed {
             Self::Method => "malformed method",
             Self::Connect => "malformed CONNECT",
             Self::Scheme => "wrong scheme",
-            Self::Protocol => "protocol where there can be none",
+            Self::Protocol => ":protocol where it is not permitted",
             Self::Target(error) => return error.fmt(f),
             Self::Authority => return AuthorityError.fmt(f),
             Self::MissingHost => "missing host",
@@ -88,23 +88,23 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// Why a request was refused.
+/// The reason why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
-    /// It is malformed: its stream is reset (PROTOCOL_ERROR), and no more is said about it.
+    /// The request is malformed: its stream is reset (PROTOCOL_ERROR) without a response.
     Malformed(Malformed),
-    /// A limit was reached.
+    /// A limit was exceeded.
     Limit(Limit),
     /// The method is longer than any known one.
     MethodTooLong,
     /// An expectation other than `100-continue`.
     Expectation,
-    /// CONNECT, other than for a protocol that is known: this is not a tunnel.
+    /// CONNECT without a known protocol: this is not a tunnel.
     Connect,
 }
 
 impl RequestError {
-    /// The status that answers the request; `None` if it is malformed.
+    /// The status of the response; `None` if the request is malformed.
     pub fn status(&self) -> Option<Status> {
         let code = match self {
             Self::Malformed(_) => return None,
@@ -117,7 +117,7 @@ impl RequestError {
         Some(Status::new(code).expect("a status of three digits"))
     }
 
-    /// The limit that was reached, if it was one.
+    /// The limit that was exceeded, if it was one.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::Limit(limit) => Some(*limit),

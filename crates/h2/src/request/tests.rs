@@ -1,25 +1,25 @@
-//! Requests that are accepted, with their canonical form, or refused, with the reason.
+//! Tests of requests: accepted ones with their canonical form, rejected ones with the reason.
 
 use super::*;
 use message::target::TargetError;
 
-/// The pseudo-fields of a usual request; `...` in a row.
+/// The pseudo-fields of a normal request; `...` in a row.
 const USUAL: &[&str] = &[":method: GET", ":scheme: https", ":authority: a.example", ":path: /"];
 
 enum Want {
-    /// Accepted as `METHOD authority target framing | field: value | ...`, Host left out.
+    /// Accepted as `METHOD authority target framing | field: value | ...`, without Host.
     As(&'static str),
     Bad(Malformed),
     Not(RequestError),
 }
 use Want::{As, Bad, Not};
 
-/// The way in which the fields come.
+/// The kind of connection and request.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     /// Over TLS, without a body.
     Tls,
-    /// The same, and the stream goes on.
+    /// Over TLS, with a body.
     Body,
     /// Over a plain connection.
     Plain,
@@ -112,7 +112,7 @@ fn utf8_in_a_path_is_escaped_unless_that_is_not_wanted() {
     assert_eq!(form(&limits()), Ok("GET a.example /%C3%A9?%C3%A9 none".to_owned()));
     let strict = ListLimits { raw_utf8: false, ..limits() };
     assert_eq!(form(&strict), Err(Malformed::Target(TargetError::Byte).into()));
-    // Its length is that of what it becomes.
+    // The limit applies to the escaped form.
     let short = ListLimits { target_bytes: 13, ..limits() };
     assert_eq!(form(&short), Err(Limit::TargetBytes.into()));
 }
@@ -366,7 +366,7 @@ fn fields_are_names_in_lower_case_and_values_without_framing() {
     assert_eq!(nameless.err(), Some(RequestError::Malformed(Name)));
 }
 
-/// The usual pseudo-fields, and `fields` that no row can hold.
+/// The pseudo-fields of a normal request, and `fields` that a row cannot contain.
 fn read_raw(fields: &[(&[u8], &[u8])]) -> Result<Request, RequestError> {
     let usual = USUAL.iter().map(|line| split(line));
     crate::fuzz::request(usual.chain(fields.iter().copied()), Scheme::Https, true)

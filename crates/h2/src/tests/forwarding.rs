@@ -1,6 +1,6 @@
-//! Requests that are accepted over HTTP/2 and go on over HTTP/1.1: nothing in them may become
-//! framing there. They are held against the HTTP/1 reader, which shares no scanning of lines with
-//! this crate.
+//! Forwarding tests: requests accepted over HTTP/2 are sent over HTTP/1.1, where nothing in them
+//! may become framing. They are compared by the HTTP/1 reader, which shares no scanning of lines
+//! with this crate.
 
 use h1::fuzz::forward;
 use message::{HeaderId, Request, Scheme};
@@ -13,7 +13,7 @@ fn accepted(fields: &Fields, scheme: Scheme, ends: bool) -> Option<Request> {
     crate::fuzz::request(fields, scheme, ends).ok()
 }
 
-/// Text that is nearly always right, and sometimes has a byte in it that may be a line's end.
+/// Text that is mostly valid, and sometimes has a byte that may end a line.
 fn spoilt(text: impl Strategy<Value = String>) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![prop::sample::select(b"\r\n\0 \t:#\x7f\x80A_".to_vec()), any::<u8>()];
     let spot = prop::option::weighted(0.02, (byte, any::<prop::sample::Index>()));
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-/// The strategies above do not refuse everything.
+/// The strategies above do not produce rejected requests only.
 #[test]
 fn ordinary_requests_are_accepted_and_go_on() {
     let pair = |(name, value): (&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());

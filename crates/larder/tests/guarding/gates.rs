@@ -262,7 +262,7 @@ fn a_check_names_what_is_wrong_and_where() {
         ("basic_auth = {}", "`basic_auth` without `file`"),
         ("basic_auth = { file = \"users\" }", "takes an absolute path"),
         ("basic_auth = { file = \"AT/none\" }", "No such file"),
-        ("basic_auth = { file = \"AT/plain\" }", "line 1: no bcrypt, apr1 or SHA-1 hash"),
+        ("basic_auth = { file = \"AT/plain\" }", "line 1: not a bcrypt, apr1 or SHA-1 hash"),
         ("basic_auth = { file = \"AT/users\", realm = \"a\\\"b\" }", "a realm has no quotes"),
         ("forward_auth = { path = \"/a\" }", "`forward_auth` without `origin`"),
         ("forward_auth = { origin = \"http://127.0.0.1:1\" }", "`forward_auth` without `path`"),

@@ -157,7 +157,7 @@ async fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     assert_eq!(ask(&place, &closing("/page", "")).await.text(), "here");
     let text = file(&place, "", "", &stage.origin);
     let error = Daemon::start(&text).expect_err("the socket is in use").to_string();
-    assert!(error.contains("somebody listens there"), "{error}");
+    assert!(error.contains("another process listens on the socket"), "{error}");
     assert_eq!(ask(&place, &closing("/page", "")).await.text(), "here");
 
     // Another's socket in its place is left alone.
@@ -173,7 +173,7 @@ async fn a_socket_left_behind_is_replaced_and_one_in_use_is_not() {
     fs::remove_file(place.file()).expect("removed");
     fs::write(place.file(), "precious").expect("a file");
     let error = Daemon::start(&text).expect_err("a file is there").to_string();
-    assert!(error.contains("a file is there already"), "{error}");
+    assert!(error.contains("the file already exists"), "{error}");
     eventually("the file is untouched", async || {
         fs::read_to_string(place.file()).is_ok_and(|text| text == "precious")
     })

@@ -333,7 +333,7 @@ async fn freshness_is_told_with_the_field_it_is_from() {
             "/guess",
             "Last-Modified: Fri, 06 Nov 2015 08:49:37 GMT\r\n",
             "ttl 86400 s (24 h): a tenth of the time since `Last-Modified: Fri, 06 Nov 2015 \
-             08:49:37 GMT` (a guess, RFC 9111 4.2.2); age ",
+             08:49:37 GMT` (heuristic, RFC 9111 4.2.2); age ",
         ),
         ("/404", "", "ttl 90 s: setting `cache.ttl.404`, since the origin names none; age "),
     ] {
@@ -619,20 +619,23 @@ async fn what_to_do_is_said_at_the_end() {
         (json!({ "url": "http://a.test/none" }), "Nothing: the next request finds it stored"),
         (
             json!({ "url": "http://a.test/page", "headers": ["Cookie: wordpress_logged_in_1=a"] }),
-            "Nothing, if `wordpress_logged_in_1` says who the visitor is",
+            "Nothing, if `wordpress_logged_in_1` identifies the visitor",
         ),
         (
             json!({ "url": "http://a.test/page", "headers": ["Cookie: theme=dark"] }),
-            "One that only scripts in the browser read: `[site.cookies] strip = [\"theme\"]`.",
+            "If only scripts in the browser read it: `[site.cookies] strip = [\"theme\"]`.",
         ),
         (
             json!({ "url": "http://a.test/page?x=1&y" }),
             "can be removed: `[site.query] strip = [\"x\", \"y\"]`.",
         ),
-        (json!({ "url": "http://a.test/page", "method": "POST" }), "Nothing: forms and the like"),
-        (json!({ "url": "http://a.test/off/1" }), "Take `cache = false` out"),
-        (json!({ "url": "http://a.test/gone" }), "Nothing: no origin is asked. `respond` has"),
-        (json!({ "url": "http://a.test/closed" }), "Let 127.0.0.1 in by `allow`"),
+        (
+            json!({ "url": "http://a.test/page", "method": "POST" }),
+            "Nothing: such requests, as of forms,",
+        ),
+        (json!({ "url": "http://a.test/off/1" }), "Remove `cache = false`"),
+        (json!({ "url": "http://a.test/gone" }), "Nothing: `respond` answers"),
+        (json!({ "url": "http://a.test/closed" }), "Add 127.0.0.1 to `allow`"),
     ] {
         let told = explain(&stage.daemon, &question).await;
         assert!(advice(&told).contains(expected), "{question}: {}", told["advice"]);

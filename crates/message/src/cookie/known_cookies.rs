@@ -1,45 +1,45 @@
-//! Names of cookies that a visitor has on every site alike, and on which no page depends: one list,
-//! for the `safe` profile and all presets.
+//! Known cookies, on which no page depends: one list for the profile `safe` and all presets.
 //!
-//! A name is here if it is set for every visitor, by a script or by a machine on the way, and if
-//! the application that makes the pages does not read it. So some names that look alike are not
-//! here:
-//! consent that servers read (`wp_consent_*`, `wpl_user_preference`; `cookie_notice_accepted` and
-//! `hu-consent` of Cookie Notice, `viewed_cookie_policy` and `cookielawinfo-*` of Cookie Law Info,
-//! `_iub_cs-*` of iubenda, whose plugins make the page by them; `CookieConsent`, which Cookiebot
-//! tells servers to read), languages and currencies (`pll_language`, `wcml_client_currency`),
-//! experiments that servers take part in (`mbox`, `optimizelyEndUserId`, `ph_*`,
-//! `kameleoonVisitorCode`), logins that a balancer keeps (`AWSELBAuthSessionCookie-*` and
-//! `AWSALBAuthNonce` of AWS; `NSC_TMAS` and `NSC_AAAC` of NetScaler, so none that begins with
-//! `NSC_`), names that mean something else elsewhere (`route`, `visitor_id`, `cookie_consent`,
-//! `cookieconsent_status`, `CookieControl`; `mp_*`, with which Mixpanel's begin).
+//! A cookie is listed if a script or an intermediary sets it for every visitor, and the application
+//! that makes the pages never reads it.
 
 /// The reader of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CookieReader {
-    /// Scripts in the browser, and nobody else.
+    /// Only scripts in the browser.
     Script,
-    /// A machine on the way, a balancer, a guard against robots, or a server of tags. It may stand
-    /// before this cache or behind it, where it sends a visitor to the server that has their
-    /// session.
+    /// A machine between client and server: a balancer, a bot filter, or a tag server. It may stand
+    /// before this cache, or behind it, where it directs a client to the server with its session.
     Way,
 }
 
 /// A well-known cookie.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownCookie {
-    /// Its name; one that ends in `*` stands for all names that begin so.
+    /// The cookie's name; a `*` at its end stands for any suffix.
     pub name: &'static str,
-    /// Its reader.
+    /// The cookie's reader.
     pub by: CookieReader,
-    /// Its owner.
+    /// The cookie's vendor.
     pub of: &'static str,
-    /// Where its owner speaks of it, without `https://`.
+    /// The vendor's description of the cookie, as a URL without `https://`.
     pub source: &'static str,
 }
 
-/// Known cookies. Sorted without the stars, and no starred name begins another one: so the last
-/// name not after the one looked for is the only one that can match.
+/// Known cookies. Sorted without the stars, and no starred name is a prefix of another: so only the
+/// last name that is not after the searched one can match.
+///
+/// Similar cookies are omitted for these reasons:
+/// - Servers read the consent: `wp_consent_*`, `wpl_user_preference`; `cookie_notice_accepted` and
+///   `hu-consent` of Cookie Notice, `viewed_cookie_policy` and `cookielawinfo-*` of Cookie Law
+///   Info, `_iub_cs-*` of iubenda, whose plugins make pages by them; `CookieConsent` of Cookiebot.
+/// - Servers read the language or currency: `pll_language`, `wcml_client_currency`.
+/// - Servers take part in the experiment: `mbox`, `optimizelyEndUserId`, `ph_*`,
+///   `kameleoonVisitorCode`.
+/// - A balancer keeps a login: `AWSELBAuthSessionCookie-*` and `AWSALBAuthNonce` of AWS; `NSC_TMAS`
+///   and `NSC_AAAC` of NetScaler, and therefore `NSC_*`.
+/// - The name has another meaning elsewhere: `route`, `visitor_id`, `cookie_consent`,
+///   `cookieconsent_status`, `CookieControl`; `mp_*`, the prefix of Mixpanel.
 pub const KNOWN: &[KnownCookie] = &[
     row("ABTasty", CookieReader::Script, AB_TASTY),
     row("ABTastySession", CookieReader::Script, AB_TASTY),
@@ -282,7 +282,7 @@ const fn row(name: &'static str, by: CookieReader, (of, source): Owner) -> Known
     KnownCookie { name, by, of, source }
 }
 
-/// An owner, and where it speaks of its cookies.
+/// A vendor, and the URL of its description of the cookies.
 type Owner = (&'static str, &'static str);
 
 const AB_TASTY: Owner = ("AB Tasty", "docs.abtasty.com/client-side/tag/tag-cookies");
@@ -454,8 +454,7 @@ const YANDEX_METRICA: Owner =
     ("Yandex Metrica", "yandex.com/support/metrica/general/cookie-usage.html");
 const ZENDESK: Owner = ("Zendesk", "support.zendesk.com/hc/en-us/articles/4408828505754");
 
-/// The reader of the cookie of this name, if it is known. Names match exactly: cookies are
-/// case-sensitive.
+/// The reader of a known cookie. Names are compared with regard to case.
 pub fn reader(name: &[u8]) -> Option<CookieReader> {
     let after = KNOWN.partition_point(|known| unstarred(known.name) <= name);
     let known = KNOWN[after.checked_sub(1)?];

@@ -1,4 +1,4 @@
-//! Tests of names and blocks.
+//! Tests of header names and blocks.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn only_a_single_line_is_spelled_anew() {
 fn fields_are_written_from_where_they_lie_and_from_pieces() {
     let mut block = HeaderBlock::new();
     let head = b"A: 1\r\nTE: 22\r\nd:3\r\nE: \r\nF:  6\r\nG: 7\r\nH: 8";
-    // Names and values, as a reader finds them.
+    // Positions of names and values, as a parser finds them.
     for (name_at, name_len, value_at, value_len) in [
         (0, 1, 3, 1),
         (6, 2, 10, 2),

@@ -1,4 +1,4 @@
-//! Fields that are stored, fields that are passed on, and the changes of stored fields by a 304.
+//! Fields to store and to forward, and updates of stored fields by a 304.
 
 use smallvec::SmallVec;
 
@@ -6,8 +6,8 @@ use crate::cache_control::named_fields;
 use crate::digest::digest_of;
 use crate::header::{Field, HeaderBlock, HeaderId};
 
-/// Names gathered from field values, in one buffer that rarely leaves the stack. A name cannot
-/// contain the comma that ends it here.
+/// Names from field values, in one buffer that is rarely on the heap, each ended by a comma, which
+/// no name contains.
 #[derive(Default)]
 struct FieldNameList(SmallVec<[u8; 128]>);
 
@@ -24,7 +24,7 @@ impl FieldNameList {
     }
 }
 
-/// Fields without which a stored response would be misread; no directive drops them.
+/// Fields without which a stored response would be misinterpreted; no directive removes them.
 const fn is_essential(id: HeaderId) -> bool {
     use HeaderId as Id;
     matches!(
@@ -33,23 +33,22 @@ const fn is_essential(id: HeaderId) -> bool {
     )
 }
 
-/// Fields that the response names in `no-cache="..."` or `private="..."`: they are not stored with
-/// it (RFC 9111 3.1).
+/// Fields that the response names in `no-cache="..."` or `private="..."`: they are not stored (RFC
+/// 9111 3.1).
 pub fn forbidden_field_names(headers: &HeaderBlock) -> impl Iterator<Item = &[u8]> {
     named_fields(headers.values(HeaderId::CacheControl))
 }
 
-/// Removes the fields that are known as hop-by-hop (RFC 9110 7.6.1).
+/// Removes the known hop-by-hop fields (RFC 9110 7.6.1).
 ///
-/// Fields that Connection names are gone since the head arrived (`h1`). They are not looked for
-/// here: among these fields are some that were added since, and the peer's Connection has no say
-/// in those.
+/// Fields named by Connection are not considered: the engine (`h1`) has removed them, and fields
+/// added since must not be affected by the peer's Connection.
 pub fn strip_hop_by_hop(headers: &mut HeaderBlock) {
     headers.retain(|field| !field.id.is_hop_by_hop());
 }
 
-/// Removes what is not stored (RFC 9111 3.1): hop-by-hop fields, fields for this proxy alone, and
-/// fields named by [`forbidden_field_names`].
+/// Removes fields that are not stored (RFC 9111 3.1): hop-by-hop fields, fields for this proxy
+/// only, and those of [`forbidden_field_names`].
 pub fn strip_for_storage(headers: &mut HeaderBlock) {
     use HeaderId as Id;
     strip_hop_by_hop(headers);
@@ -64,8 +63,8 @@ pub fn strip_for_storage(headers: &mut HeaderBlock) {
     });
 }
 
-/// Brings stored fields up to date from a 304 (RFC 9111 3.2): each of its fields replaces all
-/// stored ones of that name, except those that describe the stored body or were never stored.
+/// Updates stored fields from a 304 (RFC 9111 3.2): each of its fields replaces all stored ones of
+/// its name, except those that describe the stored body or were never stored.
 pub fn update_fields(stored: &mut HeaderBlock, confirmation: &HeaderBlock) {
     let mut update = confirmation.clone();
     strip_for_storage(&mut update);
@@ -78,8 +77,8 @@ pub fn update_fields(stored: &mut HeaderBlock, confirmation: &HeaderBlock) {
     }
 }
 
-/// A 304 has no body, so what it says about one is about another than the stored one. Of two entity
-/// tags the stored one is right, it being the one that was confirmed.
+/// Returns true for fields that describe a body. A 304 has no body, so these are not about the
+/// stored one; and the stored entity tag is the validated one.
 fn describes_body(field: &Field<'_>) -> bool {
     use HeaderId as Id;
     matches!(field.id, Id::ContentEncoding | Id::ContentLength | Id::ContentRange | Id::Etag)

@@ -1,34 +1,33 @@
-//! The permission to keep a response for others than the one who asked. It is a value that only the
-//! rules make, and that is spent by keeping: nothing is stored, renewed or brought back without
-//! one.
+//! Permit to store a response for other clients. Only the rules make one, and storing consumes it:
+//! nothing may be stored, renewed or restored without one.
 
 use super::{NotStored, StorePlan};
 use crate::cache_control::{CacheControl, DirectiveScope};
 use crate::header::{HeaderBlock, HeaderId};
 use crate::vary;
 
-/// The permission to keep one response. It is for the head as the rules have seen it: whoever
-/// changes what a stored response says needs another one.
+/// The permit to store one response. It is valid for the head that the rules have seen; a changed
+/// head needs another permit.
 #[derive(Debug)]
 #[must_use = "a permission that is not spent keeps nothing"]
 pub struct Permit(());
 
-/// The permission to keep the parts of a response that may be kept.
+/// The permit to store the parts of a response.
 #[derive(Debug)]
 pub struct PartPermits(StorageObjections);
 
-/// All that the fields of a response say against storing it, whether it counts or not.
+/// The fields of a response that are reasons against storing it, whether they count or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StorageObjections(u8);
 
 impl StorageObjections {
     const REASONS: [NotStored; 4] =
         [NotStored::NoStore, NotStored::Private, NotStored::VaryAny, NotStored::SetCookie];
-    /// Fields with directives for caches. Any of them may be for this one.
+    /// Fields with directives for caches, including this one.
     const CONTROLS: [HeaderId; 3] =
         [HeaderId::CacheControl, HeaderId::CdnCacheControl, HeaderId::SurrogateControl];
 
-    /// Reads the fields of a response.
+    /// The objections in the fields of a response.
     pub fn of(headers: &HeaderBlock) -> Self {
         let said = Self::CONTROLS.map(|id| CacheControl::parse(headers.values(id)));
         let says = |why: NotStored| match why {
@@ -41,17 +40,17 @@ impl StorageObjections {
         Self(bits.fold(0, |all, bit| all | bit))
     }
 
-    /// That of a number that [`Against::number`] returned.
+    /// The objections of a number from [`StorageObjections::number`].
     pub const fn from_number(number: u8) -> Self {
         Self(number)
     }
 
-    /// A number that stands for it.
+    /// A number that represents the objections.
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// Adds fields that say as much.
+    /// Adds fields with these objections.
     pub fn show(self, headers: &mut HeaderBlock) {
         for why in (0..).zip(Self::REASONS).filter(|(at, _)| self.0 >> at & 1 == 1).map(|it| it.1) {
             match why {
@@ -63,39 +62,39 @@ impl StorageObjections {
         }
     }
 
-    /// A reason that `other` has and this has not.
+    /// A reason in `self` that is not in `other`.
     fn beyond(self, other: Self) -> Option<NotStored> {
         let new = other.0 & !self.0;
         Self::REASONS.into_iter().enumerate().find(|(at, _)| new >> at & 1 == 1).map(|(_, why)| why)
     }
 }
 
-/// A program's own verdict on a response.
+/// A VCL program's verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    /// The request went past the store.
+    /// The request passed the cache.
     pub passed: bool,
-    /// The program has kept the response from being stored.
+    /// The program has forbidden storing the response.
     pub uncacheable: bool,
-    /// A lookup would find the response: it was fresh for a time.
+    /// A lookup would find the response: its lifetime is not zero.
     pub findable: bool,
 }
 
 impl StorePlan {
-    /// The permission to store the response.
+    /// The permit to store the response.
     ///
     /// # Errors
-    /// The reason not to.
+    /// The reason against it.
     pub fn permit(&self) -> Result<Permit, NotStored> {
         self.store.map(Permit)
     }
 
-    /// The permission to keep a response that was stored before, by rules that may have been
-    /// others, or a further part of one. The plan is for a neutral request: reasons that speak of
-    /// the first one, or of times, are not looked at again.
+    /// The permit to keep a response that was stored before, perhaps by other rules, or to store a
+    /// further part of one. The plan is for a neutral request: reasons that depend on the first
+    /// request, or on times, are ignored.
     ///
     /// # Errors
-    /// The reason for which it would not be stored today.
+    /// The reason why it would not be stored now.
     pub fn renewed_permit(&self) -> Result<Permit, NotStored> {
         use NotStored as Why;
         match self.store {
@@ -116,25 +115,25 @@ impl StorePlan {
 }
 
 impl Permit {
-    /// The permission that a program gives, for a response with these fields; `None` where the
+    /// The permit by a VCL program's verdict, for a response with these fields; `None` if the
     /// program or Vary (RFC 9111 4.1) forbids it.
     pub fn by_program(ruling: Ruling, headers: &HeaderBlock) -> Option<Self> {
         let may = ruling.findable && !ruling.passed && !ruling.uncacheable;
         (may && !vary::is_never(headers)).then_some(Self(()))
     }
 
-    /// The permission to keep the response in parts; `first` is what it said itself against being
-    /// stored.
+    /// The permit to store the response in parts; `first` are the objections of the response
+    /// itself.
     pub fn parts(&self, first: StorageObjections) -> PartPermits {
         PartPermits(first)
     }
 }
 
 impl PartPermits {
-    /// The permission to keep one part more, which came with these fields.
+    /// The permit to store a further part, which came with these fields.
     ///
     /// # Errors
-    /// The part says something against storing that the response had not said (RFC 9111 3.4).
+    /// An objection that the response itself does not have (RFC 9111 3.4).
     pub fn next(&self, headers: &HeaderBlock) -> Result<Permit, NotStored> {
         match self.0.beyond(StorageObjections::of(headers)) {
             None => Ok(Permit(())),
@@ -203,7 +202,7 @@ mod tests {
             let part = block(&[field]);
             let none = permit.parts(StorageObjections::default());
             assert_eq!(none.next(&part).map(drop), Err(why), "{field:?}");
-            // What was said, and did not count, says nothing new.
+            // An objection that did not count in the response does not count in a part.
             let said = StorageObjections::of(&part);
             assert!(permit.parts(said).next(&part).is_ok(), "{field:?}");
             assert_eq!(StorageObjections::from_number(said.number()), said);

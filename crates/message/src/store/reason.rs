@@ -1,5 +1,5 @@
-//! Why a response is not stored, and where a lifetime comes from: as tokens for records, in words
-//! for people, and with the field that said so.
+//! Reasons why a response is not stored, and sources of a lifetime: as tokens for records, as
+//! sentences, and with the field that is the evidence.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::targeted_control;
 
-/// Longest evidence, in bytes: fields may have kilobytes.
+/// Longest evidence, in bytes: fields may be kilobytes long.
 const EVIDENCE_BYTES: usize = 160;
 
 macro_rules! reasons {
     ($($variant:ident $token:literal $rule:literal $about:literal;)*) => {
-        /// Why a response is not stored. `Display` is one token, for logs and Cache-Status's
-        /// detail.
+        /// The reason why a response is not stored. `Display` is one token, for logs and
+        /// Cache-Status's detail.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum NotStored { $(#[doc = $about] $variant,)* }
 
         impl NotStored {
-            /// Every reason there is.
+            /// Every reason.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The reason as a token.
@@ -35,7 +35,7 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $about,)* }
             }
 
-            /// The section that has the rule, or the setting that changes it.
+            /// The section of an RFC with the rule, or the setting that changes it.
             pub const fn rule(self) -> &'static str {
                 match self { $(Self::$variant => $rule,)* }
             }
@@ -47,46 +47,47 @@ reasons! {
     Method "method" "RFC 9111 3" "The request's method is not GET.";
     NotFinal "not-final" "RFC 9111 3" "An interim response.";
     Status "status" "RFC 9111 3"
-        "A status that is never stored: 206, 304, 416, or an origin's opinion of one request's form.";
+        "A status that is never stored: 206, 304, 416, or a rejection of one request's form.";
     NotUnderstood "not-understood" "RFC 9111 5.2.2.3"
         "The response says must-understand, and its status is not understood.";
     NoStore "no-store" "RFC 9111 5.2.2.5" "The response says no-store.";
     RequestNoStore "request-no-store" "RFC 9111 5.2.1.5" "The request says no-store.";
     Private "private" "RFC 9111 5.2.2.7" "The response says private.";
     Authorization "authorization" "RFC 9111 3.5"
-        "The request carried Authorization and the response does not say that it is for all.";
+        "The request has Authorization, and the response is not marked as for all.";
     Personal "personal" "profile `safe`"
-        "The request was personal (cookies) and the response does not say that it is for all.";
+        "The request is personal (cookies), and the response is not marked as for all.";
     VaryAny "vary-any" "RFC 9111 4.1"
-        "Vary is `*`, or names what no cache can tell requests apart by.";
+        "Vary is `*`, or names something by which a cache cannot select a variant.";
     SetCookie "set-cookie" "profile `safe`; `cache.drop_set_cookie`"
-        "The response sets a cookie, which would be everybody's.";
+        "The response sets a cookie, which every client would get.";
     NoLifetime "no-lifetime" "RFC 9111 3; `cache.ttl`"
-        "Nobody names a lifetime, and there is nothing to validate with.";
+        "Neither the response nor a setting names a lifetime, and there is no validator.";
     Endless "endless" "RFC 9111 3"
-        "It is of a kind that never ends: an event stream, or a picture that is replaced again and \
-         again.";
+        "The Content-Type is that of an endless response: an event stream, or a picture that is \
+         replaced repeatedly.";
     ContentType "content-type" "`cache.match_type`"
-        "The Content-Type is not the one that the path's suffix stands for.";
+        "The Content-Type does not match the path's suffix.";
     NoValidator "no-validator" "RFC 9111 4.2"
-        "It is stale at once (no-cache, max-age=0, an Expires in the past), without grace and with \
-         nothing to validate it by.";
+        "The response is stale at once (no-cache, max-age=0, an Expires in the past), and has \
+         neither grace nor a validator.";
     OldDate "old-date" "RFC 9111 4.2.3"
-        "By its Date it was older than its lifetime when it came: the origin's clock is behind, or \
-         something before it keeps answers.";
+        "By its Date, the response was older than its lifetime on arrival: the origin's clock is \
+         behind, or a cache in front of the origin kept it.";
     OldAge "old-age" "RFC 9111 4.2.3"
-        "By its Age it was older than its lifetime when it came: a cache before the origin keeps it \
-         too long.";
+        "By its Age, the response was older than its lifetime on arrival: a cache in front of the \
+         origin kept it.";
     OtherKey "other-key" "`cookies.key`, `cache.match_headers`"
-        "It belongs to another key than its request's: it sets a cookie that is part of the key, has \
+        "The response belongs to another key than its request's: it sets a cookie that is part of the key, has \
          another value of a field that must be the same, or its Vary lacks a field by which the \
          request asked for another form (`RSC`, `Next-Router-*`, `X-Inertia`, ...).";
     Tags "tags" "limits `tags`, `tag_bytes`"
-        "More surrogate keys than a limit allows: by those left out it could not be invalidated.";
+        "The response has more surrogate keys than a limit permits, and a purge by one of the others \
+         would not find it.";
 }
 
 impl NotStored {
-    /// The reason of this token.
+    /// The reason with this token.
     pub fn of(token: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == token)
     }
@@ -98,10 +99,10 @@ impl fmt::Display for NotStored {
     }
 }
 
-/// Where a lifetime comes from.
+/// The source of a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifetimeSource {
-    /// Nobody named one.
+    /// No lifetime.
     None,
     /// Cache-Control: s-maxage.
     SMaxAge,
@@ -109,7 +110,7 @@ pub enum LifetimeSource {
     MaxAge,
     /// Expires.
     Expires,
-    /// A guess from Last-Modified.
+    /// Heuristic from Last-Modified.
     Heuristic,
     /// A targeted field.
     Targeted,
@@ -117,8 +118,8 @@ pub enum LifetimeSource {
     Setting,
 }
 
-/// The fields that make `why` true, as they came, cut when they are long; of cookies the names
-/// alone. Empty when no field does.
+/// The fields that are the evidence for `why`, as received, shortened if long; of cookies only the
+/// names. Empty if no field is.
 pub fn evidence(
     why: NotStored,
     request: &Request,
@@ -135,7 +136,7 @@ pub fn evidence(
             format!("{}, status {}", line(headers, control), response.status)
         }
         NotStored::NoStore | NotStored::Private => {
-            // Who says so is often known by a field beside it.
+            // A neighbouring field often shows which software sent it.
             let beside = [HeaderId::Expires, HeaderId::SetCookie];
             let beside = beside.into_iter().filter(|id| headers.contains(*id)).map(|id| match id {
                 HeaderId::SetCookie => cookies_set(headers),
@@ -179,7 +180,7 @@ pub fn evidence(
     cut(text)
 }
 
-/// The names of the cookies that are set.
+/// The names of the cookies in Set-Cookie.
 fn cookies_set(headers: &HeaderBlock) -> String {
     let name = |value: &[u8]| {
         let name = value.split(|b| *b == b'=').next().unwrap_or_default();
@@ -189,13 +190,13 @@ fn cookies_set(headers: &HeaderBlock) -> String {
     format!("Set-Cookie: {}", names.join(", "))
 }
 
-/// Where a lifetime of `response` comes from, in words that end a sentence; `source` is what
-/// [`plan`](super::plan) found.
+/// The source of a lifetime of `response` as the end of a sentence; `source` is the result of
+/// [`plan`](super::plan).
 pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &StoreRules) -> String {
     let headers = &response.headers;
     let quoted = |id| format!("`{}`", cut(line(headers, id)));
     let text = match source {
-        LifetimeSource::None => return "nobody names a lifetime".to_owned(),
+        LifetimeSource::None => return "no lifetime is set".to_owned(),
         LifetimeSource::SMaxAge => {
             format!("{} (RFC 9111 5.2.2.10)", quoted(HeaderId::CacheControl))
         }
@@ -206,7 +207,7 @@ pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &Store
         }
         LifetimeSource::Heuristic => {
             let modified = quoted(HeaderId::LastModified);
-            format!("a tenth of the time since {modified} (a guess, RFC 9111 4.2.2)")
+            format!("a tenth of the time since {modified} (heuristic, RFC 9111 4.2.2)")
         }
         LifetimeSource::Setting => "the setting `cache.ttl`".to_owned(),
         LifetimeSource::Targeted => {
@@ -219,7 +220,7 @@ pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &Store
             format!("{} ({rfc})", quoted(id))
         }
     };
-    // What would have counted otherwise.
+    // The field that would have counted otherwise.
     let over = match source {
         LifetimeSource::Targeted if headers.contains(HeaderId::CacheControl) => {
             Some(HeaderId::CacheControl)
@@ -235,7 +236,7 @@ pub fn lifetime_words(source: LifetimeSource, response: &Response, rules: &Store
     }
 }
 
-/// A field as a line, its several values joined; its name alone when it is not there.
+/// A field as a line, with its values joined; only its name if it is absent.
 fn line(headers: &HeaderBlock, id: HeaderId) -> String {
     let values: Vec<_> = headers.values(id).map(|v| v.escape_ascii().to_string()).collect();
     match values.is_empty() {
@@ -343,6 +344,6 @@ mod tests {
             words(LifetimeSource::MaxAge, &[(Id::CacheControl, "max-age=60"), (Id::Expires, "0")]),
             "`Cache-Control: max-age=60` (RFC 9111 5.2.2.1) over `Expires: 0`"
         );
-        assert_eq!(words(LifetimeSource::None, &[]), "nobody names a lifetime");
+        assert_eq!(words(LifetimeSource::None, &[]), "no lifetime is set");
     }
 }

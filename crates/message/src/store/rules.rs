@@ -1,14 +1,14 @@
-//! The settings that decide about storing.
+//! Rules for storing: the settings of a site, with their defaults.
 
 use crate::header::HeaderId;
 use crate::response::Status;
 
 pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// A deployment changes pages without their URLs, and visitors are to see it. nginx guesses
-/// nothing, and Varnish keeps what names no lifetime for two minutes.
+/// A deployment changes pages without their URLs, and visitors should see it soon. nginx uses no
+/// heuristic, and Varnish stores responses without a lifetime for two minutes.
 const HTML_MS: u64 = 10 * 60 * 1000;
 
-/// The statuses that a setting is for.
+/// The statuses that a setting applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatusMatch {
     /// One status.
@@ -20,7 +20,7 @@ pub enum StatusMatch {
 }
 
 impl StatusMatch {
-    /// Returns true if the setting is for `status`.
+    /// Returns true if the setting applies to `status`.
     pub const fn matches(self, status: Status) -> bool {
         match self {
             Self::Exact(one) => one.code() == status.code(),
@@ -33,41 +33,41 @@ impl StatusMatch {
 /// The settings that decide about storing. Times are milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreRules {
-    /// Targeted fields honoured, the most wanted first (RFC 9213 2.2).
+    /// Targeted fields to honour, in order of preference (RFC 9213 2.2).
     pub targets: Vec<HeaderId>,
-    /// True if a lifetime may be guessed from Last-Modified (RFC 9111 4.2.2).
+    /// True if a heuristic lifetime from Last-Modified is permitted (RFC 9111 4.2.2).
     pub heuristic: bool,
-    /// Longest guessed lifetime.
+    /// Longest heuristic lifetime.
     pub heuristic_max_ms: u64,
-    /// Longest guessed lifetime of pages in HTML, where that is shorter.
+    /// Longest heuristic lifetime of HTML pages, if shorter.
     pub heuristic_html_max_ms: u64,
-    /// Lifetime by status when the origin names none; the first match counts, and before a guess.
+    /// Lifetime by status if the origin sets none; the first match counts, and precedes the
+    /// heuristic.
     pub default_lifetime_ms: Vec<(StatusMatch, u64)>,
-    /// Grace when there is no stale-while-revalidate.
+    /// Grace without a stale-while-revalidate.
     pub grace_ms: u64,
-    /// The time past its lifetime in which a response may stand in for an origin error (500, 502,
-    /// 503, 504) when there is no stale-if-error.
+    /// The time after its lifetime in which a response replaces an error of the origin (500, 502,
+    /// 503, 504) without a stale-if-error.
     pub stale_if_error_ms: u64,
-    /// The time past its lifetime in which a response may be used while the origin cannot be
-    /// reached: refused, dropped or timed out ("disconnected", RFC 9111 4.2.4).
+    /// The time after its lifetime in which a response is used while the origin is unreachable:
+    /// refused, dropped or timed out ("disconnected", RFC 9111 4.2.4).
     pub stale_if_unreachable_ms: u64,
-    /// True if responses with Set-Cookie may be stored; then only when the origin names a lifetime.
+    /// True if responses with Set-Cookie may be stored, provided that the origin sets a lifetime.
     pub store_set_cookie: bool,
-    /// True if a request's no-store keeps its response from being stored.
+    /// True if a request's no-store prevents storing its response.
     pub honour_request_no_store: bool,
-    /// True if errors are stored like any other response: with a guessed lifetime where RFC 9111
-    /// allows one, and also errors that judge one request's form (400, 413, 414, 431, 501). If
-    /// false, such a judgement is never stored, so that nobody can poison a page with an odd
-    /// request.
+    /// True if errors are stored like other responses: with a heuristic lifetime where RFC 9111
+    /// permits one, and even those about one request's form (400, 413, 414, 431, 501). If false,
+    /// the latter are never stored, so that no client can poison a page by an odd request.
     pub trust_errors: bool,
-    /// True if s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs and
-    /// the frameworks that write `s-maxage=1, stale-while-revalidate=59` do not mean it so.
+    /// True if s-maxage forbids stale use as proxy-revalidate does (RFC 9111 5.2.2.10). CDNs, and
+    /// frameworks that send `s-maxage=1, stale-while-revalidate=59`, do not mean that.
     pub s_maxage_forbids_stale: bool,
 }
 
 impl StoreRules {
-    /// The letter of RFC 9111: nothing stale unless a directive allows it or the origin is out of
-    /// reach.
+    /// RFC 9111 to the letter: no stale use unless a directive permits it or the origin is
+    /// unreachable.
     pub fn rfc() -> Self {
         Self {
             targets: vec![HeaderId::CdnCacheControl, HeaderId::SurrogateControl],
@@ -85,8 +85,8 @@ impl StoreRules {
         }
     }
 
-    /// Rules for a site that sets little: ten seconds of grace, a day of service through errors and
-    /// outages, and no response with Set-Cookie.
+    /// Rules for a site with few settings: ten seconds of grace, a day of stale use during errors
+    /// and outages, and no response with Set-Cookie.
     pub fn safe() -> Self {
         Self {
             heuristic_html_max_ms: HTML_MS,

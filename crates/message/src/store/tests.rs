@@ -1,4 +1,4 @@
-//! Tests of the plan: what is stored, for how long, and what it may be used for.
+//! Tests of the storage plan: is a response stored, for how long, and for which use.
 
 use super::rules::DAY_MS;
 use super::*;
@@ -10,7 +10,7 @@ const EXCHANGE: ExchangeTimes =
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-/// A date so many seconds from now.
+/// The date `offset_secs` from now.
 fn date(offset_secs: i64) -> String {
     crate::date::HttpDate::new(NOW_SECS.saturating_add_signed(offset_secs)).to_string()
 }
@@ -353,7 +353,7 @@ mod storing {
         let sixty = ("Cache-Control", "max-age=60");
         let behind = ("Date", "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(rfc(200, &[sixty, behind]).store, Err(NotStored::OldDate));
-        // Whichever says more.
+        // The older of both counts.
         assert_eq!(rfc(200, &[sixty, behind, ("Age", "70")]).store, Err(NotStored::OldDate));
         assert_eq!(rfc(200, &[sixty, ("Age", "70")]).store, Err(NotStored::OldAge));
         let zero = [("Cache-Control", "max-age=0"), behind];

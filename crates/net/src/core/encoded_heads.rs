@@ -1,4 +1,5 @@
-//! Heads of stored responses, coded for HTTP/2 once and used by every connection of a core.
+//! Encoded heads of stored responses: HTTP/2 form, made once and used by every connection of a
+//! core. The cache must never keep an object alive.
 
 use std::sync::{Arc, Weak};
 
@@ -7,14 +8,14 @@ use cache::Object;
 use h2::EncodedFields;
 use message::HeaderId;
 
-/// Objects whose heads are kept; each has one place, and the newer takes it.
+/// The number of entries; each object has one slot, and a newer object replaces an older one.
 const PLACES: usize = 4096;
 
-/// The heads of the objects asked for lately.
+/// The encoded heads of recently requested objects.
 #[derive(Debug)]
 pub(crate) struct EncodedHeads {
     seed: HashSeed,
-    /// An object's address stays its own as long as anyone points there, if only weakly.
+    /// An object's address is not reused while a reference points to it, even a weak one.
     places: Vec<Option<(Weak<Object>, EncodedFields)>>,
 }
 
@@ -23,7 +24,7 @@ impl EncodedHeads {
         Self { seed, places: Vec::new() }
     }
 
-    /// The head of `object`, status and framing apart.
+    /// The head of `object`, except status and framing.
     pub(crate) fn head(&mut self, object: &Arc<Object>) -> &EncodedFields {
         if self.places.is_empty() {
             self.places.resize_with(PLACES, || None);
@@ -34,11 +35,11 @@ impl EncodedHeads {
             let block = EncodedFields::new(&self.seed, fields(object.head()));
             *place = Some((Arc::downgrade(object), block));
         }
-        // It is there: it was, or was put there.
+        // The entry was valid or has just been replaced.
         &place.get_or_insert_with(|| (Weak::new(), EncodedFields::default())).1
     }
 
-    /// Lets go of objects that are gone.
+    /// Removes the entries of objects that were freed.
     pub(crate) fn sweep(&mut self) {
         for place in &mut self.places {
             if place.as_ref().is_some_and(|(weak, _)| weak.strong_count() == 0) {
@@ -48,13 +49,13 @@ impl EncodedHeads {
     }
 }
 
-/// Spreads addresses, which have few bits of their own.
+/// Hashes an address, whose own bits vary little.
 fn place_of(address: usize) -> usize {
     let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - PLACES.ilog2())) as usize
 }
 
-/// The fields of a head as it is stored, after its status line.
+/// The fields of a stored head, after its status line.
 pub(crate) fn fields(head: &[u8]) -> impl Iterator<Item = (HeaderId, &[u8], &[u8])> {
     let lines = memchr::memchr(b'\n', head).map_or(&[][..], |at| &head[at + 1..]);
     lines_of(lines)

@@ -1,4 +1,4 @@
-//! The handshakes that a core has under way.
+//! Handshakes in progress on a core.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use crate::guard::Guard;
 
-/// Handshakes under way on a core, the oldest first.
+/// Handshakes in progress on a core, the oldest first.
 #[derive(Default)]
 pub(crate) struct Handshakes {
     pub(crate) next: Cell<u64>,

@@ -1,19 +1,19 @@
-//! Calls for room.
+//! Reclaim requests: connections that wait for other cores to evict idle ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::guard::EvictableConnections;
 
-/// Calls for room to all cores: how many wait for an answer now.
+/// The pending reclaim requests to all cores.
 #[derive(Debug, Default)]
 pub(crate) struct ReclaimRequests {
-    /// Newcomers.
+    /// Requests of new connections.
     pub(crate) newcomers: AtomicU64,
-    /// Connections that are in already.
+    /// Requests of open connections.
     pub(crate) others: AtomicU64,
 }
 
-/// A call, until it is dropped: whoever has found room wants nobody to leave any more.
+/// A reclaim request; dropping it withdraws it, so that no more connections are evicted.
 pub(crate) struct ReclaimRequest<'a>(&'a AtomicU64);
 
 impl ReclaimRequests {

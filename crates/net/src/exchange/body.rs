@@ -1,5 +1,5 @@
-//! The verdict on a request's body before its first byte; reasons why a body is not taken or sent
-//! further, and the pages that say so.
+//! Bodies of requests: the verdict before the first byte, the faults that end a body early, and
+//! their error pages.
 
 use base::{Counters, Limit, Limits};
 use flow::{Reply, WaitingRequest, pages};
@@ -7,23 +7,23 @@ use message::{Framing, Request, Status, Upgrade};
 
 use crate::account;
 
-/// The way in which the body of a request that waits is taken.
+/// The way in which a waiting request's body is received.
 #[derive(Debug)]
 pub(crate) enum Intake {
-    /// The request has none.
+    /// The request has no body.
     None,
-    /// It is not taken at all.
+    /// The body is rejected.
     Refused(BodyFault),
     Taken {
-        /// The client waits for a 100 (RFC 9110 10.1.1), and its connection sends it.
+        /// The client waits for a 100 (RFC 9110 10.1.1), which its connection sends.
         continues: bool,
-        /// It is received as far as `body_buffer_bytes` says before the request goes on.
+        /// The request waits until `body_buffer_bytes` of the body were received.
         gathers: bool,
     },
 }
 
 impl Intake {
-    /// For a request that `ends` with its head or does not.
+    /// The intake for a request, whose head `ends` it if it has no body.
     pub(crate) fn of(
         request: &Request,
         ends: bool,
@@ -39,7 +39,7 @@ impl Intake {
         if ends {
             return Self::None;
         }
-        // Then the body is first asked for, and the 100 sent, by what the request waits for.
+        // The fetch sends the 100 when it needs the body.
         let late = request.expect_continue && slow.continues_late();
         Self::Taken {
             continues: request.expect_continue && !late,
@@ -48,7 +48,7 @@ impl Intake {
     }
 }
 
-/// The reason why a request's body cannot be taken further.
+/// The reason why a request's body cannot be received further.
 #[derive(Debug)]
 pub(crate) struct BodyFault {
     status: u16,
@@ -57,7 +57,7 @@ pub(crate) struct BodyFault {
 }
 
 impl BodyFault {
-    /// The body has more bytes than a request's may have; counted.
+    /// The body exceeds the limit; counted here.
     pub(crate) fn too_large(counters: &Counters) -> Self {
         let limit = Limit::RequestBodyBytes;
         counters.limit(limit);
@@ -65,42 +65,42 @@ impl BodyFault {
         Self { status: 413, reason, limit: Some(limit) }
     }
 
-    /// The client was too slow by `limit`, which is counted already.
+    /// The client was too slow by `limit`, which the caller has counted.
     pub(crate) fn slow(limit: Limit) -> Self {
         let reason = format!("The request's body came too slowly (limit: {}).", limit.name());
         Self { status: 408, reason, limit: Some(limit) }
     }
 
-    /// The client has left in the middle of it.
+    /// The client has left before the body was complete.
     pub(crate) fn gone() -> Self {
         let reason = "The request's body ended early.".to_owned();
         Self { status: 400, reason, limit: None }
     }
 
-    /// Its framing is wrong; counted if that is a limit's doing.
+    /// The framing is malformed; counted here if a limit is the cause.
     pub(crate) fn framing(error: &h1::BodyError, counters: &Counters) -> Self {
         error.limit().into_iter().for_each(|limit| counters.limit(limit));
         Self { status: 400, reason: error.to_string(), limit: error.limit() }
     }
 
-    /// Refuses a body that is declared to be too large, before a byte of it is asked for.
+    /// Rejects a body whose declared length is too large, before a byte of it is asked for.
     pub(crate) fn of_declared(length: u64, limits: &Limits, counters: &Counters) -> Option<Self> {
         (length > limits.request_body_bytes).then(|| Self::too_large(counters))
     }
 
-    /// The page that says so.
+    /// The error page.
     pub(crate) fn page(&self) -> Option<Reply> {
         let status = Status::new(self.status)?;
         Some(pages::refused(status, &self.reason).because_of(self.limit))
     }
 }
 
-/// The page for a response whose body broke off before anything of it had left, perhaps for want of
-/// memory, which is counted where it was wanted.
+/// The error page for a response whose body failed before its first byte was sent, perhaps for lack
+/// of memory, which was counted where it occurred.
 pub(crate) fn broke_off(is_starved: bool) -> Reply {
     if is_starved {
         return account::no_room();
     }
-    let reason = "The origin's answer broke off before the first byte of its body.";
+    let reason = "The origin's response ended before the first byte of its body.";
     pages::refused(Status::BAD_GATEWAY, reason)
 }

@@ -1,5 +1,5 @@
-//! The course of an exchange whose request is not answered at once: its answer is awaited and sent
-//! while the request's body goes up.
+//! Deferred exchange: a reply that is awaited and sent while the request's body is received. A
+//! truncated body must never be sent as complete.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -22,22 +22,22 @@ use crate::connection_counts::Entry;
 use crate::core::CoreCtx;
 use crate::tunnel;
 
-/// An exchange, as its request is dealt with.
+/// The context of one exchange.
 pub(crate) struct Exchange<'a> {
     pub(crate) core: &'a CoreCtx,
     pub(crate) asked: &'a DeferredRequest,
     /// Both ends of the connection.
     pub(crate) ends: Option<ClientEnds>,
-    /// The connection as owner of others.
+    /// The connection's identity as owner of origin connections.
     pub(crate) owner: &'a Owner,
-    /// Bytes that a passing body may be ahead of its client; 0 for the limit.
+    /// Bytes by which a body in transit may be ahead of its client; 0 for the limit.
     pub(crate) window: u64,
-    /// For whom they are held.
+    /// The account that they are charged to.
     pub(crate) account: &'a Arc<Account>,
 }
 
 impl Exchange<'_> {
-    /// Waits for the answer to the request, whose body is `body`, and sends it.
+    /// Waits for the reply to the request with body `body`, and sends it.
     pub(crate) async fn answer(
         &self,
         engine: &impl Engine,
@@ -52,16 +52,16 @@ impl Exchange<'_> {
             },
             false => None,
         };
-        // Given back before the body comes: it is most of what an exchange takes.
+        // Freed before the body arrives: it is most of an exchange's memory.
         let mut reply =
             Box::pin(self.wait(engine, slow, body)).await.ok_or(ExchangeAbort::Early)?;
-        // There a success would say that the tunnel is open (RFC 8441 5).
+        // A successful reply to an extended CONNECT would open the tunnel (RFC 8441 5).
         if place.is_some()
             && asked.request.version >= Version::Http2
             && reply.status.code() / 100 == 2
             && !matches!(reply.body, ReplyBody::Tunnel(_))
         {
-            let reason = "The origin answered without a change of the protocol.";
+            let reason = "The origin did not switch protocols.";
             reply = pages::refused(Status::BAD_GATEWAY, reason);
         }
         self.send(engine, reply, place).await
@@ -93,8 +93,8 @@ impl Exchange<'_> {
         Some(engine.refusal().unwrap_or(reply))
     }
 
-    /// Sends `reply`, the request's body perhaps still on its way. A reply that opens a tunnel does
-    /// so at `place`.
+    /// Sends `reply` while the request's body may still be received. A reply that opens a tunnel
+    /// takes `place`.
     pub(crate) async fn send(
         &self,
         engine: &impl Engine,
@@ -106,7 +106,7 @@ impl Exchange<'_> {
             ReplyBody::Stream { mut reader, length } => {
                 reader.hold_for(self.account);
                 let streaming = pin!(stream(engine, reply, ArrivingBody { reader, left: length }));
-                // Whoever follows what still comes may leave while there is nothing to send.
+                // A client may leave while the next bytes are awaited.
                 watched(engine, streaming).await.unwrap_or(Err(ExchangeAbort::Late))
             }
             ReplyBody::Tunnel(origin) => {
@@ -122,7 +122,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Polls `main` while the request's body is moved on.
+/// Polls `main` while the request's body is received.
 fn poll_beside<T>(
     engine: &impl Engine,
     cx: &mut Context<'_>,
@@ -132,8 +132,7 @@ fn poll_beside<T>(
     main.poll(cx)
 }
 
-/// Awaits `main` while the request's body is moved on; `None` if the client leaves before it is
-/// done.
+/// Awaits `main` while the request's body is received; `None` if the client leaves first.
 async fn watched<T>(
     engine: &impl Engine,
     mut main: Pin<&mut impl Future<Output = T>>,
@@ -145,7 +144,7 @@ async fn watched<T>(
     .await
 }
 
-/// Sends a body as it comes. One that fails before its first byte becomes a page that says so.
+/// Sends a body as it arrives. One that fails before its first byte is replaced by an error page.
 async fn stream(
     engine: &impl Engine,
     reply: Reply,
@@ -162,7 +161,7 @@ async fn stream(
     let begun = engine.begin(reply, length, making);
     loop {
         if next.is_none() {
-            // What there is no room for stays in the window, where it counts.
+            // Bytes without space stay in the window, where they are charged.
             if !coming.is_spent() {
                 poll_fn(|cx| engine.poll_room(begun, cx)).await;
             }
@@ -179,7 +178,7 @@ async fn stream(
             BodyEvent::Piece(data) => engine.piece(begun, data).await?,
             BodyEvent::All(trailed) => return engine.end(begun, trailed).await,
             BodyEvent::Broken => {
-                // What came before it leaves first.
+                // The bytes before it leave first.
                 engine.flush(begun).await?;
                 return Err(ExchangeAbort::Cut);
             }
@@ -187,19 +186,19 @@ async fn stream(
     }
 }
 
-/// A body that is still coming.
+/// A body that is still arriving.
 struct ArrivingBody {
     reader: Reader,
-    /// Bytes that are still to come, if it was said how many.
+    /// Bytes that are still to come, if the length is known.
     left: Option<u64>,
 }
 
-/// The next part of [`Coming`].
+/// The next event of an [`ArrivingBody`].
 enum BodyEvent {
     Piece(Bytes),
-    /// The body is whole.
+    /// The body is complete.
     All(Option<Box<HeldTrailers>>),
-    /// Nothing more comes, and what came is not whole.
+    /// The body has ended early.
     Broken,
 }
 
@@ -209,7 +208,7 @@ impl ArrivingBody {
         self.left == Some(0) || self.reader.is_spent()
     }
 
-    /// The next part, if it is there.
+    /// The next event, if it needs no waiting.
     async fn at_once(&mut self) -> Option<BodyEvent> {
         poll_fn(|cx| match self.poll_next(cx) {
             Poll::Pending => Poll::Ready(None),

@@ -1,4 +1,4 @@
-//! The engine's part in an exchange.
+//! Engine: what HTTP/1 and a stream of HTTP/2 do for an exchange.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -10,19 +10,20 @@ use message::Response;
 
 use crate::connection_counts::Entry;
 
-/// Reason why an exchange did not come to its end.
+/// The reason why an exchange did not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExchangeAbort {
-    /// The client left before its answer was there.
+    /// The client left before its reply was ready.
     Early,
-    /// The body ended before its end, or no memory is left for its rest: the client must see that.
+    /// The body was truncated, or there was no memory for its rest: the client must be able to
+    /// notice.
     Cut,
-    /// The client left while its answer was sent, or took it too slowly.
+    /// The client left while its reply was sent, or took it too slowly.
     Late,
 }
 
 impl ExchangeAbort {
-    /// The reason that a failed write tells of.
+    /// The reason for a failed write.
     pub(crate) fn of(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::OutOfMemory => Self::Cut,
@@ -31,38 +32,38 @@ impl ExchangeAbort {
     }
 }
 
-/// The part of HTTP/1, or of a stream of HTTP/2, in one exchange.
+/// The protocol's side of one exchange.
 ///
-/// While the answer is awaited there may be interim responses. Then comes the reply: as a
-/// [`whole`](Engine::whole), as a [`tunnel`](Engine::tunnel), or by [`begin`](Engine::begin), any
-/// number of [`piece`](Engine::piece)s and [`end`](Engine::end).
+/// Interim responses may come first. Then comes the reply: as a [`whole`](Engine::whole), as a
+/// [`tunnel`](Engine::tunnel), or by [`begin`](Engine::begin), any number of
+/// [`piece`](Engine::piece)s and [`end`](Engine::end).
 pub(crate) trait Engine {
-    /// A reply that is begun.
+    /// A reply that has begun.
     type Begun;
 
-    /// Moves on the request's body, where nothing else does.
+    /// Continues to receive the request's body, if nothing else does.
     fn poll_body(&self, _: &mut Context<'_>) {}
 
-    /// The page for a request whose body cannot be taken further, if it cannot.
+    /// The error page for a request whose body cannot be received further.
     fn refusal(&self) -> Option<Reply> {
         None
     }
 
-    /// Moves on what the client is sent meanwhile; ready when it has left, where nothing else ends
+    /// Continues to send interim responses; ready when the client has left, if nothing else ends
     /// the exchange then.
     fn poll_gone(&self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Sends an interim response if the client knows any, or keeps it until it can leave.
+    /// Sends an interim response if the client supports it, or queues it.
     fn interim(&self, response: Response);
 
-    /// Returns true if bytes that come so may be asked for before the reply has begun.
+    /// Returns true if bytes of this derivation may be produced before the reply has begun.
     fn is_open(&self, _: BodyDerivation) -> bool {
         true
     }
 
-    /// Begins a reply whose body follows in pieces. It has `length` bytes, if that is known.
+    /// Begins a reply whose body follows in pieces; `length` is its size, if known.
     fn begin(&self, reply: Reply, length: Option<u64>, making: BodyDerivation) -> &Self::Begun;
 
     /// Ready when the client takes another piece.
@@ -70,25 +71,25 @@ pub(crate) trait Engine {
         Poll::Ready(())
     }
 
-    /// Sends a piece of the body, or keeps it until the next ones have come.
+    /// Sends a piece of the body, or collects it with the next ones.
     async fn piece(&self, begun: &Self::Begun, data: Bytes) -> Result<(), ExchangeAbort>;
 
-    /// Sends what was kept: more is not there yet.
+    /// Sends the collected pieces, since the next one is not there yet.
     async fn flush(&self, _: &Self::Begun) -> Result<(), ExchangeAbort> {
         Ok(())
     }
 
-    /// The body is whole; trailers may follow it.
+    /// Ends a complete body, with optional trailers.
     async fn end(
         &self,
         begun: &Self::Begun,
         trailed: Option<Box<HeldTrailers>>,
     ) -> Result<(), ExchangeAbort>;
 
-    /// Sends a reply whose body is all there, or in files.
+    /// Sends a reply whose body is at hand or in files.
     async fn whole(&self, reply: Reply) -> Result<(), ExchangeAbort>;
 
-    /// Says that the protocol changes, and carries what is spoken from then on.
+    /// Sends the switch of protocols, and carries the tunnel.
     async fn tunnel(
         &self,
         reply: Reply,

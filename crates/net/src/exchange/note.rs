@@ -1,4 +1,4 @@
-//! A request as its exchange has it, and the note for the log: times, bytes, and how it ended.
+//! Note for the log: an exchange's times, bytes and end, and the request that it belongs to.
 
 use std::cell::RefCell;
 
@@ -10,10 +10,10 @@ use message::{Request, Status};
 use crate::account;
 use crate::core::CoreCtx;
 
-/// The status that nginx logs for a client that left before its answer; never sent.
+/// The status that nginx logs for a client that left before its reply; never sent.
 const CLIENT_CLOSED: u16 = 499;
 
-/// A moment, by the clock and as the log tells it.
+/// A time, by the monotonic clock and by the log's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExchangeTimestamp {
     pub(crate) now: Now,
@@ -22,26 +22,26 @@ pub(crate) struct ExchangeTimestamp {
 }
 
 impl ExchangeTimestamp {
-    /// The present one.
+    /// The present time.
     pub(crate) fn now(core: &CoreCtx) -> Self {
         let now = core.flow.now();
         Self { now, us: core.flow.log.micros(now) }
     }
 }
 
-/// A request that is not answered at once, and what belongs to it.
+/// A request that is not answered at once, with its context.
 pub(crate) struct DeferredRequest {
     pub(crate) request: Request,
     pub(crate) live: LiveRef,
-    /// On whose behalf it is made.
+    /// The client of the request.
     pub(crate) client: ConnectionPeer,
     pub(crate) started: RequestStart,
-    /// Memory that it takes while it is here.
+    /// The reservation for the waiting request.
     pub(crate) held: RefCell<Option<HeldBytes>>,
 }
 
 impl DeferredRequest {
-    /// Gives back what the request waited with: it has become a tunnel.
+    /// Releases the reservation, since the request has become a tunnel.
     pub(super) fn keep_for_tunnel(&self) {
         if let Some(held) = &mut *self.held.borrow_mut() {
             account::keep_for_tunnel(held, &self.request);
@@ -49,17 +49,17 @@ impl DeferredRequest {
     }
 }
 
-/// Facts about an exchange for the log that are known before its answer is sent.
+/// Facts for the log that are known before the reply is sent.
 pub(crate) struct Note<'a> {
     pub(crate) client: ConnectionPeer,
     pub(crate) live: &'a LiveRef,
     pub(crate) request: &'a Request,
     pub(crate) started: &'a RequestStart,
-    /// When the answer was ready; `None` if it was so at once.
+    /// The time at which the reply was ready; `None` if it was at once.
     pub(crate) reply_us: Option<u64>,
 }
 
-/// Bytes that an exchange moved.
+/// Bytes of an exchange.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExchangeBytes {
     pub(crate) head_out: u64,
@@ -68,26 +68,26 @@ pub(crate) struct ExchangeBytes {
 }
 
 impl<'a> Note<'a> {
-    /// For an exchange whose answer was not ready at once.
+    /// The note of an exchange whose reply was not ready at once.
     pub(crate) fn of(asked: &'a DeferredRequest, reply_us: u64) -> Self {
         let DeferredRequest { request, live, client, started, .. } = asked;
         Self { client: *client, live, request, started, reply_us: Some(reply_us) }
     }
 
-    /// Tells the log of an exchange that is over.
+    /// Logs an exchange that has completed.
     pub(crate) fn log_finished(&self, core: &CoreCtx, reply: &Reply, moved: ExchangeBytes) {
         self.tell(core, reply, moved, false);
     }
 
-    /// Tells it of one that did not come to its end; `reply` is `None` if the client left before
-    /// its answer came. The log says so as nginx's does.
+    /// Logs an exchange that did not complete; `reply` is `None` if the client left before its
+    /// reply. The status is nginx's.
     pub(crate) fn log_aborted(&self, core: &CoreCtx, reply: Option<&Reply>, moved: ExchangeBytes) {
         core.flow.counters.inc(Counter::Aborted);
         if let Some(reply) = reply {
             return self.tell(core, reply, moved, true);
         }
         let Some(status) = Status::new(CLIENT_CLOSED) else { return };
-        let page = pages::refused(status, "The client left before its answer came.");
+        let page = pages::refused(status, "The client left before its response was ready.");
         let reply_us = Some(ExchangeTimestamp::now(core).us);
         Self { reply_us, ..*self }.tell(core, &page, moved, true);
     }

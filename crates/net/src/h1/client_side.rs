@@ -1,4 +1,5 @@
-//! A reply on its way out, its request's body perhaps still on its way in.
+//! Client side of an HTTP/1 exchange: sends the reply while the request's body may still be
+//! received.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -24,10 +25,10 @@ use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::SharedStream;
 use crate::tunnel::{self, Carrier};
 
-/// Pieces of a body up to this size are copied behind what stands before them: a plain write of
-/// them is the cheaper one. Longer ones leave from where they lie.
+/// Pieces of a body up to this size are copied behind the bytes before them: one plain write is
+/// cheaper. Longer pieces are sent from where they are.
 const COPY_MAX: usize = 4 * 1024;
-/// Bytes of small parts that leave together.
+/// Bytes of small parts that are sent together.
 const GATHERED_MAX: usize = 64 * 1024;
 
 /// The client's side of one exchange.
@@ -38,28 +39,28 @@ pub(super) struct ClientSide<'a> {
     pub(super) stream: &'a SharedStream<'a>,
     pub(super) asked: &'a DeferredRequest,
     pub(super) upload: RefCell<Upload>,
-    /// Interim responses that have not left yet.
+    /// Interim responses that are not sent yet.
     pub(super) early: RefCell<Segments>,
-    /// The connection may go on behind it.
+    /// The connection may continue after the reply.
     pub(super) keep: bool,
     /// Bytes that leave with the next write.
     pub(super) out: RefCell<Vec<u8>>,
     pub(super) leaving: OnceCell<ReplyOut>,
 }
 
-/// A reply that leaves.
+/// A reply that is being sent.
 pub(super) struct ReplyOut {
     reply: Reply,
     reply_us: u64,
     framing: BodyFraming,
-    /// The connection may go on behind it.
+    /// The connection may continue after it.
     keep: bool,
     /// Bytes that the connection had sent before its head.
     before: u64,
     head_bytes: u64,
-    /// Bytes of chunked framing, which are no content.
+    /// Bytes of chunked framing, which are not content.
     framed: Cell<u64>,
-    /// Bytes that a tunnel carried behind it.
+    /// Bytes of the tunnel that it opened.
     tunnelled: Cell<Option<ExchangeBytes>>,
 }
 
@@ -73,8 +74,8 @@ impl ReplyOut {
 }
 
 impl ClientSide<'_> {
-    /// Begins to send `reply`, whose body is framed so, or behind which `protocol` is spoken; its
-    /// head is written next.
+    /// Begins to send `reply` with the given framing of its body, or with a switch to `protocol`;
+    /// the caller writes its head next.
     fn leave(&self, reply: Reply, framing: BodyFraming, protocol: Option<&[u8]>) -> &ReplyOut {
         let Self { core, guard, asked, .. } = self;
         let DeferredRequest { request, live, .. } = asked;
@@ -83,8 +84,8 @@ impl ClientSide<'_> {
         if upload.is_half_closed() {
             guard.enter(ConnectionPhase::Busy, now.mono_ms);
         }
-        // A body that was not read to its end here is read off afterwards, if it is short. A page
-        // in the place of a reply may want an end that nothing else wants.
+        // A request body that is not read completely here is discarded later, if its rest is short.
+        // An error page may close the connection for its own reason.
         let mut is_read = || upload.may_finish(&live.limits, &core.flow.counters);
         let keep = self.keep && is_read() && !reply.close;
         let mut out = self.early.take().into_rest();
@@ -96,7 +97,7 @@ impl ClientSide<'_> {
                 encode::switching_tail(&mut out, protocol);
             }
             None => {
-                // From here on all of it is timed.
+                // The time of the whole reply starts here.
                 guard.answering(now.mono_ms);
                 append_framed(live, request, &reply, framing, keep, &mut out);
             }
@@ -115,8 +116,8 @@ impl ClientSide<'_> {
         })
     }
 
-    /// Writes what was collected, and `tail` behind it. Only while something is written is the
-    /// client what the exchange waits for.
+    /// Writes the collected bytes, and `tail` behind them. The exchange waits for the client only
+    /// during a write.
     async fn write(&self, tail: Option<Tail>) -> Result<(), ExchangeAbort> {
         let Self { core, guard, stream, .. } = *self;
         let out = self.out.take();
@@ -132,7 +133,7 @@ impl ClientSide<'_> {
         Ok(())
     }
 
-    /// Tells the log of the exchange, which is over.
+    /// Logs the exchange, which has ended.
     pub(super) fn note(&self, done: Result<(), ExchangeAbort>) {
         let Self { core, guard, asked, .. } = self;
         let mut moved =
@@ -153,7 +154,7 @@ impl ClientSide<'_> {
         }
     }
 
-    /// The counter for the connection's end, if it ends with this answer.
+    /// The counter for the connection's end, if it ends with this reply.
     pub(super) fn ends_as(&self) -> Option<Counter> {
         let leaving = self.leaving.get()?;
         let end = match leaving.framing {
@@ -178,14 +179,13 @@ impl Engine for ClientSide<'_> {
         self.upload.borrow().refusal()
     }
 
-    /// Interim responses leave as they come. A client that does not read holds nothing up: what its
-    /// socket does not take leaves before the final head, and is never more than the origin client
-    /// lets through. An origin that drips counts against the time of a whole response as a client
-    /// does.
+    /// Sends interim responses as they arrive. A client that does not read delays nothing: unsent
+    /// bytes leave before the final head, and are limited by the origin client. An origin that
+    /// trickles counts against the time of the whole reply, as a client does.
     fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Self { core, guard, stream, .. } = *self;
         let mut early = self.early.borrow_mut();
-        // A failure shows again when the final response is written.
+        // A failure recurs when the final reply is written.
         if early.left() > 0 && early.poll_write(cx, &mut **stream.borrow_mut(), core).is_ready() {
             *early = Segments::default();
         }
@@ -195,7 +195,7 @@ impl Engine for ClientSide<'_> {
         self.upload.borrow_mut().poll_gone(cx, core, guard, stream)
     }
 
-    /// A client of HTTP/1.0 knows none (RFC 9110 15.2).
+    /// HTTP/1.0 has no interim responses (RFC 9110 15.2).
     fn interim(&self, response: Response) {
         if self.asked.request.version >= Version::Http11 {
             encode::interim(self.early.borrow_mut().buffer(), response.status, &response.headers);

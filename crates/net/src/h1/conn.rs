@@ -1,9 +1,7 @@
-//! One HTTP/1.x client connection, and its fast way.
+//! Conn: one HTTP/1.x client connection, and its fast path.
 //!
-//! [`Conn::poll_fast`] reads into the core's scratch buffer, answers every whole request that needs
-//! no waiting, and writes all answers at once: no allocation, no await. What it cannot finish (a
-//! request that waits for an origin, a client that reads slowly) leaves it as a [`Step`], for an
-//! ordinary async function to finish. An idle connection holds no buffer at all.
+//! The fast path must neither allocate nor wait. What it cannot finish it returns as a [`SlowStep`]
+//! to `slow_path`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -32,42 +30,76 @@ use crate::scratch::{Scratch, Work};
 use crate::segments::{Segments, Tail, copy_range};
 use crate::stream::Stream;
 
-/// Bodies up to this size are copied behind their head and leave in one plain write; above it,
-/// scattered pieces cost less than the copy.
+/// Bodies up to this size are copied behind their head and sent in one plain write; above it, a
+/// vectored write costs less than the copy.
 const COPY_MAX: u64 = 16 * 1024;
-/// The same for TLS, where sealing copies them anyway.
+/// The largest body to copy over TLS, which copies it anyway to encrypt it.
 pub(crate) const SEALED_COPY_MAX: u64 = 2 * 1024;
-/// Collected answers beyond this are written before the next request is looked at.
+/// Collected replies beyond this are written before the next request is parsed.
 const FLUSH_AT: usize = 64 * 1024;
 
-/// The first line from a client that speaks HTTP/2 without having been asked (RFC 9113 3.4).
+/// The first line from a client that speaks HTTP/2 without negotiation (RFC 9113 3.4).
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 
-/// A client connection.
+/// One HTTP/1.x client connection, from its first byte to its close.
+///
+/// # Life
+///
+/// `worker` accepts a socket, reserves its memory, and reads the PROXY header and performs the TLS
+/// handshake that the listener requires. Then it makes a `Conn` and gives it to `slow_path::serve`,
+/// which owns it until it is closed. The connection stays on the core that accepted it.
+///
+/// # Order of calls
+///
+/// 1. [`Conn::poll_fast`] reads, answers every complete request that needs no waiting, and writes
+///    all these replies at once. It is pending while the client is idle, or else returns a
+///    [`SlowStep`].
+/// 2. `serve` finishes that step: it writes on for a slow client, or runs an exchange that waits
+///    for the request's body, an origin or a body in transit. Requests received meanwhile stay in
+///    `held`.
+/// 3. After an exchange, [`Conn::go_on`] returns the bytes received behind it, and `poll_fast` is
+///    called again. After `NextAction::Close` or `Linger`, the stream is closed and never polled
+///    again.
+///
+/// # Owners of bytes
+///
+/// Received bytes are in the core's scratch buffer within one call of `poll_fast`. Afterwards,
+/// `held` has those that no request has used. During an exchange, its `Upload` owns them. Replies
+/// are written from the scratch output; what a slow client does not take moves to [`Segments`].
+/// Buffered bytes are charged to the client's account before they are kept; an idle connection
+/// holds no buffer.
+///
+/// # What must never happen
+///
+/// - A reply leaves before the reply to an earlier request.
+/// - Bytes of one request, or of its body, are parsed as another request.
+/// - A truncated reply ends like a complete one: [`Conn::broke_off`] resets the connection instead.
+/// - A connection with unread bytes is closed at once: the reset would take the last reply along.
+/// - The scratch memory stays borrowed across an await.
 pub(crate) struct Conn {
     pub(crate) stream: Stream,
     pub(crate) caller: Caller,
     /// Received bytes that no request has used yet; empty while idle.
     pub(crate) held: Vec<u8>,
-    /// True if `held` may begin with a whole request.
+    /// True if `held` may begin with a complete request.
     pub(crate) unread: bool,
     partial: Option<Box<PartialHead>>,
-    /// It might have been another protocol's: what begins as none is not answered.
+    /// The listener also accepts another protocol: an invalid first line gets no reply.
     pub(crate) either: bool,
 }
 
-/// A head that has begun and is not whole.
+/// A partial head.
 struct PartialHead {
     reader: RequestReader,
     request: Request,
-    /// When its first bytes came, as [`Started`] has it.
+    /// The time of its first bytes, in the form of [`RequestStart`].
     began_us: u64,
-    /// Memory held for its bytes and fields.
+    /// The charge for its bytes and fields.
     buffered: BufferCharge,
 }
 
 impl PartialHead {
-    /// Takes over what `work` has of a head whose first bytes came at `began_us`.
+    /// Takes over the partial head in `work`, whose first bytes came at `began_us`.
     fn of(work: &mut Work, began_us: u64) -> Self {
         Self {
             reader: std::mem::take(&mut work.reader),
@@ -77,54 +109,54 @@ impl PartialHead {
         }
     }
 
-    /// Holds memory for it; `received` bytes of it are here.
+    /// Charges the memory of the head, with the `received` bytes of it.
     fn hold(&mut self, core: &CoreCtx, received: usize) -> Result<(), HoldError> {
         let bytes = received + self.request.memory();
         self.buffered.set_begun(bytes as u64, core)
     }
 }
 
-/// A step that the fast way cannot finish.
+/// A step that the fast path cannot finish.
 pub(crate) enum SlowStep {
-    /// The connection is over.
+    /// The connection is closed.
     Close,
-    /// A limit ended it.
+    /// A limit ended the connection.
     Expired(Limit),
-    /// These must still be written.
+    /// Bytes must still be written.
     Send(Segments, NextAction),
-    /// The request waits for something.
+    /// A request must wait.
     Wait(Box<DeferredExchange>),
 }
 
 /// The step that follows a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextAction {
-    /// The next request.
+    /// Read the next request.
     Next,
-    /// The end.
+    /// Close.
     Close,
-    /// The end, but the client may still be sending: it gets time to read the answer first.
+    /// Close, after the client had time to read the reply, since it may still be sending.
     Linger,
 }
 
-/// A request that needs awaiting: for its answer, for its body, or for the answer's.
+/// A request that must wait: for its reply, its body, or the reply's body.
 pub(crate) struct DeferredExchange {
-    /// Answers to earlier requests of the pipeline that did not leave yet.
+    /// Unsent replies to earlier pipelined requests.
     pub(crate) before: Option<Segments>,
     pub(crate) asked: DeferredRequest,
     pub(crate) answer: ReplyReadiness,
-    /// True if the connection may go on after this request.
+    /// True if the connection may continue after this request.
     pub(crate) keep: bool,
 }
 
-/// An answer that is there, or on its way.
+/// A reply, or the request that waits for it.
 #[expect(clippy::large_enum_variant, reason = "a reply is moved, never allocated")]
 pub(crate) enum ReplyReadiness {
     Reply(Reply),
     Slow(Box<WaitingRequest>),
 }
 
-/// Why the loop over the received requests stopped before it ran out of bytes.
+/// The reason why `answer_all` stopped before it ran out of bytes.
 enum Pause {
     /// A body too large to be copied comes next, or the end.
     Send(Option<Tail>, NextAction),
@@ -132,7 +164,7 @@ enum Pause {
 }
 
 impl Conn {
-    /// A connection that `held` was received from already.
+    /// A connection that has already received `held`.
     pub(crate) fn new(
         stream: Stream,
         secured: Option<Rc<SessionTerms>>,
@@ -146,11 +178,11 @@ impl Conn {
         Self { stream, caller, unread: !held.is_empty(), held, partial: None, either: false }
     }
 
-    /// Reads and answers until something needs awaiting.
+    /// Reads, answers and writes until something must wait.
     pub(crate) fn poll_fast(&mut self, cx: &mut Context<'_>, core: &CoreCtx) -> Poll<SlowStep> {
         let mut scratch = core.scratch.borrow_mut();
         let Scratch { input, work } = &mut *scratch;
-        // Whatever a panic left behind is not this client's.
+        // A panic may have left bytes of another client.
         work.output.clear();
         loop {
             let makes_room = match self.caller.guard.poll_waiting(cx) {
@@ -182,14 +214,14 @@ impl Conn {
                 let mut held = std::mem::take(&mut self.held);
                 held.extend_from_slice(&input[..read]);
                 let (used, stop) = self.answer_all(core, work, &held, moment);
-                // A head that comes byte by byte stays where it is.
+                // A partial head stays in this buffer.
                 if used < held.len() {
                     held.drain(..used);
                     self.held = held;
                 }
                 stop
             };
-            // Left over by a stop or a full output, it is looked at again without waiting for more.
+            // Bytes left over after a stop or a full output are parsed without waiting for more.
             self.unread = !self.held.is_empty() && self.partial.is_none();
             let phase = match stop {
                 Some(_) => ConnectionPhase::Busy,
@@ -260,13 +292,14 @@ impl Conn {
         (used, stop)
     }
 
-    /// Goes on with what was received after a request that was waited for.
+    /// Continues with the bytes received after a request that waited.
     pub(crate) fn go_on(&mut self, rest: Vec<u8>) {
         self.unread = !rest.is_empty();
         self.held = rest;
     }
 
-    /// Counts a request that cannot be read and begins with `received`; the reply.
+    /// Counts a request that cannot be parsed, and returns the error page. The client's bytes begin
+    /// with `received`.
     fn unreadable(&self, core: &CoreCtx, error: &RequestError, received: &[u8]) -> Reply {
         core.flow.counters.inc(Counter::BadRequests);
         if *error == RequestError::Expectation {
@@ -283,7 +316,7 @@ impl Conn {
         flow::pages::refused(error.status(), &error.to_string()).because_of(error.limit())
     }
 
-    /// Has the connection end with a refusal of what was received.
+    /// Rejects the received bytes, and ends the connection.
     fn turn_away(
         &self,
         core: &CoreCtx,
@@ -297,7 +330,7 @@ impl Conn {
         Pause::Send(None, NextAction::Linger)
     }
 
-    /// Appends the refusal of what cannot be read, and notes it.
+    /// Appends the reply that rejects `received`, and logs it.
     pub(crate) fn refuse(
         &self,
         core: &CoreCtx,
@@ -317,13 +350,13 @@ impl Conn {
         core.flow.log.refused(live, self.caller.ends.peer, reply, started, unread);
     }
 
-    /// When the request began whose head is not whole, and what came of it.
+    /// The start and size of a partial request.
     pub(crate) fn half_read(&self, moment: ExchangeTimestamp) -> RequestStart {
         let began_us = self.partial.as_ref().map_or(moment.us, |partial| partial.began_us);
         RequestStart { began_us, head_bytes: self.held.len(), ..self.caller.begun(moment) }
     }
 
-    /// Answers `work.request`, or says what it waits for.
+    /// Answers `work.request`; returns a pause if it must wait or its body is not copied.
     fn answer(
         &mut self,
         core: &CoreCtx,
@@ -366,8 +399,8 @@ impl Conn {
         Some(Pause::Wait(Box::new(DeferredExchange { before: None, asked, answer, keep })))
     }
 
-    /// An answer could not be sent to its end. Where that is not the client's doing, the client
-    /// must see that it is `cut`: a reset, not an orderly end.
+    /// Ends the connection after a truncated reply. With `cut`, which is for causes other than the
+    /// client, it ends with a reset, so that the reply cannot pass for complete.
     pub(crate) fn broke_off(&mut self, cut: bool) {
         self.caller.guard.ends_as(Counter::ClosedSending);
         if cut {
@@ -375,8 +408,8 @@ impl Conn {
         }
     }
 
-    /// Writes what was collected, and the large body that stopped the collecting, as far as the
-    /// socket takes it; says how to go on, or `None` to read on.
+    /// Writes the collected replies, and the large body that stopped the collecting, as far as the
+    /// socket takes them. `None` means to read on.
     fn flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -431,8 +464,8 @@ impl Conn {
     }
 }
 
-/// The counter for a connection that ends in order: after `request`, or because its reply wants
-/// that.
+/// The counter for a connection that ends in order: because of `request`, or because its reply
+/// closes it.
 pub(crate) fn end_after(request: &Request, reply_closes: bool) -> Counter {
     match request.version {
         _ if reply_closes || request.keep_alive => Counter::ClosedByReply,
@@ -441,17 +474,17 @@ pub(crate) fn end_after(request: &Request, reply_closes: bool) -> Counter {
     }
 }
 
-/// The way in which a reply leaves that is wholly at hand.
+/// Options for sending a reply that is completely at hand.
 #[derive(Clone, Copy)]
 struct ReplyOptions {
-    /// The connection may go on after it.
+    /// The connection may continue after it.
     keep: bool,
     /// The longest body that is copied behind its head.
     copy_max: u64,
     now: Now,
 }
 
-/// Appends a reply that is wholly at hand; a body too large to copy stops the collecting.
+/// Appends a reply that is completely at hand; a body too large to copy stops the collecting.
 fn reply_now(
     live: &LiveRef,
     request: &Request,
@@ -492,7 +525,7 @@ fn copy_part(part: &BodyPart, output: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if the body went the way of its head: nothing large is left to be sent after it.
+/// Returns true if the body was copied behind its head.
 fn copies_body(stop: &Option<Pause>) -> bool {
     !matches!(stop, Some(Pause::Send(Some(_), _)))
 }

@@ -1,7 +1,5 @@
-//! The last bytes of a connection, sent so that they share a segment with its end.
-//!
-//! Only for what is followed by closing at once: bytes sent this way may wait in the kernel for
-//! more.
+//! Final segment of a connection: the last bytes share a segment with the FIN. It must be used only
+//! if the stream is closed at once, since the kernel may hold these bytes back.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,8 +11,8 @@ use tokio::net::TcpStream;
 
 use crate::file::Sink;
 
-/// A stream that is closed after what is written here. `MSG_MORE` holds the data back until the
-/// FIN, which then travels in the same segment: one packet less to send, and to be acknowledged.
+/// A stream that is closed after this write. `MSG_MORE` holds the bytes back until the FIN, which
+/// then travels in the same segment: one packet less to send and to acknowledge.
 pub(crate) struct CorkedStream<'a>(pub(crate) &'a TcpStream);
 
 const FLAGS: SendFlags = SendFlags::MORE.union(SendFlags::NOSIGNAL);
@@ -71,7 +69,7 @@ impl AsyncWrite for CorkedStream<'_> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Closing is what it is for.
+        // The close flushes.
         Poll::Ready(Ok(()))
     }
 }

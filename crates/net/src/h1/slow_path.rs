@@ -1,5 +1,4 @@
-//! Work of a connection outside its fast way: requests that wait, finishing slow writes, closing
-//! with grace.
+//! Slow path of a connection: requests that wait, writes to slow clients, and lingering closes.
 
 use std::cell::{OnceCell, RefCell};
 use std::future::poll_fn;
@@ -24,7 +23,7 @@ use crate::lingering_close::linger;
 use crate::segments::Segments;
 use crate::stream::SharedStream;
 
-/// The response that a client waits for after its `Expect: 100-continue` (RFC 9110 10.1.1).
+/// The interim response to `Expect: 100-continue` (RFC 9110 10.1.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Serves a connection to its end.
@@ -53,7 +52,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
                 conn.caller.guard.enter(ConnectionPhase::Idle, core.flow.now().mono_ms)
             }
             NextAction::Close if conn.held.is_empty() => return conn.stream.close(),
-            // Closing with requests unread would be a reset, which takes the last answer along.
+            // Closing with requests unread would be a reset, which may take the last reply along.
             NextAction::Close | NextAction::Linger => {
                 conn.held = Vec::new();
                 Box::pin(linger(&mut conn.stream, &conn.caller.guard, &core, u64::MAX)).await;
@@ -63,7 +62,7 @@ pub(crate) async fn serve(mut conn: Conn, core: Rc<CoreCtx>) {
     }
 }
 
-/// A limit ended the connection: says so where a request had begun.
+/// Ends the connection because of `limit`; a partial request gets a 408.
 async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     if limit != Limit::HeaderTimeout {
         return;
@@ -74,7 +73,7 @@ async fn expired(conn: &mut Conn, core: &CoreCtx, limit: Limit) {
     let started = conn.half_read(ExchangeTimestamp::now(core));
     let mut out = Vec::new();
     conn.refuse(core, &reply, &conn.held, &started, &mut out);
-    // As much as the socket takes at once; a client this slow gets no more of our time.
+    // Only what the socket takes without blocking: a client this slow gets no more time.
     conn.stream.write_now(&out);
 }
 
@@ -88,7 +87,7 @@ async fn send(conn: &mut Conn, core: &CoreCtx, segments: &mut Segments) -> io::R
     sent
 }
 
-/// One request's exchange: its body goes up while its answer is awaited and sent.
+/// One exchange: the request's body is received while its reply is awaited and sent.
 async fn exchange(
     conn: &mut Conn,
     core: &Rc<CoreCtx>,
@@ -159,7 +158,10 @@ async fn exchange(
     NextAction::Next
 }
 
-/// Begins to take the body of a request that waits; fails if the client cannot be asked for it.
+/// Begins to receive the body of a waiting request.
+///
+/// # Errors
+/// If the 100 cannot be written.
 async fn take_in(
     core: &CoreCtx,
     guard: &Guard,
@@ -191,7 +193,7 @@ async fn take_in(
     }
 }
 
-/// A request that must wait holds memory for that, and is refused if there is not enough.
+/// Reserves memory for a request that must wait; if there is too little, the reply is a refusal.
 fn hold_memory(
     core: &CoreCtx,
     account: &Arc<Account>,

@@ -1,5 +1,5 @@
-//! Writing to a client that may be slow: what it does not take is held on its account, and the
-//! sweep looks on.
+//! Slow writer: writes to a client that may be slow, charges unsent bytes to its account, and is
+//! timed by the sweep.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,7 +13,7 @@ use crate::guard::Guard;
 use crate::segments::Segments;
 use crate::stream::{SharedStream, Stream};
 
-/// Writes `segments` to their end, noting progress, unless the sweep ends the connection.
+/// Writes `segments` completely, noting progress, unless the sweep ends the connection.
 pub(super) async fn write_all(
     guard: &Guard,
     core: &CoreCtx,
@@ -45,7 +45,7 @@ pub(super) async fn write_all(
     .await
 }
 
-/// Holds memory for what a client does not take yet; false if there is not so much.
+/// Charges unsent bytes; false if there is no memory.
 fn hold_unsent(
     core: &CoreCtx,
     stream: &Stream,

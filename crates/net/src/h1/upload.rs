@@ -1,4 +1,5 @@
-//! A request's body on its way from the socket to whoever takes it.
+//! Upload: a request's body on its way from the socket to its reader. A byte behind the body's end
+//! must never enter it.
 
 use std::future::poll_fn;
 use std::io;
@@ -19,14 +20,14 @@ use crate::exchange::BodyFault;
 use crate::guard::{ConnectionPhase, Guard};
 use crate::stream::SharedStream;
 
-/// A client that ends its side within this time of its request does so together with it.
+/// A client that shuts down its side within this time of its request did so together with it.
 const TOGETHER_MS: u64 = 1_000;
 
-/// The body of the request at hand.
+/// The body of the present request.
 pub(crate) struct Upload {
-    /// Received and not yet decoded; after the body's end, the next request.
+    /// Received bytes that are not decoded; after the body's end, the next request.
     held: ReceiveBuffer,
-    /// For whom it is held.
+    /// The account that `held` is charged to.
     account: Arc<Account>,
     reader: BodyReader,
     writer: Option<BodyWriter>,
@@ -34,9 +35,9 @@ pub(crate) struct Upload {
     max: u64,
     fault: Option<BodyFault>,
     ended: bool,
-    /// When the request was whole.
+    /// The time at which the request's head was complete.
     whole_ms: u64,
-    /// The client has ended its side together with its request, and waits for the answer.
+    /// The client shut down its side together with its request, and waits for the reply.
     half_closed: bool,
 }
 
@@ -62,10 +63,10 @@ impl Upload {
         }
     }
 
-    /// Holds memory for what was received together with the request.
+    /// Charges the bytes received together with the request.
     ///
     /// # Errors
-    /// If there is no memory. Nothing of it is left then.
+    /// If there is no memory; the bytes are dropped then.
     pub(crate) fn hold(&mut self) -> Result<(), HoldError> {
         let held = self.held.hold(&self.account);
         if held.is_err() {
@@ -74,12 +75,12 @@ impl Upload {
         held
     }
 
-    /// Has the request refused because of `fault`, before a byte of its body is asked for.
+    /// Rejects the request because of `fault`, before a byte of its body is asked for.
     pub(crate) fn refuse(&mut self, fault: BodyFault) {
         self.fault = Some(fault);
     }
 
-    /// Opens the window through which the body is taken.
+    /// Opens the window of the body, and returns its reader.
     pub(crate) fn open(&mut self, core: &CoreCtx, guard: &Guard, passage: WindowLimit) -> Reader {
         let (writer, reader) = BodyWindow::window(passage);
         guard.receiving(core.flow.now().mono_ms);
@@ -92,12 +93,12 @@ impl Upload {
         self.held.rest().is_empty()
     }
 
-    /// Returns true if the body is read and nothing was received after it.
+    /// Returns true if the body is complete and no byte was received after it.
     pub(crate) fn is_spent(&self) -> bool {
         self.ended && self.held.rest().is_empty()
     }
 
-    /// The answer to a request whose body cannot be taken further.
+    /// The reply to a request whose body cannot be received further.
     pub(crate) fn refusal(&self) -> Option<Reply> {
         self.fault.as_ref()?.page()
     }
@@ -107,9 +108,9 @@ impl Upload {
         self.received
     }
 
-    /// Receives the body into the window until it is whole, the limit `body_buffer_bytes` is
-    /// reached or the window is full, which is narrow where memory is scarce. A client's slowness
-    /// is thus not the origin's (nginx: `client_body_buffer_size`).
+    /// Receives the body into the window until it is complete, the limit `body_buffer_bytes` is
+    /// reached or the window is full, which is narrow if memory is scarce. A slow client thus does
+    /// not occupy the origin (nginx: `client_body_buffer_size`).
     pub(crate) async fn gather(
         &mut self,
         core: &CoreCtx,
@@ -120,7 +121,7 @@ impl Upload {
         let enough = limits.body_buffer_bytes;
         poll_fn(|cx| {
             let moved = self.poll_move(cx, core, guard, stream, enough);
-            // A full window has nobody to empty it yet.
+            // A full window has no reader yet.
             let room = self.writer.as_mut().map(|writer| writer.poll_room(cx));
             if matches!(room, Some(Poll::Pending)) { Poll::Ready(()) } else { moved }
         })
@@ -132,7 +133,7 @@ impl Upload {
         }
     }
 
-    /// Moves the body on, if anything waits for it.
+    /// Continues the body, if it has a reader.
     pub(crate) fn poll_all(
         &mut self,
         cx: &mut Context<'_>,
@@ -146,18 +147,17 @@ impl Upload {
         }
     }
 
-    /// Returns true if the client has ended its side together with its request.
+    /// Returns true if the client shut down its side together with its request.
     pub(crate) fn is_half_closed(&self) -> bool {
         self.half_closed
     }
 
-    /// Ready when the client has left: it broke the connection, or ended its side long after its
-    /// request. One that ends it together with the request (`nc -N`) may still read, or may have
-    /// left: it is waited for a while. nginx takes both for gone, and so do Envoy and Go's server.
+    /// Ready when the client has left: the connection failed, or the client shut down its side long
+    /// after its request. A client that shuts down together with its request (`nc -N`) may still
+    /// read, so it gets some time. nginx, Envoy and Go's server take both for gone.
     ///
-    /// Requests that are sent ahead are kept as far as there is memory for them, and no more of
-    /// them than one read takes. Beyond them the client is not watched: one that sends so much is
-    /// there.
+    /// Pipelined requests are kept as far as there is memory, up to the size of one read. Beyond it
+    /// the client is not watched: a client that sends so much has not left.
     pub(crate) fn poll_gone(
         &mut self,
         cx: &mut Context<'_>,
@@ -192,7 +192,7 @@ impl Upload {
         if self.half_closed { guard.poll_expired(cx).map(drop) } else { Poll::Pending }
     }
 
-    /// Moves the body on until it ends, fails, nobody takes it, or `enough` of it is here.
+    /// Continues the body until it ends, fails, loses its reader, or has `enough` bytes.
     fn poll_move(
         &mut self,
         cx: &mut Context<'_>,
@@ -207,7 +207,7 @@ impl Upload {
                 return Poll::Ready(());
             }
             let room = writer.poll_room(cx);
-            // Not the client is slow where nobody takes what it has sent.
+            // A client is not slow if its bytes have no reader.
             guard.receives(room.is_ready(), || core.flow.now().mono_ms);
             if ready!(room).is_err() {
                 break Ok(());
@@ -230,7 +230,7 @@ impl Upload {
                     writer.finish_with(self.reader.take_trailers());
                 }
             }
-            // Nobody takes it any more: an early answer, or a failed origin.
+            // The reader is gone: an early reply, or a failed origin.
             Ok(()) => {}
             Err(fault) => {
                 self.fault = Some(fault);
@@ -242,12 +242,12 @@ impl Upload {
         Poll::Ready(())
     }
 
-    /// Decodes one piece of what is held and passes it on; false when more must be received first.
+    /// Decodes one piece and passes it on; false if more must be received first.
     fn decode(&mut self, counters: &Counters) -> Result<bool, BodyFault> {
         let read = self.reader.read(self.held.rest());
         let step = read.map_err(|error| BodyFault::framing(&error, counters))?;
         if let Some(writer) = &mut self.writer {
-            // Whether there is room for more is asked before the next piece.
+            // Space is checked before the next piece.
             _ = writer.push(&self.held.rest()[step.data.clone()]);
         }
         self.received += step.data.len() as u64;
@@ -285,9 +285,9 @@ impl Upload {
         Poll::Ready(Ok(()))
     }
 
-    /// Returns true if the connection can go on after this request: its body is read, or its rest
-    /// is short enough to be read off. The rest of a chunked body is of unknown length, unless all
-    /// of it is here: the answer then says that the connection ends.
+    /// Returns true if the connection can continue after this request: its body is complete, or its
+    /// rest is short enough to be discarded. The rest of a chunked body has an unknown length
+    /// unless it was received, so the reply announces the close then.
     pub(crate) fn may_finish(&mut self, limits: &Limits, counters: &Counters) -> bool {
         while !self.ended && self.fault.is_none() {
             let Some(left) = self.reader.remaining() else {
@@ -305,7 +305,7 @@ impl Upload {
         self.ended
     }
 
-    /// Reads the rest of the body off; false when it is too much, too slow or broken.
+    /// Reads and discards the rest of the body; false if it is too long, too slow or malformed.
     pub(crate) async fn finish(
         &mut self,
         core: &CoreCtx,
@@ -335,14 +335,14 @@ impl Upload {
         true
     }
 
-    /// Takes what was received after the body.
+    /// Takes the bytes received after the body.
     pub(crate) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held).into_rest()
     }
 }
 
-/// Bytes received, taken from the front. A body may come in chunks of one byte each: to move what
-/// follows for every one of them would cost the square of what was received at once.
+/// Received bytes, taken from the front by an offset. A body of one-byte chunks would otherwise
+/// move the rest for every chunk, at quadratic cost.
 #[derive(Default)]
 struct ReceiveBuffer {
     bytes: Vec<u8>,
@@ -363,7 +363,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Appends what was received.
+    /// Appends received bytes.
     fn add(&mut self, bytes: &[u8], account: &Arc<Account>) {
         self.bytes.drain(..std::mem::take(&mut self.from));
         self.bytes.extend_from_slice(bytes);

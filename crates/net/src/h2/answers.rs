@@ -1,4 +1,4 @@
-//! Replies on their way into frames: at once, or as their bodies come.
+//! Answers to requests, encoded as frames: at once, or as their bodies arrive.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use crate::exchange::{ExchangeBytes, Note};
 use crate::file;
 
 impl H2 {
-    /// Answers a request with the page of a refusal instead of what was to come.
+    /// Replaces the reply to a request by an error page.
     pub(super) fn refuse(&mut self, core: &Rc<CoreCtx>, at: StreamHandle, page: Option<Reply>) {
         let Some(lane) = self.lane(at) else { return };
         (lane.task, lane.waiting, lane.upload) = (None, None, None);
@@ -32,8 +32,8 @@ impl H2 {
         }
     }
 
-    /// Answers what is not a request that could be dealt with; `request` is as much of it as was
-    /// read, and `at` its stream, if it has one.
+    /// Answers a request that the engine rejected; `request` has the fields parsed so far, and `at`
+    /// is its stream, if it has one.
     pub(super) fn refused(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -47,7 +47,7 @@ impl H2 {
             core.flow.counters.limit(limit);
         }
         if error.limit() == Some(Limit::H2Streams) {
-            // It can be made again, and nothing is wrong with it.
+            // The client may repeat the request, which is valid.
             return;
         }
         core.flow.counters.inc(Counter::BadRequests);
@@ -56,7 +56,7 @@ impl H2 {
         let mut reply = pages::refused(status, &error.to_string()).because_of(error.limit());
         let mut head_out = 0;
         if let Some(at) = at {
-            // Too short to be held back by anything but an odd client's windows.
+            // A short page: only unusual flow-control windows hold it back.
             match self.answer_now(core, live, at, &mut reply, started.at) {
                 Some(bytes) => head_out = bytes,
                 None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
@@ -71,8 +71,9 @@ impl H2 {
         core.flow.log.refused(live, self.caller.ends.peer, &reply, started, unread);
     }
 
-    /// Answers a request for which there is no memory: one too many of this connection's can be
-    /// made again, after its others; where all of the clients' memory is in use, it is said.
+    /// Rejects a request for which there is no memory. If only this connection's limit is reached,
+    /// the client may repeat the request after its others; if the memory of all clients is in use,
+    /// it gets an error page.
     pub(super) fn no_memory(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -93,13 +94,13 @@ impl H2 {
                 let moved = ExchangeBytes { head_out, body_out, body_in: 0 };
                 note.log_finished(core, &reply, moved);
             }
-            // Not even that can leave now.
+            // The page cannot be sent now either.
             None => self.engine.reset(at, Code::RefusedStream, &mut self.out.bytes),
         }
     }
 
-    /// Sends a whole reply, when it is at hand and the client can take it now; returns the bytes of
-    /// its head then.
+    /// Sends a complete reply if it is at hand and the client's window permits it; returns the
+    /// bytes of its head then.
     pub(super) fn answer_now(
         &mut self,
         core: &CoreCtx,
@@ -157,7 +158,7 @@ impl H2 {
         Some(head_out)
     }
 
-    /// Begins a reply that has a lane.
+    /// Begins a reply whose stream has a state.
     pub(super) fn begin_reply(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -171,7 +172,7 @@ impl H2 {
             Ok(held) => (held, feed),
             Err(_) => {
                 *reply = account::no_memory(core);
-                // Whoever makes the body need not go on.
+                // The producer of the body may stop.
                 if let Some(lane) = self.lane(at) {
                     lane.task = None;
                 }

@@ -1,5 +1,5 @@
-//! One request's task: a stream's side of its exchange, which says to the connection what is to be
-//! sent.
+//! HTTP/2 exchange: the task of one waiting request, which sends its output to the connection as
+//! messages. It must never touch the socket.
 
 use std::cell::{OnceCell, RefCell};
 use std::io;
@@ -27,33 +27,33 @@ use crate::tunnel::{ActiveTunnel, Carrier, TunnelSide};
 /// Bytes of a file read at once.
 const FILE_BYTES: u64 = 16 * 1024;
 
-/// The context of a task whose request must wait.
+/// The context of a waiting request's task.
 pub(crate) struct Task {
     pub(crate) core: Rc<CoreCtx>,
     pub(crate) asked: Rc<DeferredRequest>,
     pub(crate) ends: Option<ClientEnds>,
-    /// The connection as owner of others.
+    /// The connection's identity as owner of origin connections.
     pub(crate) owner: Owner,
-    /// Bytes that a passing body may be ahead of its client.
+    /// Bytes by which a body in transit may be ahead of its client.
     pub(crate) window: u64,
-    /// For whom they are held.
+    /// The account that they are charged to.
     pub(crate) account: Arc<Account>,
-    /// The client's windows let its answer through, as it begins.
+    /// The client's flow-control window permits the first bytes of the reply.
     pub(crate) is_open: bool,
-    /// Broken, it tells that the exchange is.
+    /// Dropped before its end, it reports the failure to the connection.
     pub(crate) promise: Promise,
     pub(crate) feed: OnceCell<Rc<BodyBackpressure>>,
-    /// Bytes from the client that are another protocol's, if that is agreed on.
+    /// Bytes of a tunnel from the client.
     pub(crate) up: RefCell<Option<Reader>>,
 }
 
 impl Task {
-    /// Waits for the reply to a request and hands it over. `body` is the request's.
+    /// Waits for the reply to a request and sends it. `body` is the request's.
     pub(crate) async fn answer(self, slow: Box<WaitingRequest>, body: Option<Reader>) {
         _ = self.exchange().answer(&self, slow, body).await;
     }
 
-    /// Hands a reply over whose body is not all there yet, or not where it could be sent from.
+    /// Sends a reply whose body is incomplete, or in files.
     pub(crate) async fn hand_over(self, reply: Reply) {
         _ = self.exchange().send(&self, reply, None).await;
     }
@@ -63,7 +63,7 @@ impl Task {
         Exchange { core, asked, ends: *ends, owner, window: *window, account }
     }
 
-    /// Hands a piece over when there is room for it.
+    /// Sends a piece when the connection has space for it.
     async fn give_on(&self, feed: &BodyBackpressure, bytes: Bytes) {
         feed.room().await;
         self.give(feed, bytes);
@@ -74,7 +74,7 @@ impl Task {
         self.promise.tell(StreamMessage::Piece(bytes));
     }
 
-    /// Hands over part of a file.
+    /// Sends a part of a file.
     async fn file(
         &self,
         feed: &BodyBackpressure,
@@ -101,7 +101,7 @@ impl Engine for Task {
         self.promise.tell(StreamMessage::Interim(Box::new(response)));
     }
 
-    /// Nothing is made that the client's windows do not let through.
+    /// A body is produced only as far as the client's window permits.
     fn is_open(&self, making: BodyDerivation) -> bool {
         match making {
             BodyDerivation::None => true,
@@ -175,7 +175,7 @@ impl Engine for Task {
         origin: Box<Tunnel>,
         place: Option<Entry>,
     ) -> Result<(), ExchangeAbort> {
-        // What says yes in HTTP/1 is a plain success here (RFC 8441 5).
+        // HTTP/1's 101 is a plain 200 here (RFC 8441 5).
         reply.status = Status::OK;
         if let flow::reply::HeadSource::Owned(response) = &mut reply.head {
             response.headers.remove(HeaderId::Upgrade);
@@ -191,12 +191,12 @@ impl Engine for Task {
         let mut side = StreamSide { promise, up, rest: Bytes::new(), feed };
         let run = ActiveTunnel::new(carrier, origin, Vec::new(), place);
         run.carry(&RefCell::new(&mut side)).await;
-        // A limit, or the end of a drain: in order, as the other side.
+        // A limit, or the end of a drain: an orderly end, as on the other side.
         self.end(feed, None).await
     }
 }
 
-/// A place in the sweep, given back however the task ends.
+/// A slot in the sweep, released however the task ends.
 struct Seat<'a> {
     core: &'a CoreCtx,
     seat: usize,

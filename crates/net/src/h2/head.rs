@@ -1,4 +1,4 @@
-//! Heads of replies for HTTP/2.
+//! Heads of replies in HTTP/2.
 
 use data_encoding::BASE64;
 use flow::reply::{FieldSink, HeadSource};
@@ -8,7 +8,8 @@ use message::{HeaderId, Request, Response};
 
 use crate::core::{CoreCtx, fields, lines_of};
 
-/// Writes the head of `reply`, whose body has `length` bytes if that is known. It is left open.
+/// Writes the head of `reply`, whose body has `length` bytes if that is known. The block is left
+/// open for further fields.
 pub(crate) fn write(
     engine: &mut Connection,
     core: &CoreCtx,
@@ -55,7 +56,7 @@ pub(crate) fn write(
     }
 }
 
-/// Writes an interim response's head; it is left open.
+/// Writes an interim response's head; the block is left open.
 pub(crate) fn interim(engine: &mut Connection, response: &Response, out: &mut Vec<u8>) {
     engine.begin_head(response.status.code(), out);
     own_fields(engine, response, out);
@@ -63,7 +64,7 @@ pub(crate) fn interim(engine: &mut Connection, response: &Response, out: &mut Ve
 
 fn own_fields(engine: &mut Connection, response: &Response, out: &mut Vec<u8>) {
     for field in response.headers.iter() {
-        // Those speak of framing, or of a connection that is not this one.
+        // The omitted fields are about framing, or about the origin's connection.
         let announces = response.passes_trailers && field.id == HeaderId::Trailer;
         if announces || !field.id.is_hop_by_hop() && field.id != HeaderId::ContentLength {
             engine.field(field.id, field.name, field.value, out);
@@ -86,8 +87,8 @@ impl FieldSink for AddedFields<'_> {
     }
 }
 
-/// Makes an extended CONNECT (RFC 8441) what an origin that speaks HTTP/1 understands: a WebSocket
-/// handshake there needs a key (RFC 6455 4.1).
+/// Converts an extended CONNECT (RFC 8441) to an HTTP/1 upgrade: a WebSocket handshake there needs
+/// a key (RFC 6455 4.1).
 pub(crate) fn as_http1_upgrade(request: &mut Request) {
     let mut key = [0; 16];
     for half in key.as_chunks_mut::<8>().0 {

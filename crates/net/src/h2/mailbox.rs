@@ -1,4 +1,5 @@
-//! Messages from requests' tasks to their connection, and the bound on how far a task runs ahead.
+//! Mailbox of a connection: messages from its requests' tasks, and the bound on how far a task may
+//! be ahead of its client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,24 +17,25 @@ use message::Response;
 
 use crate::core::CoreCtx;
 
-/// Bytes of a body that its task may have handed over and the client not taken, about.
+/// Bytes of a body, approximately, that its task may have sent and the client not taken.
 const AHEAD: usize = 4 * 1024;
 
-/// A message from a task about its stream.
+/// A task's message about its stream.
 pub(crate) enum StreamMessage {
     /// An interim response.
     Interim(Box<Response>),
-    /// The reply. Its body comes in pieces when there is a feed; `length` is the whole body's then.
+    /// The reply. With a feed, its body comes in pieces; `length` is then the length of the whole
+    /// body.
     Reply { reply: Box<Reply>, feed: Option<Rc<BodyBackpressure>>, length: Option<u64> },
     /// More of the body.
     Piece(Bytes),
-    /// The body is whole; trailers may follow it.
+    /// The body is complete; trailers may follow it.
     End(Option<Box<HeldTrailers>>),
-    /// No more comes, and what came is not whole.
+    /// The body has ended early.
     Broke,
 }
 
-/// A connection's letter box.
+/// A connection's mailbox.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     items: RefCell<VecDeque<(StreamHandle, StreamMessage)>>,
@@ -46,7 +48,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Has the connection look around.
+    /// Wakes the connection.
     pub(crate) fn wake(&self) {
         let taker = self.taker.borrow_mut().take();
         if let Some(taker) = taker {
@@ -58,12 +60,12 @@ impl Mailbox {
         self.items.borrow_mut().pop_front()
     }
 
-    /// Gives back the room for more than `kept` messages.
+    /// Frees the capacity beyond `kept` messages.
     pub(crate) fn fit(&self, kept: usize) {
         self.items.borrow_mut().shrink_to(kept);
     }
 
-    /// Wakes the calling task when something comes.
+    /// Wakes the calling task at the next message.
     pub(crate) fn register(&self, cx: &Context<'_>) {
         let mut taker = self.taker.borrow_mut();
         if !taker.as_ref().is_some_and(|taker| taker.will_wake(cx.waker())) {
@@ -72,28 +74,28 @@ impl Mailbox {
     }
 }
 
-/// Holds a task back that is faster than its client.
+/// Back-pressure: suspends a task that is faster than its client.
 #[derive(Default)]
 pub(crate) struct BodyBackpressure {
     held: Cell<usize>,
     waiting: RefCell<Option<Waker>>,
     making: Cell<BodyDerivation>,
-    /// Bytes that are made may be.
+    /// The client's window permits further bytes.
     is_open: Cell<bool>,
 }
 
 impl BodyBackpressure {
-    /// For a body whose bytes come so.
+    /// Back-pressure for a body of the given derivation.
     pub(crate) fn of(making: BodyDerivation) -> Self {
         Self { making: Cell::new(making), ..Self::default() }
     }
 
-    /// The way in which the body's bytes come.
+    /// The derivation of the body's bytes.
     pub(crate) fn making(&self) -> BodyDerivation {
         self.making.get()
     }
 
-    /// Lets bytes be made, or not.
+    /// Sets whether further bytes may be produced.
     pub(crate) fn open(&self, is_open: bool) {
         self.is_open.set(is_open);
         self.wake();
@@ -112,18 +114,18 @@ impl BodyBackpressure {
         }
     }
 
-    /// Notes bytes handed over.
+    /// Counts bytes that the task has sent.
     pub(crate) fn note_produced(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);
     }
 
-    /// Notes bytes that have gone on.
+    /// Counts bytes that the connection has forwarded.
     pub(crate) fn note_consumed(&self, bytes: usize) {
         self.held.set(self.held.get().saturating_sub(bytes));
         self.wake();
     }
 
-    /// Ready when more may be handed over.
+    /// Ready when more may be sent.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         if self.has_room() {
             return Poll::Ready(());
@@ -132,13 +134,13 @@ impl BodyBackpressure {
         Poll::Pending
     }
 
-    /// Waits until more may be handed over.
+    /// Waits until more may be sent.
     pub(crate) async fn room(&self) {
         poll_fn(|cx| self.poll_room(cx)).await;
     }
 }
 
-/// A task's word that it will say how its stream ends. Broken, it says at least that.
+/// A task's promise to report the end of its stream. Dropped earlier, it reports a failure.
 pub(crate) struct Promise {
     core: Rc<CoreCtx>,
     mail: Rc<Mailbox>,
@@ -155,14 +157,14 @@ impl Promise {
         self.mail.put(self.stream, item);
     }
 
-    /// Says the last thing; what would follow it is not said.
+    /// Sends the last message; later ones are dropped.
     pub(crate) fn keep(&self, item: StreamMessage) {
         if !self.kept.replace(true) {
             self.tell(item);
         }
     }
 
-    /// Returns true if the last thing was said.
+    /// Returns true if the last message was sent.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.get()
     }

@@ -1,4 +1,5 @@
-//! Frames on their way into the socket, the bodies in them where they are.
+//! Output queue of frames on their way to the socket; long bodies in them are referenced, not
+//! copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -16,15 +17,15 @@ use crate::core::CoreCtx;
 use crate::segments::{copy_range, slices_of};
 use crate::stream::Stream;
 
-/// Slices handed to one write; more than this many pieces take several.
+/// Slices of one write; more pieces take several.
 const SLICES: usize = 64;
-/// Pieces up to this size are copied behind the frames before them: sealing copies them anyway, and
-/// a plain write gains nothing from so little.
+/// Pieces up to this size are copied behind the frames before them: TLS copies them anyway, and a
+/// vectored write gains nothing from so little.
 const COPY_MAX: usize = 2 * 1024;
-/// Bytes that are collected before they are written: as many as TLS seals in one batch.
+/// Bytes that are collected for one write: one batch of TLS.
 pub(crate) const BATCH: usize = 64 * 1024;
 
-/// Bytes that are somewhere else.
+/// Bytes outside the buffer.
 #[derive(Debug)]
 enum ExternalBytes {
     Bytes(Bytes),
@@ -37,21 +38,21 @@ pub(crate) struct OutputQueue {
     /// Frames, without the pieces.
     pub(crate) bytes: Vec<u8>,
     sent: usize,
-    /// Pieces, each with where in `bytes` it stands.
+    /// Pieces, each with its position in `bytes`.
     pieces: VecDeque<(usize, ExternalBytes)>,
     /// Bytes of all pieces.
     apart: usize,
 }
 
 impl OutputQueue {
-    /// Takes `buffer` to work with, if it has none.
+    /// Borrows `buffer`, unless the queue has one.
     pub(crate) fn borrow(&mut self, buffer: &mut Vec<u8>) {
         if self.bytes.capacity() == 0 {
             self.bytes = std::mem::take(buffer);
         }
     }
 
-    /// Gives the buffer back when nothing waits in it.
+    /// Returns the buffer if it is empty.
     pub(crate) fn give_back(&mut self, buffer: &mut Vec<u8>) {
         if self.is_empty() {
             let own = std::mem::take(&mut self.bytes);
@@ -61,12 +62,12 @@ impl OutputQueue {
         }
     }
 
-    /// Gives back the room for more than `kept` pieces.
+    /// Frees the capacity beyond `kept` pieces.
     pub(crate) fn forget(&mut self, kept: usize) {
         self.pieces.shrink_to(kept);
     }
 
-    /// Gives back the room that nothing is in, where it is worth a copy.
+    /// Frees unused capacity, if that is worth a copy.
     pub(crate) fn fit(&mut self) {
         if self.bytes.capacity() - self.bytes.len() > COPY_MAX {
             self.bytes.shrink_to_fit();
@@ -77,12 +78,12 @@ impl OutputQueue {
         self.bytes.is_empty() && self.pieces.is_empty()
     }
 
-    /// The number of bytes that can still be collected before a write.
+    /// Bytes that can be collected before the next write.
     pub(crate) fn room(&self) -> usize {
         BATCH.saturating_sub(self.bytes.len() + self.apart)
     }
 
-    /// Appends bytes that are shared.
+    /// Appends shared bytes.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         if bytes.len() <= COPY_MAX {
             return self.bytes.extend_from_slice(&bytes);
@@ -91,7 +92,7 @@ impl OutputQueue {
         self.pieces.push_back((self.bytes.len(), ExternalBytes::Bytes(bytes)));
     }
 
-    /// Appends part of a stored body.
+    /// Appends a part of a stored body.
     pub(crate) fn push_stored(&mut self, object: &Arc<Object>, range: Range<u64>) {
         let length = (range.end - range.start) as usize;
         if length <= COPY_MAX {
@@ -101,7 +102,8 @@ impl OutputQueue {
         self.pieces.push_back((self.bytes.len(), ExternalBytes::Stored(Arc::clone(object), range)));
     }
 
-    /// Writes on; ready when everything is in the socket's buffer. `moved` is told of every byte.
+    /// Continues writing; ready when every byte is in the socket's buffer. Passes the number of
+    /// written bytes to `moved`.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,7 +122,7 @@ impl OutputQueue {
         }
         self.bytes.clear();
         (self.sent, self.apart) = (0, 0);
-        // Over TLS, what was taken was only sealed so far.
+        // TLS has only encrypted the bytes so far.
         Pin::new(stream).poll_flush(cx)
     }
 

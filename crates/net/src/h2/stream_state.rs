@@ -1,5 +1,5 @@
-//! State that a connection keeps of one stream: its request and the client, the target of the
-//! request's body, and the source of the response's body.
+//! Stream state: one stream's request and client, the reader of the request's body, and the source
+//! of the response's body.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -17,38 +17,38 @@ use super::output_queue::OutputQueue;
 use crate::exchange::DeferredRequest;
 use crate::rate::Transfer;
 
-/// A stream's side of the connection.
+/// The state of one stream.
 #[derive(Default)]
 pub(crate) struct StreamState {
-    /// The stream's number; 0 when the place is free.
+    /// The stream's number; 0 if the slot is free.
     pub(crate) id: u32,
     pub(crate) asked: Option<Rc<DeferredRequest>>,
     pub(crate) upload: Option<StreamUpload>,
-    /// Waits for enough of the request's body.
+    /// A request that waits for enough of its body.
     pub(crate) waiting: Option<(Box<WaitingRequest>, Reader)>,
     pub(crate) task: Option<StreamTask>,
-    /// Bytes set apart for a passing body.
+    /// Bytes reserved for a body in transit.
     pub(crate) window: u64,
     pub(crate) source: BodyOrigin,
-    /// Trailers that follow the body.
+    /// Trailers of the body.
     pub(crate) trailed: Option<Box<HeldTrailers>>,
-    /// The reply under way, its body apart.
+    /// The reply being sent, without its body.
     pub(crate) reply: Option<Box<Reply>>,
-    /// Memory that a long reply takes.
+    /// The reservation for a long reply.
     pub(crate) reply_held: Option<HeldBytes>,
-    /// When it was ready, in microseconds of the log's clock.
+    /// The time at which the reply was ready, in microseconds of the log's clock.
     pub(crate) reply_us: u64,
-    /// Bytes of its head.
+    /// Bytes of the reply's head.
     pub(crate) head_out: u64,
-    /// Bytes of its body sent.
+    /// Bytes of the reply's body sent.
     pub(crate) sent: u64,
     /// Bytes of the request's body received.
     pub(crate) received: u64,
-    /// The reply did not reach its end.
+    /// The reply was truncated.
     pub(crate) cut_off: bool,
     /// Progress in sending the reply.
     pub(crate) sending: Transfer,
-    /// When the reply began to be sent.
+    /// The time at which sending began.
     pub(crate) begun_ms: u64,
 }
 
@@ -61,7 +61,7 @@ impl Drop for StreamTask {
     }
 }
 
-/// Where a response's body comes from.
+/// The source of a response's body.
 #[derive(Default)]
 pub(crate) enum BodyOrigin {
     #[default]
@@ -71,12 +71,12 @@ pub(crate) enum BodyOrigin {
 }
 
 impl BodyOrigin {
-    /// Returns true if the body is made as the client takes it.
+    /// Returns true if the body is produced as the client takes it.
     pub(crate) fn is_made(&self) -> bool {
         matches!(self, Self::Fed(_, feed) if feed.making() != BodyDerivation::None)
     }
 
-    /// Moves the next `bytes` of it to `out`; that many were offered.
+    /// Moves the next `bytes` of the body to `out`; at least as many must be available.
     pub(crate) fn take(&mut self, mut bytes: usize, out: &mut OutputQueue) {
         match self {
             Self::None => {}
@@ -89,7 +89,7 @@ impl BodyOrigin {
                     match taken {
                         BodyPart::Bytes(own) => out.push(own),
                         BodyPart::Stored(object, range) => out.push_stored(&object, range),
-                        // A task reads files, and hands their bytes over.
+                        // A task reads files, and sends their bytes.
                         BodyPart::File(..) => {}
                     }
                 }
@@ -111,25 +111,25 @@ impl BodyOrigin {
     }
 }
 
-/// A request's body on its way to whoever takes it.
+/// A request's body on its way to its reader.
 pub(crate) struct StreamUpload {
-    /// None when the body is whole.
+    /// `None` when the body is complete.
     writer: Option<BodyWriter>,
     watch: ReaderWatch,
     given: u64,
     used: u64,
-    /// Bytes wait to be taken, and the connection is woken when some are.
+    /// Bytes wait for the reader; the connection is woken when it takes some.
     pub(crate) waits: bool,
     pub(crate) coming: Transfer,
 }
 
-/// The state of the bytes received.
+/// The progress of an upload's reader.
 pub(crate) enum UploadProgress {
-    /// So many more were taken, and these were the last so far.
+    /// Every received byte was taken, this many since the last call.
     All(usize),
-    /// So many more were taken, and the connection is woken when more are.
+    /// This many bytes were taken; the connection is woken when more are.
     Part(usize),
-    /// Nobody takes the body any more.
+    /// The reader is gone.
     Unwanted,
 }
 
@@ -146,7 +146,7 @@ impl StreamUpload {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8], now_ms: u64) {
-        // Whether it was taken is asked apart.
+        // Whether the bytes were taken is polled separately.
         if let Some(writer) = &mut self.writer {
             _ = writer.push(bytes);
         }
@@ -154,7 +154,7 @@ impl StreamUpload {
         self.coming.moved(bytes.len(), now_ms);
     }
 
-    /// Looks how much was taken.
+    /// Returns how many bytes the reader has taken.
     pub(crate) fn poll_taken(&mut self, cx: &mut Context<'_>) -> UploadProgress {
         let taken = self.watch.poll_taken(cx);
         let used = self.given - self.watch.held();
@@ -167,7 +167,7 @@ impl StreamUpload {
         }
     }
 
-    /// The body is whole. What of it waits to be taken still counts.
+    /// Completes the body. Bytes that wait for the reader still count.
     pub(crate) fn finish(&mut self, trailers: Option<Trailers>) {
         if let Some(writer) = self.writer.take() {
             writer.finish_with(trailers);

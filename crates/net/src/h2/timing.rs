@@ -1,4 +1,4 @@
-//! Time limits of a connection and its streams: idle, standing still, too slow, too long in all.
+//! Timing of a connection and its streams: limits for idle, stalled, slow and long transfers.
 
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ use crate::exchange::BodyFault;
 use crate::guard::ConnectionPhase;
 use crate::rate::Bounds;
 
-/// Milliseconds between two looks for streams that stand still.
+/// Milliseconds between two checks for stalled streams.
 const TICK_MS: u64 = 1_000;
 
-/// Lanes, messages and pieces for which an idle connection keeps room.
+/// Streams, messages and pieces for which an idle connection keeps capacity.
 const KEPT: usize = 8;
 
 impl H2 {
@@ -27,8 +27,8 @@ impl H2 {
         }
     }
 
-    /// Tells the sweep what the connection is doing. It has been idle since its last request:
-    /// frames that carry none (PING) do not keep it.
+    /// Reports the connection's phase to the guard. Frames without a request (PING) do not restart
+    /// its idle time.
     pub(super) fn enter_phase(&mut self, now_ms: u64) {
         if self.phase == ConnectionPhase::Busy || self.phase == ConnectionPhase::New {
             self.worked_ms = now_ms;
@@ -47,7 +47,7 @@ impl H2 {
         self.caller.guard.ticks(self.phase == ConnectionPhase::Busy);
     }
 
-    /// Gives back what many requests at once have taken: none is left.
+    /// Frees the capacity left over from many concurrent requests.
     fn give_back(&mut self) {
         self.engine.fit();
         self.mail.fit(KEPT);
@@ -57,7 +57,7 @@ impl H2 {
         self.uploads.shrink_to(KEPT);
     }
 
-    /// Looks for streams that stand still, and for reasons to end the connection.
+    /// Checks for stalled streams, and for limits of the connection.
     pub(super) fn tick(&mut self, core: &Rc<CoreCtx>, now: Now) {
         let live = core.flow.live();
         let limits = &live.limits;
@@ -73,11 +73,11 @@ impl H2 {
         }
         self.ticked_ms = now.mono_ms;
         if self.engine.is_leaving() {
-            // A client that has not answered by now does not answer.
+            // The time for acknowledging a graceful shutdown is over.
             self.engine.say_last(&mut self.out.bytes);
         }
-        let tired = self.engine.nudge_ends(now.mono_ms, limits.linger_timeout, &mut self.out.bytes);
-        (0..tired).for_each(|_| core.flow.counters.limit(Limit::LingerTimeout));
+        let ended = self.engine.nudge_ends(now.mono_ms, limits.linger_timeout, &mut self.out.bytes);
+        (0..ended).for_each(|_| core.flow.counters.limit(Limit::LingerTimeout));
         for place in 0..self.lanes.len() {
             let at = StreamHandle { place, id: self.lanes[place].id };
             if at.id == 0 {
@@ -92,7 +92,7 @@ impl H2 {
             }
         }
         self.sending.waits(self.engine.is_shut(), now.mono_ms);
-        // Streams that stand still are ended one by one.
+        // Stalled streams were ended above, one by one.
         let bounds = Bounds::of_reply(limits, u64::MAX, Limit::H2StallTimeout);
         if let Some(limit) = self.sending.overdue(now.mono_ms, bounds) {
             core.flow.counters.limit(limit);
@@ -100,7 +100,7 @@ impl H2 {
         }
     }
 
-    /// The limit that a stream's reply has reached on its way out.
+    /// The limit that the reply of a stream has exceeded.
     fn overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
         let lane = &self.lanes[at.place];
         lane.reply.as_ref()?;
@@ -109,30 +109,31 @@ impl H2 {
         }
         lane.sending.waits(self.engine.is_held_back(at), now_ms);
         let bounds = Bounds::of_reply(limits, limits.h2_stall_timeout, Limit::H2StallTimeout);
-        // What the connection's window holds back is the connection's business.
+        // A stream held back by the connection's window is not at fault.
         let is_own = self.engine.is_shut_to(at);
         lane.sending.overdue(now_ms, if is_own { bounds } else { bounds.without_rate() })
     }
 
-    /// The limit that a stream's request body has reached.
+    /// The limit that the request body of a stream has exceeded.
     fn upload_overdue(&self, at: StreamHandle, limits: &Limits, now_ms: u64) -> Option<Limit> {
         let upload = self.lanes[at.place].upload.as_ref()?;
-        // Not the client is slow, but who takes the body, or other streams' bodies are in the way.
+        // The client is not at fault if the reader is slow, or if other bodies fill the
+        // connection's window.
         let is_excused = upload.waits || upload.is_whole() || self.engine.is_full();
         upload.coming.waits(!is_excused, now_ms);
         upload.coming.overdue(now_ms, Bounds::of_body(limits))
     }
 
-    /// A limit ended the connection.
+    /// Ends the connection because of `limit`.
     pub(super) fn expired(&mut self, limit: Limit) -> ConnectionEnding {
         let makes_room = limit == Limit::ConnectionMemory;
         let in_order = makes_room || matches!(limit, Limit::IdleTimeout | Limit::DrainWait);
         let code = if in_order { Code::None } else { Code::EnhanceYourCalm };
-        let fatal = ConnectionError { code, limit: Some(limit), reason: "a limit of this end's" };
+        let fatal = ConnectionError { code, limit: Some(limit), reason: "a limit was exceeded" };
         if self.out.is_empty() {
             self.engine.end(&fatal, &mut self.out.bytes);
             let bytes = std::mem::take(&mut self.out.bytes);
-            // As much as the socket takes at once.
+            // Only what the socket takes without blocking.
             self.stream.write_now(&bytes);
         }
         if makes_room {
@@ -141,7 +142,7 @@ impl H2 {
         if !in_order {
             return ConnectionEnding::Gone;
         }
-        // The end of its last answer may still be on its way to a client that reads slowly.
+        // A slow client may still be reading the end of its last reply.
         self.caller.guard.clear_expiry();
         ConnectionEnding::Linger
     }

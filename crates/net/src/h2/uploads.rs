@@ -1,4 +1,5 @@
-//! Requests' bodies: from the engine's frames to whoever takes them, and back what was taken.
+//! Uploads over HTTP/2: DATA frames go to the readers of request bodies, and bytes that were read
+//! return to the client as flow-control window.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -13,7 +14,7 @@ use crate::core::CoreCtx;
 use crate::exchange::BodyFault;
 
 impl H2 {
-    /// Part of a request's body.
+    /// Passes a part of a request's body to its reader.
     pub(super) fn data(
         &mut self,
         core: &Rc<CoreCtx>,
@@ -47,8 +48,8 @@ impl H2 {
         }
     }
 
-    /// Starts whoever waits for more of their bodies: all of them together may hold so much that
-    /// the client may send none.
+    /// Starts every request that waits for more of its body: together they may fill the
+    /// connection's window, so that the client may send none.
     pub(super) fn stop_gathering(&mut self, core: &Rc<CoreCtx>, cx: &mut Context<'_>) {
         for place in 0..self.lanes.len() {
             let lane = &mut self.lanes[place];
@@ -60,7 +61,7 @@ impl H2 {
         }
     }
 
-    /// Gives back to the client what was taken of its body.
+    /// Returns the bytes that the reader has taken to the client's window.
     pub(super) fn look_at_upload(&mut self, at: StreamHandle, cx: &mut Context<'_>) {
         let Some(lane) = self.lane(at).filter(|lane| lane.waiting.is_none()) else { return };
         let Some(upload) = &mut lane.upload else { return };

@@ -1,5 +1,5 @@
-//! Connections without a listener, for simulations: the loops that clients meet, over a pair of
-//! unix sockets.
+//! Simulated connections without a listener: the loops of real clients, over a pair of unix
+//! sockets.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use crate::connection_memory;
 use crate::core::CoreCtx;
 use crate::listener::ListenAddress;
 
-/// The way into a core for simulated clients. They speak HTTP/1, or HTTP/2 from the first byte on.
+/// The entry to a core for simulated clients. They speak HTTP/1, or HTTP/2 with prior knowledge.
 pub struct Port(Gate);
 
 impl Port {
-    /// A way into `flow`.
+    /// An entry to `flow`.
     pub fn new(flow: Rc<CoreState>) -> Self {
         let peers = Arc::<ConnectionCounts>::default();
         Self(Gate {
@@ -38,7 +38,7 @@ impl Port {
         })
     }
 
-    /// A client's end of a connection. One that is not let in is closed.
+    /// A client's end of a connection. One that is not admitted is closed.
     ///
     /// # Errors
     /// The system's: no descriptor is left.
@@ -55,7 +55,7 @@ impl Port {
         Ok(theirs)
     }
 
-    /// Does a core's chores of once a second.
+    /// Does a core's periodic work of once a second.
     pub fn sweep(&self) {
         sweep(&self.0.core);
     }

@@ -1,4 +1,4 @@
-//! Tests of the choice among servers.
+//! Tests of the selection of servers.
 
 use super::*;
 use crate::config::{Address, EjectConfig, OriginConfig, ProbeConfig, Protocol, ServerConfig};

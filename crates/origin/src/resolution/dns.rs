@@ -1,4 +1,4 @@
-//! Questions to DNS, and to the hosts file.
+//! DNS queries, and the hosts file.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 pub(super) use hickory_resolver::{Hosts, TokioResolver as Resolver};
 use rt::time::Instant;
 
-/// A resolver as the system's settings say; `None` if they cannot be read.
+/// A resolver with the system's settings; `None` if they cannot be read.
 pub(crate) fn system_resolver() -> Option<Resolver> {
     build(Resolver::builder_tokio().ok()?)
 }
 
 pub(super) fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Option<Resolver> {
     let options = builder.options_mut();
-    // Its answers are kept by the servers, and the next lookup is made when they are too old.
+    // The servers cache, and the next lookup is made when the answer expires.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
     builder.build().ok()
 }
 
-/// Addresses of `host` as DNS says, good or not.
+/// Addresses of `host` by DNS, permitted or not.
 pub(super) async fn ask(
     resolver: &Resolver,
     host: &str,
@@ -39,8 +39,8 @@ pub(super) fn listed(host: &str) -> Vec<IpAddr> {
     Hosts::from_system().map(|hosts| in_hosts(&hosts, host)).unwrap_or_default()
 }
 
-/// The hosts file's addresses for `host`. One entry of either family is the whole answer, as with
-/// the C library's `files`: DNS is not asked for the other.
+/// The hosts file's addresses for `host`. An entry of either family is the whole answer, as with
+/// the C library's `files`: DNS is not queried for the other.
 pub(super) fn in_hosts(hosts: &Hosts, host: &str) -> Vec<IpAddr> {
     let Ok(name) = host.parse::<Name>() else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,17 +1,17 @@
-//! The demo build in place of questions to DNS: the C library asks, and reads the hosts file.
+//! No DNS: the demo build, where the C library resolves names, including the hosts file.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A resolver, which there never is.
+/// A resolver, which has no value.
 pub(crate) enum Resolver {}
 
-/// None: the C library is to be asked.
+/// Returns `None`: the C library is used.
 pub(crate) fn system_resolver() -> Option<Resolver> {
     None
 }
 
-/// Cannot be called.
+/// Never called.
 pub(super) async fn ask(
     resolver: &Resolver,
     _host: &str,
@@ -19,7 +19,7 @@ pub(super) async fn ask(
     match *resolver {}
 }
 
-/// Nothing: the C library reads the hosts file itself.
+/// Returns nothing: the C library reads the hosts file.
 pub(super) fn listed(_host: &str) -> Vec<IpAddr> {
     Vec::new()
 }

@@ -21,11 +21,11 @@ fn the_hosts_file_answers_for_both_families_in_any_case() {
     assert_eq!(in_hosts(&hosts, "nowhere"), Vec::<IpAddr>::new());
 }
 
-/// The value for which the name server below answers NXDOMAIN; for n from 1 to 199 it says
+/// The value for which the name server below answers NXDOMAIN; for n from 1 to 199 it answers
 /// 10.0.0.n.
 const NXDOMAIN: u8 = 200;
 
-/// A name server that answers every A question with `10.0.0.<last>`, to be kept for a second.
+/// A name server that answers every A query with `10.0.0.<last>` and a time to live of a second.
 async fn name_server(last: Arc<AtomicU8>) -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
     let port = socket.local_addr().expect("an address").port();
@@ -39,7 +39,7 @@ async fn name_server(last: Arc<AtomicU8>) -> u16 {
     port
 }
 
-/// RFC 1035 4: header, the question as asked, and for A one record that points back to its name.
+/// RFC 1035 4: header, the query's question, and for A one record that points back to its name.
 fn reply(query: &[u8], last: u8) -> Vec<u8> {
     let name_end = 12 + query[12..].iter().position(|b| *b == 0).expect("a name") + 1;
     let question = &query[12..name_end + 4];
@@ -118,7 +118,8 @@ fn names_are_looked_up_again_when_settings_or_answers_say() {
         assert_eq!(times.pause(seconds(5)), seconds(pause), "{from:?}");
         assert_eq!(times.retry(), seconds(1));
     }
-    // A change is seen the same day, in spite of a long time to live, and not every moment.
+    // A change has effect within hours, in spite of a long time to live, and lookups are not
+    // constant.
     assert_eq!(Lookups::default().pause(seconds(86_400)), seconds(3_600));
     assert_eq!(Lookups::default().pause(seconds(0)), seconds(1));
 }
@@ -144,7 +145,7 @@ fn p24_dns_leads_to_no_metadata_service() {
         let mixed = admissible(read(&[bad, "192.0.2.1"]).into_iter());
         assert_eq!(mixed, Ok(read(&["192.0.2.1"])), "{bad}");
     }
-    // Behind this proxy is where private addresses are.
+    // Private addresses are the normal case behind this proxy.
     let good = read(&["10.0.0.1", "127.0.0.1", "192.168.0.1", "fd12::1", "::1", "203.0.113.7"]);
     assert_eq!(admissible(good.clone().into_iter()), Ok(good));
     assert_eq!(admissible(std::iter::empty()), Ok(Vec::new()));

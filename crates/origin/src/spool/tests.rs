@@ -1,4 +1,4 @@
-//! Bodies in memory and in files.
+//! Tests of spooled bodies in memory and in files.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use base::MemoryBudget;
 
 use super::*;
 
-/// A body in pieces of some size.
+/// A body in pieces of a given size.
 struct Pieces(Vec<u8>, usize);
 
 impl BodySource for Pieces {

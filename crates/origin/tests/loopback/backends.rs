@@ -1,5 +1,5 @@
-//! Features of an origin for the backends of a VCL: openings of connections, timeouts of a
-//! request's own, a Host where it has none, addresses in order, probes as Varnish has them.
+//! Backends of a VCL: connection openings, timeouts per request, a default Host, addresses in
+//! order, and Varnish's probes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::kit::*;
 
-/// A server that answers 200 and keeps the heads it was sent.
+/// A server that answers 200 and records the heads it received.
 async fn listening() -> (Scripted, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&heads);
@@ -149,7 +149,7 @@ async fn fixed_addresses_are_tried_in_order() {
 
 #[tokio::test]
 async fn a_probe_may_want_the_connection_closed_and_then_reads_the_first_line() {
-    // By number of the connection: no end, nothing at all, no HTTP, then good ones.
+    // By number of the connection: no end, no byte, no HTTP, then good ones.
     let server = Scripted::new(|number, mut conn| async move {
         let head = conn.head().await.expect("a request");
         assert_eq!(head, "GET /up HTTP/1.1\r\n\r\n");

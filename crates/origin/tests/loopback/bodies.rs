@@ -1,4 +1,4 @@
-//! Bodies, both ways.
+//! Bodies in both directions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::kit::*;
 
-/// A server that answers once it has read `body` bytes after the head; and all it read.
+/// A server that answers after it has read `body` bytes behind the head; with all bytes read.
 async fn receiving(body: usize) -> (Scripted, Arc<Mutex<String>>) {
     let seen = Arc::new(Mutex::new(String::new()));
     let log = Arc::clone(&seen);

@@ -1,4 +1,4 @@
-//! The choice of servers that get requests.
+//! Health of servers, and the selection by it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -160,7 +160,7 @@ async fn probes_decide_who_gets_requests() {
     assert_eq!(server.connections(), seen, "its tasks ended with it");
 }
 
-/// Messages that the journal got.
+/// Messages to the journal.
 #[derive(Default)]
 struct Heard(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! Scripted servers, and a client with short words for what the tests do all the time.
+//! Kit for the tests: scripted servers, and a client with short methods for frequent steps.
 
 use std::future::Future;
 use std::path::Path;
@@ -18,7 +18,7 @@ use origin::{
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 
-/// A deadline that only a hang meets.
+/// A deadline that only a hang exceeds.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 pub(crate) const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -54,7 +54,7 @@ impl Conn {
         self.buffer.drain(..len).collect()
     }
 
-    /// Everything until the client closes the connection.
+    /// All bytes until the client closes the connection.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.fill().await {}
         std::mem::take(&mut self.buffer)
@@ -65,7 +65,7 @@ impl Conn {
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
-        // The client may have gone away, which is what some tests are about.
+        // The client may have left, which some tests are about.
         let _ = self.io.write_all(text.as_bytes()).await;
     }
 
@@ -83,7 +83,7 @@ impl Conn {
     }
 }
 
-/// A server that runs a script for each connection, given its number from 0.
+/// A server that runs a script for each connection, which gets the connection's number from 0.
 pub(crate) struct Scripted {
     pub(crate) url: String,
     connections: Arc<AtomicUsize>,
@@ -127,13 +127,13 @@ impl Scripted {
         Self::new(move |_, conn| conn.answer_all(response)).await
     }
 
-    /// The number of connections it has taken.
+    /// The number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// The URL of a port on which nobody listens.
+/// The URL of a port without a listener.
 pub(crate) async fn refusing() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     format!("http://{}", listener.local_addr().expect("an address"))
@@ -172,7 +172,7 @@ impl Client {
         tokio::time::timeout(LONG, sending).await.expect("an outcome")
     }
 
-    /// GET, read to the end.
+    /// Sends a GET and reads the response to its end.
     pub(crate) async fn get(&self) -> Result<String, Error> {
         let mut exchange = self.send(&request(Method::Get), RequestBody::None).await?;
         read(&mut exchange).await
@@ -237,7 +237,7 @@ pub(crate) fn stream(source: &mut Pieces) -> RequestBody<'_> {
     RequestBody::Stream(Box::new(source))
 }
 
-/// Waits until `what` holds.
+/// Waits until `what` returns true.
 pub(crate) async fn eventually(mut what: impl FnMut() -> bool) {
     let waiting = async {
         while !what() {

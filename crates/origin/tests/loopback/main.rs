@@ -1,4 +1,4 @@
-//! The client against small scripted servers on real loopback sockets, rule by rule.
+//! Tests of the client against small scripted servers on loopback sockets, rule by rule.
 //!
 //! No test asserts speed: deadlines that must not pass are generous, timeouts under test are short.
 

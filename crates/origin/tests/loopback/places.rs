@@ -1,4 +1,4 @@
-//! Where servers are: unix sockets and names.
+//! Places of servers: unix sockets and names.
 
 use std::path::PathBuf;
 use std::sync::Arc;

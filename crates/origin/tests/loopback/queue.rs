@@ -1,4 +1,4 @@
-//! The bound on exchanges with one server, and the queue before it.
+//! Queue for the limited exchanges of one server.
 
 use base::Limit;
 use message::Method;

@@ -1,4 +1,4 @@
-//! Responses from servers that mean no good, and interim ones.
+//! Responses of malicious servers, and interim responses.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::kit::*;
 
-/// The outcome of `response` when the server closes the connection after it.
+/// The result of `response` if the server closes the connection after it.
 async fn outcome(response: &'static str) -> Result<String, Error> {
     let server = Scripted::new(move |_, mut conn| async move {
         conn.head().await;
@@ -83,7 +83,7 @@ async fn a_head_beyond_its_limit_is_refused() {
 
 #[tokio::test]
 async fn interim_responses_are_told_before_the_final_one_and_100_is_not() {
-    // The final head is held back until the hints have been heard.
+    // The final head is held back until the hints have arrived.
     let (heard, hearing) = watch::channel(0);
     let server = Scripted::new(move |_, mut conn| {
         let mut hearing = hearing.clone();
@@ -118,7 +118,7 @@ async fn interim_responses_are_told_before_the_final_one_and_100_is_not() {
     assert_eq!(hints.seen[0].headers.value(HeaderId::Link), Some(&b"</a>"[..]));
 }
 
-/// Notes interim responses, and says how many there were.
+/// Records interim responses, and sends their number.
 struct Hints {
     heard: watch::Sender<usize>,
     seen: Vec<Response>,
@@ -200,7 +200,7 @@ async fn an_early_response_is_read_even_when_the_server_stopped_reading() {
     let mut source = Pieces::of(&[piece; 1_000]);
     let request = upload(Method::Post, Framing::Chunked);
     let exchange = client.send(&request, stream(&mut source)).await;
-    // The reset that follows may overtake the response; what must not happen is a hang or a repeat.
+    // The reset may overtake the response; a hang or a repeat must not happen.
     match exchange {
         Ok(exchange) => assert_eq!(exchange.response.status.code(), 403),
         Err(error) => assert!(error.is_unreachable(), "{error}"),

@@ -1,4 +1,4 @@
-//! Retries: their reasons, their targets, and their number.
+//! Retries: their reasons, their servers, and their number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use origin::{Balance, Error, Events, RequestBody};
 
 use crate::kit::*;
 
-/// A server that takes requests and closes the connection; and how many requests it took.
+/// A server that receives requests and closes the connection; with the number of requests.
 async fn dropping() -> (Scripted, Arc<AtomicUsize>) {
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
@@ -25,7 +25,7 @@ async fn dropping() -> (Scripted, Arc<AtomicUsize>) {
     (server, taken)
 }
 
-/// A server whose first connection answers once and breaks at the second request.
+/// A server whose first connection answers once and fails at the second request.
 async fn stale_once() -> Scripted {
     Scripted::new(|number, mut conn| async move {
         conn.head().await;
@@ -101,7 +101,7 @@ async fn a_request_whose_body_was_not_begun_is_repeated_on_a_stale_connection() 
     .await;
     let client = Client::new(&[&server.url], |_| {});
     client.get().await.expect("a response");
-    // The source has nothing yet, as with a client that waits for 100 (Continue).
+    // The source has no bytes yet, as with a client that waits for 100 (Continue).
     let mut source = Pieces { open: true, ..Pieces::default() };
     let request = upload(Method::Post, Framing::Length(4));
     let exchange = client.send(&request, stream(&mut source)).await.expect("a response");
@@ -197,7 +197,7 @@ async fn retries_stay_within_the_budget() {
     for _ in 0..200 {
         client.get().await.expect_err("no response");
     }
-    // A tenth of the requests, and the burst a full bucket holds.
+    // A tenth of the requests, and the burst of a full bucket.
     let taken = taken.load(Ordering::SeqCst);
     assert!((220..=231).contains(&taken), "{taken}");
 }

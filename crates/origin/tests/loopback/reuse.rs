@@ -1,4 +1,4 @@
-//! When a connection carries another request, and when never.
+//! Reuse of connections: permitted and forbidden cases.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use origin::RequestBody;
 
 use crate::kit::*;
 
-/// Two requests one after the other; how many connections they took.
+/// Sends two requests one after the other; returns the number of connections.
 async fn connections_for_two(response: &'static str) -> usize {
     let server = Scripted::answering(response).await;
     let client = Client::new(&[&server.url], |_| {});

@@ -1,4 +1,4 @@
-//! Every timeout fires, says which one it was, and frees what it held.
+//! Timeouts: every one fires, names itself, and frees its resources.
 
 use base::Limit;
 use message::{Framing, Method};
@@ -96,7 +96,7 @@ async fn a_body_that_never_ends() {
 
 #[tokio::test]
 async fn a_server_that_takes_no_byte_of_the_request() {
-    // Without reading, only so much fits into the sockets' buffers.
+    // Without reading, only a part fits the sockets' buffers.
     let server = Scripted::new(|_, conn| async move {
         let _open = conn;
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! From a site's rules to what the request path reads.
+//! Compiler of a site's rules to the form that the request path uses.
 
 use super::plan::{RULES, Refusals, RoutePlan, Rule};
 use super::{Declared, Matcher};
@@ -8,13 +8,13 @@ use crate::rules::{self, Profile, SiteRules};
 use crate::scripts::ScriptNames;
 
 impl Declared {
-    /// The number of the rule by which requests that come too often are refused.
+    /// The number of the rule that rejects requests above a rate.
     pub const RATE: u32 = Rule::Rate as u32;
-    /// The number of the rule by which requests are refused while too many are under way.
+    /// The number of the rule that rejects too many concurrent requests.
     pub const CONCURRENT: u32 = Rule::Concurrent as u32;
-    /// The number of the rule by which a password is asked for.
+    /// The number of the rule that asks for a password.
     pub const BASIC_AUTH: u32 = Rule::BasicAuth as u32;
-    /// The number of the rule by which another server refuses a request.
+    /// The number of the rule for requests that another server rejects.
     pub const FORWARD_AUTH: u32 = Rule::ForwardAuth as u32;
 
     /// Compiles `rules`.

@@ -1,15 +1,15 @@
-//! Effects of a client's own Cache-Control on a stored response (RFC 9111 5.2.1), where a site
-//! honours it.
+//! Directives in a client's Cache-Control, applied to a stored response (RFC 9111 5.2.1) if the
+//! site honours them.
 //!
-//! `no-transform` asks for nothing that is ever done here; `only-if-cached` speaks of the way to
-//! the origin, which is not this point's business.
+//! `no-transform` needs nothing, since the cache never transforms; `only-if-cached` is about
+//! forwarding, which is decided elsewhere.
 
 use message::HeaderId;
 use message::cache_control::{CacheControl, DirectiveScope};
 
 use crate::points::{HitCtx, HitVerdict};
 
-/// Decides whether the stored response is what the request's directives ask for.
+/// Decides if the request's directives permit the stored response.
 pub(super) fn apply_directives(ctx: &HitCtx<'_>) -> HitVerdict {
     let headers = &ctx.request.headers;
     let mut lines = headers.values(HeaderId::CacheControl).peekable();
@@ -17,7 +17,7 @@ pub(super) fn apply_directives(ctx: &HitCtx<'_>) -> HitVerdict {
         let (age_ms, ttl_ms) = (ctx.freshness.age_ms(ctx.now_ms), ctx.freshness.ttl_ms(ctx.now_ms));
         return by_control(&CacheControl::parse(lines), age_ms, ttl_ms);
     }
-    // RFC 9111 5.4: Pragma counts where there is no Cache-Control.
+    // RFC 9111 5.4: Pragma counts without a Cache-Control.
     let no_cache = |v: &[u8]| v.eq_ignore_ascii_case(b"no-cache");
     match headers.values(HeaderId::Pragma).any(no_cache) {
         true => HitVerdict::Miss,
@@ -38,7 +38,7 @@ fn by_control(control: &CacheControl, age_ms: u64, ttl_ms: i64) -> HitVerdict {
     match control.max_stale {
         Some(secs) if ttl_ms.unsigned_abs() <= ms(secs) => HitVerdict::DeliverStale,
         Some(_) => HitVerdict::Miss,
-        // Who names an age wishes nothing stale, unless max-stale says otherwise (5.2.1.1).
+        // A client that sends max-age wants no stale response, unless it sends max-stale (5.2.1.1).
         None if control.max_age.is_some() => HitVerdict::Miss,
         None => HitVerdict::Deliver,
     }
@@ -48,7 +48,7 @@ fn by_control(control: &CacheControl, age_ms: u64, ttl_ms: i64) -> HitVerdict {
 mod tests {
     use super::*;
 
-    /// The verdict over a response of `age` seconds with `ttl` seconds left.
+    /// The verdict on a response of `age` seconds with `ttl` seconds left.
     fn verdict(directives: &str, age: u64, ttl: i64) -> HitVerdict {
         let control = CacheControl::parse([directives.as_bytes()]);
         by_control(&control, age * 1000, ttl * 1000)

@@ -1,4 +1,4 @@
-//! The declared policy's decisions in words. Nothing is decided here.
+//! Explanations of the declared policy's decisions. Nothing may be decided here.
 
 use message::{HeaderId, Method, Request, cookie, query as params};
 
@@ -25,26 +25,26 @@ impl Declared {
         };
         let trusted = !self.trusted.is_empty() && self.trusted.has(ctx.client);
         let why = if client != ctx.client {
-            format!("{client}: so says the trusted proxy {} in `{field}`", ctx.client)
+            format!("{client}: named by the trusted proxy {} in `{field}`", ctx.client)
         } else if trusted {
-            format!("{client}: a trusted proxy that names nobody in `{field}`")
+            format!("{client}: a trusted proxy, which names no client in `{field}`")
         } else if seen.forged {
             format!(
-                "{client}: it is no trusted proxy, so the fields that only proxies may send \
-                 (`{field}` and the like) were removed"
+                "{client}: not a trusted proxy, so the fields that only proxies may send \
+                 (`{field}` and others) were removed"
             )
         } else {
-            format!("{client}: the connection's other end")
+            format!("{client}: the peer of the connection")
         };
         DecisionStep::new("client", why)
     }
 
     pub(super) fn tell_https(&self) -> DecisionStep {
-        let why = "asked over plain HTTP: the site sends such requests to HTTPS";
+        let why = "plain HTTP: the site redirects such requests to HTTPS";
         DecisionStep::new("answer", why)
             .at(self.plans[0].places.of("redirect_https"))
             .decisive()
-            .advise("Nothing: visitors are sent on. Ask about the https:// URL.")
+            .advise("Nothing: clients are redirected. Explain the https:// URL instead.")
     }
 
     pub(super) fn tell_route(&self, route: usize) -> DecisionStep {
@@ -68,7 +68,7 @@ impl Declared {
         DecisionStep::new("route", why).fact("looked at", others)
     }
 
-    /// `reason` is the rule that applies, if one does.
+    /// Reports the bypass rules; `reason` is the rule that applies, if one does.
     pub(super) fn tell_bypass(
         &self,
         plan: &RoutePlan,
@@ -100,13 +100,13 @@ impl Declared {
     }
 }
 
-/// Names of rules without the word that all begin with.
+/// Names of rules without their common prefix.
 fn short(names: &[&str]) -> String {
     let bare = names.iter().map(|name| name.strip_prefix("bypass ").unwrap_or(name));
     bare.collect::<Vec<_>>().join(", ")
 }
 
-/// The part of `request` that `rule` speaks of, in words.
+/// The part of `request` that `rule` tests, in words.
 fn found(bypass: &BypassRules, rule: u32, request: &Request) -> Option<String> {
     if bypass.paths.iter().any(|(_, of)| *of == rule) {
         return Some(format!("the path is {}", shown(request.path())));
@@ -122,13 +122,13 @@ fn found(bypass: &BypassRules, rule: u32, request: &Request) -> Option<String> {
     Some(format!("the query is `{}`", shown(request.query()?)))
 }
 
-/// Advice to those who wonder why `rule` has the request go past the cache.
+/// Advice on why `rule` passes the request.
 fn advice(bypass: &BypassRules, rule: u32, request: &Request) -> String {
     let path = shown(request.path());
     if bypass.paths.iter().any(|(_, of)| *of == rule) {
         return format!(
-            "Nothing, if what is there is one visitor's. If it is the same for all, a route of \
-             its own has no such rule: `[[site.route]] path = \"{path}\"`, `bypass = false`."
+            "Nothing, if the response is for one visitor. If it is the same for all, add a route \
+             without the rule: `[[site.route]] path = \"{path}\"`, `bypass = false`."
         );
     }
     if let Some((pattern, _)) = bypass.cookies.iter().find(|(_, of)| *of == rule) {
@@ -136,39 +136,41 @@ fn advice(bypass: &BypassRules, rule: u32, request: &Request) -> String {
         let name = pairs.find(|pair| pattern.matches(pair.name)).map(|pair| shown(pair.name));
         let name = name.unwrap_or_else(|| "*".to_owned());
         return format!(
-            "Nothing, if `{name}` says who the visitor is, by a login or a cart: such a visitor \
-             gets pages of their own. Pages that show nothing of it can have a route without the \
-             rule: `[[site.route]] path = \"/blog/*\"`, `bypass = false`, `cookies = {{ strip = \
+            "Nothing, if `{name}` identifies the visitor, by a login or a cart: the pages are for \
+             this visitor. Pages that do not depend on it can have a route without the rule: \
+             `[[site.route]] path = \"/blog/*\"`, `bypass = false`, `cookies = {{ strip = \
              [\"{name}\"] }}`."
         );
     }
     if let Some((name, ..)) = bypass.headers.iter().find(|(_, _, of)| *of == rule) {
         return format!(
-            "Nothing, if the answer is for clients with `{name}` alone. If it is the same for all, \
-             take the field out of `bypass`."
+            "Nothing, if the response is only for clients with `{name}`. If it is the same for all, \
+             remove the field from `bypass`."
         );
     }
     let names = params::params(request.query().unwrap_or_default()).map(params::name).map(shown);
     let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
     format!(
-        "Nothing, if each question has its own answer, as a search has. Parameters that change \
-         nothing can be removed: `[site.query] strip = [{}]`. Those that change the page, and have \
-         few values, can be kept with it: `[[site.route]] path = \"{path}\"`, `bypass = {{ query = \
-         false }}`.",
+        "Nothing, if each query has its own response, as for a search. Parameters that change \
+         nothing can be removed: `[site.query] strip = [{}]`. If parameters that change the page \
+         have few values, its responses can be stored: `[[site.route]] path = \"{path}\"`, \
+         `bypass = {{ query = false }}`.",
         names.join(", ")
     )
 }
 
 pub(super) fn method_refused(request: &Request) -> DecisionStep {
     let advice = match request.method {
-        Method::Purge | Method::Ban => "`[site] purge` says which purges a site takes, from whom.",
+        Method::Purge | Method::Ban => {
+            "`[site] purge` sets the purges that a site accepts, and their clients."
+        }
         _ => "Nothing: no server needs to answer such requests.",
     };
     let why = match request.method {
         Method::Purge | Method::Ban => {
-            format!("{} is for purging, and this site takes no such purge", request.method)
+            format!("{} is a purge, and this site accepts no such purge", request.method)
         }
-        _ => format!("{} requests are refused everywhere", request.method),
+        _ => format!("{} requests are rejected by every site", request.method),
     };
     DecisionStep::new("rule", why).decisive().advise(advice)
 }
@@ -178,7 +180,7 @@ pub(super) fn ambiguous(request: &Request) -> DecisionStep {
     let why = format!("the path `{path}` can be read in two ways that lead to different routes");
     DecisionStep::new("rule", why)
         .decisive()
-        .advise("Nothing here: links are to have the path as it is, not escaped or with dots.")
+        .advise("Nothing here: links should have the plain path, without escapes and dots.")
 }
 
 pub(super) fn access(plan: &RoutePlan, access: &Access, client: ConnectionPeer) -> DecisionStep {
@@ -186,13 +188,13 @@ pub(super) fn access(plan: &RoutePlan, access: &Access, client: ConnectionPeer) 
     let place = plan.places.of(if denied { "deny" } else { "allow" });
     if access.admits(client) {
         let place = place.or_else(|| plan.places.of("deny"));
-        return DecisionStep::new("access", format!("{client} is let in")).at(place);
+        return DecisionStep::new("access", format!("{client} is permitted")).at(place);
     }
     let why = match denied {
-        true => format!("{client} is kept out by `deny`"),
-        false => format!("{client} is not among those that `allow` lets in"),
+        true => format!("{client} is denied by `deny`"),
+        false => format!("{client} is not in `allow`"),
     };
-    let advice = format!("Let {client} in by `allow`, or take it out of `deny`, if it may enter.");
+    let advice = format!("Add {client} to `allow`, or remove it from `deny`, if it may enter.");
     DecisionStep::new("access", why).at(place).decisive().advise(advice)
 }
 
@@ -201,13 +203,13 @@ pub(super) fn answer(plan: &RoutePlan, answer: &ConfiguredResponse) -> DecisionS
         ConfiguredResponse::Fixed(synthetic) => (format!("status {}", synthetic.status), "respond"),
         ConfiguredResponse::Redirect(_) => ("a redirect".to_owned(), "redirect"),
     };
-    let why = format!("the configuration itself answers, with {what}");
-    let advice = format!("Nothing: no origin is asked. `{key}` has it so.");
+    let why = format!("the configuration answers with {what}");
+    let advice = format!("Nothing: `{key}` answers, and no origin is asked.");
     DecisionStep::new("answer", why).at(plan.places.of(key)).decisive().advise(advice)
 }
 
 pub(super) fn files(plan: &RoutePlan) -> DecisionStep {
-    DecisionStep::new("files", "files answer, not an origin")
+    DecisionStep::new("files", "files are served, not responses of an origin")
         .at(plan.places.of("files"))
         .decisive()
         .advise("Nothing: files need no cache in front of them.")
@@ -215,35 +217,36 @@ pub(super) fn files(plan: &RoutePlan) -> DecisionStep {
 
 pub(super) fn upgrade(plan: &RoutePlan, request: &Request) -> DecisionStep {
     let wanted = request.headers.value(HeaderId::Upgrade).unwrap_or_default();
-    let why = format!("it asks for another protocol that it may have: {}", shown(wanted));
+    let why = format!("the request asks for a permitted protocol: {}", shown(wanted));
     DecisionStep::new("rule", why)
         .at(plan.places.of("upgrade"))
         .decisive()
-        .advise("Nothing: there is no page, but a connection that stays.")
+        .advise("Nothing: the connection becomes a tunnel, and no response is stored.")
 }
 
-/// `rule`: why a request goes past the cache before anything in it is looked at.
+/// `rule`: the reason for passing the cache before anything in the request is tested.
 pub(super) fn pass_unread(plan: &RoutePlan, rule: Rule, request: &Request) -> DecisionStep {
     let (why, place, advice) = match rule {
         Rule::Method => {
             let method = &request.method;
             let why = format!("{method} goes to the origin: the cache answers GET and HEAD only");
-            (why, None, "Nothing: forms and the like are for the application.")
+            (why, None, "Nothing: such requests, as of forms, are for the application.")
         }
         Rule::RequestBody => {
-            let why = "a GET with a body: the body is not in the key, so the cache stays out";
-            (why.to_owned(), None, "Have the client ask by the URL alone, without a body.")
+            let why =
+                "a GET with a body: the body is not in the key, so the response is not stored";
+            (why.to_owned(), None, "Let the client send the request without a body.")
         }
         _ => {
             let why = "the cache is switched off here: `cache = false`".to_owned();
-            (why, Some("cache"), "Take `cache = false` out, if answers may be kept.")
+            (why, Some("cache"), "Remove `cache = false`, if responses may be stored.")
         }
     };
     let place = place.and_then(|key| plan.places.of(key));
     DecisionStep::new("rule", why).at(place).decisive().advise(advice)
 }
 
-/// The cookies of a request before those are removed that say nothing.
+/// The cookies of a request before insignificant ones are removed.
 pub(super) fn cookies(plan: &RoutePlan, request: &Request) -> DecisionStep {
     let names = |keep: &dyn Fn(&[u8]) -> bool| {
         let pairs = cookie::pairs(request.headers.values(HeaderId::Cookie));
@@ -264,14 +267,14 @@ pub(super) fn cookies(plan: &RoutePlan, request: &Request) -> DecisionStep {
         DecisionStep::new("cookies", why).at(place).fact("kept", kept).fact("removed", dropped);
     match light.is_empty() {
         true => step,
-        false => step.fact("of no account for the cache", light),
+        false => step.fact("ignored by the cache", light),
     }
 }
 
-/// The step that tells whether a request is somebody's own, once cookies are removed.
+/// The step about a personal request, after cookies were removed.
 pub(super) fn personal(plan: &RoutePlan, request: &Request, personal: bool) -> DecisionStep {
     if !personal {
-        let why = "no cookie is left that tells one visitor from another";
+        let why = "no cookie is left that identifies the visitor";
         let keyed = plan.cookie_key.iter().any(|_| request.headers.contains(HeaderId::Cookie));
         let why = if keyed { "the cookies that are left are part of the key" } else { why };
         return DecisionStep::new("personal", format!("not personal: {why}"));
@@ -296,20 +299,20 @@ pub(super) fn personal(plan: &RoutePlan, request: &Request, personal: bool) -> D
 /// Advice on what makes a request personal: these cookies, or Authorization alone.
 fn advice_on_visitor(cookies: &[String]) -> String {
     if cookies.is_empty() {
-        return "Nothing, if the answer is for this user. If it is for all, have the application \
-                say so: `Cache-Control: public`, or `s-maxage`."
+        return "Nothing, if the response is for this user. If it is for all, let the application \
+                declare it: `Cache-Control: public`, or `s-maxage`."
             .to_owned();
     }
     let list: Vec<_> = cookies.iter().map(|name| format!("\"{name}\"")).collect();
     let list = list.join(", ");
     format!(
-        "Say what the cookie is. One that only scripts in the browser read: `[site.cookies] strip \
-         = [{list}]`. One that changes the page and has few values: `[site.cookies] key = \
-         [{list}]`. Nothing, if it is a login: such a visitor gets pages of their own."
+        "Classify the cookie. If only scripts in the browser read it: `[site.cookies] strip = \
+         [{list}]`. If it changes the page and has few values: `[site.cookies] key = [{list}]`. \
+         Nothing, if it is a login: the pages are for this visitor."
     )
 }
 
-/// The step that tells of the change to a query; `request` still has the query as it came.
+/// The step about the change to a query; `request` still has the original query.
 pub(super) fn query(plan: &RoutePlan, query: &Query, request: &Request) -> DecisionStep {
     let mut after = request.clone();
     query.apply(&mut after);
@@ -327,9 +330,9 @@ pub(super) fn query(plan: &RoutePlan, query: &Query, request: &Request) -> Decis
         Query::Change { .. } => plan.places.of("query.strip"),
     };
     let why = if after.target == request.target {
-        "stays as it is".to_owned()
+        "unchanged".to_owned()
     } else if dropped.is_empty() {
-        "parameters were put in order of their names".to_owned()
+        "parameters were sorted by name".to_owned()
     } else {
         format!("removed, the origin does not see them: {}", dropped.join(", "))
     };

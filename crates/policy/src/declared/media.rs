@@ -1,12 +1,12 @@
-//! Content types that the suffixes of paths stand for.
+//! Media types that belong to the suffixes of paths.
 //!
-//! A rule that keeps `*.css` for a year would keep an account page that an application also serves
-//! at `/account/x.css` (web cache deception). Where the type has to fit, it does not.
+//! A rule that keeps `*.css` for a year would store an account page that an application also serves
+//! at `/account/x.css` (web cache deception). The check of the type prevents that.
 
 use message::percent;
 
-/// Suffixes, and the types each stands for: a whole type, or the beginning of several. No list
-/// has a type that a browser shows as a page.
+/// Suffixes, and their types: complete, or prefixes. No list has a type that a browser displays as
+/// a page.
 const TYPES: &[(&[&str], &[&str])] = &[
     (&["css"], &["text/css"]),
     (&["js", "mjs"], &["text/javascript", "application/javascript", "application/x-javascript"]),
@@ -43,9 +43,9 @@ const TYPES: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-/// Returns true if `content_type`, a field's value, is one that the suffix of `path` stands for.
-/// Returns false for a path with a delimiter that an origin may cut it at: `;`, or an escape of
-/// `/`, `\\`, `;`, `?`, `#` or `%`.
+/// Returns true if `content_type`, a field's value, belongs to the suffix of `path`. Returns false
+/// for a path with a delimiter at which an origin may cut it: `;`, or an escape of `/`, `\\`, `;`,
+/// `?`, `#` or `%`.
 pub(super) fn fits(path: &[u8], content_type: &[u8]) -> bool {
     let Some(dot) = path.iter().rposition(|b| matches!(b, b'.' | b'/')) else { return false };
     if path[dot] == b'/' || has_delimiter(path) {

@@ -1,4 +1,4 @@
-//! The compiled settings of a route, and what follows from them alone.
+//! Plan of a route: its compiled settings, and what depends on them alone.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::points::{ALLOW, PageCache, StorageChoice, Synthetic};
 use crate::rules::{self, BrowserCaching, Profile, Settings};
 use crate::value::ValuePattern;
 
-/// Rules that every site has; their place is their number in [`Notes::rule`](crate::Notes::rule).
+/// Rules of every site; the discriminant is the number in [`Notes::rule`](crate::Notes::rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Cache,
@@ -63,45 +63,45 @@ pub(super) struct RoutePlan {
     pub(super) cache: bool,
     pub(super) honours_requests: bool,
     pub(super) store: StoreRules,
-    /// `None`: everyone is let in.
+    /// `None`: every client is permitted.
     pub(super) access: Option<Access>,
     pub(super) answer: Option<ConfiguredResponse>,
     pub(super) cookies: Cookies,
     pub(super) cookie_key: Vec<Box<[u8]>>,
     pub(super) header_key: Vec<FieldName>,
     pub(super) drop_set_cookie: bool,
-    /// Use-As-Dictionary of what is stored.
+    /// The Use-As-Dictionary of stored responses.
     pub(super) dictionary: Option<Box<[u8]>>,
     pub(super) match_type: bool,
     pub(super) match_headers: Vec<FieldName>,
     pub(super) not_stored: Vec<StatusMatch>,
     pub(super) browsers: BrowserCaching,
     pub(super) store_in: StorageChoice,
-    /// `None`: the query stays as it is.
+    /// `None`: the query is unchanged.
     pub(super) query: Option<Query>,
     pub(super) bypass: BypassRules,
     pub(super) first_byte_ms: Option<u64>,
     pub(super) upgrade: Vec<Protocol>,
     pub(super) request_headers: HeaderOps,
     pub(super) response_headers: HeaderOps,
-    /// Where its settings are written.
+    /// The locations of its settings.
     pub(super) places: SettingLocations,
 }
 
-/// The clients that are let in.
+/// The permitted clients.
 #[derive(Debug)]
 pub(super) struct Access {
-    /// `None`: all but `deny`.
+    /// `None`: all except `deny`.
     pub(super) allow: Option<CidrSet>,
     pub(super) deny: CidrSet,
 }
 
-/// Cookies that are removed.
+/// Rules for cookies.
 #[derive(Debug)]
 pub(super) struct Cookies {
     pub(super) strip: Vec<NamePattern>,
     pub(super) strip_tracking: bool,
-    /// If there are any, no others count.
+    /// If not empty, no other cookies count.
     pub(super) keep: Vec<NamePattern>,
 }
 
@@ -112,44 +112,44 @@ pub(super) enum Query {
     Change { strip: ParamSet, sort: bool },
 }
 
-/// Reasons to go past the cache, by what they look at, each with the number of its rule.
+/// Conditions for passing the cache, by what they test, each with the number of its rule.
 #[derive(Debug, Default)]
 pub(super) struct BypassRules {
     pub(super) paths: Vec<(PathPattern, u32)>,
     pub(super) cookies: Vec<(NamePattern, u32)>,
     pub(super) headers: Vec<(FieldName, Option<Vec<u8>>, u32)>,
     pub(super) any_query: Option<u32>,
-    /// Fields beside which only the path counts.
+    /// With one of these fields, only the path counts.
     pub(super) unless: Vec<FieldName>,
     pub(super) queries: Vec<(NamePattern, Option<ValuePattern>, u32)>,
 }
 
-/// Answers to what no site allows, made once.
+/// Responses to methods that no site permits, made once.
 #[derive(Debug)]
 pub(super) struct Refusals {
     /// CONNECT is for forward proxies.
     pub(super) connect: Arc<Synthetic>,
-    /// TRACE would show an attacker what proxies add; PURGE and BAN of a site that
-    /// takes no purges, or not these, come this way too.
+    /// TRACE would reveal the fields that proxies add; PURGE and BAN of a site without these purges
+    /// get here, too.
     pub(super) method: Arc<Synthetic>,
     pub(super) access: Arc<Synthetic>,
     pub(super) path: Arc<Synthetic>,
 }
 
 impl RoutePlan {
-    /// Returns true if `client` is not let in.
+    /// Returns true if `client` is denied.
     pub(super) fn keeps_out(&self, client: ConnectionPeer) -> bool {
         self.access.as_ref().is_some_and(|access| !access.admits(client))
     }
 
-    /// Returns true if the values of a cookie of this name are part of the key.
+    /// Returns true if the values of a cookie with this name are part of the key.
     #[inline]
     pub(super) fn is_in_key(&self, name: &[u8]) -> bool {
         self.cookie_key.iter().any(|key| **key == *name)
     }
 
-    /// Removes the cookies that do not count from a request that is looked up, so that no variant
-    /// goes by them.
+    /// Removes insignificant cookies from a request that is looked up, so that they select no
+    /// variant.
     #[inline(never)]
     pub(super) fn remove_ignored_cookies(&self, headers: &mut HeaderBlock, personal: bool) {
         let goes = |name: &[u8]| !self.is_in_key(name) && self.cookies.goes(name, personal);
@@ -204,7 +204,7 @@ impl RoutePlan {
     }
 }
 
-/// The field by which a response is a dictionary for what matches `pattern` (RFC 9842 2.1).
+/// The Use-As-Dictionary for requests that match `pattern` (RFC 9842 2.1).
 fn use_as_dictionary(pattern: &str) -> Box<[u8]> {
     let escaped = pattern.replace('\\', "\\\\").replace('"', "\\\"");
     format!("match=\"{escaped}\"").into_bytes().into()
@@ -247,21 +247,21 @@ impl Access {
 }
 
 impl Cookies {
-    /// Returns true if a cookie of this name is removed.
+    /// Returns true if a cookie with this name is removed.
     pub(super) fn strips(&self, name: &[u8]) -> bool {
         (self.strip_tracking && message::cookie::is_tracking(name))
             || self.strip.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Returns true if a cookie of this name, which is neither removed nor part of the key, tells
-    /// one visitor from another.
+    /// Returns true if a cookie with this name, which is neither removed nor part of the key, makes
+    /// a request personal.
     #[inline]
     pub(super) fn counts(&self, name: &[u8]) -> bool {
         self.keeps(name) && !self.is_of_way(name)
     }
 
-    /// Returns true if a cookie that does not count is removed from a request that is looked up.
-    /// Where the request is somebody's, a balancer behind this cache may need its own.
+    /// Returns true if an insignificant cookie is removed from a request that is looked up. In a
+    /// personal request, a balancer behind this cache may need its own cookie.
     pub(super) fn goes(&self, name: &[u8], personal: bool) -> bool {
         match self.is_of_way(name) {
             true => !personal,
@@ -289,7 +289,7 @@ impl Query {
         change.then(|| Self::Change { strip: ParamSet::new(names), sort: rules.sort })
     }
 
-    /// Brings the query of `request`, if it has one, into its canonical form.
+    /// Brings the query of `request`, if it has one, into canonical form.
     pub(super) fn apply(&self, request: &mut Request) {
         match self {
             Self::Remove => {
@@ -325,7 +325,7 @@ impl BypassRules {
 }
 
 impl BypassRules {
-    /// The numbers of its rules, in the order in which they are looked at.
+    /// The numbers of its rules, in the order of their tests.
     pub(super) fn numbers(&self) -> Vec<u32> {
         let paths = self.paths.iter().map(|(_, rule)| *rule);
         let cookies = self.cookies.iter().map(|(_, rule)| *rule);
@@ -342,7 +342,7 @@ impl Refusals {
             Arc::new(Synthetic { status, fields, body: Vec::new(), close })
         };
         Self {
-            // What follows a CONNECT is no HTTP.
+            // The bytes behind a CONNECT are not HTTP.
             connect: refusal(501, Vec::new(), true),
             method: refusal(405, vec![(b"Allow".to_vec(), ALLOW.to_vec())], false),
             access: refusal(403, Vec::new(), false),

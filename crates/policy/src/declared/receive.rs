@@ -1,4 +1,4 @@
-//! Decisions about a request: those of [`Policy::receive`](crate::Policy::receive).
+//! Receiving: the decisions of [`Policy::receive`](crate::Policy::receive).
 
 use std::sync::Arc;
 
@@ -17,45 +17,45 @@ use crate::peer::ConnectionPeer;
 use crate::points::{ReceiveCtx, ReceiveVerdict};
 use crate::value::ValuePattern;
 
-/// Where certificate authorities ask over plain HTTP (RFC 8555 8.3).
+/// The prefix of requests of certificate authorities over plain HTTP (RFC 8555 8.3).
 const ACME_CHALLENGE: &[u8] = b"/.well-known/acme-challenge/";
 
-/// A path that is not its own normal form, in the two readings an origin may have of it.
+/// A path that differs from its normal form, with the interpretations of origins.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     /// Escapes decoded, dot segments and double slashes resolved.
     normal: Vec<u8>,
-    /// As sent, but for escapes of bytes that cannot be sent otherwise.
+    /// As sent, with necessary escapes decoded.
     literal: Vec<u8>,
-    /// Without parameters, and with escaped backslashes for slashes, where that makes another path;
-    /// and the scripts that these paths run.
+    /// Without parameters, and with escaped backslashes as slashes, if different; and the scripts
+    /// that these paths run.
     others: Vec<Vec<u8>>,
 }
 
-/// The target of a request, as far as it has been looked at.
+/// The parts of a target that decide.
 #[derive(Clone, Copy, Debug)]
 struct TargetParts<'a> {
-    /// The readings of its path, if that has more than one.
+    /// The interpretations of its path, if there are several.
     readings: Option<&'a Readings>,
-    /// It had a query before policy changed it.
+    /// The target had a query before policy changed it.
     has_query: bool,
 }
 
 /// The plan for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RouteSelection {
-    /// The number of the plan.
+    /// The index of the plan.
     pub(super) plan: usize,
-    /// That of the plan whose access rules hold as well: an origin may take the path for its.
+    /// The index of a further plan whose access rules apply: an origin may treat the path as one of
+    /// its paths.
     pub(super) also: Option<usize>,
 }
 
 impl Declared {
-    /// Decides, and tells `told` what was looked at.
+    /// Decides, and passes the steps to the listener.
     ///
-    /// Functions that `decide` calls are inlined by force. `decide` is compiled once for each of
-    /// two listeners; a function that both copies call would not be inlined, which costs the copy
-    /// that nobody listens to a tenth.
+    /// Functions that `decide` calls are inlined by force. `decide` is compiled once per listener;
+    /// a function called by both copies would not be inlined, which costs the request path a tenth.
     pub(super) fn decide(
         &self,
         ctx: &mut ReceiveCtx<'_>,
@@ -127,7 +127,7 @@ impl Declared {
         verdict
     }
 
-    /// The refusal of a request with a method that no origin is asked with.
+    /// The response to a rejected method.
     #[inline(always)]
     fn refusal_of(&self, method: &Method) -> Option<&Arc<crate::Synthetic>> {
         match method {
@@ -137,18 +137,18 @@ impl Declared {
         }
     }
 
-    /// The redirect for a request of this scheme that must come over HTTPS.
+    /// The redirect for a request with this scheme that must use HTTPS.
     #[inline(always)]
     pub(super) fn redirect_of(&self, request: &Request, scheme: Scheme) -> Option<&Redirect> {
         let redirect = self.redirect_https.as_ref()?;
         (scheme == Scheme::Http && !is_challenge(request.path())).then_some(redirect)
     }
 
-    /// On whose behalf the request is made. What clients say of that is removed, what trusted
-    /// proxies say is left in X-Forwarded-For.
+    /// The client of the request. Forwarding fields of clients are removed; those of trusted
+    /// proxies are kept in X-Forwarded-For.
     #[inline(always)]
     fn client(&self, seen: HeadFindings, ctx: &mut ReceiveCtx<'_>) -> ConnectionPeer {
-        // Asked again, what was said is gone, and who it is was noted.
+        // In a second call the fields are gone, and the client was noted.
         if let Some(client) = ctx.notes.client {
             return client;
         }
@@ -167,9 +167,9 @@ impl Declared {
         client
     }
 
-    /// The number of the plan for `request`, whose path is `path`. `None` if that has no normal
-    /// form, or has two readings that lead to different routes (path confusion: a request could
-    /// slip past a rule for one route by way of the other).
+    /// The index of the plan for `request`, whose path is `path`. `None` if the path has no normal
+    /// form, or has two interpretations with different routes (path confusion: a request could
+    /// evade a rule for one route through the other).
     #[inline(always)]
     pub(super) fn route(
         &self,
@@ -183,7 +183,7 @@ impl Declared {
         self.route_of_odd(request, readings)
     }
 
-    /// The same of a path that origins may read in several ways.
+    /// The plan for a path with several interpretations.
     #[inline(never)]
     fn route_of_odd(
         &self,
@@ -191,7 +191,7 @@ impl Declared {
         readings: &mut Option<Readings>,
     ) -> Option<RouteSelection> {
         let path = request.path();
-        // No URL has it (RFC 3986 3.3), and Windows' servers take it for a slash.
+        // No URL contains it (RFC 3986 3.3), and Windows' servers treat it as a slash.
         if path.contains(&b'\\') {
             return None;
         }
@@ -206,7 +206,7 @@ impl Declared {
             true => path::lenient_form(path).ok()?,
             false => None,
         };
-        // A route for what follows a script's name is for that, whatever the script is.
+        // A route for a path info applies to it, whatever the script.
         let is_meant = plan.checked_sub(1).is_some_and(|at| self.matchers[at].means(&normal));
         let scripts: Vec<_> = match is_meant {
             true => Vec::new(),
@@ -224,15 +224,16 @@ impl Declared {
         match further[..] {
             _ if !same => None,
             [] => Some(RouteSelection { plan, also: None }),
-            // What an origin may take for a path that we answer, or never store, is treated as that
-            // path, and what runs a script as the script's: nothing slips past by another spelling.
+            // A path that an origin may treat as a path with a configured response or without
+            // storing is treated as that path, and one that runs a script as the script's: no
+            // spelling evades a rule.
             [another] => {
                 let guards = [plan, another].map(|at| self.plans[at].is_guard());
                 let is_other = guards[1] && !guards[0] || runs && guards[0] == guards[1];
                 let (plan, also) = if is_other { (another, plan) } else { (plan, another) };
                 Some(RouteSelection { plan, also: Some(also) })
             }
-            // No request can be held to the rules of three routes.
+            // A request cannot be held to the rules of three routes.
             _ => None,
         }
     }
@@ -256,7 +257,7 @@ impl Declared {
         }
     }
 
-    /// Brings a request that may be looked up into canonical form, and decides whether it is.
+    /// Brings a request that may be looked up into canonical form, and decides if it is.
     #[inline(always)]
     fn canonical(
         &self,
@@ -307,15 +308,15 @@ impl Declared {
     }
 }
 
-/// Returns true if a certificate authority asks for its token. The token has only base64url's
-/// bytes, so that the path means nothing else, however it is read.
+/// Returns true for a certificate authority's request of a token. The token has base64url bytes
+/// only, so that its path has one interpretation.
 fn is_challenge(path: &[u8]) -> bool {
     let is_of_token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
     path.strip_prefix(ACME_CHALLENGE).is_some_and(|token| token.iter().all(is_of_token))
 }
 
-/// Returns true if a request may change its connection's protocol, and leaves in its Upgrade what
-/// it may ask for. A request that may not is dealt with as if it had not asked (RFC 9110 7.8).
+/// Returns true if a request may switch protocols, and leaves the permitted ones in its Upgrade. A
+/// request that may not is handled as if it had not asked (RFC 9110 7.8).
 fn take_upgrade(plan: &RoutePlan, request: &mut Request) -> bool {
     let Some(protocols) = upgrade::admitted(request, &plan.upgrade) else { return false };
     request.headers.set(HeaderId::Upgrade, &protocols);
@@ -323,14 +324,14 @@ fn take_upgrade(plan: &RoutePlan, request: &mut Request) -> bool {
     true
 }
 
-/// The rule by which a request goes past the cache for what it is, before anything in the request
-/// is changed: its contents are for the origin alone.
+/// The rule by which a request passes the cache before anything in it is changed, since its content
+/// is for the origin only.
 #[inline(always)]
 fn pass_unread(may_cache: bool, request: &Request) -> Option<Rule> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return Some(Rule::Method);
     }
-    // "Fat GET": the body is not in the key, so what it makes the origin answer must not be stored.
+    // "Fat GET": the body is not in the key, so the response to it must not be stored.
     if request.framing != Framing::None {
         return Some(Rule::RequestBody);
     }
@@ -338,8 +339,7 @@ fn pass_unread(may_cache: bool, request: &Request) -> Option<Rule> {
 }
 
 impl Matcher {
-    /// Returns true if it is for `path` because of a pattern that speaks of what follows a script's
-    /// name.
+    /// Returns true if the route matches `path` by a pattern that covers a path info.
     fn means(&self, path: &[u8]) -> bool {
         let mut paths = self.paths.iter().zip(&self.meant);
         paths.any(|(pattern, meant)| *meant && pattern.matches(path))
@@ -352,7 +352,7 @@ impl Matcher {
 }
 
 impl BypassRules {
-    /// The rule by which `request`, in canonical form, goes past the cache.
+    /// The rule by which `request`, in canonical form, passes the cache.
     #[inline(always)]
     fn reason(&self, request: &Request, parts: TargetParts<'_>) -> Option<u32> {
         if !self.paths.is_empty()
@@ -396,7 +396,7 @@ impl BypassRules {
 }
 
 impl BypassRules {
-    /// The rule by which a request for `path` goes past the cache.
+    /// The rule by which a request for `path` passes the cache.
     fn reason_of_path(&self, path: &[u8], readings: Option<&Readings>) -> Option<u32> {
         let matching = self.paths.iter().find(|(pattern, _)| match readings {
             Some(readings) => {
@@ -410,9 +410,8 @@ impl BypassRules {
     }
 }
 
-/// Decodes the escapes of bytes that a path cannot hold otherwise (RFC 3986 3.3), and of the
-/// percent sign. Escapes of any other byte are somebody's choice, and origins differ in what they
-/// make of them.
+/// Decodes the percent sign's escape and those of bytes that a path must escape (RFC 3986 3.3).
+/// Other escapes are the sender's choice, and origins interpret them differently.
 fn decode_necessary(path: &[u8]) -> Vec<u8> {
     percent::decode_selected(path, must_be_escaped)
 }

@@ -1,4 +1,4 @@
-//! Rules about an origin's response: which key it belongs to, and what clients may do with it.
+//! Response rules: does an origin's response belong to the key, and may browsers store it.
 
 use message::cache_control::{CacheControl, DirectiveScope};
 use message::store::NotStored;
@@ -6,12 +6,12 @@ use message::{HeaderBlock, HeaderId, Request, Response, cookie};
 
 use super::plan::RoutePlan;
 
-/// Directives for clients that may not store a response (Magento's VCL sends them, all of them for
-/// the sake of old caches).
+/// Directives for clients that may not store a response (as in Magento's VCL; the redundant ones
+/// are for old caches).
 const NEVER_STORE: &[u8] = b"no-store, no-cache, must-revalidate, max-age=0";
 
 /// Fields by which scripts of a framework ask for another form of a page. Its servers name them in
-/// Vary, unless something between has taken that off: Next.js, Inertia, PJAX.
+/// Vary, which an intermediary may have removed: Next.js, Inertia, PJAX.
 const OTHER_FORM: [&[u8]; 8] = [
     b"next-action",
     b"next-router-prefetch",
@@ -22,11 +22,11 @@ const OTHER_FORM: [&[u8]; 8] = [
     b"x-nextjs-data",
     b"x-pjax",
 ];
-/// Paths under which Next.js has pages as data, with that field or without it.
+/// The path prefix of Next.js' pages as data, with that field or without it.
 const DATA_PATH: &[u8] = b"/_next/data/";
 
-/// Returns true if the request asks for another form of what is at its URL, and neither the key nor
-/// the Vary of the response says which: it would be everyone's.
+/// Returns true if the request asks for another form of the page at its URL, and neither the key
+/// nor the Vary of the response contains the form: every client would get it.
 fn is_unnamed_form(plan: &RoutePlan, request: &Request, response: &Response) -> bool {
     let is_named = |name: &[u8]| {
         let mut varying = message::list::members(response.headers.values(HeaderId::Vary));
@@ -42,9 +42,9 @@ fn is_unnamed_form(plan: &RoutePlan, request: &Request, response: &Response) -> 
         && !is_data()
 }
 
-/// Returns the reason why a response does not belong to the key of its request, if it does not: it
-/// sets a cookie of the key to another value, names another value of a field that must match, or is
-/// of a form that the key does not know.
+/// Returns the reason why a response does not belong to the key of its request: it sets a cookie of
+/// the key to another value, has another value of a field that must match, or has a form that is
+/// not in the key.
 pub(super) fn other_key(
     plan: &RoutePlan,
     request: &Request,
@@ -64,8 +64,8 @@ pub(super) fn other_key(
     is_other.then_some(NotStored::OtherKey)
 }
 
-/// Returns true if the response gives its visitor another value of one of `names` than the request
-/// had: the page is for visitors with that one already.
+/// Returns true if the response sets one of the cookies `names` to another value than in the
+/// request: the page is for visitors with the new value.
 fn sets_other_cookie(names: &[Box<[u8]>], request: &Request, response: &Response) -> bool {
     response.headers.values(HeaderId::SetCookie).any(|line| {
         let set = line.split(|b| *b == b';').next().unwrap_or_default();
@@ -79,8 +79,8 @@ fn sets_other_cookie(names: &[Box<[u8]>], request: &Request, response: &Response
     })
 }
 
-/// Has clients ask again each time, unless the response is one visitor's: then its origin has said
-/// what that visitor's browser may do.
+/// Makes clients revalidate each time, unless the response is private: then its origin decides
+/// about browsers.
 pub(super) fn keep_from_browsers(headers: &mut HeaderBlock) {
     let control = CacheControl::parse(headers.values(HeaderId::CacheControl));
     if control.private != DirectiveScope::Absent {
@@ -88,7 +88,7 @@ pub(super) fn keep_from_browsers(headers: &mut HeaderBlock) {
     }
     headers.set(HeaderId::CacheControl, NEVER_STORE);
     headers.set(HeaderId::Pragma, b"no-cache");
-    // Any value that is no date means that it is over (RFC 9111 5.3).
+    // A value that is not a date is in the past (RFC 9111 5.3).
     headers.set(HeaderId::Expires, b"-1");
 }
 

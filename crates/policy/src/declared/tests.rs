@@ -1,5 +1,5 @@
-//! The declared policy by its behaviour; `p1`, `p3`... name the probes of cache poisoning and
-//! deception that policy answers.
+//! Tests of the declared policy by its behaviour; `p1`, `p3`... are the numbers of probes for cache
+//! poisoning and deception.
 
 mod spellings;
 mod storing;
@@ -73,7 +73,7 @@ fn field(name: &str) -> FieldName {
     FieldName::parse(name).expect("a name")
 }
 
-/// The outcome of a request.
+/// The result of a request.
 struct Asked {
     verdict: ReceiveVerdict,
     notes: Notes,
@@ -121,7 +121,7 @@ fn ask_from(policy: &Declared, client: &str, mut request: Request) -> Asked {
     Asked { verdict, notes, request, rule }
 }
 
-/// The outcome of a request, explained.
+/// The result of a request, explained.
 fn tell(policy: &Declared, client: ConnectionPeer, mut request: Request) -> String {
     let mut notes = Notes::default();
     let mut ctx = ReceiveCtx { request: &mut request, client, now: NOW, notes: &mut notes };
@@ -611,7 +611,7 @@ fn header_changes_reach_origin_and_client() {
     assert!(response.headers.is_empty());
 }
 
-/// The verdict over a response ten seconds old that lasts for a minute.
+/// The verdict on a response that is ten seconds old and has a lifetime of a minute.
 fn hit(policy: &Declared, request: &Request, notes: &Notes) -> HitVerdict {
     let freshness = &Freshness {
         born_ms: 0,

@@ -128,7 +128,7 @@ fn every_bad_value_is_shown_where_it_stands() {
     7 | types = { ".css" = "text/css", css = "text" }
       |                                      ^^^^^^
 
-    error: `charset`: a charset is one word such as "utf-8"
+    error: `charset`: a charset is one token such as "utf-8"
      --> larder.toml:8:11
       |
     8 | charset = "a b"

@@ -95,7 +95,7 @@ async fn a_body_that_breaks_off_before_its_first_byte_is_a_page_in_either_protoc
     let chunked = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n\
                    no chunk\r\n";
     stage.origin.on("/chunked", Script::respond(chunked).close());
-    let page = "broke off before the first byte";
+    let page = "ended before the first byte";
     let answer = client(&stage.daemon).await.get("/chunked").await.answer("/chunked");
     assert!(answer.status == 502 && answer.text().contains(page), "{answer:?}");
     let reply = stage.get("/chunked").await;

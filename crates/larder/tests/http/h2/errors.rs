@@ -53,7 +53,7 @@ async fn what_is_no_http2_is_told_so_and_ends() {
             vec![Frame::new(kind::PING, 0, 0, vec![0; 16_385])],
             error::FRAME_SIZE_ERROR,
         ),
-        ("a window opened by nothing", vec![Frame::window_update(0, 0)], error::PROTOCOL_ERROR),
+        ("a window update of zero", vec![Frame::window_update(0, 0)], error::PROTOCOL_ERROR),
         (
             "a window opened too far",
             vec![Frame::window_update(0, 0x7fff_ffff)],

@@ -1,4 +1,4 @@
-//! The course of a reply's body, on an engine that only takes notes.
+//! Tests of a reply's body, on an engine that only records its calls.
 
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
@@ -10,7 +10,7 @@ use message::Response;
 
 use super::*;
 
-/// An engine that notes what it is asked for.
+/// An engine that records its calls.
 #[derive(Default)]
 struct Noted {
     said: RefCell<Vec<String>>,
@@ -79,7 +79,7 @@ struct Sent {
     coming: ArrivingBody,
 }
 
-/// A body that has begun with `data`, said to have `length` bytes.
+/// A body that has begun with `data`, with a declared length of `length` bytes.
 fn body(data: &str, length: Option<u64>) -> Sent {
     let account = Account::open(&MemoryBudget::new(1 << 20, 1 << 20), u64::MAX);
     let (mut writer, reader) = BodyWindow::window(WindowLimit { bytes: 1 << 16, account });
@@ -89,7 +89,7 @@ fn body(data: &str, length: Option<u64>) -> Sent {
     Sent { writer, coming: ArrivingBody { reader, left: length } }
 }
 
-/// Sends a reply with this body, whose end is told to `writer` when all else waits for it.
+/// Sends a reply with this body; `writer` gets its end when everything else waits for it.
 fn sent(
     engine: &Noted,
     body: Sent,

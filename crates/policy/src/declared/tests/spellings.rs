@@ -1,4 +1,4 @@
-//! Paths that origins read in ways of their own.
+//! Spellings of paths that origins interpret differently.
 
 use super::*;
 use crate::acl::Net;

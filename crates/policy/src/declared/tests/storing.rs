@@ -1,10 +1,10 @@
-//! Effects of settings on an origin's answer.
+//! Storing: effects of settings on an origin's response.
 
 use message::store::{self, ExchangeTimes, NotStored, StatusMatch};
 
 use super::*;
 
-/// The outcome of a 200 with `fields` to GET of `target`; true if it still sets a cookie.
+/// The result of a 200 with `fields` to a GET of `target`; true if it still sets a cookie.
 fn stored(
     policy: &Declared,
     target: &str,
@@ -83,7 +83,7 @@ fn what_belongs_to_another_key_is_not_stored_and_keeps_its_cookies() {
     let other = (Err(NotStored::OtherKey), true);
     assert_eq!(stored(&policy, "/", &[public, ("Set-Cookie", "vary=a")]), other);
     assert_eq!(stored(&policy, "/", &[public, ("Set-Cookie", "sid=a")]), (Ok(()), false));
-    // Without the field in the request nothing has to match.
+    // Without the field in the request, no value must match.
     assert_eq!(stored(&policy, "/", &[public, ("X-Id", "a")]).0, Ok(()));
 }
 
